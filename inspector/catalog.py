@@ -1,0 +1,37 @@
+"""The registry of analyses: one line each, from which pages, command line and tests follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """One question that the inspector answers about a checkpoint."""
+
+    slug: str  # page's address and file name, e.g. "masked_lm" -> pages/masked_lm.py
+    verb: str  # command line and engine
+    title: str
+    question: str  # the question it answers, in the reader's words
+    function: str  # "package.module:function", imported in the worker only
+    symbol: str  # Material symbol of the page
+    needs_model: bool  # False: the headers are enough
+
+
+CATALOG: tuple[Analysis, ...] = (
+    Analysis("overview", "overview", "Overview", "What is in this checkpoint?",
+             "inspector.analyses.overview:overview", "inventory_2", False),
+    Analysis("sharing", "sharing", "Parameter sharing", "Which parameters share memory?",
+             "inspector.analyses.sharing:sharing", "hub", True),
+    Analysis("embeddings", "embeddings", "Embeddings", "What do the static embeddings look like?",
+             "inspector.analyses.embeddings:embeddings", "scatter_plot", False),
+    Analysis("embeddings", "project", "Projection", "Which tokens lie together on a map?",
+             "inspector.analyses.projection:project", "scatter_plot", False),
+    Analysis("lens", "lens", "Vocabulary lens", "What does each layer's hidden state say in tokens?",
+             "inspector.analyses.lens:lens", "layers", True),
+    Analysis("masked_lm", "predict", "Masked LM", "What does the model predict for a mask?",
+             "inspector.analyses.masked_lm:predict", "stylus_note", True),
+)  # fmt: skip
+
+BY_VERB = {analysis.verb: analysis for analysis in CATALOG}
+PAGES = {analysis.slug: analysis for analysis in reversed(CATALOG)}  # first entry of a slug wins

@@ -1,0 +1,1 @@
+"""Run analyses in worker processes and hand back result, progress and errors."""

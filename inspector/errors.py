@@ -1,0 +1,31 @@
+"""Errors whose text is written for the person who sees it."""
+
+from __future__ import annotations
+
+
+class InspectorError(Exception):
+    """Any failure that a page or the command line shows as it is: one sentence, with a next step."""
+
+
+class SettingsError(InspectorError):
+    """An environment variable holds a value that cannot be used."""
+
+
+class CheckpointError(InspectorError):
+    """The input was refused: empty, broken, unsafe, too large or not a checkpoint."""
+
+
+class NotInCheckpointError(InspectorError):
+    """The analysis needs weights or a tokenizer that this checkpoint does not hold."""
+
+
+class RequestError(InspectorError):
+    """The parameters of a request do not fit the checkpoint: too long a text, an unknown token."""
+
+
+class WorkerError(InspectorError):
+    """The worker process died, ran out of memory or ran out of time."""
+
+
+class CancelledError(InspectorError):
+    """The person who asked for the work stopped it."""

@@ -1,0 +1,78 @@
+"""Settings from environment variables, checked once at start."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal, get_args
+
+import platformdirs
+
+from inspector.errors import SettingsError
+
+Device = Literal["auto", "cpu", "cuda", "mps"]
+Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+MB = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the environment says; every limit has a default that suits a laptop."""
+
+    home: Path  # store of uploads and results
+    roots: tuple[Path, ...]  # folders that the web app may open by path
+    engine: Literal["local"]
+    device: Device
+    dtype: Dtype
+    upload_nbytes: int  # largest upload, counted after unpacking
+    worker_nbytes: int  # resident memory at which a worker is ended
+    request_seconds: float  # wall time at which a request is ended
+    workers: int  # worker processes at once, the warm spare not counted
+
+
+def read_settings(environ: Mapping[str, str]) -> Settings:
+    """Read the settings from an environment.
+
+    Raises:
+        SettingsError: If a variable holds a value that cannot be used; the text names it.
+    """
+    home = environ.get("INSPECTOR_HOME") or platformdirs.user_data_dir("checkpoint-inspector")
+    roots = environ.get("INSPECTOR_ROOTS", "")
+    return Settings(
+        home=Path(home).expanduser().absolute(),
+        roots=tuple(Path(root).expanduser().resolve() for root in roots.split(os.pathsep) if root),
+        engine=_choice(environ, "INSPECTOR_ENGINE", ("local",)),
+        device=_choice(environ, "INSPECTOR_DEVICE", get_args(Device)),
+        dtype=_choice(environ, "INSPECTOR_DTYPE", get_args(Dtype)),
+        upload_nbytes=round(_number(environ, "INSPECTOR_UPLOAD_MB", 4_000) * MB),
+        worker_nbytes=round(_number(environ, "INSPECTOR_WORKER_MB", 12_000) * MB),
+        request_seconds=_number(environ, "INSPECTOR_SECONDS", 900),
+        workers=round(_number(environ, "INSPECTOR_WORKERS", 4)),
+    )
+
+
+@cache
+def settings() -> Settings:
+    """The settings of this process, read once."""
+    return read_settings(os.environ)
+
+
+def _choice(environ: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str:
+    value = environ.get(name) or allowed[0]
+    if value not in allowed:
+        raise SettingsError(f"{name} is {value!r}: set it to one of {', '.join(allowed)}.")
+    return value
+
+
+def _number(environ: Mapping[str, str], name: str, default: float) -> float:
+    text = environ.get(name) or str(default)
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not 1 <= value <= 1e9:
+        raise SettingsError(f"{name} is {text!r}: set it to a number from 1 to 1000000000.")
+    return value

@@ -1,0 +1,62 @@
+"""What a staged checkpoint holds, as read from its headers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """One file of a checkpoint."""
+
+    name: str  # basename, as the checkpoint calls it
+    format: str  # "safetensors", "pytorch", "json", "text", "sentencepiece"
+    nbytes: int
+    sha256: str  # hex digest of the whole file
+    path: Path  # where its bytes are: in the staged folder, or in the folder that was opened
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """One named tensor of a weight file; its bytes are read only when they are asked for."""
+
+    name: str
+    dtype: str  # torch's name: "float32", "bfloat16", "int64", ...
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # in elements, as torch counts them
+    file: str  # FileInfo.name
+    begin: int  # absolute byte offset in the file of the tensor's first element
+    nbytes: int  # numel * itemsize
+    storage: str  # equal for two tensors exactly if they were saved on one storage
+    storage_nbytes: int  # size of that storage
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A staged checkpoint: where its files are and what their headers say.
+
+    `folder` holds config.json and tokenizer files rebuilt from allow-listed keys: nothing else
+    may be given to transformers. Weight files are read through `tensors` only.
+    """
+
+    fingerprint: str  # sha256 hex over the sorted (name, sha256) of the files
+    name: str  # what the person calls it
+    source: str  # "demo", "upload", "folder" or "hub"
+    folder: Path
+    files: tuple[FileInfo, ...]  # sorted by name
+    tensors: tuple[TensorInfo, ...]  # in file order, shards in name order
+    aliases: dict[str, str]  # name listed only in safetensors metadata -> stored name
+    config: dict[str, Any] | None  # rebuilt config; None when there is no config.json
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCheckpoint:
+    """One entry of the list of uploads."""
+
+    fingerprint: str
+    name: str
+    nbytes: int
+    created: str  # ISO 8601, UTC

@@ -1,0 +1,52 @@
+"""Name a checkpoint in a link, on the command line and between processes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from inspector.errors import CheckpointError
+
+Kind = Literal["demo", "upload", "incoming", "path", "hub"]
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
+FINGERPRINT = re.compile(r"[0-9a-f]{12,64}")
+INCOMING = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRef:
+    """Where a checkpoint comes from.
+
+    As text: `demo-bert` (a demo), `upload:<fingerprint>` (12 to 64 hex digits), `hub:org/name`,
+    `path:/folder` (a folder, an archive or a weight file), `incoming:<id>` (an upload whose bytes
+    have arrived but are not staged yet).
+    """
+
+    kind: Kind
+    value: str
+
+    def __str__(self) -> str:
+        return self.value if self.kind == "demo" else f"{self.kind}:{self.value}"
+
+    @classmethod
+    def parse(cls, text: str) -> CheckpointRef:
+        """Read a reference as it stands in a link.
+
+        Raises:
+            CheckpointError: If the text is no reference.
+        """
+        kind, colon, value = text.partition(":")
+        if not colon and re.fullmatch(r"demo-[a-z0-9-]+", text):
+            return cls("demo", text)
+        if kind == "upload" and FINGERPRINT.fullmatch(value):
+            return cls("upload", value)
+        if kind == "hub" and HUB_ID.fullmatch(value):
+            return cls("hub", value)
+        if kind == "path" and value and "\0" not in value:
+            return cls("path", value)
+        if kind == "incoming" and INCOMING.fullmatch(value):
+            return cls("incoming", value)
+        raise CheckpointError(
+            f"{text[:80]!r} names no checkpoint: pick one from the list, or upload it again."
+        )
