@@ -26,10 +26,14 @@ class Job(Protocol[T_co]):
     id: str
 
     @property
-    def status(self) -> Status: ...
+    def status(self) -> Status:
+        """Where the job stands."""
+        ...
 
     @property
-    def progress(self) -> Progress: ...
+    def progress(self) -> Progress:
+        """How far it has come."""
+        ...
 
     def result(self, timeout: float | None = None) -> T_co:
         """Wait for the result.
@@ -73,7 +77,13 @@ class Engine(Protocol):
         """Find a job again, for a page that reloads while it waits."""
         ...
 
-    def workers(self) -> tuple[WorkerStatus, ...]: ...
+    def forget(self, fingerprint: str) -> None:
+        """Drop what is held of a checkpoint that was deleted."""
+        ...
+
+    def workers(self) -> tuple[WorkerStatus, ...]:
+        """The worker processes, the spare last."""
+        ...
 
     def close(self) -> None:
         """End every worker."""

@@ -1,0 +1,83 @@
+"""The environment of a worker: an allow-list of the server's, so that secrets stay behind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import inspector
+from inspector.settings import Settings
+
+KEPT = {
+    "CUDA_HOME",
+    "HF_HOME",
+    "HF_HUB_CACHE",
+    "HF_HUB_OFFLINE",
+    "HOME",
+    "HUGGINGFACE_HUB_CACHE",
+    "LANG",
+    "LD_LIBRARY_PATH",
+    "PATH",
+    "PYTHONHASHSEED",
+    "RAYON_NUM_THREADS",
+    "TEMP",
+    "TMP",
+    "TMPDIR",
+    "TZ",
+    "VIRTUAL_ENV",
+    "XDG_CACHE_HOME",
+    "XDG_DATA_HOME",
+}
+KEPT_PREFIXES = ("CUDA_", "INSPECTOR_", "LC_", "MKL_", "NUMBA_", "NVIDIA_", "OMP_", "PYTORCH_")
+# A proxy's address may hold a password: only for the worker that downloads.
+KEPT_FOR_DOWNLOADS = {
+    *("HF_ENDPOINT", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE"),
+    *("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
+    *("all_proxy", "http_proxy", "https_proxy", "no_proxy"),
+}
+QUIET = {
+    "DISABLE_SAFETENSORS_CONVERSION": "1",  # or transformers asks the hub for a converted copy
+    "DO_NOT_TRACK": "1",
+    "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "PYTHONWARNINGS": "ignore",
+    "TOKENIZERS_PARALLELISM": "false",
+    "TRANSFORMERS_VERBOSITY": "error",
+}
+OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "RAYON_NUM_THREADS")
+
+
+def worker_environment(
+    environ: Mapping[str, str], *, settings: Settings, network: bool = False
+) -> dict[str, str]:
+    """Build a worker's environment.
+
+    Args:
+        environ: The server's environment.
+        settings: For the number of workers that share the cores.
+        network: True for the worker that downloads from the hub; it still stays offline if the
+            server itself was told to.
+    """
+    downloads = KEPT_FOR_DOWNLOADS if network else set()
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if name in KEPT or name in downloads or name.startswith(KEPT_PREFIXES)
+    }
+    threads = str(worker_threads(workers=settings.workers))
+    return {
+        **dict.fromkeys(THREAD_VARIABLES, threads),
+        **kept,
+        **QUIET,
+        **({} if network else OFFLINE),
+        "PYTHONPATH": str(Path(inspector.__file__).resolve().parents[1]),
+    }
+
+
+def worker_threads(*, workers: int) -> int:
+    """Threads of one worker: all cores of a small machine, a share of a large one."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return min(cores, max(4, cores // workers))

@@ -1,0 +1,175 @@
+"""Jobs: what waits, what runs, and results that are kept for a second visit."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from inspector.engine.protocol import Progress, Status
+from inspector.engine.wire import OpenRequest, RunRequest
+from inspector.errors import CancelledError, InspectorError
+
+MAX_JOBS = 512  # settled ones, kept to be found again
+MAX_NBYTES = 512_000_000  # of their results, as they came through the pipe
+
+
+class LocalJob:
+    """One request to a worker; implements the protocol's Job.
+
+    Results are shared by everybody who asks for the same: treat them as read-only.
+    """
+
+    def __init__(
+        self,
+        key: Hashable,
+        request: OpenRequest | RunRequest,
+        *,
+        keep: bool,
+        stop: Callable[[LocalJob], None],
+    ) -> None:
+        self.id = secrets.token_urlsafe(16)
+        self.key = key
+        self.request = request
+        self.keep = keep  # True: asking again after it is done gives this job
+        self.nbytes = 0  # size of the result
+        self._stop = stop
+        self._status: Status = "waiting"
+        self._progress = Progress(None, "Waiting")
+        self._value: Any = None
+        self._error: InspectorError | None = None
+        self._settled = threading.Event()
+
+    @property
+    def status(self) -> Status:
+        """Where the job stands."""
+        return self._status
+
+    @property
+    def progress(self) -> Progress:
+        """How far it has come."""
+        return self._progress
+
+    @property
+    def settled(self) -> bool:
+        """True when nothing about the job will change any more."""
+        return self._settled.is_set()
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Wait for the result; see the protocol."""
+        if not self._settled.wait(timeout):
+            raise TimeoutError(f"The job is still {self._status} after {timeout} seconds.")
+        if self._error is not None:
+            raise type(self._error)(*self._error.args)  # one exception for each thread that waits
+        return self._value
+
+    def cancel(self) -> None:
+        """Stop the work; see the protocol."""
+        self._stop(self)
+
+    # The rest is the engine's, which calls it under its lock.
+
+    def report(self, progress: Progress) -> None:
+        """Say how far the work has come."""
+        if not self.settled:
+            self._progress = progress
+
+    def start(self) -> None:
+        """A worker takes the job."""
+        self._status = "running"
+        self._progress = Progress(None, "Starting")
+
+    def succeed(self, value: Any, nbytes: int) -> None:
+        """Settle with a result."""
+        self._value, self.nbytes = value, nbytes
+        self._settle("done", Progress(1.0, "Done"))
+
+    def fail(self, error: InspectorError) -> None:
+        """Settle with an error."""
+        self._error = error
+        status: Status = "cancelled" if isinstance(error, CancelledError) else "failed"
+        self._settle(status, Progress(None, str(error)))
+
+    def _settle(self, status: Status, progress: Progress) -> None:
+        if not self.settled:
+            self._status, self._progress = status, progress
+            self._settled.set()
+
+
+class JobBook:
+    """Finds jobs by id and by what was asked; forgets the least recently used results."""
+
+    def __init__(self, *, max_jobs: int = MAX_JOBS, max_nbytes: int = MAX_NBYTES) -> None:
+        self._max_jobs = max_jobs
+        self._max_nbytes = max_nbytes
+        self._by_id: OrderedDict[str, LocalJob] = OrderedDict()  # least recently used first
+        self._by_key: dict[Hashable, LocalJob] = {}
+
+    def add(self, job: LocalJob) -> None:
+        """Remember a new job."""
+        self._by_id[job.id] = job
+        self._by_key[job.key] = job
+
+    def find(self, job_id: str) -> LocalJob | None:
+        """The job with that id."""
+        return self._touch(self._by_id.get(job_id))
+
+    def asked(self, key: Hashable) -> LocalJob | None:
+        """The job under way or done that answers the same question."""
+        return self._touch(self._by_key.get(key))
+
+    def settled(self, job: LocalJob, *, also: Hashable = None) -> None:
+        """Keep or forget a job that has just settled.
+
+        Args:
+            job: The job.
+            also: A second key under which the result answers.
+        """
+        if not (job.keep and job.status == "done"):
+            self._unkey(job)
+        elif also is not None:
+            self._by_key[also] = job
+        self._trim()
+
+    def forget(self, fingerprint: str) -> None:
+        """Forget what was answered about a checkpoint."""
+        for job in [job for job in self._by_id.values() if job.settled]:
+            opened = getattr(job.result(), "fingerprint", None) if job.status == "done" else None
+            if fingerprint in (opened, getattr(job.request, "fingerprint", None)):
+                self._unkey(job)
+                del self._by_id[job.id]
+
+    def _touch(self, job: LocalJob | None) -> LocalJob | None:
+        if job is not None:
+            self._by_id.move_to_end(job.id)
+        return job
+
+    def _unkey(self, job: LocalJob) -> None:
+        for key in [key for key, found in self._by_key.items() if found is job]:
+            del self._by_key[key]
+
+    def _trim(self) -> None:
+        done = [job for job in self._by_id.values() if job.settled]
+        count, nbytes = len(done), sum(job.nbytes for job in done)
+        for job in done[:-1]:  # the newest is kept whatever its size
+            if count <= self._max_jobs and nbytes <= self._max_nbytes:
+                return
+            count, nbytes = count - 1, nbytes - job.nbytes
+            self._unkey(job)
+            del self._by_id[job.id]
+
+
+def freeze(value: Any) -> Hashable:
+    """Make a key of plain parameters: equal exactly if type and value are.
+
+    Raises:
+        TypeError: If a value is neither plain nor hashable.
+    """
+    if isinstance(value, dict):
+        return "dict", tuple(sorted((str(key), freeze(item)) for key, item in value.items()))
+    if isinstance(value, list | tuple):
+        return "list", tuple(freeze(item) for item in value)
+    hash(value)
+    return type(value).__name__, value

@@ -1,0 +1,119 @@
+"""Which worker does a job: one process for each open checkpoint, and one warm spare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from inspector.engine.jobs import LocalJob
+from inspector.engine.process import WorkerProcess
+from inspector.engine.wire import OpenRequest
+from inspector.results import Opened
+
+
+class Pool:
+    """The worker processes of an engine, which guards every call by its lock.
+
+    Args:
+        start: Starts a process; takes whether it may use the network.
+        limit: Workers at once, the spare not counted.
+        spare: True: keep one process warm for the next checkpoint.
+    """
+
+    def __init__(self, start: Callable[[bool], WorkerProcess], *, limit: int, spare: bool) -> None:
+        self._start = start
+        self._limit = limit
+        self._keep_spare = spare
+        self._requests = 0
+        self._spare_died = False
+        self._opened: dict[str, str] = {}  # reference -> fingerprint
+        self.workers: list[WorkerProcess] = []
+        self.spare: WorkerProcess | None = None
+
+    @property
+    def all(self) -> list[WorkerProcess]:
+        """Every process, the spare last."""
+        return [*self.workers, *([self.spare] if self.spare else [])]
+
+    @property
+    def busy(self) -> list[WorkerProcess]:
+        """The processes that have a job."""
+        return [worker for worker in self.workers if worker.job]
+
+    @property
+    def wants_spare(self) -> bool:
+        """True when a spare is missing, and starting one would be in nobody's way."""
+        calm = all(worker.warm and not worker.job for worker in self.workers)
+        return self._keep_spare and not self._spare_died and self.spare is None and calm
+
+    def place(self, job: LocalJob) -> WorkerProcess | None:
+        """Give a job to a worker, or say in its progress why it has to wait."""
+        worker = self._owner(job)
+        if worker is None or (worker.job and isinstance(job.request, OpenRequest)):
+            worker = self._fresh(network=_is_hub(job))
+        if worker is None or worker.job:
+            return None
+        self._requests += 1
+        self._spare_died = False
+        worker.job, worker.used = job, self._requests
+        if not isinstance(job.request, OpenRequest):
+            worker.fingerprint = job.request.fingerprint
+        return worker
+
+    def why_waiting(self, job: LocalJob) -> str:
+        """What a job that has no worker waits for."""
+        if self._owner(job):
+            return "Waiting for an earlier request to this checkpoint"
+        return f"Waiting for a free worker: {len(self.busy)} are busy"
+
+    def opened(self, worker: WorkerProcess, reference: str, opened: Opened) -> None:
+        """Keep the worker for the checkpoint that it opened, unless another has it already."""
+        self._opened[reference] = self._opened[opened.reference] = opened.fingerprint
+        if worker.fingerprint is None and not worker.network and not self.of(opened.fingerprint):
+            worker.fingerprint = opened.fingerprint
+
+    def of(self, fingerprint: str | None) -> WorkerProcess | None:
+        """The worker that holds a checkpoint."""
+        if fingerprint is None:
+            return None
+        return next((w for w in self.workers if w.fingerprint == fingerprint), None)
+
+    def start_spare(self) -> None:
+        """Start a spare."""
+        self.spare = self._start(False)
+
+    def drop(self, worker: WorkerProcess) -> bool:
+        """End a process; False if it was dropped before."""
+        if worker not in self.all:
+            return False
+        if worker is self.spare:
+            self.spare, self._spare_died = None, True  # the next request may try again
+        else:
+            self.workers.remove(worker)
+        worker.job = None
+        worker.kill()
+        return True
+
+    def _owner(self, job: LocalJob) -> WorkerProcess | None:
+        if not isinstance(job.request, OpenRequest):
+            return self.of(job.request.fingerprint)
+        if _is_hub(job):
+            return None
+        return self.of(self._opened.get(str(job.request.reference)))
+
+    def _fresh(self, *, network: bool) -> WorkerProcess | None:
+        if len(self.workers) >= self._limit and not self._evict():
+            return None
+        if network or self.spare is None:
+            worker = self._start(network)
+        else:
+            worker, self.spare = self.spare, None
+        self.workers.append(worker)
+        return worker
+
+    def _evict(self) -> bool:
+        idle = [worker for worker in self.workers if not worker.job]
+        return bool(idle) and self.drop(min(idle, key=lambda worker: worker.used))
+
+
+def _is_hub(job: LocalJob) -> bool:
+    return isinstance(job.request, OpenRequest) and job.request.reference.kind == "hub"

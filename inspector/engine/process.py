@@ -1,0 +1,128 @@
+"""A worker process as the server sees it: its pipe, its log and its end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Pipe
+from typing import Any
+
+import psutil
+
+from inspector.engine.environment import worker_environment
+from inspector.engine.jobs import LocalJob
+from inspector.engine.wire import Setup, decode, encode
+from inspector.errors import WorkerError
+
+MAX_MESSAGE = 2_000_000_000  # of a worker's answer
+LOG_LINE = 1_000  # bytes of a worker's line that are shown
+END_SECONDS = 2.0  # between the end of the pipe and the end of the process
+
+
+class WorkerProcess:
+    """One worker process.
+
+    A thread reads the pipe and calls `on_message(worker, message, nbytes)`, then once
+    `on_end(worker, error)`. The other fields belong to the engine and are guarded by its lock.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        *,
+        network: bool,
+        on_message: Callable[[WorkerProcess, Any, int], None],
+        on_end: Callable[[WorkerProcess, WorkerError | None, int], None],
+    ) -> None:
+        self.fingerprint: str | None = None  # of the checkpoint that it holds
+        self.job: LocalJob | None = None  # what it does now
+        self.started = 0.0  # time.monotonic() when it took the job
+        self.used = 0  # the engine's count of requests, at its last one
+        self.warm = False  # True: it has imported everything slow
+        self.network = network  # True: it may download, and ends after that
+        self._on_message, self._on_end = on_message, on_end
+        self._sending = threading.Lock()
+        self._connection, theirs = Pipe()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "inspector.engine.worker", str(theirs.fileno())],
+                env=worker_environment(os.environ, settings=setup.settings, network=network),
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C reaches the server alone
+            )
+        self.pid = self._process.pid
+        self._threads = [
+            threading.Thread(target=run, name=f"worker {self.pid} {name}", daemon=True)
+            for name, run in (("pipe", self._read), ("log", self._log))
+        ]
+        for thread in self._threads:
+            thread.start()
+        self.send(setup)
+
+    def send(self, message: Any) -> None:
+        """Send a request; if the worker has died, its end is noticed elsewhere."""
+        data = encode(message)
+        with self._sending, suppress(OSError):
+            self._connection.send_bytes(data)
+
+    def kill(self) -> None:
+        """End the process now, whatever it does."""
+        self._process.kill()
+
+    def join(self, timeout: float) -> None:
+        """Wait until the process and the threads that serve it have ended."""
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(timeout)
+
+    def resident_nbytes(self) -> int:
+        """Resident memory; 0 when the process is gone."""
+        try:
+            return psutil.Process(self.pid).memory_info().rss
+        except psutil.Error:
+            return 0
+
+    def _read(self) -> None:
+        error = None
+        try:
+            while True:
+                data = self._connection.recv_bytes(MAX_MESSAGE)
+                self._on_message(self, decode(data), len(data))
+        except (EOFError, OSError):
+            pass
+        except Exception as broken:  # bytes that are no message: the worker cannot be trusted
+            name = type(broken).__name__
+            error = WorkerError(
+                f"The worker answered with something that is no result ({name}), and was ended. "
+                "Ask again: a new worker takes over."
+            )
+            self.kill()
+        self._on_end(self, error, self._wait())
+        with self._sending:
+            self._connection.close()
+
+    def _wait(self) -> int:
+        try:
+            return self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return self._process.wait()
+
+    def _log(self) -> None:
+        """Copy what the worker prints to the server's log, line by line, without control codes."""
+        pipe = self._process.stdout
+        if pipe is None:
+            return
+        with pipe:
+            while line := pipe.readline(LOG_LINE):
+                text = line.decode("utf-8", "replace").rstrip("\n")
+                shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+                with suppress(ValueError, OSError):  # stderr may be closed before us
+                    print(f"worker {self.pid}: {shown}", file=sys.stderr)  # noqa: T201

@@ -1,0 +1,174 @@
+"""A worker process: `python -m inspector.engine.worker FD`, started by the engine alone.
+
+It answers the requests of one checkpoint, one after the other, and keeps the model loaded between
+them. While nobody asks, it imports the slow libraries, step by step, so that the first question
+that needs a model finds them there. When the server is gone its pipe closes and the worker ends.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from multiprocessing.connection import Connection
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from inspector import errors
+from inspector.engine import limits
+from inspector.engine.protocol import Progress
+from inspector.engine.wire import (
+    Answer,
+    Failure,
+    OpenRequest,
+    RunRequest,
+    Setup,
+    Warm,
+    decode_trusted,
+    encode,
+)
+from inspector.results import Opened
+
+QUIET_SECONDS = 0.5  # without a request, before the slow imports go on
+PROGRESS_SECONDS = 0.05  # between two progress messages of the same text
+OUT_OF_MEMORY = {"MemoryError", "OutOfMemoryError"}  # Python's; torch's, for a GPU
+
+
+class Worker:
+    """Answers requests on a pipe."""
+
+    def __init__(self, connection: Connection, setup: Setup) -> None:
+        self._connection = connection
+        self._setup = setup
+        self._loaded: str | None = None  # fingerprint of the checkpoint
+        self._checkpoint: Any = None
+        self._shown = ("", 0.0)
+
+    def serve(self, requests: SimpleQueue[Any]) -> None:
+        """Answer for ever; import the slow modules in between."""
+        pause = QUIET_SECONDS
+        for module in self._setup.functions.warm_up:
+            while self._answer_next(requests, pause):
+                pause = QUIET_SECONDS
+            _import_quietly(module)
+            pause = 0.0
+        self._send(Warm())
+        while True:
+            self._answer_next(requests, None)
+
+    def _answer_next(self, requests: SimpleQueue[Any], pause: float | None) -> bool:
+        try:
+            request = requests.get(timeout=pause)
+        except Empty:
+            return False
+        self._answer(request)
+        return True
+
+    def _answer(self, request: OpenRequest | RunRequest) -> None:
+        try:
+            if isinstance(request, OpenRequest):
+                self._send(Answer(self._open(request)))
+            else:
+                self._send(Answer(self._run(request)))
+        except errors.InspectorError as error:
+            self._send(Failure(_error_class(error), str(error)))
+        except BaseException as error:  # a tokenizer's panic is no Exception
+            traceback.print_exc()
+            self._send(self._unexpected(error))
+
+    def _open(self, request: OpenRequest) -> Opened:
+        manifest, reference = _find(self._setup.functions.open)(
+            request.reference,
+            settings=self._setup.settings,
+            progress=self._progress,
+            restrict_paths=self._setup.restrict_paths,
+        )
+        return Opened(
+            fingerprint=manifest.fingerprint,
+            reference=str(reference),
+            name=manifest.name,
+            warnings=tuple(manifest.warnings),
+        )
+
+    def _run(self, request: RunRequest) -> Any:
+        function = _find(request.function)
+        checkpoint = self._load(request.fingerprint)
+        return function(checkpoint, progress=self._progress, **request.parameters)
+
+    def _load(self, fingerprint: str) -> Any:
+        """The checkpoint, once its files are known to be those that were opened."""
+        functions, settings = self._setup.functions, self._setup.settings
+        manifest = _find(functions.load_manifest)(fingerprint, settings=settings)
+        if self._loaded != fingerprint:
+            self._checkpoint = _find(functions.checkpoint)(manifest, settings=settings)
+            self._loaded = fingerprint
+        return self._checkpoint
+
+    def _progress(self, fraction: float | None, text: str) -> None:
+        shown_text, shown_at = self._shown
+        now = time.monotonic()
+        if text != shown_text or now - shown_at >= PROGRESS_SECONDS:
+            self._shown = (text, now)
+            self._send(Progress(fraction, text))
+
+    def _unexpected(self, error: BaseException) -> Failure:
+        name = type(error).__name__
+        if name in OUT_OF_MEMORY:
+            return Failure("WorkerError", str(limits.memory_error(self._setup.settings)))
+        # What is no Exception left the libraries in an unknown state: a WorkerError ends the worker
+        ending = "InspectorError" if isinstance(error, Exception) else "WorkerError"
+        return Failure(
+            ending,
+            f"The work failed unexpectedly ({name}). Try again; if it fails again, report it with "
+            "the lines in the server's log.",
+        )
+
+    def _send(self, message: Any) -> None:
+        self._connection.send_bytes(encode(message))
+
+
+def main() -> None:
+    """Serve the pipe whose descriptor the command line names."""
+    faulthandler.enable()
+    connection = Connection(int(sys.argv[1]))
+    setup: Setup = decode_trusted(connection.recv_bytes())
+    limits.apply_limits(setup.settings)
+    requests: SimpleQueue[Any] = SimpleQueue()
+    listen = partial(_listen, connection, requests.put)
+    threading.Thread(target=listen, name="requests", daemon=True).start()
+    Worker(connection, setup).serve(requests)
+
+
+def _listen(connection: Connection, put: Callable[[Any], None]) -> None:
+    try:
+        while True:
+            put(decode_trusted(connection.recv_bytes()))
+    except (EOFError, OSError):
+        os._exit(0)  # the server is gone: whatever is being computed, nobody waits for it
+
+
+def _find(function: str) -> Any:
+    module, _, name = function.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _import_quietly(module: str) -> None:
+    try:
+        import_module(module)
+    except BaseException:  # the analysis that needs it says so to the person
+        traceback.print_exc()
+
+
+def _error_class(error: errors.InspectorError) -> str:
+    names = (cls.__name__ for cls in type(error).__mro__)
+    return next(name for name in names if hasattr(errors, name))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""What the engine's tests let a worker run instead of the store and the analyses."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from inspector.catalog import Analysis
+from inspector.engine.wire import WorkerFunctions
+from inspector.errors import CheckpointError, RequestError
+from inspector.results import Mask
+from inspector.store.reference import CheckpointRef
+
+HERE = __name__
+
+
+@dataclass(frozen=True)
+class StandInManifest:
+    fingerprint: str
+    name: str
+    warnings: tuple[str, ...] = ()
+
+
+class StandInCheckpoint:
+    def __init__(self, manifest, *, settings):
+        self.manifest = manifest
+        self.settings = settings
+        self.uses = 0
+
+
+def fingerprint_of(name: str) -> str:
+    return name.encode().hex().ljust(64, "0")
+
+
+def open_stand_in(reference, *, settings, progress, restrict_paths):
+    progress(0.5, f"reading {reference.value}")
+    if reference.value == "demo-refused":
+        raise CheckpointError("demo-refused is empty: upload it again.")
+    if reference.value == "demo-slow":
+        wait_for(Path(os.environ["TMPDIR"]) / "go")
+    name = reference.value.rsplit("/", 1)[-1]
+    if reference.kind == "incoming":
+        reference = CheckpointRef("upload", fingerprint_of(name))
+    warnings = (f"restricted: {restrict_paths}", os.environ.get("HF_HUB_OFFLINE", ""))
+    return StandInManifest(fingerprint_of(name), name, warnings), reference
+
+
+def load_stand_in(fingerprint, *, settings):
+    return StandInManifest(fingerprint, bytes.fromhex(fingerprint).rstrip(b"\0").decode())
+
+
+def wait_for(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.005)
+
+
+def echo(checkpoint, *, progress, value: Any = None):
+    checkpoint.uses += 1
+    return {"pid": os.getpid(), "name": checkpoint.manifest.name, "uses": checkpoint.uses,
+            "value": value}  # fmt: skip
+
+
+def frame(checkpoint, *, progress, rows: int):
+    return Mask(
+        position=rows,
+        predictions=pd.DataFrame(
+            {
+                "token": [f"␣{i}" for i in range(rows)],
+                "token_id": np.arange(rows, dtype="int32"),
+                "probability": np.linspace(0, 1, rows, dtype="float32"),
+            }
+        ),
+    )
+
+
+def step(checkpoint, *, progress, marker: str, text: str = "half way"):
+    progress(0.5, text)
+    wait_for(Path(marker))
+    return "went on"
+
+
+def refuse(checkpoint, *, progress):
+    raise RequestError("The text has 500 tokens and the model takes 64: shorten it.")
+
+
+def break_down(checkpoint, *, progress):
+    return {}["/secret/path"]
+
+
+class Panic(BaseException):
+    pass
+
+
+def panic(checkpoint, *, progress):
+    raise Panic("thread panicked")
+
+
+def grow(checkpoint, *, progress, nbytes: int):
+    held = []
+    for _ in range(nbytes // 10_000_000):
+        held.append(bytearray(os.urandom(1)) * 10_000_000)
+        time.sleep(0.01)
+    return len(held)
+
+
+def ask_too_much(checkpoint, *, progress):
+    return len(bytearray(2**46))
+
+
+def die(checkpoint, *, progress, number: int, marker: str = ""):
+    if marker:
+        progress(None, "about to die")
+        wait_for(Path(marker))
+    if number == signal.SIGSEGV:
+        ctypes.string_at(0)
+    os.kill(os.getpid(), number)
+    time.sleep(60)
+
+
+def leave(checkpoint, *, progress):
+    os._exit(3)
+
+
+def smuggle(checkpoint, *, progress):
+    class Call:
+        def __reduce__(self):
+            return os.system, ("true",)
+
+    return Call()
+
+
+def environment(checkpoint, *, progress):
+    return dict(os.environ)
+
+
+def modules(checkpoint, *, progress):
+    return sorted(sys.modules)
+
+
+def chatter(checkpoint, *, progress):
+    sys.stdout.write("to stdout\n")
+    sys.stderr.write("to stderr \x1b[31mred\n")
+
+
+FUNCTIONS = WorkerFunctions(
+    open=f"{HERE}:open_stand_in",
+    load_manifest=f"{HERE}:load_stand_in",
+    checkpoint=f"{HERE}:StandInCheckpoint",
+    warm_up=("colorsys", "inspector.no_such_module", "chunk"),
+)
+ANALYSES = (echo, frame, step, refuse, break_down, panic, grow, ask_too_much, die, leave, smuggle,
+            environment, modules, chatter)  # fmt: skip
+CATALOG = tuple(
+    Analysis(name, name, name, "?", f"{HERE}:{name}", "", False)
+    for name in (function.__name__ for function in ANALYSES)
+)
