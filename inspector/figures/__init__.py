@@ -1,0 +1,27 @@
+"""Frames in, Plotly figures out.
+
+Show them with `st.plotly_chart(figure, theme=None)`: Streamlit's own theme would repaint them.
+"""
+
+from inspector.figures.lens import token_heatmap
+from inspector.figures.norms import norms_histogram, pad_norm_curve
+from inspector.figures.parameters import parameter_icicle
+from inspector.figures.predictions import topk_bars
+from inspector.figures.projection import projection_figure, scatter3d
+from inspector.figures.sharing import sharing_graph
+from inspector.figures.theme import DARK, LIGHT, Theme, get_theme
+
+__all__ = [
+    "DARK",
+    "LIGHT",
+    "Theme",
+    "get_theme",
+    "norms_histogram",
+    "pad_norm_curve",
+    "parameter_icicle",
+    "projection_figure",
+    "scatter3d",
+    "sharing_graph",
+    "token_heatmap",
+    "topk_bars",
+]

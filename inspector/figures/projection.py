@@ -1,0 +1,216 @@
+"""Maps of the vocabulary in two and three dimensions, as Plotly figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from inspector.figures import theme as look
+from inspector.figures.frames import column, columns, where
+from inspector.figures.kinds import KIND_STYLES
+from inspector.figures.text import plain, shorten
+from inspector.figures.theme import LIGHT, Theme
+
+MOST_3D = 20_000  # points that turn smoothly without a graphics card
+
+
+def projection_figure(
+    points: pd.DataFrame,
+    *,
+    title: str,
+    subtitle: str = "",
+    axes: tuple[str, str] = ("", ""),
+    theme: Theme = LIGHT,
+) -> go.Figure:
+    """Draw the flat map for a report: the same marks as the vocabulary map of the pages.
+
+    Args:
+        points: `Projection.points`: token_id, token, x, y, norm, kind.
+        title: Of the figure, with the checkpoint's name.
+        subtitle: One more line of plain text.
+        axes: What x and y are, such as ("PC 1 (3.1 %)", "PC 2 (2.2 %)").
+        theme: Colours.
+
+    Returns:
+        A figure with one trace a kind, padding last, which is also ringed.
+    """
+    figure = go.Figure(
+        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=640)
+    )
+    figure.update_layout(
+        xaxis={**look.axis(title=plain(axes[0]), theme=theme, grid=False), "showticklabels": False},
+        yaxis={
+            **look.axis(title=plain(axes[1]), theme=theme, grid=False),
+            "showticklabels": False,
+            "scaleanchor": "x",
+        },
+        legend={"itemsizing": "constant", "orientation": "h", "y": -0.06, "yanchor": "top"},
+        hovermode="closest",
+    )
+    for kind, of_kind in _by_kind(points):
+        style = KIND_STYLES[kind]
+        figure.add_trace(
+            go.Scattergl(
+                name=f"{kind} ({len(of_kind):,})",
+                x=of_kind["x"],
+                y=of_kind["y"],
+                mode="markers",
+                marker={
+                    "symbol": style.symbol,
+                    "size": style.size,
+                    "color": theme.kinds[kind],
+                    "opacity": style.opacity,
+                },
+                customdata=column(of_kind, "token_id"),
+                hovertext=_hovers(of_kind, kind),
+                hoverinfo="text",
+            )
+        )
+    _ring_padding(figure, points, theme=theme)
+    _label(figure, points, theme=theme)
+    return figure
+
+
+def scatter3d(
+    points: pd.DataFrame,
+    *,
+    title: str,
+    subtitle: str = "",
+    axes: tuple[str, str, str] = ("", "", ""),
+    theme: Theme = LIGHT,
+) -> go.Figure:
+    """Draw the map in three dimensions.
+
+    Args:
+        points: `Projection.points` of three dimensions: token_id, token, x, y, z, norm, kind.
+            Of more than 20,000 words and pieces an even sample is drawn, and the figure says so.
+        title: Of the figure, with the checkpoint's name.
+        subtitle: One more line of plain text.
+        axes: What x, y and z are.
+        theme: Colours.
+
+    Returns:
+        A figure with one trace a kind, padding last; special and padding tokens are written out.
+    """
+    drawn = _sample(points)
+    if len(drawn) < len(points):
+        note = f"{len(drawn):,} of {len(points):,} points are drawn"
+        subtitle = f"{subtitle} · {note}" if subtitle else note
+    figure = go.Figure(
+        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=680)
+    )
+    scene = {
+        "backgroundcolor": "rgba(0,0,0,0)",
+        "gridcolor": theme.faint,
+        "zerolinecolor": theme.faint,
+        "color": theme.muted,
+        "showticklabels": False,
+    }
+    figure.update_layout(
+        scene={
+            name: {**scene, "title": {"text": plain(text)}}
+            for name, text in zip(("xaxis", "yaxis", "zaxis"), axes, strict=True)
+        },
+        legend={"itemsizing": "constant", "orientation": "h", "y": 0, "yanchor": "top"},
+    )
+    for kind, of_kind in _by_kind(drawn):
+        figure.add_trace(_cloud(of_kind, kind, theme=theme))
+    return figure
+
+
+def _cloud(of_kind: pd.DataFrame, kind: str, *, theme: Theme) -> go.Scatter3d:
+    style = KIND_STYLES[kind]
+    written = 0 < len(of_kind) <= style.labels
+    return go.Scatter3d(
+        name=f"{kind} ({len(of_kind):,})",
+        x=of_kind["x"],
+        y=of_kind["y"],
+        z=of_kind["z"],
+        mode="markers+text" if written else "markers",
+        text=[plain(shorten(token, 18)) for token in of_kind["token"]] if written else None,
+        textposition="top center",
+        textfont={"size": 13, "color": theme.kinds[kind]},
+        marker={
+            "symbol": style.symbol_3d,
+            "size": style.size * 0.75,
+            "color": theme.kinds[kind],
+            "opacity": style.opacity,
+        },
+        customdata=column(of_kind, "token_id"),
+        hovertext=_hovers(of_kind, kind),
+        hoverinfo="text",
+    )
+
+
+def _by_kind(points: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the kinds that occur, in drawing order."""
+    for kind in KIND_STYLES:
+        of_kind = where(points, points["kind"] == kind)
+        if len(of_kind):
+            yield kind, of_kind
+
+
+def _sample(points: pd.DataFrame) -> pd.DataFrame:
+    """Thin out the common kinds evenly by row, so that the same rows are drawn each time."""
+    common = points["kind"].isin(["word", "subword"]).to_numpy()
+    room = MOST_3D - int((~common).sum())
+    rows = np.flatnonzero(common)
+    if len(rows) <= room:
+        return points
+    kept = rows[np.linspace(0, len(rows) - 1, max(room, 1)).round().astype(int)]
+    return points.iloc[np.sort(np.concatenate([kept, np.flatnonzero(~common)]))]
+
+
+def _hovers(of_kind: pd.DataFrame, kind: str) -> list[str]:
+    return [
+        f"<b>{plain(token)}</b><br>id {token_id} · {kind}<br>norm {norm:.3f}"
+        for token, token_id, norm in columns(of_kind, "token", "token_id", "norm")
+    ]
+
+
+def _ring_padding(figure: go.Figure, points: pd.DataFrame, *, theme: Theme) -> None:
+    padding = where(points, points["kind"] == "padding")
+    if not len(padding):
+        return
+    figure.add_trace(
+        go.Scattergl(
+            name="padding ring",
+            x=padding["x"],
+            y=padding["y"],
+            mode="markers",
+            marker={
+                "symbol": "circle-open",
+                "size": 28,
+                "color": theme.ink,
+                "line": {"width": 2},
+            },
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    )
+
+
+def _label(figure: go.Figure, points: pd.DataFrame, *, theme: Theme) -> None:
+    """Write special and padding tokens in boxes: text of scattergl vanishes under points."""
+    for kind, of_kind in _by_kind(points):
+        if len(of_kind) > KIND_STYLES[kind].labels:
+            continue
+        for x, y, token in columns(of_kind, "x", "y", "token"):
+            figure.add_annotation(
+                x=x,
+                y=y,
+                text=f"<b>{plain(shorten(token, 18))}</b>",
+                font={"size": 13, "color": theme.kinds[kind]},
+                bgcolor=look.alpha(theme.page, 0.9),
+                bordercolor=theme.kinds[kind],
+                borderpad=2,
+                arrowcolor=theme.kinds[kind],
+                arrowwidth=1,
+                arrowhead=0,
+                ax=34,
+                ay=-26,
+                xanchor="left",
+            )

@@ -1,0 +1,86 @@
+"""Text for figures: safe, short and in human units."""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+
+BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+HIDDEN = {"Cc", "Cs", "Zl", "Zp"}  # controls, lone surrogates, line and paragraph separators
+
+
+def visible(text: str) -> str:
+    r"""Show what would not be seen, or would turn the text around, by its code point.
+
+    Args:
+        text: A token or a parameter's name, from an untrusted file.
+
+    Returns:
+        The text with controls, lone surrogates and marks of direction as \\x00 or \\u202e.
+    """
+    return "".join(
+        _code_point(c) if c in BIDI or unicodedata.category(c) in HIDDEN else c for c in text
+    )
+
+
+def plain(text: str) -> str:
+    """Make text safe for Plotly, which reads "<b>" and "&lt;" as markup.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        The text, made visible, with every character standing for itself.
+    """
+    return html.escape(visible(text), quote=False)
+
+
+def shorten(text: str, length: int) -> str:
+    """Cut the end of a text that is longer than `length` characters."""
+    return text if len(text) <= length else text[: max(length - 1, 1)] + "…"
+
+
+def shorten_middle(text: str, length: int) -> str:
+    """Cut the middle of a text that is longer than `length`: names differ at both ends."""
+    if len(text) <= length:
+        return text
+    tail = (length - 1) * 3 // 5
+    return text[: length - 1 - tail] + "…" + text[len(text) - tail :]
+
+
+def count_text(number: float) -> str:
+    """Write a count with one decimal: 512, 30.5K, 23.4M, 1.3B."""
+    for unit, size in (("B", 1e9), ("M", 1e6), ("K", 1e3)):
+        if number >= size * 0.9995:
+            return f"{number / size:.1f}{unit}"
+    return f"{number:.0f}"
+
+
+def bytes_text(nbytes: float) -> str:
+    """Write bytes in decimal units: 512 B, 122.1 KB, 93.8 MB."""
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if nbytes >= size * 0.9995:
+            return f"{nbytes / size:.1f} {unit}"
+    return f"{nbytes:.0f} B"
+
+
+def percent_text(share: float) -> str:
+    """Write a share of 0..1 as a percentage that is never rounded to nothing: 41.3 %, <0.01 %."""
+    if 0 < share < 0.0001:
+        return "<0.01 %"
+    return f"{100 * share:.{1 if share >= 0.01 else 2}f} %"
+
+
+def shape_text(shape: tuple[int, ...]) -> str:
+    """Write a shape as 30522×768; a scalar as "scalar"."""
+    return "×".join(str(size) for size in shape) or "scalar"
+
+
+def plural(number: int, noun: str) -> str:
+    """Write a number with its noun: 1 tensor, 2 tensors."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _code_point(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
