@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class InspectorError(Exception):
-    """Any failure that a page or the command line shows as it is: one sentence, with a next step."""
+    """A failure whose text pages and command line show as it is: one sentence, a next step."""
 
 
 class SettingsError(InspectorError):

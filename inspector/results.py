@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -32,6 +31,8 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class OverviewFile:
+    """One file, as the overview lists it."""
+
     name: str
     format: str  # "safetensors", "pytorch", "json", "text", "sentencepiece"
     nbytes: int
@@ -39,6 +40,8 @@ class OverviewFile:
 
 @dataclass(frozen=True, slots=True)
 class TokenizerInfo:
+    """What the tokenizer files say."""
+
     kind: str  # "WordPiece", "BPE", "Unigram", "WordLevel" or the file's name
     size: int  # ids that the tokenizer knows
     pad_token: str | None
@@ -98,6 +101,8 @@ class SharedGroup:
 
 @dataclass(frozen=True, slots=True)
 class ReusedModule:
+    """A module that one forward pass runs more than once."""
+
     name: str  # the module's first name
     uses: int  # how often one forward pass runs it
 
@@ -123,6 +128,8 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True)
 class Norms:
+    """Lengths of the embedding rows, those with NaN or infinity left out."""
+
     min: float
     median: float
     max: float
@@ -190,12 +197,16 @@ class Lens:
 
 @dataclass(frozen=True, slots=True)
 class Mask:
+    """One mask and its likeliest tokens."""
+
     position: int
     predictions: pd.DataFrame  # token, token_id, probability, logit; likeliest first
 
 
 @dataclass(frozen=True, slots=True)
 class Joint:
+    """One way to fill all masks together."""
+
     tokens: tuple[str, ...]  # one for each mask, in order
     log_probability: float
 
@@ -206,11 +217,14 @@ class Prediction:
 
     device: str  # "cpu", "cuda:0", "mps"
     dtype: str
-    milliseconds: float  # the forward pass alone, after warm-up of the model
+    milliseconds: float  # one forward pass, the model already loaded
     tokens: tuple[str, ...]
     masks: tuple[Mask, ...]
     joint: tuple[Joint, ...]
     warnings: tuple[str, ...]
+
+
+UNDEFINED = frozenset({"cells.probability"})  # NaN here means "no such number": cosine
 
 
 def to_json(result: Any) -> dict[str, Any]:
@@ -236,25 +250,22 @@ def to_json(result: Any) -> dict[str, Any]:
 
 def _plain(value: Any, path: str, replaced: list[str]) -> Any:
     if dataclasses.is_dataclass(value):
-        return {
-            f.name: _plain(getattr(value, f.name), f.name, replaced)
-            for f in dataclasses.fields(value)
-            if not f.metadata.get("local")
-        }
+        fields = (f.name for f in dataclasses.fields(value) if not f.metadata.get("local"))
+        return {name: _plain(getattr(value, name), name, replaced) for name in fields}
     if isinstance(value, pd.DataFrame):
-        return [
-            {str(key): _plain(cell, f"{path}.{key}", replaced) for key, cell in row.items()}
-            for row in value.to_dict("records")
-        ]
+        return [_plain(row, path, replaced) for row in value.to_dict("records")]
     if isinstance(value, dict):
         return {str(key): _plain(item, f"{path}.{key}", replaced) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item, path, replaced) for item in value]
-    if isinstance(value, Path):
-        return str(value)
+    return _plain_scalar(value, path, replaced)
+
+
+def _plain_scalar(value: Any, path: str, replaced: list[str]) -> Any:
     if hasattr(value, "item"):  # a NumPy scalar out of a frame
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
-        replaced.append(path)
+        if path not in UNDEFINED:
+            replaced.append(path)
         return None
     return value

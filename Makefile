@@ -1,0 +1,42 @@
+# make run: set up and start the app.   make test: set up and run every test.
+# make check: what must pass before a commit.   make bench: timings against peers.
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+PORT ?= 8501
+
+.PHONY: run test check lint bench clean
+
+run: $(VENV)/run.stamp
+	$(PYTHON) -m streamlit run app.py --server.port $(PORT)
+
+test: $(VENV)/dev.stamp
+	scripts/chromium
+	$(PYTHON) -m pytest
+
+lint: $(VENV)/dev.stamp
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m pyright
+
+check: lint test
+
+bench: $(VENV)/dev.stamp
+	scripts/chromium
+	$(PYTHON) -m benchmarks
+
+clean:
+	rm -rf $(VENV)
+
+$(VENV)/bin/python:
+	scripts/venv $(VENV)
+
+# Importing umap compiles parts of it once: here, and not while somebody waits for a picture.
+$(VENV)/run.stamp: requirements.txt | $(VENV)/bin/python
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(PYTHON) -c "import umap"
+	touch $@
+
+$(VENV)/dev.stamp: requirements-dev.txt $(VENV)/run.stamp
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	touch $@

@@ -1,0 +1,5 @@
+"""`python -m inspector`: the command line."""
+
+from inspector.cli import main
+
+main()

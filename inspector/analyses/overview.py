@@ -1,0 +1,185 @@
+"""Say what a checkpoint holds from its headers alone: no model is built, no torch imported."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from inspector.analyses import Progress
+from inspector.errors import InspectorError, NotInCheckpointError
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.families import FAMILIES, declares_tie, in_file
+from inspector.results import Overview, OverviewFile, TokenizerInfo
+from inspector.store.manifest import Manifest, TensorInfo
+
+# What configs call the same size.
+LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+WIDTH = ("hidden_size", "n_embd", "d_model", "dim")
+# Tables that old files store although no training ever changes them.
+BUFFERS = (
+    ".position_ids",
+    ".attn.masked_bias",
+    ".rotary_emb.inv_freq",
+    ".embeddings.token_type_ids",
+)
+HEAD_OF_CLASS = {
+    "ForMaskedLM": "masked_lm",
+    "ForPreTraining": "masked_lm",
+    "LMHeadModel": "causal_lm",
+    "ForCausalLM": "causal_lm",
+}
+
+
+def overview(checkpoint: Checkpoint, *, progress: Progress) -> Overview:
+    """Describe a checkpoint: files, sizes, heads, tokenizer, and what is wrong with it.
+
+    Raises:
+        InspectorError: Only for what staging let through and no page could use.
+    """
+    progress(None, "Reading the headers")
+    manifest = checkpoint.manifest
+    config = manifest.config or {}
+    weights = [tensor for tensor in manifest.tensors if not is_buffer(tensor)]
+    stored = _stored_once(weights)
+    heads = checkpoint.heads
+    tokenizer, tokenizer_warnings = _tokenizer(checkpoint)
+    vocab_rows, columns = _embedding_shape(checkpoint)
+    unique = sum(map(_numel, stored))
+    return Overview(
+        name=manifest.name,
+        fingerprint=manifest.fingerprint,
+        model_type=config.get("model_type"),
+        architecture=next(iter(config.get("architectures") or ()), None),
+        files=tuple(OverviewFile(file.name, file.format, file.nbytes) for file in manifest.files),
+        dtypes=_dtypes(stored),
+        listed_parameters=unique + _tied_parameters(manifest, weights, stored, heads),
+        unique_parameters=unique,
+        nbytes_on_disk=sum(file.nbytes for file in manifest.files),
+        nbytes_in_memory=sum(tensor.nbytes for tensor in stored),
+        vocab_rows=vocab_rows,
+        d_model=_first(config, WIDTH) or columns,
+        layers=_first(config, LAYERS),
+        heads=heads,
+        tokenizer=tokenizer,
+        warnings=(
+            *manifest.warnings,
+            *tokenizer_warnings,
+            *_head_warnings(config, heads),
+            *_row_warnings(tokenizer, vocab_rows),
+        ),
+        tensors=_table(manifest.tensors),
+        config=config,
+    )
+
+
+def is_buffer(tensor: TensorInfo) -> bool:
+    """Whether a stored tensor is a constant table and no parameter."""
+    mask = tensor.name.endswith(".attn.bias") and len(tensor.shape) == 4
+    return mask or f".{tensor.name}".endswith(BUFFERS)
+
+
+def _numel(tensor: TensorInfo) -> int:
+    return math.prod(tensor.shape)
+
+
+def _stored_once(tensors: Iterable[TensorInfo]) -> list[TensorInfo]:
+    """Leave out tensors that lie on the bytes of another one."""
+    seen: dict[tuple[str, str, int, int], TensorInfo] = {}
+    for tensor in tensors:
+        seen.setdefault((tensor.file, tensor.storage, tensor.begin, tensor.nbytes), tensor)
+    return list(seen.values())
+
+
+def _dtypes(tensors: Iterable[TensorInfo]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for tensor in tensors:
+        counts[tensor.dtype] = counts.get(tensor.dtype, 0) + _numel(tensor)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _tied_parameters(
+    manifest: Manifest,
+    weights: list[TensorInfo],
+    stored: list[TensorInfo],
+    heads: Mapping[str, str],
+) -> int:
+    """Parameters that a built model lists once more, under a name that repeats another's bytes."""
+    repeated = sum(map(_numel, weights)) - sum(map(_numel, stored))
+    family = FAMILIES.get((manifest.config or {}).get("model_type", ""))
+    has_lm = "present" in (heads["masked_lm"], heads["causal_lm"])
+    if family is None or not has_lm or not declares_tie(manifest.config or {}, family):
+        return repeated
+    by_name = {tensor.name: tensor for tensor in weights}
+    for tied, source in family.ties.items():
+        name = in_file(source, by_name, family.base)
+        if in_file(tied, by_name, family.base) is None and name:
+            repeated += _numel(by_name[name])
+    return repeated
+
+
+def _tokenizer(checkpoint: Checkpoint) -> tuple[TokenizerInfo | None, list[str]]:
+    try:
+        return checkpoint.require_tokens().info, []
+    except InspectorError as error:
+        return None, [str(error)]
+
+
+def _embedding_shape(checkpoint: Checkpoint) -> tuple[int | None, int | None]:
+    try:
+        rows, columns = checkpoint.embedding.shape
+    except NotInCheckpointError:
+        return None, None
+    return rows, columns
+
+
+def _first(config: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
+    return next((config[key] for key in keys if isinstance(config.get(key), int)), None)
+
+
+def _head_warnings(config: Mapping[str, Any], heads: Mapping[str, str]) -> list[str]:
+    architecture = next(iter(config.get("architectures") or ()), "")
+    return [
+        f"config.json says {architecture}, but the file lacks that head's weights: it is absent, "
+        "and a loader would fill it with random numbers."
+        for suffix, head in HEAD_OF_CLASS.items()
+        if architecture.endswith(suffix) and "present" not in (heads[head], heads["masked_lm"])
+    ]
+
+
+def _row_warnings(tokenizer: TokenizerInfo | None, rows: int | None) -> list[str]:
+    if tokenizer is None or rows is None or tokenizer.size == rows:
+        return []
+    if tokenizer.size > rows:
+        return [
+            f"The tokenizer knows {tokenizer.size:,} ids, but the embedding matrix has {rows:,} "
+            "rows: a text that uses the others is refused."
+        ]
+    return [
+        f"The embedding matrix has {rows - tokenizer.size:,} rows more than the tokenizer has ids "
+        f"({rows:,} against {tokenizer.size:,}): no text can reach them."
+    ]
+
+
+def _table(tensors: Iterable[TensorInfo]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "name": tensor.name,
+                "shape": shape_text(tensor.shape),
+                "dtype": tensor.dtype,
+                "parameters": _numel(tensor),
+                "nbytes": tensor.nbytes,
+                "file": tensor.file,
+            }
+            for tensor in tensors
+        ],
+        columns=["name", "shape", "dtype", "parameters", "nbytes", "file"],
+    )
+
+
+def shape_text(shape: Iterable[int]) -> str:
+    """A shape as people write it: "30,522 × 384"; "scalar" for a single number."""
+    return " × ".join(f"{size:,}" for size in shape) or "scalar"

@@ -1,0 +1,191 @@
+"""Build a model from a checkpoint, and refuse to let a random weight pass for a stored one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+import transformers
+from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
+from transformers.models.auto import modeling_auto
+
+from inspector.errors import CheckpointError, NotInCheckpointError
+
+TASKS = {
+    "masked_lm": (modeling_auto.MODEL_FOR_MASKED_LM_MAPPING, "masked-LM head"),
+    "causal_lm": (modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING, "causal-LM head"),
+    "base": (modeling_auto.MODEL_MAPPING, "base model"),
+}
+# Absent from many files, and no language model's answer depends on them.
+SPARE_MODULES = ("pooler.", "position_ids", "token_type_ids")
+# A model far larger than its file could only be filled with random numbers.
+LARGEST_RATIO = 4
+
+
+def build_config(config: Mapping[str, Any], name: str) -> PreTrainedConfig:
+    """Turn a rebuilt config.json into transformers' config.
+
+    Raises:
+        CheckpointError: If this version of transformers does not know the model or a value.
+    """
+    values = dict(config)
+    model_type = values.pop("model_type", None)
+    if model_type not in transformers.CONFIG_MAPPING:
+        raise CheckpointError(
+            f"{name} says model_type {model_type!r}, which transformers "
+            f"{transformers.__version__} does not know: only the headers can be shown."
+        )
+    try:
+        return AutoConfig.for_model(model_type, **values)
+    except Exception as error:
+        raise CheckpointError(
+            f"The config.json of {name} holds a value that {model_type} models do not allow "
+            f"({type(error).__name__}): compare it with the model's original."
+        ) from error
+
+
+def task_class(config: PreTrainedConfig, task: str) -> type[PreTrainedModel]:
+    """The class that transformers uses for a task.
+
+    Raises:
+        NotInCheckpointError: If this kind of model has no such task.
+    """
+    mapping, what = TASKS[task]
+    found = mapping.get(type(config), None)
+    if found is None:
+        raise NotInCheckpointError(f"A {config.model_type} model has no {what}.")
+    return found[0] if isinstance(found, tuple) else found
+
+
+def own_class(config: PreTrainedConfig) -> type[PreTrainedModel]:
+    """The class that config.json names, if transformers has it; else the base model's."""
+    for architecture in config.architectures or ():
+        found = getattr(transformers, str(architecture), None)
+        if isinstance(found, type) and issubclass(found, PreTrainedModel):
+            return found
+    return task_class(config, "base")
+
+
+def build_model(
+    model_class: type[PreTrainedModel],
+    config: PreTrainedConfig,
+    state: Mapping[str, torch.Tensor],
+    *,
+    name: str,
+    dtype: torch.dtype | None = None,
+) -> tuple[PreTrainedModel, frozenset[str]]:
+    """Build a model in evaluation mode from tensors that a file holds.
+
+    Args:
+        model_class: Which head to build.
+        config: Its sizes.
+        state: Name -> tensor, as the file names them.
+        name: The checkpoint, for messages.
+        dtype: Of the model's parameters; None: as stored.
+
+    Returns:
+        The model, and the names of parameters that the file does not hold. Those are NaN in the
+        model, so that no number can come from them unnoticed.
+
+    Raises:
+        CheckpointError: If shapes do not fit or nothing in the file belongs to the model.
+    """
+    _check_size(model_class, config, state, name)
+    try:
+        model, info = model_class.from_pretrained(
+            None,
+            config=config,
+            state_dict=dict(state),
+            dtype=dtype or _stored_dtype(state),
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+            local_files_only=True,
+            attn_implementation="eager",
+        )
+    except Exception as error:
+        raise CheckpointError(
+            f"{name} cannot be built as {model_class.__name__} ({type(error).__name__}): its "
+            "config.json does not fit its weights."
+        ) from error
+    if info["mismatched_keys"]:
+        tensor, held, wanted = min(info["mismatched_keys"])
+        raise CheckpointError(
+            f"{tensor} is {_shape(held)} in the file and {_shape(wanted)} by config.json: "
+            "they belong to different models; put the right config.json beside the weights."
+        )
+    missing = frozenset(info["missing_keys"])
+    _blank(model, missing)
+    if not set(dict(model.named_parameters(remove_duplicate=False))) - missing:
+        raise CheckpointError(
+            f"None of the {len(state)} tensors of {name} belongs to {model_class.__name__} "
+            f"(the first is {min(state)!r}): check the names, or the model_type in config.json."
+        )
+    return model.eval(), missing
+
+
+def require(missing: Iterable[str], *, task: str, name: str) -> None:
+    """Refuse to compute from a model whose file lacks weights.
+
+    Raises:
+        NotInCheckpointError: If anything but spare modules is missing.
+    """
+    lacking = sorted(m for m in missing if not any(spare in m for spare in SPARE_MODULES))
+    if lacking:
+        what = TASKS[task][1]
+        raise NotInCheckpointError(
+            f"{name} has no {what}: its file lacks {len(lacking)} of the tensors that one needs, "
+            f"such as {lacking[0]}, and random ones would answer nonsense."
+        )
+
+
+def _blank(model: PreTrainedModel, missing: frozenset[str]) -> None:
+    held = {
+        id(parameter)
+        for key, parameter in model.named_parameters(remove_duplicate=False)
+        if key not in missing
+    }
+    with torch.no_grad():
+        for key, parameter in model.named_parameters(remove_duplicate=False):
+            if key in missing and id(parameter) not in held and parameter.is_floating_point():
+                parameter.fill_(float("nan"))
+
+
+def _check_size(
+    model_class: type[PreTrainedModel],
+    config: PreTrainedConfig,
+    state: Mapping[str, torch.Tensor],
+    name: str,
+) -> None:
+    held = sum(tensor.numel() for tensor in state.values())
+    try:
+        with torch.device("meta"):
+            wanted = sum(p.numel() for p in model_class(config).parameters())
+    except Exception as error:
+        raise CheckpointError(
+            f"The config.json of {name} cannot be built as {model_class.__name__} "
+            f"({type(error).__name__}): compare it with the model's original."
+        ) from error
+    if wanted > LARGEST_RATIO * held + 1_000_000:
+        raise CheckpointError(
+            f"By its config.json, {name} has {wanted:,} parameters, but its file holds {held:,}: "
+            "config.json belongs to another model."
+        )
+
+
+def _stored_dtype(state: Mapping[str, torch.Tensor]) -> torch.dtype:
+    floats = [tensor for tensor in state.values() if tensor.is_floating_point()]
+    if not floats:
+        return torch.float32
+    return max(floats, key=lambda tensor: tensor.numel()).dtype
+
+
+def _shape(shape: Iterable[int]) -> str:
+    return " × ".join(str(size) for size in shape) or "a single number"
+
+
+def quiet() -> None:
+    """Keep transformers' load reports and bars out of the log: we report missing keys ourselves."""
+    transformers.logging.set_verbosity(logging.CRITICAL)
+    transformers.logging.disable_progress_bar()

@@ -1,0 +1,225 @@
+"""One open checkpoint in a worker: everything is read once, when it is first asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from inspector.errors import CheckpointError, NotInCheckpointError
+from inspector.models.families import FAMILIES, Family, heads_present, in_file, modern
+from inspector.results import HEADS
+from inspector.settings import Device, Dtype, Settings
+from inspector.store.manifest import Manifest, TensorInfo
+
+if TYPE_CHECKING:  # torch and transformers are imported when a model is first needed
+    import torch
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+    from inspector.models.tokens import Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model on its device, every weight of it from the file."""
+
+    model: PreTrainedModel
+    device: torch.device
+    dtype: torch.dtype
+
+
+class Checkpoint:
+    """A staged checkpoint and what has been read of it so far."""
+
+    def __init__(self, manifest: Manifest, *, settings: Settings) -> None:
+        self.manifest = manifest
+        self.settings = settings
+        self._models: dict[tuple[str, str, str], Loaded] = {}
+
+    @property
+    def name(self) -> str:
+        """What the person calls it."""
+        return self.manifest.name
+
+    @property
+    def config_values(self) -> Mapping[str, Any]:
+        """The rebuilt config.json.
+
+        Raises:
+            NotInCheckpointError: If there is none.
+        """
+        if self.manifest.config is None:
+            raise NotInCheckpointError(
+                f"{self.name} has no config.json, so no model can be built: add the file, and "
+                "open the checkpoint again."
+            )
+        return self.manifest.config
+
+    @property
+    def family(self) -> Family | None:
+        """The table's row for its model type; None: not in the table."""
+        return FAMILIES.get((self.manifest.config or {}).get("model_type", ""))
+
+    @cached_property
+    def config(self) -> PreTrainedConfig:
+        """The config as transformers builds it."""
+        from inspector.models.build import build_config
+
+        return build_config(self.config_values, self.name)
+
+    @cached_property
+    def heads(self) -> dict[str, str]:
+        """Which heads the file holds: head -> "present" or "absent", in results.HEADS order."""
+        if self.manifest.config is None:
+            return dict.fromkeys(HEADS, "absent")
+        names = [*(tensor.name for tensor in self.manifest.tensors), *self.manifest.aliases]
+        if self.family:
+            return heads_present(self.manifest.config, names, self.family)
+        from inspector.models.heads import heads_by_building
+
+        try:  # a family without a row in the table: ask its classes
+            return heads_by_building(self.config, map(modern, names))
+        except CheckpointError:  # transformers does not know it: nothing of it can be run
+            return dict.fromkeys(HEADS, "absent")
+
+    @cached_property
+    def tokens(self) -> Tokens | None:
+        """The tokenizer; None where the checkpoint brings none."""
+        from inspector.models.tokens import Tokens, has_tokenizer
+
+        return Tokens(self.manifest) if has_tokenizer(self.manifest) else None
+
+    def require_tokens(self) -> Tokens:
+        """The tokenizer.
+
+        Raises:
+            NotInCheckpointError: If the checkpoint brings none.
+        """
+        from inspector.models.tokens import Tokens
+
+        return self.tokens or Tokens(self.manifest)  # the second says what is missing
+
+    @cached_property
+    def state(self) -> dict[str, torch.Tensor]:
+        """Every tensor of the file, mapped, (name -> tensor)."""
+        from inspector.models.tensors import read_tensors
+
+        return read_tensors(self.manifest)
+
+    @cached_property
+    def embedding(self) -> TensorInfo:
+        """The header of the input embedding matrix, (vocab, d_model).
+
+        Raises:
+            NotInCheckpointError: If the file has no such matrix.
+        """
+        tensors = {tensor.name: tensor for tensor in self.manifest.tensors}
+        if self.family:
+            # A tied matrix may be stored under the output layer's name only.
+            candidates = (self.family.embedding, *self.family.ties)
+            for wanted in candidates:
+                name = in_file(wanted, tensors.keys(), self.family.base)
+                if name and len(tensors[name].shape) == 2:
+                    return tensors[name]
+        rows = (self.manifest.config or {}).get("vocab_size")
+        matrices = [
+            tensor
+            for tensor in tensors.values()
+            if len(tensor.shape) == 2
+            and re.search(r"embed|wte|shared", tensor.name)
+            and rows in (None, tensor.shape[0])
+        ]
+        return self._first_matrix(matrices)
+
+    def _first_matrix(self, matrices: list[TensorInfo]) -> TensorInfo:
+        if not matrices:
+            raise NotInCheckpointError(
+                f"{self.name} holds no embedding matrix that this tool can recognise: its "
+                "Overview lists every tensor."
+            )
+        return max(matrices, key=lambda tensor: tensor.shape[0])
+
+    def embedding_matrix(self) -> torch.Tensor:
+        """The input embedding matrix as stored, (vocab, d_model)."""
+        from inspector.models.tensors import read_tensors
+
+        return read_tensors(self.manifest, [self.embedding.name])[self.embedding.name]
+
+    def load(self, task: str, *, device: Device = "auto", dtype: Dtype = "auto") -> Loaded:
+        """Build the model for a task, once for each device and dtype.
+
+        Args:
+            task: "masked_lm", "causal_lm" or "base".
+            device: Where to; "auto" asks the settings, then takes the best there is.
+            dtype: In which precision; "auto" likewise.
+
+        Raises:
+            NotInCheckpointError: If the file lacks weights that the task needs.
+            CheckpointError: If the model cannot be built.
+            RequestError: If the machine has no such device.
+        """
+        import torch
+
+        from inspector.models import build
+        from inspector.models.device import pick_device, pick_dtype
+
+        where = pick_device(self.settings.device if device == "auto" else device)
+        stored = getattr(torch, self.embedding.dtype)
+        precision = pick_dtype(
+            self.settings.dtype if dtype == "auto" else dtype, device=where, stored=stored
+        )
+        key = (task, str(where), str(precision))
+        if key not in self._models:
+            build.quiet()
+            model, missing = build.build_model(
+                build.task_class(self.config, task),
+                self.config,
+                self.state,
+                name=self.name,
+                dtype=precision,
+            )
+            build.require(missing, task=task, name=self.name)
+            self._models[key] = Loaded(model.to(where), where, precision)
+        return self._models[key]
+
+    def check_ids(self, ids: tuple[int, ...]) -> None:
+        """Refuse ids and lengths that the model has no rows for.
+
+        Raises:
+            CheckpointError: If the tokenizer gives an id past the embedding matrix.
+            RequestError: If the text is longer than the model's positions.
+        """
+        from inspector.errors import RequestError
+
+        rows = self.embedding.shape[0]
+        if max(ids) >= rows:
+            raise CheckpointError(
+                f"The tokenizer of {self.name} gives id {max(ids)}, but the embedding matrix has "
+                f"{rows:,} rows: the tokenizer belongs to another model."
+            )
+        allowed = self.positions
+        if allowed is not None and len(ids) > allowed:
+            raise RequestError(
+                f"The text has {len(ids):,} tokens and {self.name} takes {allowed:,}: shorten it."
+            )
+
+    @property
+    def positions(self) -> int | None:
+        """Longest input in tokens; None where nothing bounds it."""
+        limit = self.config_values.get("max_position_embeddings") or self.config_values.get(
+            "n_positions"
+        )
+        # RoBERTa's positions start after the padding index.
+        offset = self.config_values.get("pad_token_id", 1) + 1 if self._offset_positions else 0
+        return limit - offset if isinstance(limit, int) else None
+
+    @property
+    def _offset_positions(self) -> bool:
+        return self.config_values.get("model_type") in {
+            "roberta",
+            "xlm-roberta",
+            "camembert",
+            "mpnet",
+        }

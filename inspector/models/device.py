@@ -1,0 +1,58 @@
+"""Choose the device and the dtype that a model runs on."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import torch
+
+from inspector.errors import RequestError
+from inspector.settings import Device, Dtype
+
+
+def pick_device(wanted: Device) -> torch.device:
+    """Resolve a device name; "auto" takes CUDA, then Apple's MPS, then the CPU.
+
+    Raises:
+        RequestError: If the device is not there.
+    """
+    there = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
+    if wanted == "auto":
+        return torch.device(next(name for name, found in there.items() if found))
+    if wanted not in get_args(Device):
+        raise RequestError(f"There is no device {wanted!r}: use auto, cpu, cuda or mps.")
+    if not there[wanted]:
+        raise RequestError(f"This machine has no {wanted} device: use auto or cpu.")
+    return torch.device(wanted)
+
+
+def pick_dtype(wanted: Dtype, *, device: torch.device, stored: torch.dtype) -> torch.dtype:
+    """Resolve a dtype name.
+
+    Args:
+        wanted: "auto" or a name. "auto" is float32 on the CPU, where every rounding would be ours,
+            and the file's own half precision on an accelerator.
+        device: Where the model will run.
+        stored: The dtype of the checkpoint's embedding matrix.
+
+    Raises:
+        RequestError: If there is no such dtype.
+    """
+    if wanted == "auto":
+        halves = (torch.bfloat16, torch.float16)
+        return stored if device.type != "cpu" and stored in halves else torch.float32
+    if wanted not in get_args(Dtype):
+        raise RequestError(f"There is no dtype {wanted!r}: use float32, bfloat16 or float16.")
+    return getattr(torch, wanted)
+
+
+def release(device: torch.device) -> None:
+    """Give memory that is free again back to the device."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    elif device.type == "mps":
+        torch.mps.empty_cache()

@@ -1,0 +1,213 @@
+"""What differs between model families, as a table: names of tensors and modules, and their ties.
+
+Names are those of transformers 5.23. Imports no torch: the overview answers from it at once.
+"""
+
+from __future__ import annotations
+
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from inspector.results import HEADS
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Names of one model family, full names as in the class with the language-model head."""
+
+    base: str  # attribute of the base model; its tensors may stand in a file without it
+    embedding: str  # input embedding matrix, (vocab, d_model)
+    tied_by_default: bool  # what the family's config class says when config.json is silent
+    masked_lm: tuple[str, ...] = ()  # tensors that the head needs besides its tied ones
+    causal_lm: tuple[str, ...] | None = None  # likewise; None: the family has no such head
+    ties: Mapping[str, str] = field(default_factory=dict)  # tied name -> the name it repeats
+    head: tuple[str, ...] = ()  # modules from the last hidden state to the logits, in order
+    final_norm: str | None = None  # applied inside the base model, hidden_states[-1] has it
+    softcap: str | None = None  # config key: logits = cap * tanh(logits / cap)
+
+
+def _linear(name: str) -> tuple[str, str]:
+    return (f"{name}.weight", f"{name}.bias")
+
+
+_BERT_TRANSFORM = (
+    *_linear("cls.predictions.transform.dense"),
+    *_linear("cls.predictions.transform.LayerNorm"),
+    "cls.predictions.bias",
+)
+_ROBERTA_HEAD = (*_linear("lm_head.dense"), *_linear("lm_head.layer_norm"), "lm_head.bias")
+
+
+def _roberta(base: str) -> Family:
+    return Family(
+        base, f"{base}.embeddings.word_embeddings.weight", tied_by_default=True,
+        masked_lm=_ROBERTA_HEAD, head=("lm_head",),
+        ties={"lm_head.decoder.weight": f"{base}.embeddings.word_embeddings.weight",
+              "lm_head.decoder.bias": "lm_head.bias"},
+    )  # fmt: skip
+
+
+def _bert(base: str) -> Family:
+    return Family(
+        base, f"{base}.embeddings.word_embeddings.weight", tied_by_default=True,
+        masked_lm=_BERT_TRANSFORM, head=("cls",),
+        ties={"cls.predictions.decoder.weight": f"{base}.embeddings.word_embeddings.weight",
+              "cls.predictions.decoder.bias": "cls.predictions.bias"},
+    )  # fmt: skip
+
+
+def _decoder(
+    base: str, embedding: str, norm: str, *, tied: bool = False, head: str = "lm_head",
+    softcap: str | None = None,
+) -> Family:  # fmt: skip
+    return Family(
+        base, f"{base}.{embedding}", tied_by_default=tied, causal_lm=(),
+        ties={f"{head}.weight": f"{base}.{embedding}"},
+        head=(head,), final_norm=f"{base}.{norm}", softcap=softcap,
+    )  # fmt: skip
+
+
+FAMILIES: Mapping[str, Family] = {
+    "bert": _bert("bert"),
+    "deberta-v2": _bert("deberta"),
+    "roberta": _roberta("roberta"),
+    "xlm-roberta": _roberta("roberta"),
+    "camembert": _roberta("roberta"),
+    "mpnet": _roberta("mpnet"),
+    "distilbert": Family(
+        "distilbert", "distilbert.embeddings.word_embeddings.weight", tied_by_default=True,
+        masked_lm=(*_linear("vocab_transform"), *_linear("vocab_layer_norm"),
+                   "vocab_projector.bias"),
+        ties={"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
+        head=("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector"),
+    ),
+    "albert": Family(
+        "albert", "albert.embeddings.word_embeddings.weight", tied_by_default=True,
+        masked_lm=(*_linear("predictions.dense"), *_linear("predictions.LayerNorm"),
+                   "predictions.bias"),
+        ties={"predictions.decoder.weight": "albert.embeddings.word_embeddings.weight",
+              "predictions.decoder.bias": "predictions.bias"},
+        head=("predictions",),
+    ),
+    "electra": Family(
+        "electra", "electra.embeddings.word_embeddings.weight", tied_by_default=True,
+        masked_lm=(*_linear("generator_predictions.dense"),
+                   *_linear("generator_predictions.LayerNorm"), "generator_lm_head.bias"),
+        ties={"generator_lm_head.weight": "electra.embeddings.word_embeddings.weight"},
+        head=("generator_predictions", "generator_lm_head"),
+    ),
+    "gpt2": _decoder("transformer", "wte.weight", "ln_f", tied=True),
+    "gpt_neox": _decoder("gpt_neox", "embed_in.weight", "final_layer_norm"),
+    "opt": _decoder("model", "decoder.embed_tokens.weight", "decoder.final_layer_norm", tied=True),
+    "llama": _decoder("model", "embed_tokens.weight", "norm"),
+    "mistral": _decoder("model", "embed_tokens.weight", "norm"),
+    "qwen2": _decoder("model", "embed_tokens.weight", "norm"),
+    "qwen3": _decoder("model", "embed_tokens.weight", "norm"),
+    "gemma": _decoder("model", "embed_tokens.weight", "norm", tied=True),
+    "gemma2": _decoder(
+        "model", "embed_tokens.weight", "norm", tied=True, softcap="final_logit_softcapping"
+    ),
+}  # fmt: skip
+
+# Heads that several classes name alike: the architecture decides between them.
+CLASS_HEADS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "next_sentence": (r"For(NextSentencePrediction|PreTraining)$", ("cls.seq_relationship",)),
+    "sequence_classification": (
+        r"ForSequenceClassification$",
+        ("classifier", "score", "classifier.out_proj", "classification_head.out_proj"),
+    ),
+    "token_classification": (r"ForTokenClassification$", ("classifier", "score")),
+    "question_answering": (r"ForQuestionAnswering$", ("qa_outputs",)),
+    "multiple_choice": (
+        r"ForMultipleChoice$",
+        ("classifier", "sequence_summary.summary"),
+    ),
+}
+
+
+# Endings under which older classes save what has another name today.
+OLD_ENDINGS = {
+    ".weight": ".gamma",
+    ".bias": ".beta",
+    "lm_head.weight": "embed_out.weight",  # GPT-NeoX
+}
+
+
+def modern(name: str) -> str:
+    """Give a tensor of a file the name it has in the class today."""
+    name = name.removeprefix("module.")  # DataParallel's wrapper
+    for today, old in OLD_ENDINGS.items():
+        if name.endswith(old):
+            return name.removesuffix(old) + today
+    return name
+
+
+def in_file(wanted: str, names: Collection[str], base: str) -> str | None:
+    """Find the name under which a file holds a tensor.
+
+    Args:
+        wanted: Name in the class with a head, e.g. "bert.embeddings.word_embeddings.weight".
+        names: Names in the file.
+        base: The base model's attribute, which the base class leaves out of its files.
+
+    Returns:
+        The file's own name for it, or None.
+    """
+    spellings = [wanted] + [
+        wanted.removesuffix(today) + old
+        for today, old in OLD_ENDINGS.items()
+        if wanted.endswith(today)
+    ]
+    for spelling in spellings:
+        for name in (spelling, spelling.removeprefix(f"{base}."), f"{base}.{spelling}"):
+            if name in names:
+                return name
+    return None
+
+
+def declares_tie(config: Mapping[str, Any], family: Family | None) -> bool:
+    """Whether config.json, or else the family's config class, ties input and output embeddings."""
+    default = family.tied_by_default if family else True
+    return bool(config.get("tie_word_embeddings", default))
+
+
+def heads_present(
+    config: Mapping[str, Any], names: Collection[str], family: Family
+) -> dict[str, str]:
+    """Say which heads a file holds, from the names of its tensors.
+
+    Args:
+        config: The rebuilt config.json.
+        names: Tensor names of all weight files, aliases included.
+        family: The table's row for the config's model type.
+
+    Returns:
+        For every head of HEADS, in that order, "present" or "absent". A head is present only if
+        every tensor that it needs is in the file, or is tied to one that is.
+    """
+    architecture = (config.get("architectures") or [""])[0]
+    held = {modern(name) for name in names}
+    tied = declares_tie(config, family)
+    present = dict.fromkeys(HEADS, "absent")
+    if family.masked_lm and _holds(family.masked_lm, held) and _projects(family, held, tied=tied):
+        present["masked_lm"] = "present"
+    if family.causal_lm is not None and _projects(family, held, tied=tied):
+        present["causal_lm"] = "present"
+    for head, (pattern, modules) in CLASS_HEADS.items():
+        if re.search(pattern, architecture) and any(f"{m}.weight" in held for m in modules):
+            present[head] = "present"
+    return present
+
+
+def _holds(wanted: tuple[str, ...], held: set[str]) -> bool:
+    # A file may store a tied bias under its other name only.
+    return all(name in held or name.replace(".bias", ".decoder.bias") in held for name in wanted)
+
+
+def _projects(family: Family, held: set[str], *, tied: bool) -> bool:
+    """Whether the matrix of the output layer is in the file, itself or through a tie."""
+    projection = next(name for name in family.ties if name.endswith(".weight"))
+    return projection in held or (tied and in_file(family.embedding, held, family.base) is not None)

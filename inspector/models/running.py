@@ -1,0 +1,102 @@
+"""Run a loaded model: one timed forward pass, and its head on hidden states of one's choice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+from inspector.errors import WorkerError
+from inspector.models.checkpoint import Loaded
+from inspector.models.device import release
+from inspector.models.families import Family
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """One forward pass of one text or a batch of equally long ones."""
+
+    hidden_states: tuple[torch.Tensor, ...]  # layers + 1 of (batch, positions, d_model)
+    logits: torch.Tensor | None  # (batch, positions, vocab); None without a head or if not asked
+    milliseconds: float
+
+
+def forward(
+    loaded: Loaded,
+    ids: torch.Tensor,
+    type_ids: torch.Tensor | None = None,
+    *,
+    head: bool,
+    every_layer: bool = False,
+) -> Forward:
+    """Run a model on token ids without padding.
+
+    Args:
+        loaded: The model.
+        ids: (batch, positions).
+        type_ids: Segment of each position, same shape; left out for models without segments.
+        head: Whether to run the head too; without it only the base model runs.
+        every_layer: Whether to keep every hidden state; else only the last.
+
+    Raises:
+        WorkerError: If the device has too little memory.
+    """
+    model = loaded.model if head else loaded.model.base_model
+    inputs = {"input_ids": ids.to(loaded.device)}
+    inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+    if type_ids is not None and getattr(loaded.model.config, "type_vocab_size", 0) > 1:
+        inputs["token_type_ids"] = type_ids.to(loaded.device)
+    with memory_guard(loaded), torch.inference_mode():
+        started = time.perf_counter()
+        output = model(**inputs, output_hidden_states=every_layer or head, use_cache=False)
+        _wait(loaded.device)
+        milliseconds = 1000 * (time.perf_counter() - started)
+    if every_layer or head:
+        hidden_states = tuple(output.hidden_states)
+    else:
+        hidden_states = (output.last_hidden_state,)
+    return Forward(hidden_states, getattr(output, "logits", None) if head else None, milliseconds)
+
+
+def apply_head(
+    loaded: Loaded, family: Family, hidden: torch.Tensor, *, normed: bool
+) -> torch.Tensor:
+    """Map hidden states to logits through the model's own modules, as its forward method does.
+
+    Args:
+        loaded: A model with a language-model head.
+        family: Its row of the table: which modules, in which order.
+        hidden: (..., d_model).
+        normed: Whether the final norm has been applied already, as to hidden_states[-1].
+
+    Returns:
+        (..., vocab) in the model's dtype.
+    """
+    names = family.head if normed or not family.final_norm else (family.final_norm, *family.head)
+    for name in names:
+        hidden = loaded.model.get_submodule(name)(hidden)
+    cap = getattr(loaded.model.config, family.softcap, None) if family.softcap else None
+    return cap * torch.tanh(hidden / cap) if cap else hidden
+
+
+@contextmanager
+def memory_guard(loaded: Loaded) -> Iterator[None]:
+    """Turn the device's out-of-memory into a sentence and give the memory back."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        release(loaded.device)
+        raise WorkerError(
+            f"The {loaded.device.type} device has too little memory left for this input: use a "
+            "smaller dtype, a shorter text, or the CPU."
+        ) from error
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()

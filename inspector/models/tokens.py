@@ -1,0 +1,291 @@
+"""Turn text into token ids and ids into visible text, with the tokenizers library alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+from tokenizers import AddedToken, Tokenizer
+from tokenizers.implementations import BertWordPieceTokenizer, ByteLevelBPETokenizer
+from tokenizers.processors import RobertaProcessing
+
+from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
+from inspector.results import TokenizerInfo
+from inspector.store.manifest import Manifest
+
+MAX_CHARACTERS = 20_000
+SPECIAL_ROLES = ("pad", "mask", "unk", "cls", "sep", "bos", "eos")
+# Tokens that stand for a role where no file says which one does.
+USUAL = {
+    "pad": ("[PAD]", "<pad>"),
+    "mask": ("[MASK]", "<mask>"),
+    "unk": ("[UNK]", "<unk>"),
+    "cls": ("[CLS]", "<s>"),
+    "sep": ("[SEP]", "</s>"),
+}
+UNUSED = re.compile(r"\[unused\d+\]|<unused\d+>|<extra_id_\d+>|<\|reserved_special_token_\d+\|>")
+BYTE = re.compile(r"<0x[0-9A-F]{2}>")
+SPACE = "␣"  # how a leading space is shown
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """Character -> byte, for the printable stand-ins of byte-level BPE (GPT-2's table)."""
+    kept = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in kept]
+    return {chr(b): b for b in kept} | {chr(256 + i): b for i, b in enumerate(others)}
+
+
+BYTE_ALPHABET = _byte_alphabet()
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A text as the model gets it, special tokens included."""
+
+    ids: tuple[int, ...]
+    type_ids: tuple[int, ...]  # 0 for the first text, 1 for the second
+    tokens: tuple[str, ...]  # visible forms
+
+
+class Tokens:
+    """The tokenizer of a checkpoint, padding and truncation off."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        """Read the tokenizer files of a staged checkpoint.
+
+        Raises:
+            NotInCheckpointError: If there are none.
+            CheckpointError: If they cannot be read.
+        """
+        self._tokenizer = _read_tokenizer(manifest)
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        self._settings = _read_settings(manifest)
+        self._special = self._special_ids()
+
+    @property
+    def size(self) -> int:
+        """Ids that the tokenizer knows: one more than the largest."""
+        return max(self._tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+
+    @property
+    def kind(self) -> str:
+        """The algorithm: "WordPiece", "BPE", "Unigram" or "WordLevel"."""
+        return type(self._tokenizer.model).__name__
+
+    @cached_property
+    def info(self) -> TokenizerInfo:
+        """What the overview says of it."""
+        return TokenizerInfo(
+            kind=self.kind,
+            size=self.size,
+            pad_token=self.role("pad")[0],
+            pad_id=self.role("pad")[1],
+            mask_token=self.role("mask")[0],
+            mask_id=self.role("mask")[1],
+        )
+
+    def role(self, role: str) -> tuple[str | None, int | None]:
+        """Find a special token, e.g. "mask"; (None, None) where the tokenizer has none."""
+        said = self._settings.get(f"{role}_token")
+        said = said.get("content") if isinstance(said, dict) else said
+        for text in (said,) if isinstance(said, str) else USUAL.get(role, ()):
+            index = self._tokenizer.token_to_id(text)
+            if index is not None:
+                return text, index
+        return None, None
+
+    def encode(self, text: str, pair: str | None = None) -> Encoded:
+        """Tokenize a text, or two as a pair.
+
+        Raises:
+            RequestError: If the text is empty, too long or no Unicode text.
+        """
+        for part in (text, pair or ""):
+            if len(part) > MAX_CHARACTERS:
+                raise RequestError(
+                    f"The text has {len(part):,} characters: shorten it to {MAX_CHARACTERS:,}."
+                )
+            if not part.isascii() and re.search("[\ud800-\udfff]", part):
+                raise RequestError(
+                    "The text holds half of a surrogate pair, which is no character: "
+                    "type or paste it again."
+                )
+        encoding = self._tokenizer.encode(text, pair)
+        if not encoding.ids:
+            raise RequestError("The text has no tokens: type a word or a sentence.")
+        return Encoded(
+            ids=tuple(encoding.ids),
+            type_ids=tuple(encoding.type_ids),
+            tokens=tuple(self.visible(index) for index in encoding.ids),
+        )
+
+    def find(self, text: str) -> int | None:
+        """The id of one token, given as typed: its raw form, its visible form, or a word.
+
+        Returns:
+            The id, or None where the text is not exactly one token.
+        """
+        for raw in (text, text.replace(SPACE, "Ġ"), text.replace(SPACE, "▁")):
+            index = self._tokenizer.token_to_id(raw)
+            if index is not None:
+                return index
+        ids = self._tokenizer.encode(text.replace(SPACE, " "), add_special_tokens=False).ids
+        return ids[0] if len(ids) == 1 and ids[0] != self.role("unk")[1] else None
+
+    def visible(self, index: int) -> str:
+        """The text of an id as people can read it; "id 37" where the tokenizer has no such id."""
+        raw = self._tokenizer.id_to_token(index)
+        if raw is None:
+            return f"id {index}"
+        if index in self._special:
+            return raw
+        return self._readable(raw)
+
+    def vocabulary(self, rows: int) -> pd.DataFrame:
+        """List what every embedding row stands for.
+
+        Args:
+            rows: Rows of the embedding matrix.
+
+        Returns:
+            token_id (0..rows-1), token (visible form), kind (one of results.KINDS).
+        """
+        raw = {index: token for token, index in self._tokenizer.get_vocab(True).items()}
+        pad = self.role("pad")[1]
+        tokens, kinds = [], []
+        for index in range(rows):
+            token = raw.get(index)
+            tokens.append(self.visible(index))
+            kinds.append("padding" if index == pad else self._kind(index, token))
+        return pd.DataFrame({"token_id": range(rows), "token": tokens, "kind": kinds})
+
+    def _readable(self, raw: str) -> str:
+        if self._byte_level:
+            if not all(character in BYTE_ALPHABET for character in raw):
+                return raw
+            text = bytes(BYTE_ALPHABET[character] for character in raw).decode("utf-8", "replace")
+            if "\ufffd" in text:  # part of a character: the bytes say more
+                return "".join(f"<0x{BYTE_ALPHABET[character]:02X}>" for character in raw)
+        else:
+            text = raw.replace("▁", " ")
+        text = SPACE + text[1:] if text.startswith(" ") else text
+        return text.replace("\n", "⏎").replace("\t", "⇥") or SPACE
+
+    def _kind(self, index: int, raw: str | None) -> str:
+        if raw is None:
+            return "no token"
+        if UNUSED.fullmatch(raw):
+            return "unused"
+        if index in self._special:
+            return "special"
+        if BYTE.fullmatch(raw):
+            return "byte"
+        if self.kind == "WordPiece":
+            return "subword" if raw.startswith("##") else "word"
+        return "word" if raw.startswith(("Ġ", "▁")) else "subword"
+
+    @cached_property
+    def _byte_level(self) -> bool:
+        decoder = self._tokenizer.decoder
+        return decoder is not None and "ByteLevel" in repr(decoder)
+
+    def _special_ids(self) -> frozenset[int]:
+        added = self._tokenizer.get_added_tokens_decoder()
+        special = {index for index, token in added.items() if token.special}
+        return frozenset(special | {self.role(role)[1] for role in SPECIAL_ROLES} - {None})
+
+
+def has_tokenizer(manifest: Manifest) -> bool:
+    """Whether the checkpoint brings tokenizer files of its own."""
+    names = {path.name for path in manifest.folder.iterdir()}
+    return any(set(needed) <= names for needed, _ in _READERS)
+
+
+def _read_tokenizer(manifest: Manifest) -> Tokenizer:
+    names = {path.name for path in manifest.folder.iterdir()}
+    for needed, read in _READERS:
+        if set(needed) <= names:
+            try:
+                return read(manifest)
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:  # the Rust library panics past Exception
+                raise CheckpointError(
+                    f"The tokenizer files ({', '.join(needed)}) cannot be read: save them again "
+                    "with tokenizer.save_pretrained()."
+                ) from error
+    found = sorted(name for name in names if name.endswith(".model"))
+    if found:
+        raise NotInCheckpointError(
+            f"{found[0]} is a bare SentencePiece model: add the tokenizer.json that "
+            "AutoTokenizer.from_pretrained(...).save_pretrained() writes."
+        )
+    raise NotInCheckpointError(
+        "There is no tokenizer in this checkpoint: only ids can be shown. Add tokenizer.json (or "
+        "vocab.txt) to type text."
+    )
+
+
+def _read_fast(manifest: Manifest) -> Tokenizer:
+    return Tokenizer.from_str((manifest.folder / "tokenizer.json").read_text("utf-8"))
+
+
+def _read_wordpiece(manifest: Manifest) -> Tokenizer:
+    settings = _read_json(manifest, "tokenizer_config.json")
+    wordpiece = BertWordPieceTokenizer(
+        str(manifest.folder / "vocab.txt"),
+        lowercase=bool(settings.get("do_lower_case", True)),
+        strip_accents=settings.get("strip_accents"),
+        handle_chinese_chars=bool(settings.get("tokenize_chinese_chars", True)),
+    )
+    return _rust(wordpiece)
+
+
+def _read_byte_level(manifest: Manifest) -> Tokenizer:
+    settings = _read_json(manifest, "tokenizer_config.json")
+    bpe = ByteLevelBPETokenizer(
+        str(manifest.folder / "vocab.json"),
+        str(manifest.folder / "merges.txt"),
+        add_prefix_space=bool(settings.get("add_prefix_space", False)),
+    )
+    tokenizer = _rust(bpe)
+    special = [token for token in ("<s>", "</s>", "<pad>", "<unk>", "<mask>", "<|endoftext|>")
+               if tokenizer.token_to_id(token) is not None]  # fmt: skip
+    tokenizer.add_special_tokens([AddedToken(t, lstrip=t == "<mask>") for t in special])
+    begin, end = tokenizer.token_to_id("<s>"), tokenizer.token_to_id("</s>")
+    if begin is not None and end is not None:
+        tokenizer.post_processor = RobertaProcessing(
+            ("</s>", end), ("<s>", begin), add_prefix_space=False
+        )
+    return tokenizer
+
+
+def _rust(wrapped: Any) -> Tokenizer:
+    """The library's own tokenizer inside one of its ready-made ones."""
+    return Tokenizer.from_str(wrapped.to_str())
+
+
+_READERS = (
+    (("tokenizer.json",), _read_fast),
+    (("vocab.txt",), _read_wordpiece),
+    (("vocab.json", "merges.txt"), _read_byte_level),
+)
+
+
+def _read_settings(manifest: Manifest) -> dict[str, Any]:
+    return _read_json(manifest, "special_tokens_map.json") | _read_json(
+        manifest, "tokenizer_config.json"
+    )
+
+
+def _read_json(manifest: Manifest, name: str) -> dict[str, Any]:
+    path = manifest.folder / name
+    if not path.exists():
+        return {}
+    content = json.loads(path.read_text("utf-8"))
+    return content if isinstance(content, dict) else {}

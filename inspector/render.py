@@ -1,0 +1,84 @@
+"""Show a result to people on a terminal, and write its tables to files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from inspector.errors import RequestError
+
+ROWS_SHOWN = 200
+
+
+def write_frame(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table as .csv or .parquet.
+
+    Raises:
+        RequestError: If the file cannot be written.
+    """
+    try:
+        if path.suffix == ".parquet":
+            frame.to_parquet(path, index=False)
+        else:
+            frame.to_csv(path, index=False)
+    except OSError as error:
+        raise RequestError(
+            f"{path.name} cannot be written ({error.strerror or 'no access'}): name a file in a "
+            "folder that exists and that you may write to."
+        ) from error
+
+
+def write_table(plain: dict[str, Any], console: Console) -> None:
+    """Print plain JSON values as lines and tables."""
+    for key, value in plain.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            _print_rows(key, value, console)
+        elif isinstance(value, dict):
+            _print_rows(key, [{"": name, " ": item} for name, item in value.items()], console)
+        elif key != "warnings":  # they have been said on stderr
+            console.print(Text(f"{_title(key)}: {_cell(value)}"))
+
+
+def _print_rows(key: str, rows: list[dict[str, Any]], console: Console) -> None:
+    nested = [name for name, value in rows[0].items() if _is_table(value)]
+    columns = [name for name in rows[0] if name not in nested]
+    table = Table(title=_title(key), title_justify="left", title_style="bold")
+    for column in columns:
+        numeric = isinstance(rows[0][column], int | float)
+        table.add_column(column.replace("_", " "), justify="right" if numeric else "left")
+    for row in rows[:ROWS_SHOWN]:
+        table.add_row(*(Text(_cell(row[column])) for column in columns))
+    console.print(table)
+    if len(rows) > ROWS_SHOWN:
+        console.print(f"… and {len(rows) - ROWS_SHOWN:,} more rows: --json has them all.")
+    for row in rows:
+        for name in nested:
+            label = ", ".join(f"{column} {row[column]}" for column in columns)
+            _print_rows(f"{label}: {name}", row[name], console)
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _title(key: str) -> str:
+    return key.replace("_", " ").capitalize() if key.islower() else key
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        return ", ".join(map(_cell, value))
+    return str(value)

@@ -1,0 +1,87 @@
+"""Small random models of many families, built from configs: what the tests compare against."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers import PreTrainedModel
+
+VOCAB = 60
+SIZES = {"vocab_size": VOCAB, "max_position_embeddings": 64}
+ENCODER = SIZES | {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 48,
+}
+DECODER = ENCODER | {"num_key_value_heads": 2, "head_dim": 16, "pad_token_id": 0}
+
+# architecture -> config values that make it small
+MODELS: dict[str, dict[str, Any]] = {
+    "BertForPreTraining": ENCODER,
+    "BertForMaskedLM": ENCODER,
+    "RobertaForMaskedLM": ENCODER,
+    "XLMRobertaForMaskedLM": ENCODER,
+    "CamembertForMaskedLM": ENCODER,
+    "MPNetForMaskedLM": ENCODER,
+    "DistilBertForMaskedLM": SIZES
+    | {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 48},
+    "AlbertForMaskedLM": ENCODER | {"embedding_size": 16},
+    "ElectraForMaskedLM": ENCODER | {"embedding_size": 16},
+    "DebertaV2ForMaskedLM": ENCODER | {"legacy": True},
+    "GPT2LMHeadModel": {"vocab_size": VOCAB, "n_positions": 64, "n_embd": 32, "n_layer": 2,
+                        "n_head": 2},
+    "GPTNeoXForCausalLM": ENCODER,
+    "OPTForCausalLM": SIZES | {"hidden_size": 32, "num_hidden_layers": 2, "ffn_dim": 48,
+                               "num_attention_heads": 2, "word_embed_proj_dim": 32},
+    "LlamaForCausalLM": DECODER,
+    "MistralForCausalLM": DECODER | {"sliding_window": None},
+    "Qwen2ForCausalLM": DECODER,
+    "Qwen3ForCausalLM": DECODER,
+    "GemmaForCausalLM": DECODER,
+    "Gemma2ForCausalLM": DECODER | {"final_logit_softcapping": 5.0},
+}  # fmt: skip
+WITHOUT_HEAD = {
+    "BertModel": ENCODER,
+    "RobertaModel": ENCODER,
+    "DistilBertModel": MODELS["DistilBertForMaskedLM"],
+    "BertForSequenceClassification": ENCODER,
+    "BertForTokenClassification": ENCODER,
+    "BertForQuestionAnswering": ENCODER,
+    "BertForMultipleChoice": ENCODER,
+    "BertForNextSentencePrediction": ENCODER,
+    "RobertaForSequenceClassification": ENCODER,
+    "LlamaModel": DECODER,
+}
+
+
+def random_model(architecture: str, *, seed: int = 0, **changes: Any) -> PreTrainedModel:
+    """Build a small model; every parameter is random, norms and biases too."""
+    model_class = getattr(transformers, architecture)
+    config = model_class.config_class(**((MODELS | WITHOUT_HEAD)[architecture] | changes))
+    torch.manual_seed(seed)
+    model = model_class(config).eval()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.2)
+    return model
+
+
+def words() -> list[str]:
+    """A WordPiece vocabulary of VOCAB words, [MASK] among them."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]", "[unused1]", "[unused2]"]
+    return special + [f"w{number}" for number in range(VOCAB - len(special) - 2)] + ["##a", "##b"]
+
+
+def save_checkpoint(
+    model: PreTrainedModel, folder: Path, *, tokenizer: bool = True, **options: Any
+) -> Path:
+    """Save a model as a checkpoint folder, with a WordPiece tokenizer of its own."""
+    model.save_pretrained(folder, **options)
+    if tokenizer:
+        (folder / "vocab.txt").write_text("\n".join(words()) + "\n", encoding="utf-8")
+    return folder

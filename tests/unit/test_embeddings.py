@@ -1,0 +1,175 @@
+"""Embeddings, neighbours and projections against brute force and hand-computed numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from inspector.analyses.embeddings import embeddings
+from inspector.analyses.neighbours import kept_neighbours, nearest
+from inspector.analyses.projection import principal_components, project
+from inspector.errors import NotInCheckpointError, RequestError
+
+from .conftest import silent
+from .families import random_model, save_checkpoint
+
+
+def matrix_of(architecture: str) -> np.ndarray:
+    return random_model(architecture).get_input_embeddings().weight.detach().numpy()
+
+
+def test_numbers_are_those_of_the_matrix(open_model, architecture):
+    result = embeddings(open_model(architecture), progress=silent)
+    matrix = matrix_of(architecture)
+    norms = np.linalg.norm(matrix, axis=1)
+    assert (result.rows, result.columns) == matrix.shape
+    assert result.norms.min == pytest.approx(norms.min(), rel=1e-5)
+    assert result.norms.max == pytest.approx(norms.max(), rel=1e-5)
+    special = result.special.set_index("token")
+    assert special.loc["[MASK]", "norm"] == pytest.approx(norms[4], rel=1e-5)
+    assert (result.pad_token, result.pad_id) == ("[PAD]", 0)
+    assert result.pad_norm == pytest.approx(norms[0], rel=1e-5)
+    assert result.pad_percentile == pytest.approx(100 * (norms < norms[0]).mean(), abs=1e-3)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot", "euclidean"])
+def test_neighbours_by_brute_force(open_model, metric):
+    result = embeddings(open_model("BertModel"), progress=silent, token="w3", k=5, metric=metric)
+    matrix = matrix_of("BertModel").astype(np.float64)
+    query = matrix[11]  # eight special tokens come first
+    score = {
+        "cosine": lambda row: query @ row / np.linalg.norm(query) / np.linalg.norm(row),
+        "dot": lambda row: query @ row,
+        "euclidean": lambda row: -np.linalg.norm(query - row),
+    }[metric]
+    scores = {index: score(row) for index, row in enumerate(matrix) if index != 11}
+    best = sorted(scores, key=scores.get, reverse=True)[:5]
+    assert result.query_id == 11
+    assert result.neighbours["token_id"].tolist() == best
+    assert result.neighbours["similarity"].abs().tolist() == pytest.approx(
+        [abs(scores[index]) for index in best], rel=1e-4
+    )
+
+
+def test_token_as_id_and_unknown_token(open_model):
+    checkpoint = open_model("BertModel")
+    assert embeddings(checkpoint, progress=silent, token="id 11").query == "w3"
+    with pytest.raises(RequestError, match="'nothing' is not one token of BertModel"):
+        embeddings(checkpoint, progress=silent, token="nothing")
+
+
+def test_undertrained_token_is_found(tmp_path, open_path):
+    """A word whose vector lies where the unused rows lie comes first."""
+    model = random_model("BertForMaskedLM")
+    with torch.no_grad():
+        weight = model.bert.embeddings.word_embeddings.weight
+        weight[5:8] = torch.full((3, 32), 0.5) + 0.01 * weight[5:8]
+        weight[30] = torch.full((32,), 0.4)
+    checkpoint = open_path(save_checkpoint(model, tmp_path / "magikarp"))
+    result = embeddings(checkpoint, progress=silent)
+    assert result.undertrained["token"].iloc[0] == "w22"
+    assert not set(result.undertrained["token"]) & {"[unused0]", "[PAD]", "[MASK]"}
+    assert result.undertrained["score"].is_monotonic_decreasing
+
+
+def test_nan_row_is_named_and_left_out(tmp_path, open_path):
+    model = random_model("BertForMaskedLM")
+    with torch.no_grad():
+        model.bert.embeddings.word_embeddings.weight[20, 3] = float("inf")
+    checkpoint = open_path(save_checkpoint(model, tmp_path / "nan"))
+    result = embeddings(checkpoint, progress=silent, token="w1", k=59)
+    assert "w12 (id 20)" in result.warnings[0]
+    assert 20 not in result.neighbours["token_id"].tolist()
+    assert np.isfinite(result.norms.max)
+    points = project(checkpoint, progress=silent).points
+    assert len(points) == 59
+    assert 20 not in points["token_id"].tolist()
+
+
+def test_pca_is_numpys_svd(open_model):
+    result = project(open_model("BertModel"), progress=silent, dimensions=3)
+    matrix = matrix_of("BertModel").astype(np.float64)
+    centred = matrix - matrix.mean(axis=0)
+    left, values, _ = np.linalg.svd(centred, full_matrices=False)
+    for axis, column in enumerate("xyz"):
+        truth = left[:, axis] * values[axis]
+        mine = result.points[column].to_numpy()
+        assert min(np.abs(mine - truth).max(), np.abs(mine + truth).max()) < 1e-4
+    assert result.explained == pytest.approx(tuple(values[:3] ** 2 / (values**2).sum()), rel=1e-4)
+    assert result.rows == 60
+
+
+def test_pca_signs_do_not_depend_on_the_order_of_rows():
+    matrix = torch.randn(40, 6, generator=torch.Generator().manual_seed(1))
+    places, _ = principal_components(matrix, 2)
+    flipped, _ = principal_components(matrix.flip(0), 2)
+    assert np.allclose(places, flipped[::-1], atol=1e-4)
+
+
+def test_umap_is_seeded_finite_and_tells_epochs(open_model):
+    checkpoint = open_model("BertModel")
+    seen: list[tuple[float | None, str]] = []
+    options = {"method": "umap", "neighbours": 10, "seed": 3}
+    first = project(checkpoint, progress=lambda f, t: seen.append((f, t)), **options)
+    again = project(checkpoint, progress=silent, **options)
+    assert first.method == "umap"
+    assert np.isfinite(first.points[["x", "y"]].to_numpy()).all()
+    assert first.points.equals(again.points)
+    epochs = [fraction for fraction, text in seen if text.startswith("UMAP: epoch")]
+    assert epochs and epochs[-1] == 1.0
+
+
+def test_few_rows_get_pca_and_the_reason(tmp_path, open_path):
+    folder = save_checkpoint(random_model("BertModel", vocab_size=9), tmp_path / "tiny",
+                             tokenizer=False)  # fmt: skip
+    result = project(open_path(folder), progress=silent, method="umap")
+    assert result.method == "pca"
+    assert "UMAP needs more than 16 tokens and there are 9" in result.warnings[0]
+    assert result.points["token"].tolist()[0] == "id 0"
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_nearest_by_brute_force(metric):
+    matrix = torch.randn(50, 8, generator=torch.Generator().manual_seed(0))
+    indices, distances = nearest(matrix, torch.tensor([4, 17]), 6, metric=metric)
+    for row, found, far in zip((4, 17), indices, distances, strict=True):
+        if metric == "cosine":
+            truth = 1 - torch.cosine_similarity(matrix[row][None], matrix)
+        else:
+            truth = (matrix - matrix[row]).norm(dim=1)
+        truth[row] = torch.inf
+        best = truth.argsort()[:6]
+        assert found.tolist() == best.tolist()
+        assert far.tolist() == pytest.approx(truth[best].tolist(), abs=1e-5)
+
+
+def test_kept_neighbours_of_the_same_space_and_of_chance():
+    matrix = torch.randn(400, 3, generator=torch.Generator().manual_seed(0))
+    assert kept_neighbours(matrix, matrix, metric="euclidean") == 1.0
+    shuffled = matrix[torch.randperm(400, generator=torch.Generator().manual_seed(1))]
+    assert kept_neighbours(matrix, shuffled, metric="euclidean") < 0.15
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"method": "tsne"}, "There is no method 'tsne': use pca or umap."),
+        ({"dimensions": 4}, "A map has 2 or 3 dimensions, not 4."),
+        ({"neighbours": 1}, "neighbours is 1: use 2 to 200."),
+    ],
+)
+def test_refusals(open_model, options, sentence):
+    with pytest.raises(RequestError) as error:
+        project(open_model("BertModel"), progress=silent, **options)
+    assert str(error.value) == sentence
+
+
+def test_no_embedding_matrix(tmp_path, open_path):
+    from safetensors.torch import save_file
+
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    save_file({"some.weight": torch.ones(3, 3)}, folder / "model.safetensors")
+    with pytest.raises(NotInCheckpointError, match="no embedding matrix"):
+        embeddings(open_path(folder), progress=silent)

@@ -1,0 +1,143 @@
+"""The lens against transformers' own logits and a brute-force ranking."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from transformers import AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM
+
+from inspector.analyses.lens import lens
+from inspector.errors import NotInCheckpointError, RequestError
+
+from .conftest import silent
+from .families import random_model
+
+TEXT = "w1 w2 w3 ##a w30"
+
+
+def truth(architecture: str, ids: list[int]) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
+    """Logits and hidden states of the model that was saved, by its own forward method."""
+    with torch.inference_mode():
+        output = random_model(architecture)(torch.tensor([ids]), output_hidden_states=True)
+    logits = getattr(output, "logits", None)
+    return (output.prediction_logits if logits is None else logits)[0], output.hidden_states
+
+
+def ids_of(checkpoint) -> list[int]:
+    return list(checkpoint.tokens.encode(TEXT).ids)
+
+
+def test_last_logits_are_the_models_own(open_model, architecture):
+    checkpoint = open_model(architecture)
+    result = lens(checkpoint, progress=silent, text=TEXT, k=3, dtype="float32", device="cpu")
+    logits, hidden_states = truth(architecture, ids_of(checkpoint))
+    assert result.rungs[-1] == "logits"
+    assert result.max_abs_error <= result.tolerance
+    last = result.cells.query("rung == 'logits' and layer == @result.cells.layer.max()")
+    best = logits.topk(3, dim=1)
+    assert last["token_id"].tolist() == best.indices.flatten().tolist()
+    assert last["score"].tolist() == pytest.approx(best.values.flatten().tolist(), abs=1e-4)
+    probability = logits.softmax(dim=1).gather(1, best.indices)
+    assert last["probability"].tolist() == pytest.approx(probability.flatten().tolist(), abs=1e-5)
+    assert len(result.layers) == len(hidden_states)
+
+
+def test_inner_logits_are_the_head_applied_early(open_model):
+    checkpoint = open_model("GPT2LMHeadModel")
+    result = lens(checkpoint, progress=silent, text=TEXT, k=1, layers=[1])
+    model = random_model("GPT2LMHeadModel")
+    _, hidden_states = truth("GPT2LMHeadModel", ids_of(checkpoint))
+    with torch.inference_mode():
+        logits = model.lm_head(model.transformer.ln_f(hidden_states[1][0]))
+    cells = result.cells.query("rung == 'logits'")
+    assert cells["layer"].unique().tolist() == [1]
+    assert cells["token_id"].tolist() == logits.argmax(dim=1).tolist()
+
+
+def test_dot_and_cosine_by_brute_force(open_model):
+    checkpoint = open_model("BertForMaskedLM")
+    result = lens(checkpoint, progress=silent, text=TEXT, k=2)
+    model = random_model("BertForMaskedLM")
+    embedding = model.bert.embeddings.word_embeddings.weight.detach()
+    _, hidden_states = truth("BertForMaskedLM", ids_of(checkpoint))
+    for layer, hidden in enumerate(hidden_states):
+        for position, state in enumerate(hidden[0]):
+            dots = [float(state @ row) for row in embedding]
+            cosines = [
+                d / float(state.norm() * r.norm()) for d, r in zip(dots, embedding, strict=True)
+            ]
+            for rung, scores in (("dot", dots), ("cosine", cosines)):
+                cells = result.cells.query(
+                    "rung == @rung and layer == @layer and position == @position"
+                )
+                best = sorted(range(len(scores)), key=lambda row: -scores[row])[:2]
+                assert cells["token_id"].tolist() == best
+                assert cells["score"].tolist() == pytest.approx([scores[b] for b in best], abs=1e-4)
+
+
+def test_sizes_that_differ_leave_dot_and_cosine_out(open_model):
+    result = lens(open_model("AlbertForMaskedLM"), progress=silent, text=TEXT)
+    assert result.rungs == ("logits",)
+    assert "32 wide and embeddings 16" in result.warnings[0]
+
+
+def test_no_head_gives_no_logits(open_model):
+    checkpoint = open_model("BertModel")
+    result = lens(checkpoint, progress=silent, text=TEXT, k=1)
+    assert result.rungs == ("dot", "cosine")
+    assert result.max_abs_error is None
+    assert "random head" in result.warnings[0]
+    with torch.inference_mode():
+        model = AutoModel.from_config(random_model("BertModel").config)
+    assert len(result.layers) == model.config.num_hidden_layers + 1
+
+
+def test_nan_row_is_left_out_and_named(tmp_path, open_path):
+    from .families import save_checkpoint
+
+    model = random_model("BertForMaskedLM")
+    with torch.no_grad():
+        model.bert.embeddings.word_embeddings.weight[20] = float("nan")
+    checkpoint = open_path(save_checkpoint(model, tmp_path / "nan"))
+    result = lens(checkpoint, progress=silent, text=TEXT, k=5)
+    assert 20 not in set(result.cells["token_id"])
+    assert "w12" in result.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"text": "w1", "k": 0}, "k is 0: ask for 1 to 100 tokens."),
+        ({"text": "w1", "layers": [9]}, "There is no layer 9: this model has 0 (embeddings) to 2."),
+        ({"text": "w1 " * 70}, "The text has 72 tokens and BertForMaskedLM takes 64: shorten it."),
+        ({"text": "w1", "device": "tpu"}, "There is no device 'tpu': use auto, cpu, cuda or mps."),
+        ({"text": "\ud800"}, "The text holds half of a surrogate pair, which is no character: "
+         "type or paste it again."),
+    ],
+)  # fmt: skip
+def test_refusals(open_model, options, sentence):
+    with pytest.raises(RequestError) as error:
+        lens(open_model("BertForMaskedLM"), progress=silent, **options)
+    assert str(error.value) == sentence
+
+
+def test_without_tokenizer(tmp_path, open_path):
+    from .families import save_checkpoint
+
+    folder = save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "bare", tokenizer=False)
+    with pytest.raises(NotInCheckpointError, match="no tokenizer in this checkpoint"):
+        lens(open_path(folder), progress=silent, text=TEXT)
+
+
+def test_auto_classes_agree_with_the_saved_model(open_model, tmp_path):
+    """The builder of these tests saves what it means to: the Auto classes load it without loss."""
+    for name, auto in (
+        ("BertForMaskedLM", AutoModelForMaskedLM),
+        ("GPT2LMHeadModel", AutoModelForCausalLM),
+    ):
+        open_model(name)
+        model, info = auto.from_pretrained(tmp_path / name, output_loading_info=True)
+        assert not info["missing_keys"]
+        assert model.get_input_embeddings().weight.equal(
+            random_model(name).get_input_embeddings().weight
+        )
