@@ -193,7 +193,7 @@ def _answer(
             engine.close()
     plain = to_json(result)
     for warning in plain.get("warnings", []):
-        Console(stderr=True, highlight=False).print(f"Warning: {warning}", markup=False)
+        sys.stderr.write(f"Warning: {warning}\n")
     if as_json:
         sys.stdout.write(json.dumps(plain, ensure_ascii=False, allow_nan=False) + "\n")
     else:

@@ -80,5 +80,5 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, list):
-        return ", ".join(map(_cell, value))
+        return ", ".join(map(_cell, value)) or "none"
     return str(value)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import platformdirs
 
@@ -60,7 +60,7 @@ def settings() -> Settings:
     return read_settings(os.environ)
 
 
-def _choice(environ: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str:
+def _choice(environ: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> Any:
     value = environ.get(name) or allowed[0]
     if value not in allowed:
         raise SettingsError(f"{name} is {value!r}: set it to one of {', '.join(allowed)}.")

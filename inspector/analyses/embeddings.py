@@ -47,8 +47,8 @@ def embeddings(
     finite = torch.isfinite(matrix).all(dim=1)
     vocabulary["norm"] = norms.numpy()
     query = None if token in (None, "") else find_row(checkpoint, str(token), len(matrix))
-    special = vocabulary[vocabulary["kind"].isin(["padding", "special"])]
-    padding = vocabulary[vocabulary["kind"] == "padding"]
+    special = vocabulary.loc[vocabulary["kind"].isin(["padding", "special"])]
+    padding = vocabulary.loc[vocabulary["kind"] == "padding"]
     pad = padding.iloc[0] if len(padding) else None
     kept = norms[finite]
     if not len(kept):
@@ -60,7 +60,7 @@ def embeddings(
         rows=matrix.shape[0],
         columns=matrix.shape[1],
         norms=Norms(*(float(value) for value in (kept.min(), kept.median(), kept.max()))),
-        special=special[["token", "token_id", "norm"]].reset_index(drop=True),
+        special=special.reindex(columns=["token", "token_id", "norm"]).reset_index(drop=True),
         undertrained=_undertrained(matrix, vocabulary, finite),
         neighbours=nearest_rows(matrix, vocabulary, query, k=k, metric=metric, finite=finite),
         warnings=not_finite_warning(vocabulary, finite),
@@ -193,10 +193,11 @@ def _undertrained(
 
 def not_finite_warning(vocabulary: pd.DataFrame, finite: torch.Tensor) -> tuple[str, ...]:
     """Name the rows that hold NaN or infinity, if there are any."""
-    bad = vocabulary[~finite.numpy()]
+    bad = vocabulary.loc[~finite.numpy()]
     if bad.empty:
         return ()
-    named = ", ".join(f"{row.token} (id {row.token_id})" for row in bad.head(3).itertuples())
+    first = zip(bad["token"].head(3), bad["token_id"].head(3), strict=True)
+    named = ", ".join(f"{token} (id {token_id})" for token, token_id in first)
     return (
         f"{len(bad)} embedding rows hold NaN or infinity and are left out: {named}"
         f"{' and others' if len(bad) > 3 else ''}.",

@@ -127,7 +127,7 @@ def _task(checkpoint: Checkpoint) -> str:
 
 
 def _ladder(checkpoint: Checkpoint, loaded: Loaded, *, has_head: bool) -> tuple[_Ladder, list[str]]:
-    embedding = loaded.model.get_input_embeddings().weight.detach().float()
+    embedding = loaded.input_embedding.float()
     finite = torch.isfinite(embedding).all(dim=1)
     warnings = []
     if not has_head:
@@ -204,5 +204,5 @@ def _top(values: torch.Tensor, rung: str, layer: int, k: int) -> pd.DataFrame:
 def _name(cells: pd.DataFrame, checkpoint: Checkpoint) -> pd.DataFrame:
     tokens = checkpoint.require_tokens()
     names = {index: tokens.visible(index) for index in cells["token_id"].unique().tolist()}
-    cells.insert(4, "token", cells["token_id"].map(names))
+    cells.insert(4, "token", [names[index] for index in cells["token_id"].tolist()])
     return cells

@@ -55,7 +55,7 @@ def project(
     points = label_rows(checkpoint, len(matrix))
     finite = torch.isfinite(matrix).all(dim=1)
     warnings = list(not_finite_warning(points, finite))
-    points = points[finite.numpy()].reset_index(drop=True)
+    points = points.loc[finite.numpy()].reset_index(drop=True)
     matrix = matrix[finite] if not finite.all() else matrix
     dimensions_there = min(matrix.shape)
     if len(matrix) < 2 or dimensions_there < dimensions:
@@ -90,7 +90,7 @@ def project(
         kept_neighbours=kept,
         file=None,
         warnings=tuple(warnings),
-        points=points[["token_id", "token", *AXES[:dimensions], "norm", "kind"]],
+        points=points.reindex(columns=["token_id", "token", *AXES[:dimensions], "norm", "kind"]),
         explained=explained if method == "pca" else (),
     )
 
@@ -157,7 +157,7 @@ def umap_layout(
         n_neighbors=neighbours,
         metric=metric,
         min_dist=MIN_DIST,
-        init=(start / spread * 10 + noise).astype(np.float32),
+        init=(start / spread * 10 + noise).astype(np.float32),  # type: ignore[arg-type]
         random_state=seed,
         n_jobs=1,
         precomputed_knn=(indices.astype(np.int32), distances.astype(np.float32), None),

@@ -17,7 +17,12 @@ from inspector.errors import InspectorError
 from inspector.models.build import build_model, own_class, quiet
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import in_file
-from inspector.models.memory import named_tensors, reused_modules, shared_names
+from inspector.models.memory import (
+    input_embedding,
+    named_tensors,
+    reused_modules,
+    shared_names,
+)
 from inspector.results import ReusedModule, SharedGroup, Sharing
 
 VERDICTS = ("tied", "equal copies", "diverged", "declared only", "alias only")
@@ -259,7 +264,8 @@ def _reused(
     model: PreTrainedModel, missing: frozenset[str]
 ) -> tuple[tuple[ReusedModule, ...], list[str]]:
     """Run a few tokens through the model and count; a model that cannot is said to be uncounted."""
-    ids = torch.arange(EXAMPLE_IDS).remainder(model.get_input_embeddings().num_embeddings)[None]
+    rows = input_embedding(model).shape[0]
+    ids = torch.arange(EXAMPLE_IDS).remainder(rows)[None]
     inputs = {"input_ids": ids}
     if model.config.is_encoder_decoder:
         inputs["decoder_input_ids"] = ids

@@ -53,7 +53,7 @@ def task_class(config: PreTrainedConfig, task: str) -> type[PreTrainedModel]:
         NotInCheckpointError: If this kind of model has no such task.
     """
     mapping, what = TASKS[task]
-    found = mapping.get(type(config), None)
+    found: Any = mapping.get(type(config), None)
     if found is None:
         raise NotInCheckpointError(f"A {config.model_type} model has no {what}.")
     return found[0] if isinstance(found, tuple) else found
@@ -94,7 +94,7 @@ def build_model(
     """
     _check_size(model_class, config, state, name)
     try:
-        model, info = model_class.from_pretrained(
+        loaded: Any = model_class.from_pretrained(
             None,
             config=config,
             state_dict=dict(state),
@@ -109,6 +109,7 @@ def build_model(
             f"{name} cannot be built as {model_class.__name__} ({type(error).__name__}): its "
             "config.json does not fit its weights."
         ) from error
+    model, info = loaded
     if info["mismatched_keys"]:
         tensor, held, wanted = min(info["mismatched_keys"])
         raise CheckpointError(

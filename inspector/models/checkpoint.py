@@ -29,6 +29,13 @@ class Loaded:
     device: torch.device
     dtype: torch.dtype
 
+    @property
+    def input_embedding(self) -> torch.Tensor:
+        """(vocab, d_model), on the model's device, detached."""
+        from inspector.models.memory import input_embedding
+
+        return input_embedding(self.model)
+
 
 class Checkpoint:
     """A staged checkpoint and what has been read of it so far."""
@@ -181,7 +188,8 @@ class Checkpoint:
                 dtype=precision,
             )
             build.require(missing, task=task, name=self.name)
-            self._models[key] = Loaded(model.to(where), where, precision)
+            torch.nn.Module.to(model, where)
+            self._models[key] = Loaded(model, where, precision)
         return self._models[key]
 
     def check_ids(self, ids: tuple[int, ...]) -> None:

@@ -5,7 +5,6 @@ Names are those of transformers 5.23. Imports no torch: the overview answers fro
 
 from __future__ import annotations
 
-
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -191,7 +190,7 @@ def heads_present(
     architecture = (config.get("architectures") or [""])[0]
     held = {modern(name) for name in names}
     tied = declares_tie(config, family)
-    present = dict.fromkeys(HEADS, "absent")
+    present: dict[str, str] = dict.fromkeys(HEADS, "absent")
     if family.masked_lm and _holds(family.masked_lm, held) and _projects(family, held, tied=tied):
         present["masked_lm"] = "present"
     if family.causal_lm is not None and _projects(family, held, tied=tied):

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import torch
 from torch import nn
+from transformers import PreTrainedModel
 
 
 def named_tensors(model: nn.Module) -> list[tuple[str, torch.Tensor]]:
@@ -14,6 +15,14 @@ def named_tensors(model: nn.Module) -> list[tuple[str, torch.Tensor]]:
         *model.named_parameters(remove_duplicate=False),
         *model.named_buffers(remove_duplicate=False),
     ]
+
+
+def input_embedding(model: PreTrainedModel) -> torch.Tensor:
+    """The matrix that looks tokens up, (vocab, d_model), detached."""
+    weight = model.get_input_embeddings().weight
+    if not isinstance(weight, torch.Tensor):
+        raise TypeError(f"{type(model).__name__} looks tokens up in something that is no matrix.")
+    return weight.detach()
 
 
 def shared_names(tensors: Iterable[tuple[str, torch.Tensor]]) -> list[tuple[str, ...]]:
@@ -50,7 +59,7 @@ def shared_names(tensors: Iterable[tuple[str, torch.Tensor]]) -> list[tuple[str,
 
 def byte_span(tensor: torch.Tensor) -> tuple[int, int]:
     """First and one past last byte of a tensor, counted from the start of its storage."""
-    begin = tensor.storage_offset() * tensor.itemsize
+    begin = int(tensor.storage_offset()) * tensor.itemsize
     reach = sum(
         (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
     )

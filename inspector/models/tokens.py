@@ -10,7 +10,8 @@ from typing import Any
 
 import pandas as pd
 from tokenizers import AddedToken, Tokenizer
-from tokenizers.implementations import BertWordPieceTokenizer, ByteLevelBPETokenizer
+from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
+from tokenizers.implementations.byte_level_bpe import ByteLevelBPETokenizer
 from tokenizers.processors import RobertaProcessing
 
 from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
@@ -197,7 +198,8 @@ class Tokens:
     def _special_ids(self) -> frozenset[int]:
         added = self._tokenizer.get_added_tokens_decoder()
         special = {index for index, token in added.items() if token.special}
-        return frozenset(special | {self.role(role)[1] for role in SPECIAL_ROLES} - {None})
+        roles = (self.role(role)[1] for role in SPECIAL_ROLES)
+        return frozenset(special | {index for index in roles if index is not None})
 
 
 def has_tokenizer(manifest: Manifest) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ def open_path(settings: Settings) -> Opener:
 def open_model(tmp_path: Path, open_path: Opener) -> Callable[..., Checkpoint]:
     """Save a small random model of an architecture and open it."""
 
-    def opened(architecture: str, **changes: object) -> Checkpoint:
+    def opened(architecture: str, **changes: Any) -> Checkpoint:
         model = random_model(architecture, **changes)
         return open_path(save_checkpoint(model, tmp_path / architecture))
 

@@ -58,7 +58,7 @@ WITHOUT_HEAD = {
 }
 
 
-def random_model(architecture: str, *, seed: int = 0, **changes: Any) -> PreTrainedModel:
+def random_model(architecture: str, *, seed: int = 0, **changes: Any) -> Any:
     """Build a small model; every parameter is random, norms and biases too."""
     model_class = getattr(transformers, architecture)
     config = model_class.config_class(**((MODELS | WITHOUT_HEAD)[architecture] | changes))

@@ -44,7 +44,7 @@ def test_neighbours_by_brute_force(open_model, metric):
         "euclidean": lambda row: -np.linalg.norm(query - row),
     }[metric]
     scores = {index: score(row) for index, row in enumerate(matrix) if index != 11}
-    best = sorted(scores, key=scores.get, reverse=True)[:5]
+    best = sorted(scores, key=scores.__getitem__, reverse=True)[:5]
     assert result.query_id == 11
     assert result.neighbours["token_id"].tolist() == best
     assert result.neighbours["similarity"].abs().tolist() == pytest.approx(
@@ -117,7 +117,7 @@ def test_umap_is_seeded_finite_and_tells_epochs(open_model):
     assert np.isfinite(first.points[["x", "y"]].to_numpy()).all()
     assert first.points.equals(again.points)
     epochs = [fraction for fraction, text in seen if text.startswith("UMAP: epoch")]
-    assert epochs and epochs[-1] == 1.0
+    assert epochs[-1:] == [1.0]
 
 
 def test_few_rows_get_pca_and_the_reason(tmp_path, open_path):

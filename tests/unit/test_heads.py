@@ -35,8 +35,7 @@ def test_tying_by_default_is_the_config_class_own(model_type):
 def test_ties_are_the_class_own(name):
     model = random_model(name)
     family = FAMILIES[model.config.model_type]
-    declared = {k: v for k, v in (type(model)._tied_weights_keys or {}).items()}
-    assert dict(family.ties) == declared
+    assert dict(family.ties) == type(model)._tied_weights_keys
     names = [key for key, _ in model.named_parameters(remove_duplicate=False)]
     assert family.embedding in names
 

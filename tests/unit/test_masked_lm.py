@@ -64,8 +64,8 @@ def test_targets_keep_the_probability_of_the_whole_vocabulary(open_model):
     asked = predict(checkpoint, progress=silent, text=TEXT, targets=("w5", "w7")).masks[0]
     assert sorted(asked.predictions["token"]) == ["w5", "w7"]
     known = everything.set_index("token")["probability"]
-    for row in asked.predictions.itertuples():
-        assert row.probability == pytest.approx(known[row.token], abs=1e-6)
+    for row in asked.predictions.to_dict("records"):
+        assert row["probability"] == pytest.approx(known[row["token"]], abs=1e-6)
 
 
 @pytest.mark.parametrize("architecture", ["BertModel", "BertForSequenceClassification"])

@@ -34,8 +34,8 @@ def test_ties_are_those_of_the_model(open_model, architecture):
     assert result.listed_parameters == sum(p.numel() for p in listed)
     assert result.unique_nbytes == sum(p.nbytes for p in unique)
     assert result.listed_nbytes == sum(p.nbytes for p in listed)
-    assert result.tensors["parameters"].sum() == result.listed_parameters
-    assert result.rows["parameters"].sum() == result.listed_parameters
+    assert sum(result.tensors["parameters"]) == result.listed_parameters
+    assert sum(result.rows["parameters"]) == result.listed_parameters
 
 
 def test_bert_ties_matrix_and_bias(open_model):
@@ -119,7 +119,7 @@ def test_folding_keeps_every_parameter_and_its_order(open_model):
     folded = result.rows.set_index("label")
     assert folded.loc["bert.encoder.layer.[0–1]", "tensors"] == 32
     assert folded.loc["bert.encoder.layer.[0–1]", "shape"] == ""
-    assert folded["tensors"].sum() == len(result.tensors)
+    assert sum(folded["tensors"]) == len(result.tensors)
 
 
 def test_folding_nothing():
