@@ -9,9 +9,8 @@ from dataclasses import dataclass
 class KindStyle:
     """Marker of one kind of token."""
 
-    symbol: str  # Plotly's name in two dimensions
+    symbol: str  # Plotly's name in two dimensions, and the vocabulary map's
     symbol_3d: str  # Plotly knows fewer in three
-    shape: int  # number of the shape in the vocabulary map's shader
     size: float  # diameter in pixels
     opacity: float
     labels: int  # up to so many tokens of this kind have their text written beside them
@@ -19,11 +18,11 @@ class KindStyle:
 
 # In drawing order: later ones lie on top. The keys are `results.KINDS`.
 KIND_STYLES = {
-    "word": KindStyle("circle", "circle", 0, 3.5, 0.6, 0),
-    "subword": KindStyle("circle-open", "circle-open", 1, 4.5, 0.7, 0),
-    "byte": KindStyle("square", "square", 2, 6, 0.9, 0),
-    "no token": KindStyle("x", "x", 3, 7, 0.9, 0),
-    "unused": KindStyle("triangle-up", "cross", 4, 6, 0.85, 0),
-    "special": KindStyle("diamond", "diamond", 5, 11, 1.0, 24),
-    "padding": KindStyle("star", "diamond-open", 6, 16, 1.0, 4),
+    "word": KindStyle("circle", "circle", 3.5, 0.6, 0),
+    "subword": KindStyle("circle-open", "circle-open", 4.5, 0.7, 0),
+    "byte": KindStyle("square", "square", 6, 0.9, 0),
+    "no token": KindStyle("x", "x", 7, 0.9, 0),
+    "unused": KindStyle("triangle-up", "cross", 6, 0.85, 0),
+    "special": KindStyle("diamond", "diamond", 11, 1.0, 24),
+    "padding": KindStyle("star", "diamond-open", 16, 1.0, 4),
 }

@@ -16,7 +16,7 @@ from inspector.figures.text import percent_text, plain, shorten
 from inspector.figures.theme import LIGHT, Theme
 
 ACROSS = 12  # positions that stand side by side with legible tokens
-WIDTH = 800  # pixels that a row of cells has in a window of usual size
+WIDTH = 620  # pixels for which tokens are cut; Plotly fits their size to the true width
 LETTER = 7.8  # pixels that a letter of 12 pixels may take
 HOVER_RANKS = 5
 
@@ -46,7 +46,7 @@ class Grid:
 
     @property
     def letters(self) -> int:
-        """Longest token that a cell holds; Plotly fits the size of the text to the window."""
+        """Characters of the longest token that a cell shows."""
         return int(min(max(WIDTH / self.columns / LETTER, 4), 14))
 
 
@@ -175,10 +175,9 @@ def _colors(
 
 def _colorbar(value: str, theme: Theme) -> dict[str, Any]:
     return {
-        "title": {"text": value, "side": "top", "font": {"size": 13, "color": theme.muted}},
+        "title": {"text": f" {value}", "side": "right", "font": {"color": theme.muted}},
         "tickfont": {"size": 12, "color": theme.muted},
-        "tickformat": ".0%" if value == "probability" else "",
-        "nticks": 6,
+        **({"tickvals": [0, 0.5, 1], "tickformat": ".0%"} if value == "probability" else {}),
         "orientation": "h",
         "thickness": 10,
         "len": 0.45,

@@ -98,11 +98,15 @@ def pad_norm_curve(
     Returns:
         A figure with one line for padding and one for the median row, named at their ends.
     """
+    steps = column(curve, "step")
     figure = go.Figure(
         layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=360)
     )
     figure.update_layout(
-        xaxis=look.axis(title="training step", theme=theme, grid=False),
+        xaxis={
+            **look.axis(title="training step", theme=theme, grid=False),
+            "range": [min(steps, default=0), max(steps, default=1)],
+        },
         yaxis={**look.axis(title="norm of the row", theme=theme), "rangemode": "tozero"},
         showlegend=False,
         hovermode="x unified",
@@ -118,6 +122,7 @@ def pad_norm_curve(
                 mode="lines+markers" if len(curve) <= 12 else "lines",
                 line={"color": color, "width": 2.5, "dash": dash},
                 marker={"symbol": symbol, "size": 8},
+                cliponaxis=False,
                 hovertemplate="%{y:.4f}",
             )
         )

@@ -15,6 +15,7 @@ from inspector.figures.theme import LIGHT, Theme
 
 LEVELS = 4  # shown at once; a click opens what lies deeper
 NEARLY_ALL = 0.9  # a module with this share of its parent's parameters says nothing by a colour
+NARROW = 0.1  # a box with a smaller share holds its name alone
 ROOT = "all parameters"
 
 
@@ -57,19 +58,18 @@ def parameter_icicle(tensors: pd.DataFrame, *, title: str, theme: Theme = LIGHT)
             height=430,
         )
     )
-    figure.update_layout(uniformtext={"minsize": 10, "mode": "hide"})
     figure.add_trace(
         go.Icicle(
             ids=[box.name for box in boxes],
             parents=[box.parent for box in boxes],
-            labels=[plain(shorten_middle(box.label, 40)) for box in boxes],
+            labels=[plain(box.label) for box in boxes],
             values=[box.parameters for box in boxes],
             branchvalues="total",
             sort=False,
             maxdepth=LEVELS,
             tiling={"orientation": "v", "pad": 2},
-            text=[f"{count_text(b.parameters)} · {_share(b, total)}" for b in boxes],
-            texttemplate="%{label}<br>%{text}",
+            text=[_caption(box, total) for box in boxes],
+            textinfo="text",
             hovertext=[
                 f"<b>{plain(b.name)}</b><br>{b.parameters:,} parameters<br>{_share(b, total)}"
                 for b in boxes
@@ -123,6 +123,13 @@ def _color(branch: int, theme: Theme) -> str:
     if branch < 0:
         return theme.surface
     return look.mix(theme.groups[branch % len(theme.groups)], theme.page, 0.3)
+
+
+def _caption(box: _Box, total: int) -> str:
+    name = plain(shorten_middle(box.label, 26))
+    if box.parameters < NARROW * total:
+        return name
+    return f"{name}<br>{count_text(box.parameters)} · {_share(box, total)}"
 
 
 def _share(box: _Box, total: int) -> str:
