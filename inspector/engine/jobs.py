@@ -9,17 +9,21 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from inspector.engine.protocol import Progress, Status
-from inspector.engine.wire import OpenRequest, RunRequest
-from inspector.errors import CancelledError, InspectorError
+from inspector.engine.wire import OpenRequest, RunRequest, encode
+from inspector.errors import CancelledError, InspectorError, RequestError
 
 MAX_JOBS = 512  # settled ones, kept to be found again
 MAX_NBYTES = 512_000_000  # of their results, as they came through the pipe
+MAX_REQUEST = 1_000_000  # bytes of one request
 
 
 class LocalJob:
     """One request to a worker; implements the protocol's Job.
 
     Results are shared by everybody who asks for the same: treat them as read-only.
+
+    Raises:
+        RequestError: If the request is too long to send.
     """
 
     def __init__(
@@ -33,6 +37,7 @@ class LocalJob:
         self.id = secrets.token_urlsafe(16)
         self.key = key
         self.request = request
+        self.message = _message(request)
         self.keep = keep  # True: asking again after it is done gives this job
         self.nbytes = 0  # size of the result
         self._stop = stop
@@ -82,20 +87,21 @@ class LocalJob:
         self._progress = Progress(None, "Starting")
 
     def succeed(self, value: Any, nbytes: int) -> None:
-        """Settle with a result."""
-        self._value, self.nbytes = value, nbytes
-        self._settle("done", Progress(1.0, "Done"))
+        """Settle with a result, unless the job is settled."""
+        if not self.settled:
+            self._value, self.nbytes = value, nbytes
+            self._settle("done", Progress(1.0, "Done"))
 
     def fail(self, error: InspectorError) -> None:
-        """Settle with an error."""
-        self._error = error
-        status: Status = "cancelled" if isinstance(error, CancelledError) else "failed"
-        self._settle(status, Progress(None, str(error)))
+        """Settle with an error, unless the job is settled."""
+        if not self.settled:
+            self._error = error
+            status: Status = "cancelled" if isinstance(error, CancelledError) else "failed"
+            self._settle(status, Progress(None, str(error)))
 
     def _settle(self, status: Status, progress: Progress) -> None:
-        if not self.settled:
-            self._status, self._progress = status, progress
-            self._settled.set()
+        self._status, self._progress = status, progress
+        self._settled.set()
 
 
 class JobBook:
@@ -159,6 +165,16 @@ class JobBook:
             count, nbytes = count - 1, nbytes - job.nbytes
             self._unkey(job)
             del self._by_id[job.id]
+
+
+def _message(request: OpenRequest | RunRequest) -> bytes:
+    message = encode(request)
+    if len(message) > MAX_REQUEST:
+        raise RequestError(
+            f"The request is {len(message):,} bytes long and at most {MAX_REQUEST:,} are taken: "
+            "shorten the text."
+        )
+    return message
 
 
 def freeze(value: Any) -> Hashable:

@@ -35,7 +35,13 @@ from inspector.engine.wire import (
     Warm,
     WorkerFunctions,
 )
-from inspector.errors import CancelledError, InspectorError, RequestError, WorkerError
+from inspector.errors import (
+    CancelledError,
+    CheckpointError,
+    InspectorError,
+    RequestError,
+    WorkerError,
+)
 from inspector.results import Opened
 from inspector.settings import Settings
 from inspector.store.reference import CheckpointRef
@@ -174,7 +180,7 @@ class LocalEngine:
                 job.start()
                 started.append((worker, job))
         for worker, job in started:
-            worker.send(job.request)
+            worker.send(job.message)
         self._wake.set()
 
     def _cancel(self, job: LocalJob) -> None:
@@ -215,10 +221,12 @@ class LocalEngine:
         self._dispatch()
 
     def _finish(self, worker: WorkerProcess, job: LocalJob, message: Any, nbytes: int) -> None:
-        outcome = _outcome(message)
+        outcome = _outcome(message, job.request)
         worker.job = None
-        if isinstance(outcome, Opened) and isinstance(job.request, OpenRequest):
-            self._pool.opened(worker, str(job.request.reference), outcome)
+        if isinstance(outcome, Opened):
+            self._pool.opened(worker, job, outcome)
+        if isinstance(outcome, CheckpointError) and isinstance(job.request, RunRequest):
+            self._book.forget(job.request.fingerprint)  # it has gone: let it be opened anew
         # A process that has read a checkpoint serves no other one.
         if worker.fingerprint is None or isinstance(outcome, WorkerError):
             self._pool.drop(worker)
@@ -251,9 +259,11 @@ class LocalEngine:
             self._pool.start_spare()
 
 
-def _outcome(message: Any) -> Any:
-    if isinstance(message, Answer):
-        return message.value
+def _outcome(message: Any, request: OpenRequest | RunRequest) -> Any:
     if isinstance(message, Failure):
         return getattr(errors, message.error, InspectorError)(message.text)
+    if isinstance(message, Answer):
+        opened = isinstance(message.value, Opened)
+        if opened == isinstance(request, OpenRequest):
+            return message.value
     return WorkerError("The worker answered out of turn. Ask again: a new worker takes over.")

@@ -61,13 +61,15 @@ class Pool:
 
     def why_waiting(self, job: LocalJob) -> str:
         """What a job that has no worker waits for."""
-        if self._owner(job):
+        if self._owner(job) and not isinstance(job.request, OpenRequest):
             return "Waiting for an earlier request to this checkpoint"
         return f"Waiting for a free worker: {len(self.busy)} are busy"
 
-    def opened(self, worker: WorkerProcess, reference: str, opened: Opened) -> None:
+    def opened(self, worker: WorkerProcess, job: LocalJob, opened: Opened) -> None:
         """Keep the worker for the checkpoint that it opened, unless another has it already."""
-        self._opened[reference] = self._opened[opened.reference] = opened.fingerprint
+        self._opened[opened.reference] = opened.fingerprint
+        if isinstance(job.request, OpenRequest):
+            self._opened[str(job.request.reference)] = opened.fingerprint
         if worker.fingerprint is None and not worker.network and not self.of(opened.fingerprint):
             worker.fingerprint = opened.fingerprint
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from inspector.engine.jobs import LocalJob
 from inspector.engine.wire import Setup, decode, encode
 from inspector.errors import WorkerError
 
+LOG = logging.getLogger("inspector.worker")
 MAX_MESSAGE = 2_000_000_000  # of a worker's answer
 LOG_LINE = 1_000  # bytes of a worker's line that are shown
 END_SECONDS = 2.0  # between the end of the pipe and the end of the process
@@ -64,11 +66,10 @@ class WorkerProcess:
         ]
         for thread in self._threads:
             thread.start()
-        self.send(setup)
+        self.send(encode(setup))
 
-    def send(self, message: Any) -> None:
-        """Send a request; if the worker has died, its end is noticed elsewhere."""
-        data = encode(message)
+    def send(self, data: bytes) -> None:
+        """Send an encoded message; if the worker has died, its end is noticed elsewhere."""
         with self._sending, suppress(OSError):
             self._connection.send_bytes(data)
 
@@ -124,5 +125,4 @@ class WorkerProcess:
             while line := pipe.readline(LOG_LINE):
                 text = line.decode("utf-8", "replace").rstrip("\n")
                 shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-                with suppress(ValueError, OSError):  # stderr may be closed before us
-                    print(f"worker {self.pid}: {shown}", file=sys.stderr)  # noqa: T201
+                LOG.warning("worker %d: %s", self.pid, shown)

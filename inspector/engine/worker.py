@@ -71,6 +71,7 @@ class Worker:
         return True
 
     def _answer(self, request: OpenRequest | RunRequest) -> None:
+        self._shown = ("", 0.0)
         try:
             if isinstance(request, OpenRequest):
                 self._send(Answer(self._open(request)))

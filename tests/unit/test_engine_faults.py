@@ -1,0 +1,150 @@
+"""Workers that die, grow or take too long; the server goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from inspector.errors import InspectorError, WorkerError
+
+from .engine_harness import WAIT, A, B, answer, demo, eventually, held, running, start_step
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with running() as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("verb", "parameters", "words"),
+    [
+        (
+            "die",
+            {"number": 0 + signal.SIGKILL},
+            r"was killed \(SIGKILL\), perhaps .* lack of memory",
+        ),
+        ("die", {"number": 0 + signal.SIGSEGV}, r"crashed \(SIGSEGV\)"),
+        ("leave", {}, r"ended unexpectedly \(exit status 3\)"),
+        ("panic", {}, r"failed unexpectedly \(Panic\)"),
+        ("ask_too_much", {}, r"more than the 12,000 MB .* INSPECTOR_WORKER_MB"),
+        ("smuggle", {}, r"something that is no result \(UnpicklingError\)"),
+    ],
+)
+def test_a_dead_worker_fails_its_job_and_the_next_request_works(engine, verb, parameters, words):
+    pid = answer(engine, A, "echo", value=[verb, parameters, "before"])["pid"]
+    with pytest.raises(WorkerError, match=words):
+        answer(engine, A, verb, **parameters)
+    assert answer(engine, A, "echo", value=[verb, parameters, "after"])["pid"] != pid
+
+
+def test_what_waits_for_a_dying_worker_is_done_by_the_next(engine, tmp_path):
+    marker = tmp_path / "go"
+    dying = engine.run(A, "die", number=signal.SIGKILL, marker=str(marker))
+    eventually(lambda: dying.progress.text == "about to die")
+    queued = [engine.run(A, "echo", value=f"queued {i}") for i in range(3)]
+    assert {job.status for job in queued} == {"waiting"}
+    marker.touch()
+
+    assert [job.result(WAIT)["value"] for job in queued] == ["queued 0", "queued 1", "queued 2"]
+    assert dying.status == "failed"
+
+
+def test_an_idle_worker_that_is_killed_is_replaced(engine):
+    pid = answer(engine, A, "echo", value="before the kill")["pid"]
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: A not in held(engine))
+    assert answer(engine, A, "echo", value="after the kill")["pid"] != pid
+
+
+def test_another_checkpoint_does_not_notice(engine, tmp_path):
+    job = start_step(engine, B, tmp_path / "go")
+    with pytest.raises(WorkerError):
+        answer(engine, A, "die", number=signal.SIGKILL)
+    (tmp_path / "go").touch()
+    assert job.result(WAIT) == "went on"
+
+
+def test_a_worker_over_its_memory_is_ended():
+    with running(worker_mb=300) as engine:
+        pid = answer(engine, A, "echo")["pid"]
+        with pytest.raises(
+            WorkerError, match=r"more than the 300 MB .* INSPECTOR_WORKER_MB higher"
+        ):
+            answer(engine, A, "grow", nbytes=4_000_000_000)
+        assert answer(engine, A, "echo", value="again")["pid"] != pid
+
+
+def test_a_request_over_its_time_is_ended(tmp_path):
+    with running(seconds=1) as engine:
+        job = engine.run(A, "step", marker=str(tmp_path / "never"))
+        with pytest.raises(WorkerError, match=r"longer than the 1 seconds .* INSPECTOR_SECONDS"):
+            job.result(WAIT)
+        assert answer(engine, A, "echo")["name"] == "demo-a"
+
+
+def test_time_spent_waiting_does_not_count(tmp_path):
+    with running(seconds=3, workers=1) as engine:
+        busy = engine.run(A, "step", marker=str(tmp_path / "never"))
+        waiting = engine.run(B, "echo")
+        with pytest.raises(WorkerError):
+            busy.result(WAIT)
+        assert waiting.result(WAIT)["name"] == "demo-b"
+
+
+def test_a_dead_spare_does_not_matter():
+    with running(spare=True) as engine:
+        (spare,) = (worker.pid for worker in engine.workers())
+        os.kill(spare, signal.SIGKILL)
+        eventually(lambda: not engine.workers())
+        assert engine.open(demo("demo-a")).result(WAIT).fingerprint == A
+
+
+def test_a_worker_that_cannot_be_started_is_one_sentence(monkeypatch):
+    with running() as engine:
+        monkeypatch.setattr(sys, "executable", "/nowhere/python")
+        with pytest.raises(WorkerError, match=r"No worker process could be started \(No such"):
+            answer(engine, A, "echo")
+        monkeypatch.undo()
+        assert answer(engine, A, "echo")["name"] == "demo-a"
+
+
+def test_a_killed_server_leaves_no_workers(tmp_path):
+    program = (
+        "import pathlib, sys\n"
+        "from tests.unit.engine_harness import *\n"
+        "with running(spare=True) as engine:\n"
+        "    start_step(engine, A, pathlib.Path(sys.argv[1]))\n"
+        "    eventually(lambda: len(engine.workers()) == 1 and held(engine)[A].busy)\n"
+        "    engine.run(B, 'echo').result(60)\n"
+        "    print(*(worker.pid for worker in engine.workers()), flush=True)\n"
+        "    eventually(lambda: False)\n"
+    )
+    server = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path / "never")],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with server:
+        assert server.stdout is not None
+        pids = [int(pid) for pid in server.stdout.readline().split()]
+        assert len(pids) == 2
+        server.kill()
+    eventually(lambda: not any(map(psutil.pid_exists, pids)))
+
+
+def test_no_error_names_a_path_of_the_server(engine):
+    for verb in ("break_down", "panic", "leave", "smuggle"):
+        with pytest.raises(InspectorError) as caught:
+            answer(engine, A, verb)
+        assert "/" not in str(caught.value)
+        assert "\n" not in str(caught.value)
