@@ -1,0 +1,85 @@
+"""Mapped tensors against what the libraries read."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from inspector.errors import CheckpointError
+from inspector.models.build import build_model, own_class
+from inspector.models.tensors import read_tensors
+
+from .families import random_model, save_checkpoint
+
+
+def test_safetensors_are_read_as_the_library_reads_them(tmp_path, open_path):
+    folder = save_checkpoint(random_model("BertForPreTraining").half(), tmp_path / "bert")
+    truth = load_file(folder / "model.safetensors")
+    read = open_path(folder).state
+    assert read.keys() == truth.keys()
+    assert all(torch.equal(read[name], truth[name]) for name in truth)
+    assert all(read[name].dtype == truth[name].dtype for name in truth)
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_bin_keeps_values_strides_and_shared_storages(tmp_path, open_path, legacy):
+    model = random_model("BertForPreTraining")
+    folder = save_checkpoint(model, tmp_path / "bert")
+    (folder / "model.safetensors").unlink()
+    state = dict(model.state_dict())
+    state["transposed"] = torch.arange(12.0).reshape(3, 4).T
+    path = folder / "pytorch_model.bin"
+    torch.save(state, path, _use_new_zipfile_serialization=not legacy)
+    read = open_path(folder).state
+    assert read.keys() == state.keys()
+    for name, truth in state.items():
+        assert torch.equal(read[name], truth), name
+        assert read[name].stride() == truth.stride()
+    first, second = "bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"
+    assert read[first].data_ptr() == read[second].data_ptr()
+
+
+def test_reading_some_and_unknown_tensors(open_model):
+    checkpoint = open_model("BertModel")
+    name = "embeddings.LayerNorm.weight"
+    assert list(read_tensors(checkpoint.manifest, [name])) == [name]
+    with pytest.raises(CheckpointError, match="There is no tensor 'x'"):
+        read_tensors(checkpoint.manifest, ["x"])
+
+
+def test_writing_to_a_tensor_changes_no_file(open_model):
+    checkpoint = open_model("BertModel")
+    name = "embeddings.LayerNorm.weight"
+    read_tensors(checkpoint.manifest, [name])[name].zero_()
+    assert read_tensors(checkpoint.manifest, [name])[name].abs().sum() > 0
+
+
+def test_missing_weights_are_not_a_number(open_model):
+    """A model built with a head that the file lacks cannot answer with random numbers."""
+    from transformers import BertForMaskedLM
+
+    checkpoint = open_model("BertModel")
+    model, missing = build_model(BertForMaskedLM, checkpoint.config, checkpoint.state, name="bert")
+    assert "cls.predictions.transform.dense.weight" in missing
+    with torch.inference_mode():
+        assert torch.isnan(model(torch.tensor([[2, 9, 3]])).logits).all()
+
+
+def test_weights_of_another_model_are_refused(open_model):
+    checkpoint = open_model("BertModel")
+    evil = {f"evil.{name}": tensor for name, tensor in checkpoint.state.items()}
+    with pytest.raises(CheckpointError, match="None of the 39 tensors of bert belongs"):
+        build_model(own_class(checkpoint.config), checkpoint.config, evil, name="bert")
+
+
+def test_shapes_that_do_not_fit_are_refused(open_model):
+    checkpoint = open_model("BertModel")
+    state = dict(checkpoint.state)
+    state["pooler.dense.weight"] = torch.ones(3, 32)
+    with pytest.raises(CheckpointError) as error:
+        build_model(own_class(checkpoint.config), checkpoint.config, state, name="bert")
+    assert str(error.value) == (
+        "pooler.dense.weight is 3 × 32 in the file and 32 × 32 by config.json: they belong to "
+        "different models; put the right config.json beside the weights."
+    )

@@ -1,0 +1,139 @@
+"""The tokenizer against transformers' own, and the visible form of tokens."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import AutoTokenizer
+
+from inspector.errors import CheckpointError, RequestError
+from inspector.models.tokens import BYTE_ALPHABET
+
+from .families import VOCAB, random_model, save_checkpoint
+
+SENTENCES = (
+    "w1 W2 w30 ##a",
+    "w1 [MASK] w3",
+    "unknown words, and w1!",
+    "déjà w4 你好",
+    "  spaces   w5\n",
+)
+
+
+def byte_level(folder):
+    """Train a byte-level BPE on a few words and save it as tokenizer.json."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300,
+        special_tokens=["<|endoftext|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(["the cat sat on the mat", "the café"] * 20, trainer)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return tokenizer
+
+
+@pytest.mark.parametrize("text", SENTENCES)
+@pytest.mark.parametrize("lower", [True, False])
+def test_wordpiece_encodes_as_transformers_does(tmp_path, open_path, text, lower):
+    folder = save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "bert")
+    config = {"tokenizer_class": "BertTokenizer", "do_lower_case": lower}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    tokens = open_path(folder).require_tokens()
+    truth = AutoTokenizer.from_pretrained(folder)
+    encoded = tokens.encode(text)
+    assert list(encoded.ids) == truth(text)["input_ids"]
+    pair = tokens.encode(text, "w7")
+    assert list(pair.type_ids) == truth(text, "w7")["token_type_ids"]
+
+
+def test_byte_level_encodes_as_transformers_does_and_reads_as_text(tmp_path, open_path):
+    folder = save_checkpoint(
+        random_model("GPT2LMHeadModel", vocab_size=300), tmp_path / "gpt2", tokenizer=False
+    )
+    trained = byte_level(folder)
+    tokens = open_path(folder).require_tokens()
+    text = "the cat sat — café\n"
+    assert list(tokens.encode(text).ids) == AutoTokenizer.from_pretrained(folder)(text)["input_ids"]
+    assert tokens.visible(trained.token_to_id("Ġthe")) == "␣the"
+    assert tokens.visible(trained.token_to_id("Ċ")) == "⏎"
+    assert tokens.visible(trained.token_to_id("Ã")) == "<0xC3>"
+    assert tokens.visible(5_000) == "id 5000"
+    assert tokens.find("␣the") == trained.token_to_id("Ġthe")
+    assert tokens.role("mask") == (None, None)
+
+
+def test_byte_alphabet_is_gpt2s():
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    assert set(BYTE_ALPHABET) == set(alphabet)
+    assert sorted(BYTE_ALPHABET.values()) == list(range(256))
+    assert BYTE_ALPHABET["Ġ"] == ord(" ")
+
+
+def test_kinds_of_a_wordpiece_vocabulary(open_model):
+    vocabulary = open_model("BertModel").require_tokens().vocabulary(VOCAB + 2)
+    kinds = vocabulary.set_index("token")["kind"]
+    assert kinds["[PAD]"] == "padding"
+    assert kinds["[MASK]"] == "special"
+    assert kinds["[unused1]"] == "unused"
+    assert kinds["w1"] == "word"
+    assert kinds["##a"] == "subword"
+    assert kinds["id 61"] == "no token"
+
+
+def test_truncation_and_padding_of_the_file_are_off(tmp_path, open_path):
+    folder = save_checkpoint(random_model("BertModel"), tmp_path / "cut")
+    tokenizer = Tokenizer.from_str(open_path(folder).require_tokens()._tokenizer.to_str())
+    tokenizer.enable_truncation(3)
+    tokenizer.enable_padding(length=20)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    assert len(open_path(folder).require_tokens().encode("w1 w2 w3 w4").ids) == 6
+
+
+def test_more_ids_than_rows_is_refused_before_the_forward_pass(tmp_path, open_path):
+    folder = save_checkpoint(random_model("BertModel", vocab_size=20), tmp_path / "few")
+    checkpoint = open_path(folder)
+    with pytest.raises(CheckpointError) as error:
+        checkpoint.check_ids(checkpoint.require_tokens().encode("w30").ids)
+    assert str(error.value) == (
+        "The tokenizer of few gives id 38, but the embedding matrix has 20 rows: the tokenizer "
+        "belongs to another model."
+    )
+
+
+def test_broken_tokenizer_is_one_sentence(tmp_path, open_path):
+    folder = save_checkpoint(random_model("BertModel"), tmp_path / "broken", tokenizer=False)
+    broken = {"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["x y"]}}
+    (folder / "tokenizer.json").write_text(json.dumps(broken), encoding="utf-8")
+    with pytest.raises(CheckpointError, match="tokenizer"):
+        open_path(folder).require_tokens()
+
+
+def test_too_long_and_empty_texts(tmp_path, open_path):
+    folder = save_checkpoint(
+        random_model("GPT2LMHeadModel", vocab_size=300), tmp_path / "gpt2", tokenizer=False
+    )
+    byte_level(folder)
+    tokens = open_path(folder).require_tokens()
+    with pytest.raises(RequestError, match="no tokens"):
+        tokens.encode("")
+    with pytest.raises(RequestError, match="20,001 characters"):
+        tokens.encode("a" * 20_001)
+
+
+def test_positions_are_those_that_the_model_takes(open_model):
+    """RoBERTa loses two positions to its padding offset: the longest text runs, one more not."""
+    for name, allowed in (("RobertaForMaskedLM", 62), ("BertForMaskedLM", 64)):
+        checkpoint = open_model(name)
+        assert checkpoint.positions == allowed
+        model = random_model(name)
+        ids = torch.full((1, allowed), 9)
+        assert model(ids).logits.shape[1] == allowed
+        with pytest.raises((IndexError, RuntimeError)):
+            model(torch.full((1, allowed + 1), 9))
