@@ -39,18 +39,18 @@ KEPT_FOR_DOWNLOADS = {
 QUIET = {
     "DISABLE_SAFETENSORS_CONVERSION": "1",  # or transformers asks the hub for a converted copy
     "DO_NOT_TRACK": "1",
-    "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "PYTHONWARNINGS": "ignore",
     "TOKENIZERS_PARALLELISM": "false",
     "TRANSFORMERS_VERBOSITY": "error",
 }
+NO_LOGIN = {"HF_HUB_DISABLE_IMPLICIT_TOKEN": "1"}  # the one that `hf auth login` leaves on disk
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
 THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "RAYON_NUM_THREADS")
 
 
 def worker_environment(
-    environ: Mapping[str, str], *, settings: Settings, network: bool = False
+    environ: Mapping[str, str], *, settings: Settings, network: bool = False, login: bool = False
 ) -> dict[str, str]:
     """Build a worker's environment.
 
@@ -59,6 +59,8 @@ def worker_environment(
         settings: For the number of workers that share the cores.
         network: True for the worker that downloads from the hub; it still stays offline if the
             server itself was told to.
+        login: True: it may download with the login of the person who started the program, which
+            is not for the web app's visitors.
     """
     downloads = KEPT_FOR_DOWNLOADS if network else set()
     kept = {
@@ -72,6 +74,7 @@ def worker_environment(
         **kept,
         **QUIET,
         **({} if network else OFFLINE),
+        **({} if network and login else NO_LOGIN),
         "PYTHONPATH": str(Path(inspector.__file__).resolve().parents[1]),
     }
 

@@ -83,7 +83,8 @@ class LocalEngine:
         self._calm_since = time.monotonic()
         self._closed = False
         if spare:
-            self._pool.start_spare()
+            with self._lock:
+                self._pool.start_spare()
         threading.Thread(target=self._watch, name="engine watch", daemon=True).start()
         atexit.register(self.close)
 

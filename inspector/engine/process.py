@@ -52,7 +52,12 @@ class WorkerProcess:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "inspector.engine.worker", str(theirs.fileno())],
-                env=worker_environment(os.environ, settings=setup.settings, network=network),
+                env=worker_environment(
+                    os.environ,
+                    settings=setup.settings,
+                    network=network,
+                    login=not setup.restrict_paths,
+                ),
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

@@ -45,6 +45,7 @@ class Worker:
 
     def __init__(self, connection: Connection, setup: Setup) -> None:
         self._connection = connection
+        self._sending = threading.Lock()  # downloads report from threads of their own
         self._setup = setup
         self._loaded: str | None = None  # fingerprint of the checkpoint
         self._checkpoint: Any = None
@@ -131,7 +132,9 @@ class Worker:
         )
 
     def _send(self, message: Any) -> None:
-        self._connection.send_bytes(encode(message))
+        data = encode(message)
+        with self._sending:
+            self._connection.send_bytes(data)
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ import ctypes
 import os
 import signal
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,6 +89,19 @@ def step(checkpoint, *, progress, marker: str, text: str = "half way"):
     return "went on"
 
 
+def report_from_threads(checkpoint, *, progress, threads: int, times: int):
+    def report(number):
+        for i in range(times):
+            progress(None, f"{number}/{i} " + "x" * 20_000)
+
+    started = [threading.Thread(target=report, args=(number,)) for number in range(threads)]
+    for thread in started:
+        thread.start()
+    for thread in started:
+        thread.join()
+    return "all told"
+
+
 def refuse(checkpoint, *, progress):
     raise RequestError("The text has 500 tokens and the model takes 64: shorten it.")
 
@@ -157,8 +171,8 @@ FUNCTIONS = WorkerFunctions(
     checkpoint=f"{HERE}:StandInCheckpoint",
     warm_up=("colorsys", "inspector.no_such_module", "chunk"),
 )
-ANALYSES = (echo, frame, step, refuse, break_down, panic, grow, ask_too_much, die, leave, smuggle,
-            environment, modules, chatter)  # fmt: skip
+ANALYSES = (echo, frame, step, report_from_threads, refuse, break_down, panic, grow, ask_too_much,
+            die, leave, smuggle, environment, modules, chatter)  # fmt: skip
 CATALOG = tuple(
     Analysis(name, name, name, "?", f"{HERE}:{name}", "", False)
     for name in (function.__name__ for function in ANALYSES)

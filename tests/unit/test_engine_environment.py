@@ -59,6 +59,14 @@ def test_the_worker_that_downloads_is_online_behind_the_proxy_but_has_no_token()
     assert "HF_TOKEN" not in built
 
 
+@pytest.mark.parametrize(
+    ("network", "login", "disabled"), [(True, True, None), (True, False, "1"), (False, True, "1")]
+)
+def test_only_the_persons_own_downloads_use_their_login(network, login, disabled):
+    built = environment.worker_environment(SERVER, settings=SETTINGS, network=network, login=login)
+    assert built.get("HF_HUB_DISABLE_IMPLICIT_TOKEN") == disabled
+
+
 def test_a_server_that_is_offline_has_offline_downloads():
     server = {**SERVER, "HF_HUB_OFFLINE": "1"}
     built = environment.worker_environment(server, settings=SETTINGS, network=True)

@@ -66,6 +66,19 @@ def test_progress_is_seen_while_the_job_runs(engine, tmp_path):
     assert not held(engine)[A].busy
 
 
+def test_progress_of_quick_requests_in_a_row_is_not_swallowed(engine, tmp_path):
+    (tmp_path / "go").touch()
+    answer(engine, A, "step", marker=str(tmp_path / "go"))
+    job = start_step(engine, A, tmp_path / "later")
+    (tmp_path / "later").touch()
+    assert job.result(WAIT) == "went on"
+
+
+def test_progress_may_come_from_several_threads(engine):
+    """As the hub's downloads report it; messages must not run into each other."""
+    assert answer(engine, A, "report_from_threads", threads=8, times=50) == "all told"
+
+
 def test_asking_for_the_same_gives_the_same_job(engine, tmp_path):
     marker = tmp_path / "go"
     job = start_step(engine, A, marker)
