@@ -171,6 +171,7 @@ class Checkpoint:
 
         from inspector.models import build
         from inspector.models.device import pick_device, pick_dtype
+        from inspector.models.running import forward
 
         where = pick_device(self.settings.device if device == "auto" else device)
         stored = getattr(torch, self.embedding.dtype)
@@ -189,7 +190,10 @@ class Checkpoint:
             )
             build.require(missing, task=task, name=self.name)
             torch.nn.Module.to(model, where)
-            self._models[key] = Loaded(model, where, precision)
+            loaded = Loaded(model, where, precision)
+            # A first pass pays for what torch sets up lazily: not in anybody's milliseconds.
+            forward(loaded, torch.zeros((1, 2), dtype=torch.long), head=False)
+            self._models[key] = loaded
         return self._models[key]
 
     def check_ids(self, ids: tuple[int, ...]) -> None:

@@ -31,6 +31,7 @@ USUAL = {
 UNUSED = re.compile(r"\[unused\d+\]|<unused\d+>|<extra_id_\d+>|<\|reserved_special_token_\d+\|>")
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 SPACE = "␣"  # how a leading space is shown
+CONTROL = {chr(code): chr(0x2400 + code) for code in range(32)} | {"\n": "⏎", "\t": "⇥"}
 
 
 def _byte_alphabet() -> dict[str, int]:
@@ -131,7 +132,9 @@ class Tokens:
         Returns:
             The id, or None where the text is not exactly one token.
         """
-        for raw in (text, text.replace(SPACE, "Ġ"), text.replace(SPACE, "▁")):
+        word = text.removeprefix(SPACE)
+        spellings = () if word != text else (text,)
+        for raw in (*spellings, f"Ġ{word}", f"▁{word}"):
             index = self._tokenizer.token_to_id(raw)
             if index is not None:
                 return index
@@ -143,9 +146,7 @@ class Tokens:
         raw = self._tokenizer.id_to_token(index)
         if raw is None:
             return f"id {index}"
-        if index in self._special:
-            return raw
-        return self._readable(raw)
+        return printable(raw if index in self._special else self._readable(raw))
 
     def vocabulary(self, rows: int) -> pd.DataFrame:
         """List what every embedding row stands for.
@@ -174,8 +175,7 @@ class Tokens:
                 return "".join(f"<0x{BYTE_ALPHABET[character]:02X}>" for character in raw)
         else:
             text = raw.replace("▁", " ")
-        text = SPACE + text[1:] if text.startswith(" ") else text
-        return text.replace("\n", "⏎").replace("\t", "⇥") or SPACE
+        return SPACE + text[1:] if text.startswith(" ") else text
 
     def _kind(self, index: int, raw: str | None) -> str:
         if raw is None:
@@ -200,6 +200,11 @@ class Tokens:
         special = {index for index, token in added.items() if token.special}
         roles = (self.role(role)[1] for role in SPECIAL_ROLES)
         return frozenset(special | {index for index in roles if index is not None})
+
+
+def printable(text: str) -> str:
+    """Show what has no glyph of its own: control characters, and those that turn text around."""
+    return "".join(c if c.isprintable() else CONTROL.get(c, f"<U+{ord(c):04X}>") for c in text)
 
 
 def has_tokenizer(manifest: Manifest) -> bool:

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoTokenizer
 
 from inspector.errors import CheckpointError, RequestError
-from inspector.models.tokens import BYTE_ALPHABET
+from inspector.models.tokens import BYTE_ALPHABET, printable
 
 from .families import VOCAB, random_model, save_checkpoint
 
@@ -65,8 +65,14 @@ def test_byte_level_encodes_as_transformers_does_and_reads_as_text(tmp_path, ope
     assert tokens.visible(trained.token_to_id("Ċ")) == "⏎"
     assert tokens.visible(trained.token_to_id("Ã")) == "<0xC3>"
     assert tokens.visible(5_000) == "id 5000"
-    assert tokens.find("␣the") == trained.token_to_id("Ġthe")
+    assert tokens.find("␣the") == tokens.find("the") == trained.token_to_id("Ġthe")
     assert tokens.role("mask") == (None, None)
+
+
+def test_what_has_no_glyph_is_shown():
+    assert printable("a\nb\tc\rd") == "a⏎b⇥c␍d"
+    assert printable("x\u202ey\u200b") == "x<U+202E>y<U+200B>"
+    assert printable("plain – text 你好") == "plain – text 你好"
 
 
 def test_byte_alphabet_is_gpt2s():

