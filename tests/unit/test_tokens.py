@@ -65,7 +65,9 @@ def test_byte_level_encodes_as_transformers_does_and_reads_as_text(tmp_path, ope
     assert tokens.visible(trained.token_to_id("Ċ")) == "⏎"
     assert tokens.visible(trained.token_to_id("Ã")) == "<0xC3>"
     assert tokens.visible(5_000) == "id 5000"
-    assert tokens.find("␣the") == tokens.find("the") == trained.token_to_id("Ġthe")
+    assert tokens.find("␣the") == trained.token_to_id("Ġthe")
+    assert tokens.find("the") == trained.token_to_id("the")
+    assert tokens.find("sat") == trained.token_to_id("Ġsat")  # a word as it stands in a text
     assert tokens.role("mask") == (None, None)
 
 
