@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -40,6 +41,7 @@ class LocalJob:
         self.message = _message(request)
         self.keep = keep  # True: asking again after it is done gives this job
         self.nbytes = 0  # size of the result
+        self.asked = time.monotonic()
         self._stop = stop
         self._status: Status = "waiting"
         self._progress = Progress(None, "Waiting")

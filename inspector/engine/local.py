@@ -7,8 +7,9 @@ that leaves the other processes alone. `multiprocessing`'s own spawn is out as w
 Streamlit it runs the app a second time in the child. So a worker is a module of its own, started
 by subprocess, and talks over a `multiprocessing.connection` pipe that only the two of them hold.
 
-A worker gets one request at a time. Whatever else waits, waits here, in the order of arrival: when
-a worker dies, only the request that it was at has failed.
+A worker gets one request at a time. Whatever else waits, waits here, in the order of arrival (but
+a loaded model first serves those who wait for it): when a worker dies, only the request that it
+was at has failed.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from inspector.store.reference import CheckpointRef
 WATCH_SECONDS = 0.1  # between two looks at the memory of busy workers
 SPARE_SECONDS = 1.0  # of calm before a spare is started
 CLOSE_SECONDS = 5.0
+PATIENCE_SECONDS = 5.0  # a job waits while a loaded model serves those that came after it
 FIXED = ("demo", "upload", "incoming")  # references that name the same bytes for ever
 
 
@@ -168,7 +170,7 @@ class LocalEngine:
         with self._lock:
             for job in list(self._waiting):
                 try:
-                    worker = self._pool.place(job)
+                    worker = self._pool.place(job, wanted=self._wanted(job))
                 except OSError as error:
                     self._waiting.remove(job)
                     self._settle(job, limits.start_error(error))
@@ -183,6 +185,16 @@ class LocalEngine:
         for worker, job in started:
             worker.send(job.message)
         self._wake.set()
+
+    def _wanted(self, job: LocalJob) -> set[str]:
+        """Checkpoints that other jobs wait for, unless this one has been patient enough."""
+        if time.monotonic() - job.asked > PATIENCE_SECONDS:
+            return set()
+        return {
+            waiting.request.fingerprint
+            for waiting in self._waiting
+            if isinstance(waiting.request, RunRequest)
+        }
 
     def _cancel(self, job: LocalJob) -> None:
         error = CancelledError("The work was stopped. Ask again to start it anew.")

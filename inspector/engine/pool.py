@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 from inspector.engine.jobs import LocalJob
 from inspector.engine.process import WorkerProcess
@@ -45,11 +45,16 @@ class Pool:
         calm = all(worker.warm and not worker.job for worker in self.workers)
         return self._keep_spare and not self._spare_died and self.spare is None and calm
 
-    def place(self, job: LocalJob) -> WorkerProcess | None:
-        """Give a job to a worker, or say in its progress why it has to wait."""
+    def place(self, job: LocalJob, *, wanted: Set[str]) -> WorkerProcess | None:
+        """Give a job to a worker, if there is one for it now.
+
+        Args:
+            job: The job.
+            wanted: Fingerprints whose workers may not be ended to make room.
+        """
         worker = self._owner(job)
         if worker is None or (worker.job and isinstance(job.request, OpenRequest)):
-            worker = self._fresh(network=_is_hub(job))
+            worker = self._fresh(network=_is_hub(job), wanted=wanted)
         if worker is None or worker.job:
             return None
         self._requests += 1
@@ -102,8 +107,8 @@ class Pool:
             return None
         return self.of(self._opened.get(str(job.request.reference)))
 
-    def _fresh(self, *, network: bool) -> WorkerProcess | None:
-        if len(self.workers) >= self._limit and not self._evict():
+    def _fresh(self, *, network: bool, wanted: Set[str]) -> WorkerProcess | None:
+        if len(self.workers) >= self._limit and not self._evict(wanted):
             return None
         if network or self.spare is None:
             worker = self._start(network)
@@ -112,8 +117,8 @@ class Pool:
         self.workers.append(worker)
         return worker
 
-    def _evict(self) -> bool:
-        idle = [worker for worker in self.workers if not worker.job]
+    def _evict(self, wanted: Set[str]) -> bool:
+        idle = [w for w in self.workers if not w.job and w.fingerprint not in wanted]
         return bool(idle) and self.drop(min(idle, key=lambda worker: worker.used))
 
 

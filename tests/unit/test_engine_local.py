@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from inspector.engine import local
 from inspector.engine.wire import WorkerFunctions
 from inspector.errors import CancelledError, CheckpointError, RequestError, WorkerError
 from inspector.results import Opened
@@ -236,6 +237,22 @@ def test_a_busy_worker_is_waited_for(tmp_path):
         assert busy.result(WAIT) == "went on"
         assert other.result(WAIT)["name"] == "demo-b"
         assert same.result(WAIT)["name"] == "demo-a"
+
+
+@pytest.mark.parametrize(("patience", "stays"), [(60.0, True), (0.0, False)])
+def test_a_loaded_model_serves_those_who_wait_for_it_within_reason(
+    monkeypatch, tmp_path, patience, stays
+):
+    monkeypatch.setattr(local, "PATIENCE_SECONDS", patience)
+    with running(workers=1) as engine:
+        start_step(engine, A, tmp_path / "go")
+        pid = held(engine)[A].pid
+        other = engine.run(B, "echo")
+        same = [engine.run(A, "echo", value=i) for i in range(3)]
+        (tmp_path / "go").touch()
+
+        assert [job.result(WAIT)["pid"] == pid for job in same] == [stays] * 3
+        assert other.result(WAIT)["name"] == "demo-b"
 
 
 def test_a_waiting_job_can_be_dropped(tmp_path):
