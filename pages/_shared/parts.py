@@ -1,0 +1,156 @@
+"""Parts that every page has: its heading, warnings, downloads and the same view elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from inspector.catalog import PAGES
+from inspector.figures.text import count_text
+from inspector.results import Lens, Opened
+from pages._shared.words import command, literal
+
+# Plotly's own buttons: an image that is sharp on paper, and nothing that sends data away.
+CHART = {
+    "displaylogo": False,
+    "toImageButtonOptions": {"format": "png", "scale": 3, "filename": "checkpoint-inspector"},
+    "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
+}
+VERDICTS = {"tied": "green", "equal copies": "orange", "diverged": "red"}
+COLUMNS = {
+    "nbytes": st.column_config.NumberColumn("size", format="bytes"),
+    "parameters": st.column_config.NumberColumn("parameters", format="localized"),
+    "token_id": st.column_config.NumberColumn("id", format="%d"),
+    "norm": st.column_config.NumberColumn("norm", format="%.3f"),
+    "score": st.column_config.NumberColumn("score", format="%.3f"),
+    "similarity": st.column_config.NumberColumn("similarity", format="%.4f"),
+    "probability": st.column_config.NumberColumn("probability", format="percent"),
+    "log_probability": st.column_config.NumberColumn("log probability", format="%.3f"),
+    "logit": st.column_config.NumberColumn("logit", format="%.3f"),
+}
+
+
+def heading(slug: str, checkpoint: Opened) -> None:
+    """Say which checkpoint is open, what the page is, and which question it answers."""
+    analysis = PAGES[slug]
+    st.caption(f":material/deployed_code: **{literal(checkpoint.name)}**")
+    st.title(analysis.title, anchor=False)
+    st.markdown(analysis.question)
+
+
+def warnings(texts: Iterable[str]) -> None:
+    """Show warnings so that they cannot be missed."""
+    for text in texts:
+        st.warning(literal(text), icon=":material/warning:")
+
+
+def count(label: str, number: int | None, *, explanation: str = "") -> None:
+    """A large number in short form, written out in its help text."""
+    if number is None:
+        st.metric(label, "–", help=explanation or "The checkpoint does not say.")
+        return
+    exact = f"{number:,}"
+    st.metric(label, count_text(number) if number >= 100_000 else exact,
+              help=f"{exact}. {explanation}")  # fmt: skip
+
+
+def chart(figure: go.Figure, *, alt: str, key: str | None = None) -> None:
+    """Draw a figure that is only looked at."""
+    st.plotly_chart(figure, theme=None, key=key, config=CHART, alt=alt)
+
+
+def table(frame: pd.DataFrame, *, alt: str, height: int | None = None) -> None:
+    """Show a frame with readable heads and sizes; it can be searched, sorted and copied."""
+    st.dataframe(
+        frame,
+        hide_index=True,
+        lazy=False,
+        height=height or "auto",
+        alt=alt,
+        column_config={
+            name: COLUMNS.get(name, st.column_config.Column(name.replace("_", " ")))
+            for name in frame.columns
+        },
+    )
+
+
+def facts(pairs: dict[str, str]) -> None:
+    """List a few properties; their text may be a stranger's."""
+    rows = "\n".join(f"| {literal(name)} | **{literal(value)}** |" for name, value in pairs.items())
+    st.markdown(f"| Property | Value |\n|---|---|\n{rows}")
+
+
+def clickable(figure: go.Figure, *, alt: str, key: str) -> list[int] | None:
+    """Draw a figure and give the customdata of the mark that was clicked last, as a list."""
+    event = st.plotly_chart(
+        figure,
+        theme=None,
+        key=key,
+        config=CHART,
+        alt=alt,
+        on_select="rerun",
+        selection_mode="points",
+    )
+    points = event["selection"]["points"]
+    if not points:
+        return None
+    data = points[0].get("customdata")
+    if isinstance(data, dict):  # two-dimensional customdata arrives as {"0": 5, "1": 12}
+        data = [data[place] for place in sorted(data)]
+    return [int(value) for value in (data if isinstance(data, list) else [data or 0])]
+
+
+def verdict(text: str) -> str:
+    """A verdict as a badge: its word says it, colour repeats it."""
+    return f":{VERDICTS.get(text, 'gray')}-badge[{literal(text)}]"
+
+
+def agreement(lens: Lens) -> None:
+    """Say whether the last rung is the model's own answer, by the largest difference."""
+    if lens.max_abs_error is None or lens.tolerance is None:
+        st.badge("no head: no logits", icon=":material/info:", color="gray")
+        return
+    fits = lens.max_abs_error <= lens.tolerance
+    st.badge(
+        f"largest error against the model's logits {lens.max_abs_error:.2g}, "
+        f"{'within' if fits else 'ABOVE'} {lens.tolerance:.2g}",
+        icon=":material/verified:" if fits else ":material/warning:",
+        color="green" if fits else "red",
+        help="The last rung at the last layer, against what the model itself answers for this "
+        "text; the bound is what rounding in this dtype explains.",
+    )
+
+
+def grid(count: int, *, wide: int) -> list[DeltaGenerator]:
+    """Places for `count` things, `wide` of them side by side."""
+    places: list[DeltaGenerator] = []
+    while len(places) < count:
+        places += st.columns(min(wide, count), gap="large")
+    return places
+
+
+def download(frame: pd.DataFrame, *, name: str, label: str = "CSV") -> None:
+    """Offer a frame as a CSV file; it is written only when somebody wants it."""
+    st.download_button(
+        label,
+        data=lambda: frame.to_csv(index=False).encode(),
+        file_name=f"{name}.csv",
+        mime="text/csv",
+        key=f"csv {name}",
+        icon=":material/download:",
+        on_click="ignore",
+    )
+
+
+def elsewhere(checkpoint: Opened, *commands: tuple[str, ...]) -> None:
+    """The same view for a terminal; the address bar holds it for a colleague."""
+    st.caption(
+        "The same from a terminal (add `--json` for machines). To share this view, copy the "
+        "address bar."
+    )
+    lines = [command(verb, checkpoint, *options) for verb, *options in commands]
+    st.code("\n".join(lines), language=None, wrap_lines=True)

@@ -1,0 +1,157 @@
+"""What lives between reruns: the engine, the open checkpoint, and work under way.
+
+The only file that keeps anything. Results are kept by the engine, by the checkpoint's fingerprint
+and the parameters; the address bar keeps the checkpoint and each page's inputs.
+"""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from inspector.engine.local import LocalEngine
+from inspector.engine.protocol import Engine, Job
+from inspector.errors import (
+    CancelledError,
+    InspectorError,
+    NotInCheckpointError,
+)
+from inspector.figures import Theme, get_theme
+from inspector.results import Opened
+from inspector.settings import settings
+from inspector.store.reference import CheckpointRef
+from pages._shared.words import literal
+
+APP = Path(__file__).parents[2] / "app.py"
+FIRST = "demo-bert"  # open at first paint
+REFERENCE = "checkpoint"  # key of the open checkpoint's reference, and its name in the link
+QUICK_SECONDS = 0.3  # a wait that is shown to nobody
+POLL_SECONDS = 0.15
+
+
+def guard() -> None:
+    """Run the app's frame first where Streamlit was asked for a page before any other.
+
+    A fresh server knows the pages only as files of a folder: a link to one of them would run that
+    file alone, without navigation or checkpoint.
+    """
+    if "framed" not in st.session_state:
+        runpy.run_path(str(APP), run_name="__main__")
+        st.stop()
+
+
+def mark_framed() -> None:
+    """Tell the pages that the frame is there."""
+    st.session_state["framed"] = True
+
+
+@st.cache_resource(show_spinner=False)
+def engine() -> Engine:
+    """The engine of this server."""
+    return LocalEngine(settings())
+
+
+def theme() -> Theme:
+    """Colours of figures that go with the page's."""
+    return get_theme(st.context.theme.type)
+
+
+def opened() -> Opened:
+    """The open checkpoint; without one the page ends here."""
+    checkpoint = st.session_state.get("opened")
+    if checkpoint is None:
+        st.stop()
+    return checkpoint
+
+
+def open_checkpoint(reference: str) -> Opened | None:
+    """Open a checkpoint and make it the open one; where that fails, the one before stays.
+
+    Returns:
+        None if it was refused or stopped, and the page says why.
+    """
+    try:
+        job = engine().open(CheckpointRef.parse(reference))
+        checkpoint: Opened = wait(job, stopped_key=("open", reference))
+    except InspectorError as error:
+        st.session_state["refusal"] = str(error)
+        return None
+    st.session_state["opened"] = checkpoint
+    st.session_state.pop("refusal", None)
+    return checkpoint
+
+
+def want(reference: str) -> None:
+    """Have a checkpoint opened in this run or the next; an interrupted run takes it up again."""
+    st.session_state["wanted"] = reference
+
+
+def ask(verb: str, **parameters: Any) -> Any:
+    """Ask the open checkpoint.
+
+    Returns:
+        The analysis' result, or None where the page now says why there is none.
+    """
+    checkpoint = opened()
+    key = (checkpoint.fingerprint, verb, repr(parameters))
+    if st.session_state.get("stopped") == key:
+        st.info("This work was stopped.", icon=":material/stop_circle:")
+        st.button("Start it again", key=f"again {verb}", on_click=_resume)
+        return None
+    try:
+        return wait(engine().run(checkpoint.fingerprint, verb, **parameters), stopped_key=key)
+    except CancelledError as error:
+        st.info(literal(error), icon=":material/stop_circle:")
+    except NotInCheckpointError as error:
+        st.info(literal(error), icon=":material/info:")
+    except InspectorError as error:
+        st.error(literal(error), icon=":material/error:")
+    return None
+
+
+def run(verb: str, **parameters: Any) -> Any:
+    """Ask the open checkpoint for what the whole page stands on: without it the page ends."""
+    result = ask(verb, **parameters)
+    if result is None:
+        st.stop()
+    return result
+
+
+def wait(job: Job[Any], *, stopped_key: Any) -> Any:
+    """Wait for a job, showing what it does and a way to stop it.
+
+    Every round draws, and so lets Streamlit leave when the person has changed something: the job
+    goes on, and asking again finds it.
+    """
+    try:
+        return job.result(timeout=QUICK_SECONDS)
+    except TimeoutError:
+        place = st.empty()
+    with place.container(horizontal=True, vertical_alignment="center"):
+        bar = st.progress(0.0, text=literal(job.progress.text))
+        st.button("Stop", key=f"stop {job.id}", on_click=_stop, args=(job, stopped_key))
+    while True:
+        try:
+            result = job.result(timeout=POLL_SECONDS)
+        except TimeoutError:
+            progress = job.progress
+            share = min(max(progress.fraction or 0.0, 0.0), 1.0)
+            bar.progress(share, text=literal(progress.text))
+        except InspectorError:
+            place.empty()
+            raise
+        else:
+            place.empty()
+            return result
+
+
+def _stop(job: Job[Any], stopped_key: Any) -> None:
+    job.cancel()
+    st.session_state["stopped"] = stopped_key
+
+
+def _resume() -> None:
+    del st.session_state["stopped"]

@@ -1,0 +1,177 @@
+"""Choose the checkpoint: demos, uploads, folders of this server, the hub; and manage uploads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from inspector.demo import DEMOS
+from inspector.errors import InspectorError
+from inspector.settings import settings
+from inspector.store import registry
+from pages._shared import session, uploading
+from pages._shared.words import literal
+
+LINK_DIGITS = 16  # of an upload's fingerprint in a link
+HERE = Path(__file__).parent
+STYLE = """<style>
+.st-key-address_bar {display: none}
+.stMainBlockContainer {padding-top: 3.2rem}
+</style>"""
+
+
+def draw() -> None:
+    """Draw the sidebar and have a checkpoint open; without one the run ends here."""
+    logo = HERE / f"logo_{session.theme().name}.svg"
+    st.logo(str(logo), size="large", icon_image=str(HERE / "icon.svg"))
+    with st.sidebar:
+        picker = st.container()
+        with st.expander("Open your own", icon=":material/upload_file:"):
+            _offer_ways()
+    _open_wanted()
+    _follow_link()
+    _show_refusal()
+    with picker:
+        _offer_checkpoints()
+
+
+def _open_wanted() -> None:
+    state = st.session_state
+    if "wanted" not in state:
+        return
+    reference = state["wanted"]
+    checkpoint = session.open_checkpoint(reference)
+    del state["wanted"]
+    uploading.release(reference)
+    if checkpoint:
+        state["linked"] = state[session.REFERENCE] = _link(checkpoint.reference)
+
+
+def _follow_link() -> None:
+    """Open what the address bar names, at first and after going back or forward."""
+    state = st.session_state
+    if "relink" in state:
+        state["linked"] = state[session.REFERENCE] = state.pop("relink")
+    with st.container(key="address_bar"):  # never seen: it ties the link to the checkpoint
+        st.html(STYLE)
+        link = st.text_input("Link", key=session.REFERENCE, bind="query-params")
+    if "opened" in state and link == state["linked"]:
+        return
+    if "opened" in state and link == "":  # a page was chosen by its bare address
+        return
+    checkpoint = session.open_checkpoint(link or session.FIRST)
+    state["linked"] = link
+    if checkpoint is None and "opened" in state:
+        state["relink"] = _link(state["opened"].reference)
+        st.rerun()
+
+
+def _show_refusal() -> None:
+    sentence = st.session_state.get("refusal")
+    if sentence is None:
+        return
+    st.error(literal(sentence), icon=":material/block:")
+    checkpoint = st.session_state.get("opened")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if checkpoint is None:
+            st.button(
+                f"Open {session.FIRST}",
+                type="primary",
+                on_click=session.want,
+                args=(session.FIRST,),
+            )
+        else:
+            st.button("Dismiss", on_click=st.session_state.pop, args=("refusal",))
+            st.caption(f"**{literal(checkpoint.name)}** stays open.")
+    if checkpoint is None:
+        st.stop()
+
+
+def _offer_checkpoints() -> None:
+    checkpoint = session.opened()
+    uploads = {
+        f"upload:{stored.fingerprint}": stored.name
+        for stored in registry.list_checkpoints(settings())
+    }
+    names = {name: name for name in DEMOS} | uploads
+    names.setdefault(checkpoint.reference, checkpoint.name)
+    st.session_state["picked"] = checkpoint.reference
+    st.selectbox(
+        "Checkpoint",
+        list(names),
+        format_func=lambda reference: _label(reference, names),
+        key="picked",
+        on_change=_take_picked,
+    )
+    if checkpoint.reference in DEMOS:
+        st.caption(DEMOS[checkpoint.reference].description)
+    elif checkpoint.reference in uploads:
+        with st.popover("Rename or delete", icon=":material/edit:", width="stretch"):
+            _offer_changes(checkpoint.fingerprint, checkpoint.name)
+
+
+def _label(reference: str, names: dict[str, str]) -> str:
+    """Names are people's own and may be the same twice: then digits tell them apart."""
+    name = names[reference]
+    if sum(other == name for other in names.values()) == 1:
+        return name
+    kind, _, value = reference.partition(":")
+    return f"{name} ({value[:8] if kind == 'upload' else kind})"
+
+
+def _offer_changes(fingerprint: str, name: str) -> None:
+    new = st.text_input("Name", value=name, key=f"name {fingerprint}", max_chars=80)
+    st.button("Rename", on_click=_rename, args=(fingerprint, new), disabled=new == name)
+    st.divider()
+    sure = st.checkbox("Yes, delete it from the store for good", key=f"sure {fingerprint}")
+    st.button("Delete", on_click=_delete, args=(fingerprint,), disabled=not sure,
+              icon=":material/delete:")  # fmt: skip
+
+
+def _rename(fingerprint: str, name: str) -> None:
+    try:
+        registry.rename_checkpoint(fingerprint, name, settings=settings())
+    except InspectorError as error:
+        st.session_state["refusal"] = str(error)
+        return
+    session.engine().forget(fingerprint)
+    session.want(f"upload:{fingerprint}")
+
+
+def _delete(fingerprint: str) -> None:
+    try:
+        registry.delete_checkpoint(fingerprint, settings=settings())
+    except InspectorError as error:
+        st.session_state["refusal"] = str(error)
+    session.engine().forget(fingerprint)
+    session.want(session.FIRST)
+
+
+def _take_picked() -> None:
+    session.want(st.session_state["picked"])
+
+
+def _offer_ways() -> None:
+    ways = ["Files", "Folder", "Hub", *(["Path"] if settings().roots else [])]
+    way = st.segmented_control("From", ways, default="Files", required=True, key="way")
+    if way == "Hub":
+        _ask_for("Hub id", "hub", "org/name", "Downloaded once; code in the repository never runs.")
+    elif way == "Path":
+        roots = ", ".join(str(root) for root in settings().roots)
+        _ask_for("Folder, archive or weight file", "path", roots, f"On this server, below {roots}.")
+    elif uploaded := uploading.draw(folder=way == "Folder"):
+        session.want(uploaded)
+
+
+def _ask_for(label: str, kind: str, placeholder: str, explanation: str) -> None:
+    with st.form(f"open {kind}", border=False):
+        value = st.text_input(label, placeholder=placeholder, key=f"{kind} typed").strip()
+        st.caption(literal(explanation))
+        if st.form_submit_button("Open") and value:
+            session.want(f"{kind}:{value}")
+
+
+def _link(reference: str) -> str:
+    kind, colon, value = reference.partition(":")
+    return f"{kind}:{value[:LINK_DIGITS]}" if colon and kind == "upload" else reference

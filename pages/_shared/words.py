@@ -1,0 +1,33 @@
+"""Text that may have been written by a stranger, made safe for the pages."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from inspector.figures.text import visible
+from inspector.results import Opened
+
+MARKUP = re.compile(r"([!-/:-@\[-`{-~])")  # ASCII punctuation: all that Markdown gives a meaning
+# What each head answers, for people who do not know its class.
+HEADS = {
+    "masked_lm": ("Masked LM", "Which token belongs at [MASK]?"),
+    "causal_lm": ("Causal LM", "Which token comes next?"),
+    "next_sentence": ("Next sentence", "Does the second sentence follow the first?"),
+    "sequence_classification": ("Sequence classification", "Which label, or number, for a text?"),
+    "token_classification": ("Token classification", "Which label for each token?"),
+    "question_answering": ("Question answering", "Where in the text is the answer?"),
+    "multiple_choice": ("Multiple choice", "Which of the endings fits best?"),
+}
+
+
+def literal(text: object) -> str:
+    """Quote text for Markdown, so that it is shown as it is: no link, image, colour or icon."""
+    return MARKUP.sub(r"\\\1", visible(" ".join(str(text).split())))
+
+
+def command(verb: str, checkpoint: Opened, *options: str) -> str:
+    """The command line that gives the same answer."""
+    kind, colon, value = checkpoint.reference.partition(":")
+    source = {"path": value, "hub": value}.get(kind, checkpoint.name) if colon else kind
+    return shlex.join(["python", "-m", "inspector", verb, source, *options])

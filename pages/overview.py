@@ -1,0 +1,84 @@
+"""What is in this checkpoint?"""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from inspector.figures.text import bytes_text
+from inspector.results import Overview
+from pages._shared import parts, session
+from pages._shared.words import HEADS
+
+session.guard()
+checkpoint = session.opened()
+parts.heading("overview", checkpoint)
+overview: Overview = session.run("overview")
+parts.warnings(overview.warnings)
+
+with st.container(horizontal=True, key="facts"):
+    parts.count("Parameters", overview.unique_parameters,
+                explanation="Every stored number counted once, tied ones too.")  # fmt: skip
+    parts.count("Layers", overview.layers)
+    parts.count("Hidden size", overview.d_model)
+    parts.count("Vocabulary rows", overview.vocab_rows)
+    st.metric("On disk", bytes_text(overview.nbytes_on_disk), help="All files together.")
+    st.metric("In memory", bytes_text(overview.nbytes_in_memory),
+              help="The weights once loaded as they are stored, tied ones once.")  # fmt: skip
+
+left, right = st.columns([3, 2], gap="large")
+with left:
+    st.subheader("Heads", anchor=False)
+    st.caption("What this checkpoint can be asked, by the weights that its files really hold.")
+    rows = [
+        f"| {'**' if there == 'present' else ''}{HEADS[head][0]}"
+        f"{'**' if there == 'present' else ''} | {HEADS[head][1].replace('[', chr(92) + '[')} | "
+        + (":green-badge[:material/check: present]" if there == "present"
+           else ":gray-badge[:material/remove: absent]") + " |"
+        for head, there in overview.heads.items()
+    ]  # fmt: skip
+    st.markdown("\n".join(["| Head | Answers | In the files |", "|---|---|---|", *rows]))
+with right:
+    st.subheader("Make", anchor=False)
+    tokenizer = overview.tokenizer
+    facts = {
+        "Model type": overview.model_type or "no config.json",
+        "Architecture": overview.architecture or "not stated",
+        "Stored as": ", ".join(f"{name} ({n:,})" for name, n in overview.dtypes.items()),
+        "Tokenizer": f"{tokenizer.kind}, {tokenizer.size:,} ids" if tokenizer else "none",
+        "Padding token": f"{tokenizer.pad_token} (id {tokenizer.pad_id})"
+        if tokenizer and tokenizer.pad_token else "none",
+        "Mask token": f"{tokenizer.mask_token} (id {tokenizer.mask_id})"
+        if tokenizer and tokenizer.mask_token else "none",
+    }  # fmt: skip
+    parts.facts(facts)
+
+st.subheader("Tensors", anchor=False)
+tensors = overview.tensors
+find = st.text_input("Find tensors by name, dtype, shape or file", type="search", live=True,
+                     key="find", bind="query-params", placeholder="such as layer.0 or bias",
+                     icon=":material/search:")  # fmt: skip
+if find:
+    text = tensors[["name", "dtype", "shape", "file"]].agg(" ".join, axis=1)
+    tensors = pd.DataFrame(tensors[text.str.contains(find, case=False, regex=False)])
+if tensors.empty:
+    st.info("No tensor matches: clear the search field, or try a part of a name.")
+else:
+    parts.table(tensors, height=360, alt="Names, shapes, dtypes and sizes of the stored tensors")
+with st.container(horizontal=True, vertical_alignment="center"):
+    parts.download(tensors, name=f"{checkpoint.name}-tensors")
+    st.caption(f"{len(tensors):,} of {len(overview.tensors):,} stored tensors. "
+               "Click a column's head to sort.")  # fmt: skip
+
+left, right = st.columns(2, gap="large")
+with left:
+    st.subheader("Files", anchor=False)
+    files = [{"name": f.name, "format": f.format, "nbytes": f.nbytes} for f in overview.files]
+    parts.table(pd.DataFrame(files), alt="Files of the checkpoint")
+with right:
+    st.subheader("Configuration", anchor=False)
+    with st.expander(f"config.json as it is used ({len(overview.config)} keys)"):
+        st.json(overview.config, expanded=1)
+    st.caption("Fingerprint: the SHA-256 of the files' names and contents.")
+    st.code(overview.fingerprint, language=None, wrap_lines=True)
+    parts.elsewhere(checkpoint, ("overview",))
