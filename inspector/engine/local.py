@@ -31,6 +31,7 @@ from inspector.engine.wire import (
     Answer,
     Failure,
     OpenRequest,
+    Ready,
     RunRequest,
     Setup,
     Warm,
@@ -50,6 +51,7 @@ from inspector.store.reference import CheckpointRef
 WATCH_SECONDS = 0.1  # between two looks at the memory of busy workers
 SPARE_SECONDS = 1.0  # of calm before a spare is started
 CLOSE_SECONDS = 5.0
+BOOT_SECONDS = 60.0  # for a process to start, which is not the request's time
 PATIENCE_SECONDS = 5.0  # a job waits while a loaded model serves those that came after it
 FIXED = ("demo", "upload", "incoming")  # references that name the same bytes for ever
 
@@ -179,7 +181,7 @@ class LocalEngine:
                     job.report(Progress(None, self._pool.why_waiting(job)))
                     continue
                 self._waiting.remove(job)
-                worker.started = time.monotonic()
+                worker.started = time.monotonic() + (0 if worker.ready else BOOT_SECONDS)
                 job.start()
                 started.append((worker, job))
         for worker, job in started:
@@ -223,7 +225,9 @@ class LocalEngine:
     def _on_message(self, worker: WorkerProcess, message: Any, nbytes: int) -> None:
         with self._lock:
             self._calm_since = time.monotonic()
-            if isinstance(message, Warm):
+            if isinstance(message, Ready) and not worker.ready:
+                worker.ready, worker.started = True, time.monotonic()
+            elif isinstance(message, Warm):
                 worker.warm = True
             elif worker.job is None:
                 return  # the last words of a worker that was dropped

@@ -44,6 +44,7 @@ class WorkerProcess:
         self.job: LocalJob | None = None  # what it does now
         self.started = 0.0  # time.monotonic() when it took the job
         self.used = 0  # the engine's count of requests, at its last one
+        self.ready = False  # True: it is up
         self.warm = False  # True: it has imported everything slow
         self.network = network  # True: it may download, and ends after that
         self._on_message, self._on_end = on_message, on_end

@@ -82,6 +82,11 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Ready:
+    """The process is up and takes requests."""
+
+
+@dataclass(frozen=True, slots=True)
 class Warm:
     """Everything slow is imported."""
 

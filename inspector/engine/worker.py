@@ -27,6 +27,7 @@ from inspector.engine.wire import (
     Answer,
     Failure,
     OpenRequest,
+    Ready,
     RunRequest,
     Setup,
     Warm,
@@ -53,6 +54,7 @@ class Worker:
 
     def serve(self, requests: SimpleQueue[Any]) -> None:
         """Answer for ever; import the slow modules in between."""
+        self._send(Ready())
         pause = QUIET_SECONDS
         for module in self._setup.functions.warm_up:
             while self._answer_next(requests, pause):
