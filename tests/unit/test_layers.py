@@ -34,7 +34,7 @@ ALLOWED = {
 }
 SOURCES = sorted(
     path
-    for path in [*ROOT.glob("inspector/**/*.py"), *ROOT.glob("pages/*.py"), ROOT / "app.py"]
+    for path in [*ROOT.glob("inspector/**/*.py"), *ROOT.glob("pages/**/*.py"), ROOT / "app.py"]
     if "__pycache__" not in path.parts
 )
 
