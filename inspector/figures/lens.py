@@ -222,7 +222,7 @@ def _hovers(cells: pd.DataFrame, top: pd.DataFrame, grid: Grid) -> list[str]:
     for layer, position, rank, token, score, probability in columns(
         best, "layer", "position", "rank", "token", "score", "probability"
     ):
-        share = f" · {percent_text(probability)}" if np.isfinite(probability) else ""
+        share = f" · {plain(percent_text(probability))}" if np.isfinite(probability) else ""
         line = f"{rank + 1}. {plain(token)} · score {score:.3f}{share}"
         lines.setdefault((layer, position), []).append((rank, line))
     return [

@@ -133,4 +133,4 @@ def _caption(box: _Box, total: int) -> str:
 
 
 def _share(box: _Box, total: int) -> str:
-    return percent_text(box.parameters / total)
+    return plain(percent_text(box.parameters / total))

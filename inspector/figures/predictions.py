@@ -66,14 +66,14 @@ def topk_bars(
             orientation="h",
             y=list(range(count)),
             x=shares,
-            text=[f" {percent_text(share)}" for share in shares],
+            text=[f" {plain(percent_text(share))}" for share in shares],
             textposition="outside",
             textfont={"size": 13, "color": theme.ink},
             cliponaxis=False,
             marker={"color": theme.groups[1]},
             customdata=column(predictions, "token_id"),
             hovertext=[
-                f"<b>{plain(token)}</b><br>id {token_id}<br>{percent_text(share)}"
+                f"<b>{plain(token)}</b><br>id {token_id}<br>{plain(percent_text(share))}"
                 f"<br>logit {logit:.3f}"
                 for token, token_id, share, logit in columns(
                     predictions, "token", "token_id", "probability", "logit"

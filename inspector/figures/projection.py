@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,8 @@ from inspector.figures.kinds import KIND_STYLES
 from inspector.figures.text import plain, shorten
 from inspector.figures.theme import LIGHT, Theme
 
+PLOT = 500  # pixels of the plot's shorter side, to keep labels apart
+AROUND = ((48, -32), (48, 32), (-48, -32), (-48, 32), (0, -44), (0, 44), (80, 0), (-80, 0))
 MOST_3D = 20_000  # points that turn smoothly without a graphics card
 
 
@@ -111,8 +115,15 @@ def scatter3d(
     }
     figure.update_layout(
         scene={
-            name: {**scene, "title": {"text": plain(text)}}
-            for name, text in zip(("xaxis", "yaxis", "zaxis"), axes, strict=True)
+            **{
+                name: {
+                    **scene,
+                    "title": {"text": plain(text), "font": {"size": 14, "family": "Arial"}},
+                }
+                for name, text in zip(("xaxis", "yaxis", "zaxis"), axes, strict=True)
+            },
+            "annotations": _labels_3d(drawn, theme=theme),
+            "camera": {"eye": {"x": 1.05, "y": 1.05, "z": 0.85}},
         },
         legend={"itemsizing": "constant", "orientation": "h", "y": 0, "yanchor": "top"},
     )
@@ -123,19 +134,15 @@ def scatter3d(
 
 def _cloud(of_kind: pd.DataFrame, kind: str, *, theme: Theme) -> go.Scatter3d:
     style = KIND_STYLES[kind]
-    written = 0 < len(of_kind) <= style.labels
     return go.Scatter3d(
         name=f"{kind} ({len(of_kind):,})",
         x=of_kind["x"],
         y=of_kind["y"],
         z=of_kind["z"],
-        mode="markers+text" if written else "markers",
-        text=[plain(shorten(token, 18)) for token in of_kind["token"]] if written else None,
-        textposition="top center",
-        textfont={"size": 13, "color": theme.kinds[kind]},
+        mode="markers",
         marker={
             "symbol": style.symbol_3d,
-            "size": style.size * 0.75,
+            "size": style.size * 0.6,
             "color": theme.kinds[kind],
             "opacity": style.opacity,
         },
@@ -143,6 +150,20 @@ def _cloud(of_kind: pd.DataFrame, kind: str, *, theme: Theme) -> go.Scatter3d:
         hovertext=_hovers(of_kind, kind),
         hoverinfo="text",
     )
+
+
+def _labels_3d(points: pd.DataFrame, *, theme: Theme) -> list[dict[str, Any]]:
+    """Write special and padding tokens above the cloud: as text of a trace they drown in it."""
+    labelled = [
+        (kind, *row)
+        for kind, of_kind in _by_kind(points)
+        if len(of_kind) <= KIND_STYLES[kind].labels
+        for row in columns(of_kind, "token", "x", "y", "z")
+    ]
+    return [
+        {**_box(token, kind, theme), "x": x, "y": y, "z": z, "ax": around[0], "ay": around[1]}
+        for (kind, token, x, y, z), around in zip(labelled, itertools.cycle(AROUND), strict=False)
+    ]
 
 
 def _by_kind(points: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -195,22 +216,56 @@ def _ring_padding(figure: go.Figure, points: pd.DataFrame, *, theme: Theme) -> N
 
 def _label(figure: go.Figure, points: pd.DataFrame, *, theme: Theme) -> None:
     """Write special and padding tokens in boxes: text of scattergl vanishes under points."""
-    for kind, of_kind in _by_kind(points):
-        if len(of_kind) > KIND_STYLES[kind].labels:
-            continue
-        for x, y, token in columns(of_kind, "x", "y", "token"):
-            figure.add_annotation(
-                x=x,
-                y=y,
-                text=f"<b>{plain(shorten(token, 18))}</b>",
-                font={"size": 13, "color": theme.kinds[kind]},
-                bgcolor=look.alpha(theme.page, 0.9),
-                bordercolor=theme.kinds[kind],
-                borderpad=2,
-                arrowcolor=theme.kinds[kind],
-                arrowwidth=1,
-                arrowhead=0,
-                ax=34,
-                ay=-26,
-                xanchor="left",
-            )
+    labelled = [
+        (token, kind, x, y)
+        for kind, of_kind in reversed(list(_by_kind(points)))
+        if len(of_kind) <= KIND_STYLES[kind].labels
+        for x, y, token in columns(of_kind, "x", "y", "token")
+    ]
+    places = [(x, y) for _, _, x, y in labelled]
+    for (token, kind, x, y), (ax, ay) in zip(labelled, _offsets(points, places), strict=True):
+        figure.add_annotation(x=x, y=y, ax=ax, ay=ay, **_box(token, kind, theme))
+
+
+def _offsets(points: pd.DataFrame, places: list[tuple[float, float]]) -> list[tuple[int, int]]:
+    """Choose for each label, in order, the place around its point that is farthest from others.
+
+    Args:
+        points: All points, which give the scale.
+        places: x and y of the points that have a label.
+
+    Returns:
+        Pixels right and down from the point to the middle of its label.
+    """
+    spread = max(float(np.ptp(points[axis].to_numpy())) for axis in ("x", "y"))
+    marks = [(PLOT * x / max(spread, 1e-9), -PLOT * y / max(spread, 1e-9)) for x, y in places]
+    taken = list(marks)
+    chosen = []
+    for mark in marks:
+        others = [place for place in taken if place != mark]
+        best = max(AROUND, key=lambda offset: _distance(mark, offset, others))
+        chosen.append(best)
+        taken.append((mark[0] + best[0], mark[1] + best[1]))
+    return chosen
+
+
+def _distance(
+    mark: tuple[float, float], offset: tuple[int, int], others: list[tuple[float, float]]
+) -> float:
+    """Measure how far a label would be from its nearest neighbour; labels are wide, so x / 3."""
+    x, y = mark[0] + offset[0], mark[1] + offset[1]
+    return min((np.hypot((x - a) / 3, y - b) for a, b in others), default=0.0)
+
+
+def _box(token: str, kind: str, theme: Theme) -> dict[str, Any]:
+    return {
+        "text": f"<b>{plain(shorten(token, 18))}</b>",
+        "font": {"size": 13, "color": theme.kinds[kind]},
+        "bgcolor": look.alpha(theme.page, 0.9),
+        "bordercolor": theme.kinds[kind],
+        "borderpad": 3,
+        "arrowcolor": theme.kinds[kind],
+        "arrowwidth": 1,
+        "arrowhead": 0,
+        "showarrow": True,
+    }

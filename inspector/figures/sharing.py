@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,46 +11,29 @@ import plotly.graph_objects as go
 
 from inspector.figures import theme as look
 from inspector.figures.frames import column
-from inspector.figures.text import (
-    bytes_text,
-    count_text,
-    plain,
-    plural,
-    shape_text,
-    shorten_middle,
+from inspector.figures.sharing_words import (
+    BOX,
+    BOX_LEFT,
+    BOX_RIGHT,
+    NAME_LENGTH,
+    NODE,
+    NODE_TEXT,
+    NODE_X,
+    PITCH,
+    VERDICTS,
+    group_letter,
+    node_heights,
+    node_hover,
+    node_text,
+    row_detail,
+    row_hovers,
+    row_y,
 )
+from inspector.figures.text import count_text, plain, shorten_middle
 from inspector.figures.theme import LIGHT, MONO, Theme
 from inspector.results import SharedGroup
 
-PITCH, BOX = 46.0, 38.0  # pixels from row to row, and of a row's box
-NODE = 82.0  # pixels that a storage node's label needs
-BOX_LEFT, BOX_RIGHT, NODE_X, NODE_TEXT = 0.0, 58.0, 73.0, 75.8  # per cent of the width
-NAME_LENGTH = 38  # characters that fit into a box in a figure of 540 pixels
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """How one verdict of `SharedGroup` is drawn and worded; {n} names, {size} one copy."""
-
-    dash: str
-    symbol: str
-    heading: str
-    storage: str
-
-
-VERDICTS = {
-    "tied": Verdict("solid", "circle", "one tensor, {n} names", "stored {size}<br>saves {rest}"),
-    "equal copies": Verdict(
-        "dash", "square", "{n} equal copies", "stored {all}<br>tying saves {rest}"
-    ),
-    "diverged": Verdict("dot", "diamond", "{n} values diverged", "stored {all}"),
-    "declared only": Verdict(
-        "dashdot", "hexagon", "{n} names,<br>tie only declared", "one copy: {size}"
-    ),
-    "alias only": Verdict(
-        "longdash", "octagon", "{n} names,<br>alias in file only", "one copy: {size}"
-    ),
-}
+__all__ = ["group_letter", "sharing_graph"]
 
 
 def sharing_graph(
@@ -79,7 +62,7 @@ def sharing_graph(
         A figure whose trace "names" is one clickable bar a row and whose trace "storage" is one
         marker a storage node. Their customdata is the row's index; a node carries its first row's.
     """
-    heights = _node_heights(rows)
+    heights = node_heights(rows)
     below = max([max(len(rows), 2) * PITCH, *(y + NODE / 2 for y in heights.values())])
     figure = go.Figure(
         layout=look.layout(
@@ -108,55 +91,22 @@ def sharing_graph(
             _nodes(rows, groups, heights, theme=theme),
         ]
     )
-    _write_rows(figure, rows, theme=theme)
-    _write_nodes(figure, groups, heights, theme=theme)
+    texts = _row_texts(rows, theme=theme) + _node_texts(groups, heights, theme=theme)
     if not heights:
-        _write_nothing_shared(figure, len(rows), theme=theme)
+        texts.append(_nothing_shared(len(rows), theme=theme))
+    figure.update_layout(annotations=texts)  # all at once: one by one takes quadratic time
     return figure
-
-
-def group_letter(group: int) -> str:
-    """Name a group A, B, ..., Z, AA, AB, ..., so that colour is not the only cue."""
-    letters = ""
-    while group >= 0:
-        letters = chr(ord("A") + group % 26) + letters
-        group = group // 26 - 1
-    return letters
-
-
-def _row_y(index: int) -> float:
-    return (index + 0.5) * PITCH
 
 
 def _color(group: int, theme: Theme, *, alone: str) -> str:
     return alone if group < 0 else theme.groups[group % len(theme.groups)]
 
 
-def _node_heights(rows: pd.DataFrame) -> dict[int, float]:
-    """Place each storage node beside the middle of its rows, without overlaps."""
-    members: dict[int, list[float]] = {}
-    for index, group in enumerate(column(rows, "group")):
-        if group >= 0:
-            members.setdefault(group, []).append(_row_y(index))
-    wanted = {group: float(np.mean(places)) for group, places in members.items()}
-    order = sorted(wanted, key=lambda group: (wanted[group], group))
-    bottom = max(len(rows) * PITCH, len(order) * NODE)
-    placed: dict[int, float] = {}
-    ceiling = 0.0
-    for group in order:
-        placed[group] = max(wanted[group], ceiling + NODE / 2)
-        ceiling = placed[group] + NODE / 2
-    for group in reversed(order):
-        placed[group] = min(placed[group], bottom - NODE / 2)
-        bottom = placed[group] - NODE / 2
-    return placed
-
-
 def _boxes(rows: pd.DataFrame, *, theme: Theme, tensors: pd.DataFrame | None) -> go.Bar:
     return go.Bar(
         name="names",
         orientation="h",
-        y=[_row_y(index) for index in range(len(rows))],
+        y=[row_y(index) for index in range(len(rows))],
         base=[BOX_LEFT] * len(rows),
         x=[BOX_RIGHT - BOX_LEFT] * len(rows),
         width=[BOX] * len(rows),
@@ -168,29 +118,11 @@ def _boxes(rows: pd.DataFrame, *, theme: Theme, tensors: pd.DataFrame | None) ->
                 "width": [1 if group < 0 else 2 for group in rows["group"]],
             },
         },
-        hovertext=_row_hovers(rows, tensors),
+        hovertext=row_hovers(rows, tensors),
         hoverinfo="text",
         selected={"marker": {"color": look.alpha(theme.accent, 0.22), "opacity": 1}},
         unselected={"marker": {"opacity": 1}},
     )
-
-
-def _row_hovers(rows: pd.DataFrame, tensors: pd.DataFrame | None) -> list[str]:
-    known = {} if tensors is None else tensors.set_index("name").to_dict("index")
-    hovers = []
-    for row in rows.to_dict("records"):
-        lines = [f"<b>{plain(row['label'])}</b>", _row_detail(row)]
-        lines.append(f"{row['parameters']:,} parameters · {bytes_text(row['nbytes'])}")
-        tensor = known.get(row["label"])
-        if tensor is not None:
-            file = plain(tensor["file"]) if tensor["file"] else "under another name"
-            lines.append(f"{plain(tensor['dtype'])} · in the file: {file}")
-        hovers.append("<br>".join(lines))
-    return hovers
-
-
-def _row_detail(row: dict) -> str:
-    return plain(row["shape"]) if row["shape"] else plural(row["tensors"], "tensor")
 
 
 def _sizes(rows: pd.DataFrame, *, theme: Theme) -> go.Bar:
@@ -198,7 +130,7 @@ def _sizes(rows: pd.DataFrame, *, theme: Theme) -> go.Bar:
     return go.Bar(
         name="size",
         orientation="h",
-        y=[_row_y(index) + BOX / 2 - 2.5 for index in range(len(rows))],
+        y=[row_y(index) + BOX / 2 - 2.5 for index in range(len(rows))],
         base=[BOX_LEFT] * len(rows),
         x=[max(0.4, (BOX_RIGHT - BOX_LEFT) * nbytes / largest) for nbytes in rows["nbytes"]],
         width=[5.0] * len(rows),
@@ -225,7 +157,7 @@ def _curves(
     for index, group in enumerate(rows["group"]):
         if group not in heights:
             continue
-        start = _row_y(index)
+        start = row_y(index)
         curves.append(
             go.Scatter(
                 name=f"row {index}",
@@ -251,7 +183,7 @@ def _ends(rows: pd.DataFrame, groups: Sequence[SharedGroup], *, theme: Theme) ->
     return go.Scatter(
         name="ends",
         x=[BOX_RIGHT] * len(tied),
-        y=[_row_y(index) for index in tied],
+        y=[row_y(index) for index in tied],
         mode="markers+text",
         marker={
             "symbol": [VERDICTS[groups[group].verdict].symbol for group in of],
@@ -291,83 +223,51 @@ def _nodes(
         },
         text=[group_letter(group) for group in order],
         textfont={"size": 11, "color": [look.ink_on(color) for color in colors]},
-        hovertext=[_node_hover(groups[group]) for group in order],
+        hovertext=[node_hover(groups[group]) for group in order],
         hoverinfo="text",
         unselected={"marker": {"opacity": 1}},
     )
 
 
-def _node_hover(group: SharedGroup) -> str:
-    names = [plain(name) for name in group.names[:12]]
-    if len(group.names) > 12:
-        names.append(f"and {len(group.names) - 12} more")
-    return "<br>".join([f"<b>{plain(group.verdict)}</b>", *names, "", plain(group.reason)])
-
-
-def _write_rows(figure: go.Figure, rows: pd.DataFrame, *, theme: Theme) -> None:
+def _row_texts(rows: pd.DataFrame, *, theme: Theme) -> list[dict[str, Any]]:
+    texts = []
     for index, row in enumerate(rows.to_dict("records")):
         tied = row["group"] >= 0
         name = plain(shorten_middle(row["label"], NAME_LENGTH))
         color = _color(row["group"], theme, alone=theme.ink)
-        figure.add_annotation(
-            x=BOX_LEFT + 1,
-            y=_row_y(index) - 8,
-            text=f"<b>{name}</b>" if tied else name,
-            font={"family": MONO, "size": 12, "color": color},
-            align="left",
-            showarrow=False,
-            xanchor="left",
+        texts.append(
+            {
+                **_text(f"<b>{name}</b>" if tied else name, BOX_LEFT + 1, row_y(index) - 8),
+                "font": {"family": MONO, "size": 12, "color": color},
+            }
         )
-        figure.add_annotation(
-            x=BOX_LEFT + 1,
-            y=_row_y(index) + 7,
-            text=f"{_row_detail(row)} · {count_text(row['parameters'])}",
-            font={"size": 11, "color": theme.muted},
-            align="left",
-            showarrow=False,
-            xanchor="left",
+        detail = f"{row_detail(row)} · {count_text(row['parameters'])}"
+        texts.append(
+            {
+                **_text(detail, BOX_LEFT + 1, row_y(index) + 7),
+                "font": {"size": 11, "color": theme.muted},
+            }
         )
+    return texts
 
 
-def _write_nodes(
-    figure: go.Figure,
-    groups: Sequence[SharedGroup],
-    heights: dict[int, float],
-    *,
-    theme: Theme,
-) -> None:
-    for group, y in heights.items():
-        figure.add_annotation(
-            x=NODE_TEXT,
-            y=y,
-            text=_node_text(groups[group]),
-            font={"size": 12, "color": theme.ink},
-            align="left",
-            showarrow=False,
-            xanchor="left",
-        )
+def _node_texts(
+    groups: Sequence[SharedGroup], heights: dict[int, float], *, theme: Theme
+) -> list[dict[str, Any]]:
+    font = {"size": 12, "color": theme.ink}
+    return [
+        {**_text(node_text(groups[group]), NODE_TEXT, y), "font": font}
+        for group, y in heights.items()
+    ]
 
 
-def _write_nothing_shared(figure: go.Figure, count: int, *, theme: Theme) -> None:
-    figure.add_annotation(
-        x=(BOX_RIGHT + 100) / 2,
-        y=max(count, 1) * PITCH / 2,
-        text="<b>nothing is shared</b><br>each name has<br>a tensor of its own",
-        font={"size": 13, "color": theme.muted},
-        showarrow=False,
-    )
-
-
-def _node_text(group: SharedGroup) -> str:
-    verdict = VERDICTS[group.verdict]
-    count = len(group.names)
-    sizes = {
-        "n": count,
-        "size": bytes_text(group.nbytes),
-        "all": bytes_text(group.nbytes * count),
-        "rest": bytes_text(group.nbytes * (count - 1)),
+def _nothing_shared(count: int, *, theme: Theme) -> dict[str, Any]:
+    text = "<b>nothing is shared</b><br>each name has<br>a tensor of its own"
+    return {
+        **_text(text, BOX_RIGHT + 8, max(count, 2) * PITCH / 2),
+        "font": {"size": 13, "color": theme.muted},
     }
-    parameters = count_text(int(np.prod(group.shape, dtype=np.int64)))
-    heading = verdict.heading.format(**sizes)
-    shape = f"{shape_text(group.shape)} · {parameters}"
-    return f"<b>{heading}</b><br>{shape}<br>{verdict.storage.format(**sizes)}"
+
+
+def _text(text: str, x: float, y: float) -> dict[str, Any]:
+    return {"text": text, "x": x, "y": y, "align": "left", "xanchor": "left", "showarrow": False}

@@ -72,9 +72,20 @@ class VocabularyMap {
         Object.assign(this.canvas, { width, height });
         this.canvas.style.height = `${this.size.height}px`;
       }
-      drawMap(this.context, this.scene, this.view, this.size, this.density);
+      drawMap(this.context, this.scene, this.view, this.size, this.density, this.moving);
       this.canvas.dataset.drawn = String(Number(this.canvas.dataset.drawn ?? 0) + 1);
     });
+  }
+
+  /** Draw a frame of a movement, and all points once it has come to rest. */
+  drawMoving() {
+    this.moving = true;
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() => {
+      this.moving = false;
+      this.draw();
+    }, 150);
+    this.draw();
   }
 
   drawLegend() {
@@ -170,13 +181,13 @@ class VocabularyMap {
   zoom(factor, place = [this.size.width / 2, this.size.height / 2]) {
     this.view = zoomed(this.view, this.size, factor, place, this.scene.whole);
     this.hover(null);
-    this.draw();
+    this.drawMoving();
   }
 
   move(dx, dy) {
     this.view.x += dx / this.view.scale;
     this.view.y -= dy / this.view.scale;
-    this.draw();
+    this.drawMoving();
   }
 
   reset() {

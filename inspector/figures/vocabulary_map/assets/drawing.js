@@ -83,8 +83,14 @@ function growth(view, whole) {
   return Math.min(Math.max((view.scale / whole.scale) ** 0.3, 0.8), 2.2);
 }
 
-/** Draw all shown points; `density` is device pixels for a pixel of the page. */
-function drawPoints(context, scene, view, size, density) {
+const MANY = 60000; // of one kind: while the map moves, only so many are drawn
+
+/**
+ * Draw the shown points.
+ * @param density Device pixels for a pixel of the page.
+ * @param moving Whether another frame follows at once: large kinds are thinned out until then.
+ */
+function drawPoints(context, scene, view, size, density, moving) {
   const width = Math.round(size.width * density);
   const height = Math.round(size.height * density);
   const picture = context.createImageData(width, height);
@@ -101,9 +107,10 @@ function drawPoints(context, scene, view, size, density) {
   const scale = view.scale * density;
   const left = width / 2 - view.x * scale;
   const top = height / 2 + view.y * scale;
+  const steps = scene.kinds.map((k) => (moving ? Math.max(1, Math.ceil(k.count / MANY)) : 1));
   for (let row = 0; row < count; row++) {
     const k = kind[row];
-    if (!scene.shown[k]) continue;
+    if (!scene.shown[k] || row % steps[k]) continue;
     const x = Math.floor(xy[2 * row] * scale + left);
     const y = Math.floor(top - xy[2 * row + 1] * scale);
     const reach = stamps[k].reach;

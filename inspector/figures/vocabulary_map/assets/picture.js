@@ -162,9 +162,9 @@ function drawAxes(context, scene, size) {
 }
 
 /** Draw everything for a view into a context whose canvas has the right size already. */
-function drawMap(context, scene, view, size, density) {
+function drawMap(context, scene, view, size, density, moving = false) {
   context.setTransform(1, 0, 0, 1, 0, 0);
-  drawPoints(context, scene, view, size, density);
+  drawPoints(context, scene, view, size, density, moving);
   context.setTransform(density, 0, 0, density, 0, 0);
   drawAxes(context, scene, size);
   drawRings(context, scene, view, size);

@@ -1,0 +1,84 @@
+"""Text in figures: nothing invisible, nothing that Plotly would read as markup."""
+
+from __future__ import annotations
+
+import pytest
+
+from inspector.figures.text import (
+    bytes_text,
+    count_text,
+    percent_text,
+    plain,
+    plural,
+    shape_text,
+    shorten,
+    shorten_middle,
+    visible,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("naïve ␣world 語", "naïve ␣world 語"),
+        ("a\u202eb", "a\\u202eb"),
+        ("\x00\n", "\\x00\\x0a"),
+        ("\ud800", "\\ud800"),
+        ("\u2028", "\\u2028"),
+        ("👩\u200d🔬", "👩\u200d🔬"),  # a joiner inside an emoji is no trick
+    ],
+)
+def test_visible(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("<s>", "&lt;s&gt;"), ("&lt;", "&amp;lt;"), ("</b>", "&lt;/b&gt;"), ('"', '"')],
+)
+def test_plain_means_every_character_itself(text: str, shown: str) -> None:
+    assert plain(text) == shown
+
+
+def test_shorten_keeps_the_length() -> None:
+    assert shorten("tokens", 6) == "tokens"
+    assert shorten("tokens", 5) == "toke…"
+    assert shorten_middle("bert.weight", 11) == "bert.weight"
+    assert shorten_middle("encoder.layer.0.output.weight", 11) == "enco…weight"
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [(0, "0"), (512, "512"), (30_522, "30.5K"), (23_440_896, "23.4M"), (999_960, "1.0M")],
+)
+def test_count(number: int, shown: str) -> None:
+    assert count_text(number) == shown
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "shown"),
+    [(512, "512 B"), (122_088, "122.1 KB"), (93_763_584, "93.8 MB"), (1_340_000_000, "1.3 GB")],
+)
+def test_bytes(nbytes: int, shown: str) -> None:
+    assert bytes_text(nbytes) == shown
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (0.0, "0.00 %"),
+        (0.00002, "<0.01 %"),
+        (0.0044, "0.44 %"),
+        (0.41339, "41.3 %"),
+        (1, "100.0 %"),
+    ],
+)
+def test_percent(share: float, shown: str) -> None:
+    assert percent_text(share) == shown
+
+
+def test_shapes_and_plurals() -> None:
+    assert shape_text((30522, 768)) == "30522×768"
+    assert shape_text(()) == "scalar"
+    assert plural(1, "tensor") == "1 tensor"
+    assert plural(0, "tensor") == "0 tensors"
