@@ -1,0 +1,1 @@
+"""Timings of the app, printed and never asserted."""

@@ -1,0 +1,79 @@
+"""Start the app as a user does, on a free port, with a store of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+START_SECONDS = 120
+BAD_LOG = re.compile(r"Traceback|\bERROR\b|\bCRITICAL\b|Uncaught|Exception|Warning:")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running app."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    log: Path
+    started: float  # time.monotonic() before the process was started
+
+    def complaints(self) -> list[str]:
+        """Lines of the log that no healthy server writes."""
+        return [line for line in self.log.read_text().splitlines() if BAD_LOG.search(line)]
+
+    def stop(self) -> None:
+        """End it as Ctrl-C does."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(timeout=30)
+
+
+def start_app(home: Path, **environment: str) -> Server:
+    """Start a server; it may not answer yet.
+
+    Args:
+        home: Where its store and its log go.
+        environment: Settings.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = home / "server.log"
+    command = [sys.executable, "-m", "streamlit", "run", "app.py"]
+    started = time.monotonic()
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*command, f"--server.port={port}", "--server.headless=true"],
+            cwd=ROOT,
+            env={**os.environ, "INSPECTOR_HOME": str(home / "store"), **environment},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    return Server(f"http://localhost:{port}", process, log, started)
+
+
+def wait_until_up(server: Server) -> None:
+    """Wait for the server's health endpoint.
+
+    Raises:
+        RuntimeError: If the process ended, or did not answer in time.
+    """
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and server.process.poll() is None:
+        try:
+            urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=5).close()
+        except (urllib.error.URLError, TimeoutError):
+            time.sleep(0.05)
+        else:
+            return
+    raise RuntimeError(f"The server did not come up:\n{server.log.read_text()}")
