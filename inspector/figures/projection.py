@@ -123,7 +123,7 @@ def scatter3d(
                 for name, text in zip(("xaxis", "yaxis", "zaxis"), axes, strict=True)
             },
             "annotations": _labels_3d(drawn, theme=theme),
-            "camera": {"eye": {"x": 1.05, "y": 1.05, "z": 0.85}},
+            "camera": {"eye": {"x": 1.2, "y": 1.2, "z": 0.9}},
         },
         legend={"itemsizing": "constant", "orientation": "h", "y": 0, "yanchor": "top"},
     )

@@ -29,7 +29,7 @@ from inspector.figures.sharing_words import (
     row_hovers,
     row_y,
 )
-from inspector.figures.text import count_text, plain, shorten_middle
+from inspector.figures.text import count_text, plain, shorten_name
 from inspector.figures.theme import LIGHT, MONO, Theme
 from inspector.results import SharedGroup
 
@@ -233,7 +233,7 @@ def _row_texts(rows: pd.DataFrame, *, theme: Theme) -> list[dict[str, Any]]:
     texts = []
     for index, row in enumerate(rows.to_dict("records")):
         tied = row["group"] >= 0
-        name = plain(shorten_middle(row["label"], NAME_LENGTH))
+        name = plain(shorten_name(row["label"], NAME_LENGTH))
         color = _color(row["group"], theme, alone=theme.ink)
         texts.append(
             {

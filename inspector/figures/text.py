@@ -50,6 +50,21 @@ def shorten_middle(text: str, length: int) -> str:
     return text[: length - 1 - tail] + "…" + text[len(text) - tail :]
 
 
+def shorten_name(name: str, length: int) -> str:
+    """Cut a dotted name to `length` characters and keep what tells it from its neighbours.
+
+    Modules are abbreviated from the left, numbers and the last part stay:
+    "enc….lay….0.attention.weight". Where that is not enough, the middle goes.
+    """
+    parts = name.split(".")
+    for index, part in enumerate(parts[:-1]):
+        if sum(map(len, parts)) + len(parts) - 1 <= length:
+            break
+        if len(part) > 5 and not part.isdecimal():
+            parts[index] = part[:3] + "…"
+    return shorten_middle(".".join(parts), length)
+
+
 def count_text(number: float) -> str:
     """Write a count with one decimal: 512, 30.5K, 23.4M, 1.3B."""
     for unit, size in (("B", 1e9), ("M", 1e6), ("K", 1e3)):

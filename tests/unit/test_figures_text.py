@@ -13,6 +13,7 @@ from inspector.figures.text import (
     shape_text,
     shorten,
     shorten_middle,
+    shorten_name,
     visible,
 )
 
@@ -45,6 +46,16 @@ def test_shorten_keeps_the_length() -> None:
     assert shorten("tokens", 5) == "toke…"
     assert shorten_middle("bert.weight", 11) == "bert.weight"
     assert shorten_middle("encoder.layer.0.output.weight", 11) == "enco…weight"
+
+
+def test_names_of_neighbouring_layers_stay_different() -> None:
+    names = [f"albert.encoder.layers.{n}.group.tensor_0.weight" for n in (3, 11)]
+    assert [shorten_name(name, 40) for name in names] == [
+        "alb….enc….layers.3.group.tensor_0.weight",
+        "alb….enc….lay….11.group.tensor_0.weight",
+    ]
+    assert shorten_name("lm_head.weight", 38) == "lm_head.weight"
+    assert len(shorten_name("x" * 100, 38)) == 38
 
 
 @pytest.mark.parametrize(

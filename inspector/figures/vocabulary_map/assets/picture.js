@@ -2,6 +2,7 @@
 
 const FONT = '"Source Sans Pro", "Source Sans 3", "Helvetica Neue", Arial, sans-serif';
 const NEARBY = 40; // with fewer points than this in view, all of them are labelled
+const RING = 16; // pixels around padding that no label may cover
 const MATCHES = 40; // labels of search results; the others have a ring
 
 function ring(context, x, y, radius, color, width) {
@@ -83,22 +84,34 @@ function placed(box, x, y, gap, taken, size, must) {
   return free ?? (must ? corners[0] : null);
 }
 
-function drawLabels(context, scene, view, size) {
-  const taken = [];
+/** Choose places for the labels, the most important first, clear of each other and of rings. */
+function placeLabels(context, scene, view, size) {
+  const { points, kinds } = scene;
+  const at = (row) => toScreen(view, size, points.xy[2 * row], points.xy[2 * row + 1]);
+  const isRinged = (row) => kinds[points.kind[row]].ringed;
+  const labels = labelsOf(scene, view, size);
+  const taken = labels
+    .filter(({ row }) => isRinged(row))
+    .map(({ row }) => at(row))
+    .map(([x, y]) => ({ x: x - RING, y: y - RING, width: 2 * RING, height: 2 * RING }));
   const boxes = [];
   context.font = `600 13px ${FONT}`;
-  context.textBaseline = "middle";
-  context.textAlign = "left";
-  for (const { row, color, must } of labelsOf(scene, view, size)) {
-    const [x, y] = toScreen(view, size, scene.points.xy[2 * row], scene.points.xy[2 * row + 1]);
+  for (const { row, color, must } of labels) {
+    const [x, y] = at(row);
     if (x < 0 || y < 0 || x > size.width || y > size.height) continue;
-    const text = shortened(scene.points.tokens[row], 24) || "(empty)";
+    const text = shortened(points.tokens[row], 24) || "(empty)";
     const box = { width: context.measureText(text).width + 10, height: 20, x: 0, y: 0 };
-    const place = placed(box, x, y, 12, taken, size, must);
+    const place = placed(box, x, y, isRinged(row) ? RING + 1 : 12, taken, size, must);
     if (!place) continue;
     taken.push(place);
     boxes.push({ place, text, color, x, y });
   }
+  return boxes;
+}
+
+/** Lines from points to their labels: below all rings and boxes. */
+function drawLeaders(context, boxes) {
+  context.lineWidth = 1;
   for (const { place, color, x, y } of boxes) {
     context.beginPath();
     context.moveTo(x, y);
@@ -106,16 +119,21 @@ function drawLabels(context, scene, view, size) {
       Math.min(Math.max(x, place.x), place.x + place.width),
       Math.min(Math.max(y, place.y), place.y + place.height),
     );
-    context.lineWidth = 1;
     context.strokeStyle = color;
     context.stroke();
   }
+}
+
+function drawBoxes(context, boxes, ground) {
+  context.font = `600 13px ${FONT}`;
+  context.textBaseline = "middle";
+  context.textAlign = "left";
+  context.lineWidth = 1;
   for (const { place, text, color } of boxes) {
     context.beginPath();
     context.roundRect(place.x, place.y, place.width, place.height, 3);
-    context.fillStyle = scene.page;
+    context.fillStyle = ground;
     context.fill();
-    context.lineWidth = 1;
     context.strokeStyle = color;
     context.stroke();
     context.fillStyle = color;
@@ -167,8 +185,10 @@ function drawMap(context, scene, view, size, density, moving = false) {
   drawPoints(context, scene, view, size, density, moving);
   context.setTransform(density, 0, 0, density, 0, 0);
   drawAxes(context, scene, size);
+  const labels = placeLabels(context, scene, view, size);
+  drawLeaders(context, labels);
   drawRings(context, scene, view, size);
-  drawLabels(context, scene, view, size);
+  drawBoxes(context, labels, scene.page);
 }
 
 /** Draw what is shown with title and legend, twice as fine as the screen, for a paper. */
