@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Page
 
 from inspector.figures import DARK, LIGHT, Theme
 from inspector.figures import vocabulary_map as component
-from tests.browser.chromium import FLAGS, find_chromium
 
 WIDTH, HEIGHT = 800, 500
 
@@ -64,25 +62,13 @@ def place_of(x: float, y: float) -> tuple[float, float]:
     return WIDTH / 2 + x * scale, HEIGHT / 2 - y * scale
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=list(FLAGS))
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
-def page(chromium: Browser) -> Iterator[Page]:
-    page = chromium.new_page(viewport={"width": WIDTH + 2, "height": 800})
-    faults: list[str] = []
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
+def page(page: Page) -> Page:
+    """A page with the component alone, which no data has reached yet."""
+    page.set_viewport_size({"width": WIDTH + 2, "height": 800})
     page.set_content(f"<body style='margin:0'><div id='root' style='width:{WIDTH + 2}px'></div>")
     page.evaluate(MOUNT, [component.html(), component.css(), component.javascript()])
-    yield page
-    page.close()
-    assert faults == []
+    return page
 
 
 def show(page: Page, *, theme: Theme = LIGHT, **options: Any) -> None:
