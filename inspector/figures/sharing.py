@@ -192,9 +192,9 @@ def _ends(rows: pd.DataFrame, groups: Sequence[SharedGroup], *, theme: Theme) ->
             "opacity": 1,
         },
         text=[group_letter(group) for group in of],
-        textfont={"size": 10, "color": [look.ink_on(color) for color in colors]},
+        textfont={"size": 10, "color": look.ink_on(theme.groups[0])},
         hoverinfo="skip",
-        unselected={"marker": {"opacity": 1}},
+        unselected=_unchanged(theme),
     )
 
 
@@ -222,11 +222,17 @@ def _nodes(
             "opacity": 1,
         },
         text=[group_letter(group) for group in order],
-        textfont={"size": 11, "color": [look.ink_on(color) for color in colors]},
+        textfont={"size": 11, "color": look.ink_on(theme.groups[0])},
         hovertext=[node_hover(groups[group]) for group in order],
         hoverinfo="text",
-        unselected={"marker": {"opacity": 1}},
+        unselected=_unchanged(theme),
     )
+
+
+def _unchanged(theme: Theme) -> dict[str, Any]:
+    """Keep what was not clicked as it is; Plotly would dim it."""
+    ink = look.ink_on(theme.groups[0])
+    return {"marker": {"opacity": 1}, "textfont": {"color": ink}}
 
 
 def _row_texts(rows: pd.DataFrame, *, theme: Theme) -> list[dict[str, Any]]:

@@ -74,7 +74,7 @@ def test_text_is_readable_on_what_it_stands_on(theme) -> None:
         for share in (0.0, 0.25, 0.5, 0.75, 1.0):
             assert contrast(theme.ramp_ink, mix(low, high, share)) >= 4.5
     for group in theme.groups:
-        assert contrast(ink_on(group), group) >= 4.5
+        assert contrast(ink_on(theme.groups[0]), group) >= 4.5  # one ink for all groups
 
 
 @THEMES
