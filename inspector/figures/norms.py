@@ -76,7 +76,9 @@ def norms_histogram(
         if len(of_kind):
             figure.add_trace(_ticks(of_kind, kind, peak, theme=theme))
     _write_labels(figure, marked, lanes, peak, theme=theme)
-    _write_median(figure, float(np.median(norms[np.isfinite(norms)])), peak, theme=theme)
+    finite = norms[np.isfinite(norms)]
+    if len(finite):
+        _write_median(figure, float(np.median(finite)), peak, theme=theme)
     return figure
 
 

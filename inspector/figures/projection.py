@@ -223,6 +223,8 @@ def _label(figure: go.Figure, points: pd.DataFrame, *, theme: Theme) -> None:
         for x, y, token in columns(of_kind, "x", "y", "token")
     ]
     places = [(x, y) for _, _, x, y in labelled]
+    if not labelled:
+        return
     for (token, kind, x, y), (ax, ay) in zip(labelled, _offsets(points, places), strict=True):
         figure.add_annotation(x=x, y=y, ax=ax, ay=ay, **_box(token, kind, theme))
 

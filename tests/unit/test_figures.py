@@ -384,3 +384,12 @@ def test_hostile_text_is_shown_and_not_obeyed() -> None:
     assert "\u202e" not in text
     assert "\x00" not in text
     assert text.count("&lt;img src=x onerror=alert(1)&gt;") > 5
+
+
+def test_an_empty_vocabulary_has_figures_without_marks() -> None:
+    nothing = frame_of_points(z=[0.0] * 5).iloc[:0]
+    for figure in (projection_figure(nothing, title="t"), scatter3d(nothing, title="t")):
+        assert traces(figure) == []
+    figure = norms_histogram(nothing, title="t")
+    assert sum(trace(figure, "all tokens")["y"]) == 0
+    assert notes(figure) == []
