@@ -1,0 +1,196 @@
+"""Rebuild config.json from what a configuration may say: plain settings, no code, no paths."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from inspector.errors import CheckpointError
+from inspector.store.jsons import read_json
+from inspector.store.names import visible
+
+MAX_NBYTES = 20_000_000  # label maps of 20,000 classes fit
+MAX_TEXT = 2_000
+MAX_LIST = 10_000
+MAX_LABELS = 100_000
+MAX_CONFIG_DEPTH = 3
+
+KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,79}")
+IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
+
+# Code, other places to load from, and ways to run a model that are ours to choose.
+DROPPED = re.compile(
+    r"auto_map|.*attn_implementation.*|experts_implementation|torchscript|custom_.*|gguf_file"
+    r"|quantization_config|compression_config|.*name_or_path|.*_(path|file|files|dir|url|repo|hub)"
+    r"|trust_remote_code|use_kernels?|backbone|use_timm_backbone|use_pretrained_backbone"
+)
+# Public methods of transformers' PreTrainedConfig: a setting of that name would replace one.
+METHODS = frozenset(
+    {
+        "convert_rope_params_to_dict", "default_config_fields", "dict_dtype_to_str", "from_dict",
+        "from_json_file", "from_pretrained", "get_config_dict", "get_mtp_config",
+        "get_text_config", "push_to_hub", "register_for_auto_class", "save_pretrained",
+        "serialize_explicit_per_layer_config", "standardize_rope_params", "to_dict",
+        "to_diff_dict", "to_json_file", "to_json_string", "update", "update_from_string",
+        "validate", "validate_architecture", "validate_layer_type", "validate_output_attentions",
+        "validate_rope", "validate_token_ids",
+    }
+)  # fmt: skip
+ACTIVATIONS = frozenset(
+    {
+        "gelu", "gelu_10", "gelu_accurate", "gelu_fast", "gelu_new", "gelu_python",
+        "gelu_python_tanh", "gelu_pytorch_tanh", "hardswish", "laplace", "leaky_relu", "linear",
+        "mish", "prelu", "quick_gelu", "relu", "relu2", "relu6", "sigmoid", "silu",
+        "sqrtsoftplus", "swish", "tanh", "xielu",
+    }
+)  # fmt: skip
+ACTIVATION_KEYS = frozenset(
+    {"hidden_act", "hidden_activation", "activation_function", "activation", "act_fn", "afn",
+     "dense_act_fn", "classifier_activation", "summary_activation"}
+)  # fmt: skip
+LABELS = frozenset({"id2label", "label2id"})
+ROPE = frozenset({"rope_parameters", "rope_scaling"})
+NESTED = re.compile(r"[a-z_]+_config|encoder|decoder|generator")
+
+
+def rebuild_config(path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Read config.json and keep what is a plain setting.
+
+    Returns:
+        The settings that were kept, and warnings about what was left out.
+
+    Raises:
+        CheckpointError: If it is no configuration, or would replace code of the library.
+    """
+    config = read_json(path, "config.json", limit=MAX_NBYTES)
+    if not isinstance(config, dict):
+        raise CheckpointError("config.json holds no settings: check that it is a model's.")
+    dropped: set[str] = set()
+    kept = _settings(config, dropped, depth=1)
+    return kept, _warnings(config, dropped)
+
+
+def _warnings(config: dict[str, Any], dropped: set[str]) -> tuple[str, ...]:
+    warnings = []
+    if "auto_map" in config:
+        warnings.append(
+            "config.json names code of its own (auto_map): it is never run here, "
+            "and the architecture that transformers itself has is used."
+        )
+    if "quantization_config" in config:
+        warnings.append(
+            "config.json declares quantised weights (quantization_config): "
+            "they are shown as they are stored."
+        )
+    rest = sorted(key for key in dropped - {"auto_map", "quantization_config"} if key[0] != "_")
+    if rest:
+        names = ", ".join(visible(key, 40) for key in rest[:5])
+        more = f" and {len(rest) - 5} more" if len(rest) > 5 else ""
+        warnings.append(f"config.json: left out {names}{more}, which is no plain setting.")
+    return tuple(warnings)
+
+
+def _settings(config: dict[str, Any], dropped: set[str], *, depth: int) -> dict[str, Any]:
+    kept = {}
+    for key, value in config.items():
+        if key in METHODS:
+            raise CheckpointError(
+                f"config.json sets {key!r}, which is a method of the configuration and "
+                "no setting: take that line out."
+            )
+        if not KEY.fullmatch(key) or DROPPED.fullmatch(key):
+            dropped.add(key)
+            continue
+        _refuse_wrong_names(key, value)
+        plain = _plain(key, value, dropped, depth)
+        if plain is None and value is not None:
+            dropped.add(key)
+        else:
+            kept[key] = plain
+    return kept
+
+
+def _plain(key: str, value: Any, dropped: set[str], depth: int) -> Any:
+    if is_scalar(value):
+        return value
+    if isinstance(value, list):
+        return value if _is_plain_list(value, levels=3) else None
+    if not isinstance(value, dict):
+        return None
+    if key in LABELS:
+        return _labels(key, value)
+    if key in ROPE:
+        return _rope(value)
+    if NESTED.fullmatch(key) and depth < MAX_CONFIG_DEPTH:
+        return _settings(value, dropped, depth=depth + 1)
+    return None
+
+
+def _refuse_wrong_names(key: str, value: Any) -> None:
+    if (key in ACTIVATION_KEYS and isinstance(value, str)) and value.lower() not in ACTIVATIONS:
+        raise CheckpointError(
+            f"config.json sets {key} to {visible(value)}, which is no activation function "
+            "that transformers has: correct it."
+        )
+    named = value if key == "architectures" and isinstance(value, list) else [value]
+    if key in {"model_type", "architectures"} and any(
+        name is not None and not (isinstance(name, str) and IDENTIFIER.fullmatch(name))
+        for name in named
+    ):
+        raise CheckpointError(
+            f"config.json sets {key} to {visible(str(value))}, which names no architecture: "
+            "correct it."
+        )
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether a JSON value is null, a truth value, a number of 64 bits or a short plain text."""
+    if isinstance(value, str):
+        return len(value) <= MAX_TEXT and "\0" not in value and is_text(value)
+    if type(value) is int:
+        return -(2**63) <= value < 2**63
+    return value is None or isinstance(value, bool | float)
+
+
+def is_text(value: str) -> bool:
+    """Whether a text has no lone surrogates, which no encoding can write."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_plain_list(values: list[Any], *, levels: int) -> bool:
+    if len(values) > MAX_LIST:
+        return False
+    return all(
+        is_scalar(value)
+        or (isinstance(value, list) and levels > 1 and _is_plain_list(value, levels=levels - 1))
+        for value in values
+    )
+
+
+def _labels(key: str, labels: dict[str, Any]) -> dict[str, Any] | None:
+    if len(labels) > MAX_LABELS:
+        raise CheckpointError(
+            f"config.json lists {len(labels):,} labels in {key}, and at most {MAX_LABELS:,} "
+            "are read: check that it is a model's."
+        )
+    wanted = (int, str) if key == "label2id" else (str,)
+    fine = all(is_scalar(v) and isinstance(v, wanted) and is_text(k) for k, v in labels.items())
+    if key == "id2label":
+        fine = fine and all(re.fullmatch(r"\d{1,9}", k) for k in labels)
+    return labels if fine else None
+
+
+def _rope(rope: dict[str, Any]) -> dict[str, Any] | None:
+    """Rotary settings: scalars and lists, or (by layer type) one more level of them."""
+    for key, value in rope.items():
+        inner = value.items() if isinstance(value, dict) else [(key, value)]
+        for name, item in inner:
+            plain = is_scalar(item) or (isinstance(item, list) and _is_plain_list(item, levels=1))
+            if not KEY.fullmatch(name) or not plain:
+                return None
+    return rope

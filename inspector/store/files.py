@@ -1,0 +1,162 @@
+"""Write files so that nothing half-written is ever found, and hash them once."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+ATTEMPTS = 5
+LOCK = ".lock"
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace a file's text: readers see the old one or the new one, whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def fsync_tree(folder: Path) -> None:
+    """Force every file and folder below `folder` to the disk."""
+    for path in (folder, *folder.rglob("*")):
+        fsync_path(path)
+
+
+def fsync_path(path: Path) -> None:
+    """Force a file, or the list of a folder's names, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def hash_file(path: Path) -> str:
+    """The sha256 of a file, as hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class HashCache:
+    """Digests of files that have not changed since, so that big weights are hashed once.
+
+    A file is known by its path, size, time of change and inode.
+    """
+
+    MAX_ENTRIES = 2_000
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def digest(self, path: Path) -> str:
+        """The sha256 of a file, from the cache where the file is the same."""
+        stat = path.stat()
+        key = f"{path.resolve()}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ino}"
+        known = self._read()
+        if key in known:
+            return known[key]
+        digest = hash_file(path)
+        entries = {**self._read(), key: digest}
+        recent = dict(list(entries.items())[-self.MAX_ENTRIES :])
+        write_atomically(self._path, json.dumps(recent))
+        return digest
+
+    def _read(self) -> dict[str, str]:
+        try:
+            known = json.loads(self._path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        if not isinstance(known, dict):
+            return {}
+        return {k: v for k, v in known.items() if isinstance(v, str) and len(v) == 64}
+
+
+def put_folder(built: Path, target: Path, *, replace: bool) -> None:
+    """Move a finished folder to its place; what is there already is replaced or wins."""
+    fsync_tree(built)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for _ in range(ATTEMPTS):
+        try:
+            built.rename(target)
+        except OSError:
+            if not target.is_dir():
+                raise
+            if not replace:
+                return
+            remove_folder(target)
+        else:
+            fsync_path(target.parent)
+            return
+    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder at once for everybody who lists it, then its files."""
+    grave = folder.with_name(f".{uuid.uuid4().hex}")
+    try:
+        folder.rename(grave)
+    except FileNotFoundError:  # somebody else removed it
+        return
+    shutil.rmtree(grave, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def workspace(home: Path) -> Iterator[Path]:
+    """A fresh folder in the store's home that is gone afterwards, or swept if we are killed."""
+    folder = home / "temporary" / uuid.uuid4().hex
+    folder.mkdir(parents=True)
+    try:
+        with hold(folder):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def hold(folder: Path) -> Iterator[None]:
+    """Mark a folder as in use by this process until it leaves or dies."""
+    descriptor = acquire(folder)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def acquire(folder: Path) -> int | None:
+    """Lock a folder for this process; None if another one has it."""
+    descriptor = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+    if _lock(descriptor):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+try:
+    import fcntl
+
+    def _lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+except ImportError:  # Windows: nothing is swept while anybody may use it
+
+    def _lock(descriptor: int) -> bool:
+        return False

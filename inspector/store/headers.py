@@ -1,0 +1,214 @@
+"""Read the header of a safetensors file, and believe nothing that the file cannot hold."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from inspector.errors import CheckpointError
+from inspector.store.jsons import parse_json
+from inspector.store.manifest import TensorInfo
+from inspector.store.names import visible
+
+MAX_HEADER_NBYTES = 100_000_000  # the format's own limit
+MAX_TENSORS = 100_000
+MAX_NDIM = 64
+
+# safetensors' name -> (torch's name, bytes an element)
+DTYPES = {
+    "BOOL": ("bool", 1),
+    "U8": ("uint8", 1),
+    "I8": ("int8", 1),
+    "F8_E4M3": ("float8_e4m3fn", 1),
+    "F8_E5M2": ("float8_e5m2", 1),
+    "F8_E8M0": ("float8_e8m0fnu", 1),
+    "I16": ("int16", 2),
+    "U16": ("uint16", 2),
+    "F16": ("float16", 2),
+    "BF16": ("bfloat16", 2),
+    "I32": ("int32", 4),
+    "U32": ("uint32", 4),
+    "F32": ("float32", 4),
+    "I64": ("int64", 8),
+    "U64": ("uint64", 8),
+    "F64": ("float64", 8),
+    "C64": ("complex64", 8),
+}
+_FOREIGN = {
+    b"version https://git-lfs": (
+        "is a Git LFS pointer, not the weights: run `git lfs pull` where it came from, "
+        "or download the file itself."
+    ),
+    b"<!DOCTYPE": "is a web page, not the weights: download the file itself.",
+    b"<html": "is a web page, not the weights: download the file itself.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the header of one weight file says."""
+
+    tensors: tuple[TensorInfo, ...]  # in file order
+    aliases: dict[str, str]  # name listed only in the metadata -> name of the stored tensor
+    warnings: tuple[str, ...] = ()
+
+
+def refuse_foreign(path: Path, name: str) -> None:
+    """Refuse what is no weight file at all: empty, a Git LFS pointer, a web page.
+
+    Raises:
+        CheckpointError: Saying which of them it is.
+    """
+    with path.open("rb") as file:
+        head = file.read(32)
+    if not head:
+        raise CheckpointError(f"{name} is empty: the copy was cut off. Get the file again.")
+    for start, what in _FOREIGN.items():
+        if head.lower().startswith(start.lower()):
+            raise CheckpointError(f"{name} {what}")
+
+
+def read_safetensors(path: Path, name: str) -> Header:
+    """Read the header of a safetensors file.
+
+    Args:
+        path: The file.
+        name: What the checkpoint calls it; goes into every TensorInfo.
+
+    Raises:
+        CheckpointError: If the header is not one, or lies about what the file holds.
+    """
+    refuse_foreign(path, name)
+    file_nbytes = path.stat().st_size
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if file_nbytes < 8 or length > file_nbytes - 8 or length > MAX_HEADER_NBYTES:
+            raise CheckpointError(
+                f"{name} is truncated or no safetensors file: its header should have "
+                f"{length:,} bytes and the file has {file_nbytes:,}. Get the file again."
+            )
+        header = parse_json(file.read(length), f"the header of {name}")
+    if not isinstance(header, dict):
+        raise CheckpointError(f"The header of {name} is not an object: get the file again.")
+    metadata = header.pop("__metadata__", {})
+    if not header:
+        raise CheckpointError(
+            f"{name} holds no tensors: its header is empty. Check that it is the right file."
+        )
+    if len(header) > MAX_TENSORS:
+        raise CheckpointError(
+            f"{name} lists {len(header):,} tensors, and at most {MAX_TENSORS:,} are read: "
+            "check that it is a model's checkpoint."
+        )
+    start = 8 + length
+    tensors = sorted(
+        (_tensor(key, entry, name, start) for key, entry in header.items()),
+        key=lambda t: (t.begin, t.nbytes),
+    )
+    _refuse_gaps(tensors, name, start, file_nbytes)
+    return Header(tuple(tensors), _aliases(metadata, header))
+
+
+def refuse_repeated_names(tensors: Sequence[TensorInfo]) -> None:
+    """Refuse shards that hold a tensor of the same name.
+
+    Raises:
+        CheckpointError: Naming the tensor and its files.
+    """
+    files: dict[str, str] = {}
+    for tensor in tensors:
+        if tensor.name in files:
+            raise CheckpointError(
+                f"The tensor {visible(tensor.name)} is in {files[tensor.name]} and again in "
+                f"{tensor.file}: keep the files of one checkpoint only."
+            )
+        files[tensor.name] = tensor.file
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides that torch gives a contiguous tensor, in elements."""
+    sizes = [max(size, 1) for size in reversed(shape[1:])]
+    return tuple(itertools.accumulate(sizes, lambda a, b: a * b, initial=1))[::-1] if shape else ()
+
+
+def _tensor(key: str, entry: Any, file: str, start: int) -> TensorInfo:
+    try:
+        key.encode()
+        dtype, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"The header of {file} does not describe the tensor {visible(key)} "
+            "by dtype, shape and offsets: get the file again."
+        ) from error
+    if not isinstance(dtype, str) or dtype not in DTYPES:
+        raise CheckpointError(
+            f"The tensor {visible(key)} in {file} has the dtype {visible(str(dtype))}, "
+            "which is not read: convert the weights to a plain floating-point dtype."
+        )
+    if not _are_sizes(shape) or not _are_sizes([begin, end]) or len(shape) > MAX_NDIM:
+        raise CheckpointError(
+            f"The tensor {visible(key)} in {file} has a shape or offsets that are not sizes: "
+            "get the file again."
+        )
+    torch_dtype, itemsize = DTYPES[dtype]
+    nbytes = math.prod(shape) * itemsize
+    if end - begin != nbytes:
+        raise CheckpointError(
+            f"The tensor {visible(key)} in {file} should have {nbytes:,} bytes by its shape "
+            f"and has {end - begin:,} by its offsets: get the file again."
+        )
+    return TensorInfo(
+        name=key,
+        dtype=torch_dtype,
+        shape=tuple(shape),
+        strides=contiguous_strides(tuple(shape)),
+        file=file,
+        begin=start + begin,
+        nbytes=nbytes,
+        storage=f"{file}:{key}",
+        storage_nbytes=nbytes,
+    )
+
+
+def _are_sizes(values: Any) -> bool:
+    return isinstance(values, list) and all(
+        type(value) is int and 0 <= value < 2**63 for value in values
+    )
+
+
+def _refuse_gaps(tensors: list[TensorInfo], name: str, start: int, file_nbytes: int) -> None:
+    end = start
+    for tensor in tensors:
+        if tensor.begin != end:
+            relation = "overlaps another" if tensor.begin < end else "leaves a gap before it"
+            raise CheckpointError(
+                f"The tensor {visible(tensor.name)} in {name} {relation}: get the file again."
+            )
+        end += tensor.nbytes
+    if end > file_nbytes:
+        raise CheckpointError(
+            f"{name} is truncated: its header lists {end - start:,} bytes of weights and "
+            f"{file_nbytes - start:,} are there. Get the file again."
+        )
+    if end < file_nbytes:
+        raise CheckpointError(
+            f"{name} has {file_nbytes - end:,} bytes behind its last tensor that no header "
+            "describes: get the file again."
+        )
+
+
+def _aliases(metadata: Any, header: dict[str, Any]) -> dict[str, str]:
+    if not isinstance(metadata, dict):
+        return {}
+    return {
+        removed: kept
+        for removed, kept in metadata.items()
+        if removed not in header
+        and removed != "format"  # its value is a framework's name, not a tensor's
+        and isinstance(kept, str)
+        and kept in header
+    }

@@ -1,0 +1,88 @@
+"""Fetch a checkpoint from the Hugging Face hub, or from its cache on this machine."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from inspector.errors import CheckpointError
+from inspector.store.names import CONFIGS, INDEXES, VOCABULARIES
+
+Progress = Callable[[float | None, str], None]
+PATTERNS = (*CONFIGS, *VOCABULARIES, *INDEXES, "model*.safetensors")
+OLD_PATTERNS = (*PATTERNS, "pytorch_model*.bin")  # fetched only where there are no safetensors
+
+
+def download(model: str, *, progress: Progress) -> Path:
+    """Fetch the files of a model that are read here, and no code.
+
+    Args:
+        model: The hub's name of it, "org/name".
+        progress: Told how much has arrived.
+
+    Returns:
+        The folder in the hub's cache.
+
+    Raises:
+        CheckpointError: If the model cannot be fetched and is not in the cache.
+    """
+    # Imported late: half a second, and only this kind of checkpoint needs it.
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+    )
+
+    progress(None, f"Asking the hub for {model}")
+    try:
+        for patterns in (PATTERNS, OLD_PATTERNS):
+            folder = Path(
+                snapshot_download(
+                    model, allow_patterns=list(patterns), tqdm_class=_reporting(model, progress)
+                )
+            )
+            if any(folder.glob("*.safetensors")):
+                break
+    except GatedRepoError as error:
+        raise CheckpointError(
+            f"{model} is gated: accept its terms on the hub, log in with `hf auth login`, "
+            "and open it again."
+        ) from error
+    except RepositoryNotFoundError as error:
+        raise CheckpointError(
+            f"The hub has no model {model} that you may read: check the name."
+        ) from error
+    except LocalEntryNotFoundError as error:
+        raise CheckpointError(
+            f"{model} is not in the hub's cache on this machine and the hub cannot be reached: "
+            "go online, or upload the checkpoint."
+        ) from error
+    except (HfHubHTTPError, HFValidationError, ConnectionError, TimeoutError) as error:
+        raise CheckpointError(
+            f"{model} could not be fetched from the hub ({type(error).__name__}): try again."
+        ) from error
+    return folder
+
+
+def _reporting(model: str, progress: Progress) -> Any:
+    """A progress bar for the hub's library that draws nothing and tells `progress`."""
+    from tqdm import tqdm
+
+    class Reporting(tqdm):
+        def __init__(self, *args: Any, **settings: Any) -> None:
+            settings.pop("name", None)
+            super().__init__(*args, **{**settings, "file": io.StringIO(), "disable": False})
+
+        def display(self, msg: str | None = None, pos: int | None = None) -> bool:
+            """Report the bars that count bytes; the one that counts files says nothing new."""
+            if self.unit == "B" and self.total and self.n:
+                megabytes = f"{self.n / 1e6:,.0f} of {self.total / 1e6:,.0f} MB"
+                progress(min(self.n / self.total, 1.0), f"Fetching {model}: {megabytes}")
+            return True
+
+    return Reporting

@@ -1,0 +1,82 @@
+"""Parse JSON of strangers: bounded in size and depth, no key twice."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from inspector.errors import CheckpointError
+
+MAX_DEPTH = 32
+# The closing quote is optional and nothing backtracks: linear on any input.
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+_NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+
+
+def parse_json(data: bytes, name: str) -> Any:
+    """Parse JSON text.
+
+    Args:
+        data: UTF-8 text, its size already bounded by the caller.
+        name: What to call it in a refusal.
+
+    Raises:
+        CheckpointError: If it is no JSON, is nested too deep, or names a key twice.
+    """
+    refuse_deep_json(data, name)
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(
+            f"{name} is not valid JSON ({_reason(error)}): get the file again."
+        ) from error
+
+
+def read_json(path: Path, name: str, *, limit: int) -> Any:
+    """Parse a JSON file of at most `limit` bytes.
+
+    Raises:
+        CheckpointError: If it is larger, or as `parse_json` says.
+    """
+    nbytes = path.stat().st_size
+    if nbytes > limit:
+        raise CheckpointError(
+            f"{name} has {nbytes:,} bytes, and at most {limit:,} are read: "
+            "check that it is the right file."
+        )
+    return parse_json(path.read_bytes(), name)
+
+
+def refuse_deep_json(data: bytes, name: str) -> None:
+    """Refuse JSON that is nested too deep for a recursive parser.
+
+    Raises:
+        CheckpointError: If arrays and objects are nested more than `MAX_DEPTH` deep.
+    """
+    brackets = _STRING.sub(b"", data).translate(None, _NOT_BRACKETS)
+    for _ in range(MAX_DEPTH):
+        if not brackets:
+            return
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+    if brackets:
+        raise CheckpointError(
+            f"{name} is nested more than {MAX_DEPTH} levels deep or has brackets that do not "
+            "match: check that it is the right file."
+        )
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    unique = dict(pairs)
+    if len(unique) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return unique
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {error.lineno}, column {error.colno}"
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8"
+    return str(error) if "twice" in str(error) else "a number or a nesting is too large"

@@ -1,0 +1,116 @@
+"""Keep manifests on disk as JSON, and find them by fingerprint."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from inspector.errors import CheckpointError
+from inspector.settings import Settings
+from inspector.store.files import write_atomically
+from inspector.store.manifest import FileInfo, Manifest, TensorInfo
+
+UPLOADS = "checkpoints"  # below home: what was uploaded, weights and all
+OPENED = "opened"  # below home: configs and tokenizers of folders, demos and hub models
+MANIFEST = "manifest.json"
+FOLDER = "folder"  # Manifest.folder, in an entry of either
+WEIGHTS = "weights"
+FORMAT = 1
+
+_TENSOR_FIELDS = tuple(field.name for field in dataclasses.fields(TensorInfo))
+
+
+def save_manifest(manifest: Manifest, entry: Path, *, built: Path) -> None:
+    """Write a manifest into an entry that is still being built elsewhere.
+
+    Args:
+        manifest: Its paths are those of the entry's final place.
+        entry: The final place.
+        built: The folder that will be moved there.
+    """
+    stored = {
+        "format": FORMAT,
+        "fingerprint": manifest.fingerprint,
+        "name": manifest.name,
+        "source": manifest.source,
+        "files": [_file_to_json(file, entry) for file in manifest.files],
+        "tensors": [[getattr(t, name) for name in _TENSOR_FIELDS] for t in manifest.tensors],
+        "aliases": manifest.aliases,
+        "config": manifest.config,
+        "warnings": manifest.warnings,
+    }
+    write_atomically(built / MANIFEST, json.dumps(stored))
+
+
+def load_manifest(fingerprint: str, *, settings: Settings) -> Manifest:
+    """Find an opened checkpoint by its fingerprint, 64 hex digits.
+
+    Raises:
+        CheckpointError: If it is not there, damaged, or its weights have changed since.
+    """
+    gone = CheckpointError("This checkpoint is no longer in the store: open it again.")
+    for kind in (UPLOADS, OPENED):
+        entry = settings.home / kind / fingerprint
+        try:
+            text = (entry / MANIFEST).read_text(encoding="utf-8")
+        except OSError:
+            continue
+        try:
+            return _from_json(json.loads(text), entry)
+        except CheckpointError as error:
+            gone = error
+        except (ValueError, TypeError, KeyError, IndexError):
+            gone = CheckpointError(
+                "This checkpoint's entry in the store is damaged: open it again."
+            )
+    raise gone
+
+
+def _file_to_json(file: FileInfo, entry: Path) -> dict[str, Any]:
+    inside = file.path.is_relative_to(entry)
+    return {
+        "name": file.name,
+        "format": file.format,
+        "nbytes": file.nbytes,
+        "sha256": file.sha256,
+        "path": str(file.path.relative_to(entry) if inside else file.path),
+        "mtime_ns": None if inside else file.path.stat().st_mtime_ns,
+    }
+
+
+def _from_json(stored: dict[str, Any], entry: Path) -> Manifest:
+    if stored["format"] != FORMAT:
+        raise ValueError(stored["format"])
+    return Manifest(
+        fingerprint=stored["fingerprint"],
+        name=stored["name"],
+        source=stored["source"],
+        folder=entry / FOLDER,
+        files=tuple(_file_from_json(file, entry) for file in stored["files"]),
+        tensors=tuple(_tensor_from_json(values) for values in stored["tensors"]),
+        aliases=stored["aliases"],
+        config=stored["config"],
+        warnings=tuple(stored["warnings"]),
+    )
+
+
+def _file_from_json(file: dict[str, Any], entry: Path) -> FileInfo:
+    path = entry / file["path"]  # an absolute path stays what it is
+    if file["mtime_ns"] is not None:
+        try:
+            stat = path.stat()
+        except OSError:
+            stat = None
+        if stat is None or (stat.st_size, stat.st_mtime_ns) != (file["nbytes"], file["mtime_ns"]):
+            raise CheckpointError(f"{file['name']} has changed since it was opened: open it again.")
+    elif not path.is_file():
+        raise CheckpointError(f"{file['name']} is missing from the store: open it again.")
+    return FileInfo(file["name"], file["format"], file["nbytes"], file["sha256"], path)
+
+
+def _tensor_from_json(values: list[Any]) -> TensorInfo:
+    fields = dict(zip(_TENSOR_FIELDS, values, strict=True))
+    fields["shape"], fields["strides"] = tuple(fields["shape"]), tuple(fields["strides"])
+    return TensorInfo(**fields)

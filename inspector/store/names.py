@@ -1,0 +1,70 @@
+"""Which files a checkpoint may consist of, by basename."""
+
+from __future__ import annotations
+
+import re
+
+PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,119}")
+
+# Basename -> format; whatever transformers reads beside the weights, code and templates left out.
+CONFIGS = {
+    "config.json": "json",
+    "tokenizer_config.json": "json",
+    "special_tokens_map.json": "json",
+    "added_tokens.json": "json",
+}
+VOCABULARIES = {
+    "tokenizer.json": "json",
+    "vocab.json": "json",
+    "vocab.txt": "text",
+    "merges.txt": "text",
+    "dict.txt": "text",
+    "bpe.codes": "text",
+    "spiece.model": "sentencepiece",
+    "spm.model": "sentencepiece",
+    "tokenizer.model": "sentencepiece",
+    "sentencepiece.model": "sentencepiece",
+    "sentencepiece.bpe.model": "sentencepiece",
+}
+INDEXES = {
+    "model.safetensors.index.json": "json",
+    "pytorch_model.bin.index.json": "json",
+}
+WEIGHT_SUFFIXES = {
+    ".safetensors": "safetensors",
+    ".bin": "pytorch",
+    ".pt": "pytorch",
+    ".pth": "pytorch",
+}
+# What a training run leaves beside the weights: same suffixes, but no weights of the model.
+NOT_WEIGHTS = re.compile(
+    r"(training_args|optimizer|scheduler|scaler|rng_state|random_states|trainer_state).*"
+)
+ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
+# Weights in formats that are not read: said, not silently passed over.
+OTHER_WEIGHTS = (".h5", ".msgpack", ".onnx", ".ot", ".gguf", ".ckpt", ".pdparams", ".tflite")
+
+
+def file_format(name: str) -> str | None:
+    """The format of a file that a checkpoint may hold; None for every other file."""
+    if not PLAIN_NAME.fullmatch(name) or NOT_WEIGHTS.fullmatch(name):
+        return None
+    for table in (CONFIGS, VOCABULARIES, INDEXES):
+        if name in table:
+            return table[name]
+    return weight_format(name)
+
+
+def weight_format(name: str) -> str | None:
+    """The format of a weight file, by its suffix."""
+    return next((form for end, form in WEIGHT_SUFFIXES.items() if name.endswith(end)), None)
+
+
+def is_archive(name: str) -> bool:
+    """Whether a file is an archive that can be unpacked, by its suffix."""
+    return name.lower().endswith(ARCHIVE_SUFFIXES)
+
+
+def visible(text: str, limit: int = 80) -> str:
+    """Text of a stranger, quoted, on one line and short enough for a sentence."""
+    return ascii(text[:limit] + ("…" if len(text) > limit else ""))

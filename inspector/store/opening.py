@@ -1,0 +1,214 @@
+"""Open a checkpoint by its reference, whatever kind it is."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from inspector.errors import CheckpointError
+from inspector.settings import Settings
+from inspector.store.archives import unpack
+from inspector.store.files import remove_folder, workspace
+from inspector.store.hub import download
+from inspector.store.manifest import Manifest
+from inspector.store.manifests import UPLOADS, load_manifest
+from inspector.store.names import is_archive, visible, weight_format
+from inspector.store.reference import CheckpointRef
+from inspector.store.registry import incoming_folder, read_names
+from inspector.store.sources import (
+    Source,
+    choose_members,
+    file_source,
+    folder_source,
+    is_below,
+    is_regular,
+)
+from inspector.store.staging import Progress, stage
+
+__all__ = ["load_manifest", "open_checkpoint"]
+
+# One sentence for everything outside, so that nobody learns what exists there.
+OUTSIDE = (
+    "This path cannot be opened here: give a checkpoint's folder, archive or weight file below "
+    "one of the folders that this server may open (INSPECTOR_ROOTS), or upload it."
+)
+
+
+def open_checkpoint(
+    reference: CheckpointRef,
+    *,
+    settings: Settings,
+    progress: Progress,
+    restrict_paths: bool,
+) -> tuple[Manifest, CheckpointRef]:
+    """Stage a checkpoint, so that workers can read it.
+
+    Args:
+        reference: What to open.
+        settings: Where the store is, and the limits.
+        progress: Told how far it has come (0..1, or None) and what is being done.
+        restrict_paths: True where strangers ask (the web app): paths must lie below
+            `settings.roots`.
+
+    Returns:
+        What the checkpoint holds, and the reference that opens it again: an upload that has just
+        arrived is now one of the store's.
+
+    Raises:
+        CheckpointError: If it cannot be opened; the text says why, and what to do.
+    """
+    with _translated():
+        return _OPENERS[reference.kind](reference, settings, progress, restrict_paths)
+
+
+def _open_demo(
+    reference: CheckpointRef, settings: Settings, progress: Progress, restrict_paths: bool
+) -> tuple[Manifest, CheckpointRef]:
+    from inspector.demo import DEMOS
+
+    if reference.value not in DEMOS:
+        raise CheckpointError(
+            f"There is no demo {visible(reference.value)}: pick one of {', '.join(DEMOS)}."
+        )
+    source = folder_source(DEMOS[reference.value].folder, kind="demo", name=reference.value)
+    return stage(source, settings=settings, progress=progress), reference
+
+
+def _open_upload(
+    reference: CheckpointRef, settings: Settings, progress: Progress, restrict_paths: bool
+) -> tuple[Manifest, CheckpointRef]:
+    folder = settings.home / UPLOADS
+    found = [
+        path.name
+        for path in (folder.iterdir() if folder.is_dir() else ())
+        if path.name.startswith(reference.value)
+    ]
+    if len(found) != 1:
+        what = "is no longer" if not found else "is the start of more than one name"
+        raise CheckpointError(
+            f"The upload {reference.value[:12]}… {what} in the store: pick one from the list, "
+            "or upload it again."
+        )
+    return load_manifest(found[0], settings=settings), CheckpointRef("upload", found[0])
+
+
+def _open_incoming(
+    reference: CheckpointRef, settings: Settings, progress: Progress, restrict_paths: bool
+) -> tuple[Manifest, CheckpointRef]:
+    folder = incoming_folder(reference.value, settings=settings)
+    try:
+        with workspace(settings.home) as temporary:
+            source = _upload_source(folder, temporary, settings, progress)
+            manifest = stage(source, settings=settings, progress=progress)
+    finally:
+        remove_folder(folder)
+    return manifest, CheckpointRef("upload", manifest.fingerprint)
+
+
+def _upload_source(folder: Path, temporary: Path, settings: Settings, progress: Progress) -> Source:
+    names = read_names(folder)
+    if not names:
+        raise CheckpointError("The upload has no files, or is no longer there: upload it again.")
+    archives = [name for name in names if is_archive(name)]
+    if archives and len(names) > 1:
+        raise CheckpointError(
+            f"{visible(archives[0])} came together with other files: upload one archive, "
+            "or the checkpoint's files without an archive."
+        )
+    if archives:
+        return unpack(names[archives[0]], archives[0], temporary, settings=settings,
+                      progress=progress)  # fmt: skip
+    nbytes = sum(path.stat().st_size for path in names.values())
+    if nbytes > settings.upload_nbytes:
+        raise CheckpointError(
+            f"The upload has {nbytes:,} bytes, and at most {settings.upload_nbytes:,} are "
+            "taken: open it as a folder or from the hub instead."
+        )
+    chosen, ignored = choose_members(names)
+    files = {name: names[member] for name, member in chosen.items()}
+    return Source("upload", _upload_name(list(chosen.values())), files, ignored, owned=True)
+
+
+def _upload_name(members: list[str]) -> str:
+    """The folder that was uploaded, or the weight file."""
+    weights = next((member for member in members if weight_format(member)), "upload")
+    folder, slash, file = weights.rpartition("/")
+    return (folder.rpartition("/")[2] if slash else file)[:80]
+
+
+def _open_path(
+    reference: CheckpointRef, settings: Settings, progress: Progress, restrict_paths: bool
+) -> tuple[Manifest, CheckpointRef]:
+    roots = settings.roots if restrict_paths else ()
+    path = _resolve(reference.value, roots, restrict=restrict_paths)
+    if path.is_dir():
+        source = folder_source(path, kind="folder", name=path.name[:80], within=roots)
+    elif is_archive(path.name):
+        with workspace(settings.home) as temporary:
+            source = unpack(path, path.name, temporary, settings=settings, progress=progress)
+            return stage(source, settings=settings, progress=progress), reference
+    elif weight_format(path.name):
+        source = file_source(path)
+    else:
+        raise CheckpointError(
+            f"{visible(path.name)} is no checkpoint: give a folder, an archive (.zip, .tar, "
+            ".tar.gz) or a weight file (.safetensors, .bin, .pt, .pth)."
+        )
+    return stage(source, settings=settings, progress=progress), reference
+
+
+def _resolve(text: str, roots: tuple[Path, ...], *, restrict: bool) -> Path:
+    missing = CheckpointError(
+        OUTSIDE if restrict else f"There is no file or folder {visible(text)}: check the path."
+    )
+    try:
+        path = Path(text).expanduser() if not restrict else Path(text)
+        real = path.resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):
+        raise missing from None
+    if restrict and not (path.is_absolute() and is_below(real, roots)):
+        raise missing
+    if not (real.is_dir() or is_regular(real)):
+        raise missing
+    # A link keeps the name it was given by: the hub's cache names its files by digest only.
+    return real if real.is_dir() or restrict else path.absolute()
+
+
+def _open_hub(
+    reference: CheckpointRef, settings: Settings, progress: Progress, restrict_paths: bool
+) -> tuple[Manifest, CheckpointRef]:
+    folder = download(reference.value, progress=progress)
+    source = folder_source(folder, kind="hub", name=reference.value)
+    return stage(source, settings=settings, progress=progress), reference
+
+
+_OPENERS: dict[
+    str, Callable[[CheckpointRef, Settings, Progress, bool], tuple[Manifest, CheckpointRef]]
+] = {
+    "demo": _open_demo,
+    "upload": _open_upload,
+    "incoming": _open_incoming,
+    "path": _open_path,
+    "hub": _open_hub,
+}
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Turn the errors of the file system into sentences without a path."""
+    try:
+        yield
+    except PermissionError as error:
+        raise CheckpointError(
+            "A file of the checkpoint, or the store itself, may not be read or written: "
+            "check their permissions."
+        ) from error
+    except OSError as error:
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        raise CheckpointError(
+            "The disk of the store is full: delete uploads, or free some space."
+            if full
+            else f"The checkpoint could not be read or stored ({error.strerror}): try again."
+        ) from error

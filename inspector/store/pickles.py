@@ -1,0 +1,197 @@
+"""Unpickle what PyTorch saves without running anything: the only file that may use pickle.
+
+Every global that a pickle names is looked up in a table of inert stand-ins; any other one ends the
+reading. The unpickler is the one in pure Python: it keeps its memo in a dictionary, so that a few
+bytes cannot ask for gigabytes, as they can of the one in C.
+"""
+
+from __future__ import annotations
+
+import pickle  # noqa: TID251
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import IO, Any
+
+from inspector.errors import CheckpointError
+from inspector.store.names import visible
+
+MAX_PICKLE_NBYTES = 100_000_000  # of names and shapes; the weights lie outside the pickle
+
+# torch's storage class -> (torch's dtype, bytes an element)
+STORAGES = {
+    "DoubleStorage": ("float64", 8),
+    "FloatStorage": ("float32", 4),
+    "HalfStorage": ("float16", 2),
+    "BFloat16Storage": ("bfloat16", 2),
+    "LongStorage": ("int64", 8),
+    "IntStorage": ("int32", 4),
+    "ShortStorage": ("int16", 2),
+    "CharStorage": ("int8", 1),
+    "ByteStorage": ("uint8", 1),
+    "BoolStorage": ("bool", 1),
+    "ComplexFloatStorage": ("complex64", 8),
+    "ComplexDoubleStorage": ("complex128", 16),
+    "UntypedStorage": ("uint8", 1),
+}
+ITEMSIZES = dict(STORAGES.values()) | {
+    "uint16": 2,
+    "uint32": 4,
+    "uint64": 8,
+    "float8_e4m3fn": 1,
+    "float8_e5m2": 1,
+    "float8_e8m0fnu": 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StorageType:
+    """Stands for a storage class."""
+
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """A storage that a pickle refers to; its bytes are elsewhere in the file."""
+
+    key: str
+    dtype: str
+    numel: int
+    first: int  # elements of the root storage before a view's first
+
+
+@dataclass(frozen=True, slots=True)
+class Strided:
+    """A tensor as its pickle describes it; nothing of it is checked yet."""
+
+    storage: Storage
+    dtype: str
+    offset: Any
+    shape: Any
+    strides: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _StandIn:
+    """Takes the place of a function of torch, and cannot be changed by a pickle."""
+
+    build: Callable[..., Any]
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.build(*arguments)
+
+
+def _strided(storage: Storage, offset: Any, shape: Any, strides: Any, *_: Any) -> Strided:
+    return Strided(storage, storage.dtype, offset, shape, strides)
+
+
+def _strided_as(
+    storage: Storage, offset: Any, shape: Any, strides: Any, _grad: Any, _hooks: Any,
+    dtype: Any, *_: Any,
+) -> Strided:  # fmt: skip
+    return Strided(storage, str(dtype), offset, shape, strides)
+
+
+def _first(data: Any, *_: Any) -> Any:
+    return data
+
+
+FUNCTIONS: dict[tuple[str, str], Callable[..., Any]] = {
+    ("torch._utils", "_rebuild_tensor"): _strided,
+    ("torch._utils", "_rebuild_tensor_v2"): _strided,
+    ("torch._utils", "_rebuild_tensor_v3"): _strided_as,
+    ("torch._utils", "_rebuild_parameter"): _first,
+    ("torch._utils", "_rebuild_parameter_with_state"): _first,
+    ("torch", "Size"): tuple,
+    ("torch", "device"): lambda *_: None,
+}
+
+
+class Unpickler(pickle._Unpickler):  # type: ignore[attr-defined]
+    """Reads plain containers, numbers, texts and descriptions of tensors."""
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        super().__init__(_Limited(file, name), encoding="utf-8")
+        self._name = name
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Give the stand-in of a global.
+
+        Raises:
+            CheckpointError: If it has none.
+        """
+        if (module, name) == ("collections", "OrderedDict"):
+            return OrderedDict
+        if (module, name) in FUNCTIONS:
+            return _StandIn(FUNCTIONS[module, name])
+        if module in {"torch", "torch.storage"} and name in STORAGES:
+            return StorageType(STORAGES[name][0])
+        if module == "torch" and name in ITEMSIZES:
+            return name  # a dtype
+        if "sparse" in name or name == "_rebuild_nested_tensor":
+            raise CheckpointError(
+                f"{self._name} holds a tensor that is not strided ({name}): save it with "
+                "dense tensors."
+            )
+        raise CheckpointError(
+            f"{self._name} holds {visible(f'{module}.{name}')}, which is no tensor: nothing of it "
+            "was run. Save the weights alone, with save_pretrained() or "
+            "torch.save(model.state_dict(), …)."
+        )
+
+    def persistent_load(self, pid: Any) -> Storage:
+        """Describe the storage that a tensor lies on."""
+        kind, storage, key, _location, numel, *view = pid
+        if kind != "storage" or not isinstance(storage, StorageType) or type(numel) is not int:
+            raise pickle.UnpicklingError("no storage")
+        first = 0
+        if view and view[0] is not None:  # files of torch before 0.4
+            _, first, numel = view[0]
+        return Storage(str(key), storage.dtype, numel, first)
+
+
+class _Limited:
+    """Hands out a bounded number of bytes."""
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self._file, self._name, self._left = file, name, MAX_PICKLE_NBYTES
+
+    def read(self, size: int) -> bytes:
+        return self._count(self._file.read(min(size, self._left + 1)))
+
+    def readline(self) -> bytes:
+        return self._count(self._file.readline(self._left + 1))
+
+    def _count(self, data: bytes) -> bytes:
+        self._left -= len(data)
+        if self._left < 0:
+            raise CheckpointError(
+                f"{self._name} describes its tensors in more than {MAX_PICKLE_NBYTES:,} bytes: "
+                "check that it is a model's checkpoint."
+            )
+        return data
+
+
+def unpickle(file: IO[bytes], name: str) -> Any:
+    """Read one pickle from where the file stands.
+
+    Args:
+        file: Stands behind the pickle afterwards.
+        name: Of the file, for messages.
+
+    Returns:
+        Plain containers and values, with `Strided` for tensors.
+
+    Raises:
+        CheckpointError: If it is broken, or holds anything else.
+    """
+    try:
+        return Unpickler(file, name).load()
+    except CheckpointError:
+        raise
+    except Exception as error:  # whatever hostile bytes make the unpickler do
+        raise CheckpointError(
+            f"{name} is truncated or broken: its list of tensors cannot be read "
+            f"({type(error).__name__}). Get the file again."
+        ) from error

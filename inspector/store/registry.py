@@ -1,0 +1,199 @@
+"""The uploads in the store: receive, list, name and delete them; nothing uploaded is parsed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+from inspector.errors import CheckpointError
+from inspector.settings import Settings
+from inspector.store.files import acquire, remove_folder, write_atomically
+from inspector.store.manifest import StoredCheckpoint
+from inspector.store.manifests import MANIFEST, OPENED, UPLOADS
+from inspector.store.names import visible
+from inspector.store.reference import INCOMING
+
+INCOMINGS = "incoming"
+TEMPORARY = "temporary"
+ENTRY = "entry.json"
+MAX_NAME = 80
+MAX_FILE_NAME_NBYTES = 240  # a basename may have 255 bytes on every common file system
+ABANDONED_SECONDS = 24 * 3600
+_PREFIX = "_"
+_held: dict[str, int | None] = {}  # uploads that this process is receiving -> their lock
+
+
+def new_upload(settings: Settings) -> tuple[str, Path]:
+    """Start an upload.
+
+    Returns:
+        Its id, as in `incoming:<id>`, and the folder that takes its files.
+    """
+    sweep(settings)
+    upload = uuid.uuid4().hex
+    folder = settings.home / INCOMINGS / upload
+    folder.mkdir(parents=True)
+    _held[upload] = acquire(folder)
+    return upload, folder
+
+
+def write_upload(folder: Path, name: str, data: bytes | memoryview | Iterable[bytes]) -> None:
+    """Write one file of an upload.
+
+    Args:
+        folder: From `new_upload`.
+        name: The file's name as the browser tells it, with its folders. It never becomes a
+            path: it is kept quoted, in one basename.
+        data: The content, whole or in pieces.
+
+    Raises:
+        CheckpointError: If the name is too long.
+    """
+    quoted = _PREFIX + quote(name, safe="", errors="replace")
+    if len(quoted) > MAX_FILE_NAME_NBYTES or not name:
+        raise CheckpointError(
+            f"{visible(name)} is too long a name for an uploaded file: rename it, or its folder."
+        )
+    pieces = [data] if isinstance(data, bytes | memoryview) else data
+    with (folder / quoted).open("wb") as file:
+        for piece in pieces:
+            file.write(piece)
+
+
+def read_names(folder: Path) -> dict[str, Path]:
+    """The files of an upload by the names that the browser told; empty if it is gone."""
+    if not folder.is_dir():
+        return {}
+    return {
+        unquote(path.name.removeprefix(_PREFIX)): path
+        for path in sorted(folder.iterdir())
+        if path.name.startswith(_PREFIX)
+    }
+
+
+def incoming_folder(upload: str, *, settings: Settings) -> Path:
+    """Where an upload's files are."""
+    if not INCOMING.fullmatch(upload):
+        raise CheckpointError("This upload has no valid id: upload it again.")
+    return settings.home / INCOMINGS / upload
+
+
+def discard_upload(upload: str, *, settings: Settings) -> None:
+    """Remove an upload that is not wanted any more, staged or not."""
+    remove_folder(incoming_folder(upload, settings=settings))
+    if (descriptor := _held.pop(upload, None)) is not None:
+        os.close(descriptor)
+
+
+def list_checkpoints(settings: Settings) -> tuple[StoredCheckpoint, ...]:
+    """The uploads in the store, newest first; an entry that cannot be read keeps its digits."""
+    folder = settings.home / UPLOADS
+    paths = [path for path in folder.glob("*") if (path / MANIFEST).is_file()]
+    stored = [_stored(path) for path in paths if not path.name.startswith(".")]
+    return tuple(sorted(stored, key=lambda s: (s.created, s.fingerprint), reverse=True))
+
+
+def write_entry(folder: Path, *, name: str, nbytes: int) -> None:
+    """Write what the list shows of an upload."""
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    entry = {"name": clean_name(name), "nbytes": nbytes, "created": created}
+    write_atomically(folder / ENTRY, json.dumps(entry))
+
+
+def rename_checkpoint(fingerprint: str, name: str, *, settings: Settings) -> None:
+    """Give an upload another name.
+
+    Raises:
+        CheckpointError: If the name is empty, too long or not printable, or the upload is gone.
+    """
+    if not 1 <= len(name.strip()) <= MAX_NAME or not name.isprintable():
+        raise CheckpointError(
+            f"A checkpoint's name has from 1 to {MAX_NAME} printable characters, "
+            f"and this one has {len(name.strip())}: choose another."
+        )
+    folder = _entry_folder(fingerprint, settings)
+    stored = _stored(folder)
+    entry = {"name": name.strip(), "nbytes": stored.nbytes, "created": stored.created}
+    write_atomically(folder / ENTRY, json.dumps(entry))
+
+
+def delete_checkpoint(fingerprint: str, *, settings: Settings) -> None:
+    """Delete an upload completely.
+
+    Raises:
+        CheckpointError: If it is not there.
+    """
+    remove_folder(_entry_folder(fingerprint, settings))
+
+
+def sweep(settings: Settings) -> None:
+    """Remove what processes that are gone left half-written; safe while others work."""
+    for kind in (TEMPORARY, INCOMINGS):
+        for folder in (settings.home / kind).glob("*"):
+            _sweep_folder(folder)
+    for kind in (TEMPORARY, INCOMINGS, UPLOADS, OPENED):
+        for grave in (settings.home / kind).glob(".*"):  # a removal that was cut off
+            with contextlib.suppress(OSError):
+                if grave.is_dir() and _age_seconds(grave) > ABANDONED_SECONDS:
+                    remove_folder(grave)
+
+
+def clean_name(name: str) -> str:
+    """A name for the list: printable, and neither empty nor too long."""
+    printable = "".join(char for char in name if char.isprintable()).strip()
+    return printable[:MAX_NAME] or "checkpoint"
+
+
+def _sweep_folder(folder: Path) -> None:
+    try:
+        descriptor = acquire(folder)
+    except OSError:  # it is just being removed, or is no folder
+        return
+    if descriptor is None:
+        return
+    try:
+        remove_folder(folder)
+    finally:
+        os.close(descriptor)
+
+
+def _age_seconds(path: Path) -> float:
+    return time.time() - path.stat().st_mtime
+
+
+def _entry_folder(fingerprint: str, settings: Settings) -> Path:
+    folder = settings.home / UPLOADS / fingerprint
+    is_digest = len(fingerprint) == 64 and set(fingerprint) <= set("0123456789abcdef")
+    if not is_digest or not (folder / MANIFEST).is_file():
+        raise CheckpointError("This checkpoint is no longer in the store: reload the page.")
+    return folder
+
+
+def _stored(folder: Path) -> StoredCheckpoint:
+    entry = _read_entry(folder / ENTRY)
+    name, nbytes, created = entry.get("name"), entry.get("nbytes"), entry.get("created")
+    if not isinstance(created, str):
+        stamp = (folder / MANIFEST).stat().st_mtime
+        created = datetime.fromtimestamp(stamp, UTC).isoformat(timespec="seconds")
+    return StoredCheckpoint(
+        fingerprint=folder.name,
+        name=name if isinstance(name, str) and name else folder.name[:12],
+        nbytes=nbytes if isinstance(nbytes, int) else 0,
+        created=created,
+    )
+
+
+def _read_entry(path: Path) -> dict[str, Any]:
+    try:
+        entry = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return entry if isinstance(entry, dict) else {}

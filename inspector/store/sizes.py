@@ -1,0 +1,120 @@
+"""Compare the sizes that a configuration claims with the shapes that the weights have."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from inspector.errors import CheckpointError
+from inspector.store.configs import MAX_LABELS
+from inspector.store.manifest import TensorInfo
+
+# A model of the configured size has a tensor with exactly this dimension.
+OCCURS = ("hidden_size", "n_embd", "d_model", "dim", "vocab_size")
+LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers",
+          "decoder_layers", "num_decoder_layers")  # fmt: skip
+SHARED_LAYERS = "num_hidden_groups"  # ALBERT runs few stored layers many times
+COUNT = re.compile(r"(num|n)_.*")
+SIZE = re.compile(r".*_(size|dim)|d_.*")
+UNMEASURED_SIZE = 65_536  # sizes up to this need not show in any shape (images, patches, windows)
+BLOCK = re.compile(r"(?:^|\.)(?:[a-z_]*layers?|h|blocks?|block)\.(\d{1,9})(?=\.)")
+CLASSIFIER = re.compile(r"(?:^|\.)(?:classifier|score|classification_head)(?:\.|$)")
+
+
+def refuse_wrong_sizes(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
+    """Refuse a configuration that asks for a larger model than the weights can fill.
+
+    Raises:
+        CheckpointError: Naming the size that is asked for and the one that is there.
+    """
+    for settings in _configs(config):
+        _refuse_layers(settings, tensors)
+        _refuse_labels(settings, tensors)
+        _refuse_bounds(settings, tensors)
+    _refuse_absent_dimensions(config, tensors)
+
+
+def _configs(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield config
+    for key, value in config.items():
+        if isinstance(value, dict) and (key.endswith("_config") or key in {"encoder", "decoder"}):
+            yield from _configs(value)
+
+
+def _refuse_absent_dimensions(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
+    dimensions = {size for tensor in tensors for size in tensor.shape}
+    largest = max((t for t in tensors if len(t.shape) == 2), key=lambda t: t.nbytes, default=None)
+    there = f"; its largest matrix is {_shape(largest)}" if largest else ""
+    for key in OCCURS:
+        size = config.get(key)
+        if type(size) is int and size not in dimensions:
+            raise CheckpointError(
+                f"config.json says {key} {size:,}, but no tensor in the weights has that "
+                f"dimension{there}: use the config.json that belongs to these weights."
+            )
+
+
+def _refuse_layers(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
+    shown = _layers_shown(tensors)
+    for key in LAYERS:
+        layers = config.get(key)
+        if type(layers) is not int:
+            continue
+        most = 1_000 if SHARED_LAYERS in config else (shown or len(tensors))
+        if layers > most:
+            raise CheckpointError(
+                f"config.json says {key} {layers:,}, but the weights hold {most:,} layers: "
+                "use the config.json that belongs to these weights."
+            )
+
+
+def _layers_shown(tensors: Sequence[TensorInfo]) -> int:
+    """The most layers that one stack of the names shows; 0 where names show none."""
+    stacks: defaultdict[str, set[str]] = defaultdict(set)
+    for tensor in tensors:
+        if match := BLOCK.search(tensor.name):
+            stacks[tensor.name[: match.start(1)]].add(match[1])
+    return max((len(indices) for indices in stacks.values()), default=0)
+
+
+def _refuse_labels(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
+    rows = max((t.shape[0] for t in tensors if t.shape and CLASSIFIER.search(t.name)), default=None)
+    claimed = max(
+        (n for n in (config.get("num_labels"), len(config.get("id2label") or ())) if _is_int(n)),
+        default=0,
+    )
+    if claimed > (MAX_LABELS if rows is None else max(rows, 2)):
+        there = (
+            "the weights hold no classifier"
+            if rows is None
+            else f"the classifier has {rows:,} rows"
+        )
+        raise CheckpointError(
+            f"config.json says num_labels {claimed:,}, but {there}: "
+            "use the config.json that belongs to these weights."
+        )
+
+
+def _refuse_bounds(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
+    largest = max((size for tensor in tensors for size in tensor.shape), default=0)
+    for key, value in config.items():
+        if not _is_int(value) or key in (*OCCURS, *LAYERS, "num_labels"):
+            continue
+        limit = max(largest, UNMEASURED_SIZE) if SIZE.fullmatch(key) else None
+        if COUNT.fullmatch(key):
+            limit = max(largest, len(tensors))
+        if limit is not None and value > limit:
+            raise CheckpointError(
+                f"config.json says {key} {value:,}, but the largest dimension of any tensor is "
+                f"{largest:,}: use the config.json that belongs to these weights."
+            )
+
+
+def _is_int(value: Any) -> bool:
+    return type(value) is int
+
+
+def _shape(tensor: TensorInfo) -> str:
+    return " × ".join(f"{size:,}" for size in tensor.shape)

@@ -1,0 +1,124 @@
+"""Find the files of a checkpoint: in a folder, an archive, an upload, a single file."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from inspector.errors import CheckpointError
+from inspector.store.names import file_format, visible
+
+JUNK = ("__MACOSX", "Thumbs.db", "desktop.ini")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The files of a checkpoint, wherever they lie."""
+
+    kind: str  # Manifest.source
+    name: str  # what the person calls it
+    files: Mapping[str, Path]  # basename -> regular file, only names that are read
+    ignored: tuple[str, ...]  # names of files that are not read
+    owned: bool  # True: the files are ours to move into the store
+
+
+def choose_members(names: Iterable[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Choose a checkpoint's files among the members of an archive or of a folder's upload.
+
+    Folders that hold everything are stripped; files in deeper folders are not read.
+
+    Args:
+        names: Relative names with forward slashes.
+
+    Returns:
+        Basename -> name for what is read, and the names of what is not.
+
+    Raises:
+        CheckpointError: If a name is absolute, climbs, or occurs twice.
+    """
+    paths = {name: _relative(name) for name in names}
+    paths = {name: path for name, path in paths.items() if not _is_junk(path)}
+    depth = _common_depth(list(paths.values()))
+    chosen: dict[str, str] = {}
+    ignored = []
+    for name, path in paths.items():
+        inner = path.parts[depth:]
+        if len(inner) != 1 or file_format(inner[0]) is None:
+            ignored.append("/".join(inner))
+        elif inner[0] in chosen:
+            raise CheckpointError(f"{inner[0]} is there twice: keep one of them.")
+        else:
+            chosen[inner[0]] = name
+    return chosen, tuple(sorted(ignored))
+
+
+def folder_source(folder: Path, *, kind: str, name: str, within: tuple[Path, ...] = ()) -> Source:
+    """The checkpoint files that lie in a folder, links followed.
+
+    Args:
+        folder: The folder.
+        kind: Manifest.source.
+        name: What to call the checkpoint.
+        within: Where the files must really lie; anywhere if empty.
+
+    Raises:
+        CheckpointError: If a file is a link that leads out of `within`.
+    """
+    files: dict[str, Path] = {}
+    ignored = []
+    for path in sorted(folder.iterdir()):
+        if file_format(path.name) is None or not is_regular(path):
+            ignored.append(path.name)
+            continue
+        real = path.resolve()
+        if within and not is_below(real, within):
+            raise CheckpointError(
+                f"{path.name} is a link that leads out of the folders that this server may open: "
+                "put the file itself there."
+            )
+        files[path.name] = path
+    return Source(kind, name, files, tuple(ignored), owned=False)
+
+
+def is_below(path: Path, roots: Iterable[Path]) -> bool:
+    """Whether a resolved path is one of some folders or lies in one."""
+    return any(path.is_relative_to(root) for root in roots)
+
+
+def is_regular(path: Path) -> bool:
+    """Whether a path is a plain file, or a link to one: no device, pipe or folder."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
+
+
+def _relative(name: str) -> PurePosixPath:
+    path = PurePosixPath(name)
+    climbs = ".." in path.parts or path.is_absolute() or "\\" in name or ":" in name[:2]
+    if climbs or not path.parts or "\0" in name:
+        raise CheckpointError(
+            f"{visible(name)} is no name inside a checkpoint's folder: "
+            "pack the folder again with plain relative names."
+        )
+    return path
+
+
+def _is_junk(path: PurePosixPath) -> bool:
+    return any(part in JUNK or part.startswith(".") for part in path.parts)
+
+
+def _common_depth(paths: list[PurePosixPath]) -> int:
+    depth = 0
+    while paths and all(len(path.parts) > depth + 1 for path in paths):
+        if len({path.parts[depth] for path in paths}) != 1:
+            break
+        depth += 1
+    return depth
+
+
+def file_source(path: Path) -> Source:
+    """A single weight file, and nothing that lies beside it."""
+    return Source("folder", path.name, {path.name: path}, (), owned=False)

@@ -1,0 +1,156 @@
+"""Turn a checkpoint's files into an entry of the store: check them, stage them, hash them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from inspector.settings import Settings
+from inspector.store.configs import rebuild_config
+from inspector.store.files import HashCache, hash_file, put_folder, workspace
+from inspector.store.headers import Header, read_safetensors, refuse_repeated_names
+from inspector.store.index import Weights, choose_weights, refuse_wrong_index
+from inspector.store.manifest import FileInfo, Manifest, TensorInfo
+from inspector.store.manifests import FOLDER, OPENED, UPLOADS, WEIGHTS, save_manifest
+from inspector.store.names import INDEXES, file_format, weight_format
+from inspector.store.pytorch import read_pytorch
+from inspector.store.registry import write_entry
+from inspector.store.sizes import refuse_wrong_sizes
+from inspector.store.sources import Source
+from inspector.store.tokenizer_files import stage_tokenizer
+
+Progress = Callable[[float | None, str], None]
+READERS: dict[str, Callable[[Path, str], Header]] = {
+    "safetensors": read_safetensors,
+    "pytorch": read_pytorch,
+}
+HASHES = "hashes.json"
+NO_CONFIG = (
+    "There is no config.json: the tensors can be listed, but no model can be built from them."
+)
+NO_TOKENIZER = "There is no tokenizer in this checkpoint: tokens are shown by their ids."
+CODE = "The checkpoint brings Python files: they are not read and never run."
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """What a source holds, before anything is written."""
+
+    weights: Weights
+    tensors: tuple[TensorInfo, ...]
+    aliases: dict[str, str]
+    config: dict[str, Any] | None
+    warnings: tuple[str, ...]
+
+
+def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest:
+    """Check a source's files and put what is needed of them into the store.
+
+    Args:
+        source: The files, wherever they lie.
+        settings: Where the store is.
+        progress: Told what is being done.
+
+    Raises:
+        CheckpointError: If the files are no checkpoint, or one that cannot be trusted.
+    """
+    contents = _read(source, progress)
+    used = {
+        name: path
+        for name, path in sorted(source.files.items())
+        if weight_format(name) is None or name in contents.weights.names
+        if name not in INDEXES or name == contents.weights.index
+    }
+    with workspace(settings.home) as temporary:
+        built = temporary / "entry"
+        (built / FOLDER).mkdir(parents=True)
+        has_tokenizer = stage_tokenizer(used, built / FOLDER)
+        if contents.config is not None:
+            (built / FOLDER / "config.json").write_text(
+                json.dumps(contents.config, indent=2), encoding="utf-8"
+            )
+        digests = _hash(used, source, settings, progress)
+        fingerprint = _fingerprint(digests)
+        entry = settings.home / (UPLOADS if source.owned else OPENED) / fingerprint
+        manifest = Manifest(
+            fingerprint=fingerprint,
+            name=source.name,
+            source=source.kind,
+            folder=entry / FOLDER,
+            files=tuple(
+                _file_info(path, name, digests[name], source=source, built=built, entry=entry)
+                for name, path in used.items()
+            ),
+            tensors=contents.tensors,
+            aliases=contents.aliases,
+            config=contents.config,
+            warnings=(*contents.warnings, *(() if has_tokenizer else (NO_TOKENIZER,))),
+        )
+        save_manifest(manifest, entry, built=built)
+        if source.owned:
+            nbytes = sum(file.nbytes for file in manifest.files)
+            write_entry(built, name=source.name, nbytes=nbytes)
+        progress(None, "Storing")
+        put_folder(built, entry, replace=not source.owned)
+    return manifest
+
+
+def _read(source: Source, progress: Progress) -> _Contents:
+    weights = choose_weights(source.files, source.ignored)
+    warnings = [*weights.warnings]
+    if any(name.endswith(".py") for name in source.ignored):
+        warnings.append(CODE)
+    config = None
+    if "config.json" in source.files:
+        config, left_out = rebuild_config(source.files["config.json"])
+        warnings += left_out
+    else:
+        warnings.append(NO_CONFIG)
+    tensors: list[TensorInfo] = []
+    aliases: dict[str, str] = {}
+    for number, name in enumerate(weights.names, start=1):
+        progress(None, f"Reading header {number} of {len(weights.names)}")
+        header = READERS[weight_format(name) or ""](source.files[name], name)
+        tensors += header.tensors
+        aliases |= header.aliases
+        warnings += header.warnings
+    refuse_repeated_names(tensors)
+    refuse_wrong_index(weights, tensors)
+    if config is not None:
+        refuse_wrong_sizes(config, tensors)
+    return _Contents(weights, tuple(tensors), aliases, config, tuple(warnings))
+
+
+def _hash(
+    used: Mapping[str, Path], source: Source, settings: Settings, progress: Progress
+) -> dict[str, str]:
+    cache = HashCache(settings.home / HASHES)
+    digests = {}
+    for number, (name, path) in enumerate(used.items(), start=1):
+        progress((number - 1) / len(used), f"Hashing {number} of {len(used)} files")
+        digests[name] = hash_file(path) if source.owned else cache.digest(path)
+    return digests
+
+
+def _fingerprint(digests: Mapping[str, str]) -> str:
+    lines = "".join(f"{name}\n{digest}\n" for name, digest in sorted(digests.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def _file_info(
+    path: Path, name: str, digest: str, *, source: Source, built: Path, entry: Path
+) -> FileInfo:
+    nbytes = path.stat().st_size
+    if (built / FOLDER / name).exists():
+        place = entry / FOLDER / name
+    elif source.owned:
+        (built / WEIGHTS).mkdir(exist_ok=True)
+        path.rename(built / WEIGHTS / name)
+        place = entry / WEIGHTS / name
+    else:
+        place = path.resolve()
+    return FileInfo(name, file_format(name) or "", nbytes, digest, place)

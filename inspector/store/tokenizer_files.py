@@ -1,0 +1,188 @@
+"""Stage the files of a tokenizer: its settings from allow-listed keys, its vocabulary as it is."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from inspector.errors import CheckpointError
+from inspector.store.configs import is_scalar, is_text
+from inspector.store.jsons import read_json, refuse_deep_json
+from inspector.store.names import VOCABULARIES
+
+MAX_NBYTES = 20_000_000
+MAX_VOCABULARY_NBYTES = 200_000_000
+MAX_ADDED_TOKENS = 100_000
+# Tokenizers of bytes and characters: a class, and no vocabulary file
+WITHOUT_VOCABULARY = frozenset({"ByT5Tokenizer", "CanineTokenizer", "PerceiverTokenizer"})
+
+_ADDED_TOKEN = {"content": str, "lstrip": bool, "rstrip": bool, "single_word": bool,
+                "normalized": bool, "special": bool}  # fmt: skip
+
+
+def _added_token(value: Any) -> dict[str, Any] | None:
+    """An AddedToken as JSON, its type mark kept (transformers tells it by that)."""
+    if not isinstance(value, dict) or not isinstance(value.get("content"), str):
+        return None
+    if not is_scalar(value["content"]):
+        return None
+    fields = {k: v for k, v in value.items() if isinstance(v, _ADDED_TOKEN.get(k, ()))}
+    return {**fields, "__type": "AddedToken"} if value.get("__type") == "AddedToken" else fields
+
+
+def _token(value: Any) -> Any:
+    return value if isinstance(value, str) and is_scalar(value) else _added_token(value)
+
+
+def _tokens(value: Any) -> list[Any] | None:
+    if not isinstance(value, list) or len(value) > MAX_ADDED_TOKENS:
+        return None
+    return [token for token in map(_token, value) if token is not None]
+
+
+def _added_tokens(value: Any) -> dict[str, Any] | None:
+    if not isinstance(value, dict) or len(value) > MAX_ADDED_TOKENS:
+        return None
+    tokens = {key: _added_token(v) for key, v in value.items() if re.fullmatch(r"\d{1,9}", key)}
+    return {key: token for key, token in tokens.items() if token is not None}
+
+
+def _bool(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _number(value: Any) -> float | None:
+    return value if is_scalar(value) and type(value) in (int, float) else None
+
+
+def _length(value: Any) -> int | None:
+    """A length; "no limit" is written as a number of 31 digits, which stays a number."""
+    return value if type(value) is int and 0 < value <= 10**30 else None
+
+
+def _word(value: Any) -> str | None:
+    fine = isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_]{1,80}", value)
+    return value if fine else None
+
+
+def _words(value: Any) -> list[str] | None:
+    if not isinstance(value, list) or len(value) > 1_000:
+        return None
+    return [item for item in value if isinstance(item, str) and is_scalar(item)]
+
+
+SPECIAL_TOKENS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(
+        ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token",
+         "mask_token"),
+        _token,
+    ),
+    "additional_special_tokens": _tokens,
+    "extra_special_tokens": _tokens,
+}  # fmt: skip
+SETTINGS: dict[str, Callable[[Any], Any]] = {
+    **SPECIAL_TOKENS,
+    "added_tokens_decoder": _added_tokens,
+    **dict.fromkeys(
+        ("do_lower_case", "lowercase", "do_basic_tokenize", "tokenize_chinese_chars",
+         "strip_accents", "keep_accents", "remove_space", "add_prefix_space", "trim_offsets",
+         "add_bos_token", "add_eos_token", "add_dummy_prefix_space", "legacy", "split_by_punct",
+         "clean_up_tokenization_spaces", "split_special_tokens", "wordpieces_prefix_space"),
+        _bool,
+    ),
+    **dict.fromkeys(("padding_side", "truncation_side", "tokenizer_class", "errors",
+                     "word_tokenizer_type", "subword_tokenizer_type", "vocab_type"), _word),
+    "wordpieces_prefix": _token,
+    "never_split": _words,
+    "model_input_names": _words,
+    "model_max_length": _length,
+    "max_len": _length,
+    "extra_ids": _length,
+    "offset": _number,
+}  # fmt: skip
+
+
+def stage_tokenizer(files: Mapping[str, Path], folder: Path) -> bool:
+    """Write the tokenizer's files into the staged folder.
+
+    Args:
+        files: The checkpoint's files by basename.
+        folder: Where to write.
+
+    Returns:
+        Whether the checkpoint has a tokenizer. Settings without a vocabulary are none:
+        transformers would make one up.
+
+    Raises:
+        CheckpointError: If one of the files is broken or too large.
+    """
+    rebuilt = {
+        name: rebuild(read_json(files[name], name, limit=MAX_NBYTES), name)
+        for name, rebuild in _REBUILD.items()
+        if name in files
+    }
+    vocabularies = [name for name in VOCABULARIES if name in files]
+    kind = rebuilt.get("tokenizer_config.json", {}).get("tokenizer_class")
+    if not vocabularies and kind not in WITHOUT_VOCABULARY:
+        return False
+    for name, settings in rebuilt.items():
+        (folder / name).write_text(json.dumps(settings, indent=2), encoding="utf-8")
+    for name in vocabularies:
+        _copy_vocabulary(files[name], name, folder / name)
+    return True
+
+
+def rebuild_tokenizer_config(settings: Any, name: str) -> dict[str, Any]:
+    """Keep the settings of a tokenizer that name no file, no code and no vocabulary.
+
+    Raises:
+        CheckpointError: If it is no JSON object.
+    """
+    return _rebuild(settings, name, SETTINGS)
+
+
+def _rebuild_special_tokens(settings: Any, name: str) -> dict[str, Any]:
+    return _rebuild(settings, name, SPECIAL_TOKENS)
+
+
+def _rebuild_added_tokens(tokens: Any, name: str) -> dict[str, int]:
+    _refuse_no_object(tokens, name)
+    return {
+        token: number
+        for token, number in tokens.items()
+        if is_text(token) and type(number) is int and 0 <= number < 2**31
+    }
+
+
+_REBUILD = {
+    "tokenizer_config.json": rebuild_tokenizer_config,
+    "special_tokens_map.json": _rebuild_special_tokens,
+    "added_tokens.json": _rebuild_added_tokens,
+}
+
+
+def _rebuild(settings: Any, name: str, table: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    _refuse_no_object(settings, name)
+    checked = {key: table[key](value) for key, value in settings.items() if key in table}
+    return {key: v for key, v in checked.items() if v is not None or settings[key] is None}
+
+
+def _refuse_no_object(settings: Any, name: str) -> None:
+    if not isinstance(settings, dict):
+        raise CheckpointError(f"{name} holds no settings: check that it is a tokenizer's.")
+
+
+def _copy_vocabulary(source: Path, name: str, target: Path) -> None:
+    nbytes = source.stat().st_size
+    if not 0 < nbytes <= MAX_VOCABULARY_NBYTES:
+        raise CheckpointError(
+            f"{name} has {nbytes:,} bytes, and a vocabulary has from 1 to "
+            f"{MAX_VOCABULARY_NBYTES:,}: get the file again."
+        )
+    if name.endswith(".json"):
+        refuse_deep_json(source.read_bytes(), name)
+    shutil.copyfile(source, target)
