@@ -1,10 +1,11 @@
 """The frame of the app: pages from the catalog, and the checkpoint that is open."""
 
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
-from inspector.catalog import CATALOG, PAGES
+from inspector.catalog import CATALOG, PAGES, Analysis
 from inspector.errors import SettingsError
 from inspector.settings import settings
 from pages._shared import session, sidebar
@@ -12,24 +13,28 @@ from pages._shared.words import literal
 
 HERE = Path(__file__).parent
 
-session.mark_framed()
 st.set_page_config(
     page_title="Checkpoint Inspector",
     page_icon=str(HERE / "pages/_shared/icon.svg"),
     layout="wide",
     menu_items={"About": "Open a transformer checkpoint and see what is really inside it."},
 )
-pages = {analysis.slug: PAGES[analysis.slug] for analysis in CATALOG}  # in the catalog's order
+
+
+def as_page(analysis: Analysis, **where: Any) -> Any:
+    """A page of the navigation, from its entry in the catalog."""
+    file, icon = HERE / f"pages/{analysis.slug}.py", f":material/{analysis.symbol}:"
+    return st.Page(file, title=analysis.title, icon=icon, **where)
+
+
+slugs = dict.fromkeys(analysis.slug for analysis in CATALOG)  # in the catalog's order
+home, *others = (PAGES[slug] for slug in slugs)
 page = st.navigation(
     [
-        st.Page(
-            HERE / f"pages/{slug}.py",
-            title=analysis.title,
-            icon=f":material/{analysis.symbol}:",
-            url_path=slug,
-            default=slug == "overview",
-        )
-        for slug, analysis in pages.items()
+        as_page(home, default=True, url_path="start"),
+        *(as_page(other, url_path=other.slug) for other in others),
+        # The first page's address is bare; its name works as well.
+        as_page(home, url_path=home.slug, visibility="hidden"),
     ]
 )
 try:
@@ -38,4 +43,5 @@ except SettingsError as error:
     st.error(literal(error))
     st.stop()
 sidebar.draw()
-page.run()
+with session.frame():
+    page.run()

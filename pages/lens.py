@@ -14,7 +14,7 @@ session.guard()
 checkpoint = session.opened()
 parts.heading("lens", checkpoint)
 
-text = inputs.text(checkpoint, masks=False)
+text = inputs.text(checkpoint, slug="lens")
 with st.expander("Options", icon=":material/tune:"), st.container(horizontal=True):
     k = int(st.number_input("Tokens a cell", 1, 100, 5, key="k", bind="query-params"))
     device, dtype = inputs.placement()
@@ -51,11 +51,7 @@ layer, position = lens_cells.choose(
 st.subheader(f"Layer {lens.layers[layer]}, position {position}", anchor=False)
 st.caption(f"The ladder where the text has **{literal(lens.tokens[position])}**: "
            f"{', then '.join(lens.rungs)}.")  # fmt: skip
-for column, name in zip(st.columns(len(lens.rungs), gap="medium"), lens.rungs, strict=True):
-    with column:
-        st.markdown(f"**{name}**", help=lens.rung_notes[name])
-        parts.table(lens_cells.ladder(lens, name, layer, position),
-                    alt=f"Best {k} tokens by {name}")  # fmt: skip
+parts.table(lens_cells.ladder(lens, layer, position), alt="Best tokens of the cell by every rung")
 
 with st.expander("What the rungs are, and why they disagree", expanded=True):
     for name in lens.rungs:

@@ -18,7 +18,7 @@ checkpoint = session.opened()
 parts.heading("masked_lm", checkpoint)
 
 inputs.require_head("masked_lm", verb="predict")
-text = inputs.text(checkpoint, masks=True)
+text = inputs.text(checkpoint, slug="masked_lm", masks=True)
 with st.expander("Options", icon=":material/tune:"), st.container(horizontal=True):
     k = int(st.number_input("Tokens a mask", 1, 1000, 10, key="k", bind="query-params"))
     targets = st.text_input("Rank only these tokens", key="targets", bind="query-params",

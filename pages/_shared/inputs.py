@@ -16,27 +16,27 @@ from pages._shared.words import literal
 PLAIN = "the capital and largest city of France."  # for checkpoints that bring no example
 
 
-def text(checkpoint: Opened, *, masks: bool) -> str:
+def text(checkpoint: Opened, *, slug: str, masks: bool = False) -> str:
     """Ask for the text that the model reads; without one the page ends here.
 
     Args:
         checkpoint: Its examples are offered.
+        slug: Of the page.
         masks: True: offer to insert the mask token.
     """
     mask = mask_token()
     examples = _examples(checkpoint, mask)
-    _fill_in(examples)
+    _fill_in(examples, page=slug, fingerprint=checkpoint.fingerprint)
     value = st.text_area("Text", key="text", bind="query-params", height=80,
                          help="Ctrl+Enter runs it.")  # fmt: skip
     st.session_state["own text"] = None if value in examples else value
+    st.session_state["example"] = value if value in examples else None
     with st.container(horizontal=True, vertical_alignment="center"):
         if mask and masks:
             st.button(f"Insert {literal(mask)}", icon=":material/add:", on_click=_insert,
                       args=(mask,))  # fmt: skip
-        st.caption("Examples", width="content")
-        for number, example in enumerate(examples):
-            st.button(literal(example), key=f"example {number}", type="tertiary",
-                      on_click=_replace, args=(example,))  # fmt: skip
+        st.pills("Examples", examples, format_func=literal, key="example", on_change=_replace,
+                 label_visibility="collapsed")  # fmt: skip
     if not value.strip():
         st.info("Type a text, or take one of the examples.", icon=":material/edit:")
         st.stop()
@@ -49,14 +49,16 @@ def mask_token() -> str | None:
     return overview.tokenizer.mask_token if overview.tokenizer else None
 
 
-def _fill_in(examples: tuple[str, ...]) -> None:
+def _fill_in(examples: tuple[str, ...], *, page: str, fingerprint: str) -> None:
     """Start with an example; a text of one's own goes along to other pages and checkpoints."""
     state = st.session_state
-    own = state.get("own text") is not None
-    if "text" not in state:
-        state["text"] = state["own text"] if own else examples[0]
-    elif not own and state["text"] not in examples and "own text" in state:
-        state["text"] = examples[0]  # an example of another checkpoint
+    own = state.get("own text")
+    # On a new page the field still has the old page's value here, and would lose it below.
+    if "text" not in state or state.get("text on") != page:
+        state["text"] = own or examples[0]
+    elif state["text of"] != fingerprint and not own:
+        state["text"] = examples[0]
+    state["text on"], state["text of"] = page, fingerprint
 
 
 def require_head(head: str, *, verb: str) -> None:
@@ -101,5 +103,5 @@ def _insert(mask: str) -> None:
     st.session_state["text"] = f"{st.session_state['text'].rstrip()} {mask}"
 
 
-def _replace(example: str) -> None:
-    st.session_state["text"] = example
+def _replace() -> None:
+    st.session_state["text"] = st.session_state["example"] or st.session_state["text"]

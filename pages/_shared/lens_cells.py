@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from inspector.figures.text import percent_text
 from inspector.results import Lens
 
 WHY = (
@@ -45,16 +46,24 @@ def choose(lens: Lens, clicked: list[int] | None, *, start: int) -> tuple[int, i
 
 
 def interesting(lens: Lens, mask: str | None) -> int:
-    """The position to look at first: the first mask, else the last word."""
-    if mask in lens.tokens:
-        return lens.tokens.index(mask)
-    return max(len(lens.tokens) - 2, 0)
+    """The position to look at first: the first mask, else the last one."""
+    return lens.tokens.index(mask) if mask in lens.tokens else len(lens.tokens) - 1
 
 
-def ladder(lens: Lens, rung: str, layer: int, position: int) -> pd.DataFrame:
-    """The best tokens of one cell by one rung."""
+def ladder(lens: Lens, layer: int, position: int) -> pd.DataFrame:
+    """The best tokens of one cell, all rungs side by side.
+
+    Returns:
+        rank, and for each rung its tokens and what it gives them: a probability, or the cosine.
+    """
     cells = lens.cells
-    here = (cells["layer"] == layer) & (cells["position"] == position) & (cells["rung"] == rung)
-    chosen = pd.DataFrame(cells[here]).sort_values("rank")
-    names = ["token", "token_id", "score", "probability"]
-    return pd.DataFrame(chosen[names if rung != "cosine" else names[:-1]])
+    here = pd.DataFrame(cells[(cells["layer"] == layer) & (cells["position"] == position)])
+    columns: dict[str, list] = {}
+    for rung in lens.rungs:
+        best = pd.DataFrame(here[here["rung"] == rung]).sort_values("rank")
+        columns[rung] = best["token"].tolist()
+        if rung == "cosine":
+            columns["cosine of it"] = [f"{score:.3f}" for score in best["score"]]
+        else:
+            columns[f"{rung}: share"] = [percent_text(share) for share in best["probability"]]
+    return pd.DataFrame({"rank": range(1, len(columns[lens.rungs[0]]) + 1), **columns})

@@ -7,6 +7,8 @@ and the parameters; the address bar keeps the checkpoint and each page's inputs.
 from __future__ import annotations
 
 import runpy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from inspector.store.reference import CheckpointRef
 from pages._shared.words import literal
 
 APP = Path(__file__).parents[2] / "app.py"
+FRAMED = "framed"
 FIRST = "demo-bert"  # open at first paint
 REFERENCE = "checkpoint"  # key of the open checkpoint's reference, and its name in the link
 QUICK_SECONDS = 0.3  # a wait that is shown to nobody
@@ -38,14 +41,19 @@ def guard() -> None:
     A fresh server knows the pages only as files of a folder: a link to one of them would run that
     file alone, without navigation or checkpoint.
     """
-    if "framed" not in st.session_state:
+    if FRAMED not in st.session_state:
         runpy.run_path(str(APP), run_name="__main__")
         st.stop()
 
 
-def mark_framed() -> None:
-    """Tell the pages that the frame is there."""
-    st.session_state["framed"] = True
+@contextmanager
+def frame() -> Iterator[None]:
+    """Tell the pages that they run inside the frame."""
+    st.session_state[FRAMED] = True
+    try:
+        yield
+    finally:
+        st.session_state.pop(FRAMED, None)
 
 
 @st.cache_resource(show_spinner=False)
@@ -132,7 +140,7 @@ def wait(job: Job[Any], *, stopped_key: Any) -> Any:
         place = st.empty()
     with place.container(horizontal=True, vertical_alignment="center"):
         bar = st.progress(0.0, text=literal(job.progress.text))
-        st.button("Stop", key=f"stop {job.id}", on_click=_stop, args=(job, stopped_key))
+        st.button("Cancel", key=f"stop {job.id}", on_click=_stop, args=(job, stopped_key))
     while True:
         try:
             result = job.result(timeout=POLL_SECONDS)

@@ -17,7 +17,10 @@ LINK_DIGITS = 16  # of an upload's fingerprint in a link
 HERE = Path(__file__).parent
 STYLE = """<style>
 .st-key-address_bar {display: none}
-.stMainBlockContainer {padding-top: 3.2rem}
+[data-testid=stStatusWidget] {display: none}
+.stMainBlockContainer {padding: 3rem clamp(1rem, 4vw, 4rem) 4rem}
+[data-testid=stColumn] {min-width: min(100%, 20rem)}
+[data-testid=stMarkdownContainer] td {overflow-wrap: anywhere}
 </style>"""
 
 

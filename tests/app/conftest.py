@@ -1,0 +1,44 @@
+"""Fixtures of the page tests: the app with a real engine and a store of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from inspector.settings import settings
+from pages._shared import session
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 120  # for a model that has to be loaded first, on a busy machine
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One engine for all tests, on a store that nobody else uses."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("INSPECTOR_HOME", str(tmp_path_factory.mktemp("store")))
+        patch.delenv("INSPECTOR_ROOTS", raising=False)
+        settings.cache_clear()
+        yield
+        session.engine().close()
+        st.cache_resource.clear()
+        settings.cache_clear()
+
+
+@pytest.fixture
+def open_app() -> Callable[..., AppTest]:
+    """Open the app at a page, as a link does."""
+
+    def opened(slug: str = "overview", **query: str) -> AppTest:
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS)
+        for name, value in query.items():
+            app.query_params[name] = value
+        if slug != "overview":
+            app.switch_page(f"pages/{slug}.py")
+        return app.run()
+
+    return opened

@@ -1,0 +1,23 @@
+"""What the page tests look for."""
+
+from __future__ import annotations
+
+from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Button
+
+
+def said(app: AppTest) -> str:
+    """All the text of a page."""
+    kinds = ("markdown", "caption", "info", "error", "warning", "subheader", "title")
+    return "\n".join(element.value for kind in kinds for element in getattr(app, kind))
+
+
+def metrics(app: AppTest) -> dict[str, str]:
+    """Label -> value."""
+    return {metric.label: metric.value for metric in app.metric}
+
+
+def button(app: AppTest, label: str) -> Button:
+    """The one button with a label."""
+    (found,) = (each for each in app.button if each.label == label)
+    return found

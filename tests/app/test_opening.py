@@ -1,0 +1,170 @@
+"""Opening, refusing, naming and deleting checkpoints through the sidebar."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save
+from streamlit.testing.v1 import AppTest
+
+from inspector.settings import MB, read_settings, settings
+from inspector.store import registry
+from pages._shared.words import literal
+
+from .conftest import ROOT, SECONDS
+from .looking import button, metrics, said
+
+Open = Callable[..., AppTest]
+CONFIG = {
+    "model_type": "bert", "architectures": ["BertModel"], "vocab_size": 30, "hidden_size": 8,
+    "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 12,
+    "max_position_embeddings": 16, "type_vocab_size": 2,
+}  # fmt: skip
+
+
+def tiny_zip(seed: int) -> bytes:
+    """An archive with a real, small checkpoint."""
+    weights = np.random.default_rng(seed).normal(size=(30, 8)).astype(np.float32)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("tiny/config.json", json.dumps(CONFIG))
+        archive.writestr(
+            "tiny/model.safetensors", save({"embeddings.word_embeddings.weight": weights})
+        )
+    return buffer.getvalue()
+
+
+def link(app: AppTest) -> str:
+    """The checkpoint that the address bar names."""
+    value = app.query_params["checkpoint"]
+    return value if isinstance(value, str) else value[0]
+
+
+def upload(app: AppTest, name: str, content: bytes) -> AppTest:
+    return app.file_uploader[0].set_value((name, content, "application/zip")).run()
+
+
+def test_an_uploaded_archive_is_opened_and_kept(open_app: Open) -> None:
+    app = upload(open_app(), "tiny.zip", tiny_zip(1))
+    assert not app.error
+    assert metrics(app)["Vocabulary rows"] == "30"
+    stored = [entry.name for entry in registry.list_checkpoints(settings())]
+    assert len(stored) == 1
+    reference = link(app)
+    assert reference.startswith("upload:")
+    again = open_app(checkpoint=reference)
+    assert metrics(again)["Vocabulary rows"] == "30"
+
+
+def test_a_refused_upload_is_one_sentence_and_changes_nothing(open_app: Open) -> None:
+    before = registry.list_checkpoints(settings())
+    app = upload(open_app(checkpoint="demo-gpt2"), "broken.zip", b"PK\x03\x04 no archive at all")
+    assert len(app.error) == 1
+    assert "broken" in app.error[0].value
+    assert "Traceback" not in said(app)
+    assert r"demo\-gpt2" in said(app)
+    assert metrics(app)["Parameters"]
+    assert registry.list_checkpoints(settings()) == before
+    assert not list((settings().home / "incoming").glob("*"))
+    app.button[0].click().run()  # dismiss
+    assert not app.error
+
+
+def test_an_upload_is_renamed_and_deleted_after_a_confirmation(open_app: Open) -> None:
+    app = upload(open_app(), "tiny.zip", tiny_zip(2))
+    reference = link(app)
+    (entry,) = (e for e in registry.list_checkpoints(settings())
+                if e.fingerprint.startswith(reference.removeprefix("upload:")))  # fmt: skip
+    app.text_input(key=f"name {entry.fingerprint}").set_value("my *own* [x](y)").run()
+    button(app, "Rename").click().run()
+    assert literal("my *own* [x](y)") in said(app)
+    assert button(app, "Delete").disabled
+    app.checkbox(key=f"sure {entry.fingerprint}").check().run()
+    button(app, "Delete").click().run()
+    assert r"demo\-bert" in said(app)
+    assert entry.fingerprint not in {e.fingerprint for e in registry.list_checkpoints(settings())}
+    stale = open_app(checkpoint=reference)
+    assert "is no longer in the store" in said(stale).replace("\\", "")
+    assert button(stale, "Open demo-bert")
+
+
+@pytest.mark.parametrize(
+    ("link", "sentence"),
+    [
+        ("upload:0123456789ab", "is no longer in the store"),
+        ("demo-elephant", "There is no demo"),
+        ("path:/etc", "This path cannot be opened here"),
+        ("path:/proc/self/environ", "This path cannot be opened here"),
+        ("what is this?", "names no checkpoint"),
+        ("![x](http://example.com/x.png)", "names no checkpoint"),
+    ],
+)
+def test_a_bad_link_says_what_is_wrong_and_offers_the_demo(
+    link: str, sentence: str, open_app: Open
+) -> None:
+    app = open_app("sharing", checkpoint=link)
+    assert len(app.error) == 1
+    assert sentence in app.error[0].value.replace("\\", "")
+    button(app, "Open demo-bert").click().run()
+    assert not app.error
+    assert metrics(app)["Shared groups"] == "2"
+
+
+def test_another_demo_can_be_picked(open_app: Open) -> None:
+    app = open_app()
+    app.selectbox(key="picked").select("demo-gpt2").run()
+    assert r"demo\-gpt2" in said(app)
+    assert link(app) == "demo-gpt2"
+
+
+def test_a_wrong_setting_is_one_sentence(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INSPECTOR_UPLOAD_MB", "lots")
+    settings.cache_clear()
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).run()
+    settings.cache_clear()
+    assert len(app.error) == 1
+    assert "INSPECTOR_UPLOAD_MB" in app.error[0].value.replace("\\", "")
+
+
+def test_markup_of_strangers_is_quoted() -> None:
+    assert literal("![a](b) :red[c] $d$ <e>") == (r"\!\[a\]\(b\) \:red\[c\] \$d\$ \<e\>")
+    assert literal("two\nlines\u202e") == r"two lines\\u202e"
+
+
+def test_the_server_is_set_up_safely() -> None:
+    config = tomllib.loads((ROOT / ".streamlit/config.toml").read_text())
+    assert config["server"]["maxUploadSize"] * MB == read_settings({}).upload_nbytes
+    assert config["server"]["enableXsrfProtection"] is True
+    assert config["server"]["address"] == "localhost"
+    assert config["client"]["showErrorDetails"] == "none"
+    assert config["browser"]["gatherUsageStats"] is False
+
+
+def test_the_pages_import_no_torch_transformers_or_umap(tmp_path: Path) -> None:
+    script = """
+import sys
+from streamlit.testing.v1 import AppTest
+from pages._shared import session
+app = AppTest.from_file("app.py", default_timeout=120).run()
+assert not app.exception and not app.error, app
+for slug in ("sharing", "embeddings", "lens", "masked_lm"):
+    app.switch_page(f"pages/{slug}.py").run()
+    assert not app.exception and not app.error, (slug, app)
+session.engine().close()
+print(sorted({"torch", "transformers", "umap", "tokenizers"} & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False,
+        env={"INSPECTOR_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,162 @@
+"""Every page with the real engine: what it says of the demo, and what when something is missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from safetensors.numpy import load_file
+from streamlit.testing.v1 import AppTest
+
+from inspector.catalog import CATALOG, PAGES
+from inspector.demo import DEMOS
+
+from .looking import button, metrics, said
+
+Open = Callable[..., AppTest]
+SLUGS = tuple(dict.fromkeys(analysis.slug for analysis in CATALOG))
+BERT = DEMOS["demo-bert"].folder
+TENSORS = load_file(BERT / "model.safetensors")
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+@pytest.mark.parametrize("checkpoint", sorted(DEMOS))
+def test_a_page_names_its_question_and_the_open_checkpoint(
+    slug: str, checkpoint: str, open_app: Open
+) -> None:
+    app = open_app(slug, checkpoint=checkpoint)
+    assert not app.exception
+    assert not app.error
+    assert app.title[0].value == PAGES[slug].title
+    assert PAGES[slug].question in said(app)
+    assert checkpoint.replace("-", r"\-") in app.caption[0].value
+
+
+def test_overview_counts_what_the_file_holds(open_app: Open) -> None:
+    app = open_app()
+    shown = metrics(app)
+    config = json.loads((BERT / "config.json").read_text())
+    parameters = sum(tensor.size for tensor in TENSORS.values())
+    assert shown["Layers"] == str(config["num_hidden_layers"])
+    assert shown["Vocabulary rows"] == f"{config['vocab_size']:,}"
+    assert shown["Parameters"] == f"{parameters / 1e6:.1f}M"
+    table = app.dataframe[0].value
+    assert sorted(table["name"]) == sorted(TENSORS)
+    assert "absent" in said(app)
+
+
+def test_overview_finds_tensors_as_they_are_typed(open_app: Open) -> None:
+    app = open_app(find="LayerNorm.bias")
+    wanted = sorted(name for name in TENSORS if "LayerNorm.bias" in name)
+    assert sorted(app.dataframe[0].value["name"]) == wanted
+    app.text_input(key="find").set_value("no such tensor").run()
+    assert "No tensor matches" in app.info[0].value
+
+
+def test_sharing_explains_the_tie_with_its_own_numbers(open_app: Open) -> None:
+    app = open_app("sharing", checkpoint="demo-gpt2")
+    assert metrics(app)["Shared groups"] == "1"
+    assert any("lm\\_head\\.weight not among" in each.label for each in app.expander)
+    rows, columns = load_file(DEMOS["demo-gpt2"].folder / "model.safetensors")[
+        "transformer.wte.weight"
+    ].shape
+    assert f"{rows:,} × {columns:,}" in said(app)
+    assert f"{rows * columns:,} are second names" in said(app)
+
+
+def test_embeddings_explain_the_padding_row_by_its_norm(open_app: Open) -> None:
+    app = open_app("embeddings")
+    matrix = TENSORS["bert.embeddings.word_embeddings.weight"]
+    norm = float((matrix[0] ** 2).sum() ** 0.5)
+    assert any("Why is \\[PAD\\] not zero?" in each.label for each in app.expander)
+    assert f"Row 0 has norm **{norm:.3f}**" in said(app)
+
+
+def test_embeddings_list_the_exact_neighbours(open_app: Open) -> None:
+    app = open_app("embeddings", token="id 700", measure="dot")
+    matrix = TENSORS["bert.embeddings.word_embeddings.weight"]
+    scores = matrix @ matrix[700]
+    scores[700] = float("-inf")
+    neighbours = app.dataframe[0].value
+    assert neighbours["token_id"].tolist() == scores.argsort()[::-1][:10].tolist()
+
+
+def test_an_unknown_token_is_one_sentence_and_the_page_stays(open_app: Open) -> None:
+    app = open_app("embeddings", token="no such token")
+    assert len(app.error) == 1
+    assert "is not one token of demo\\-bert" in app.error[0].value
+    assert metrics(app)["Median norm"]
+
+
+def test_the_lens_shows_every_rung_of_the_chosen_cell(open_app: Open) -> None:
+    text = "the city of london."
+    app = open_app("lens", text=text, layer="1", position="2", k="3")
+    assert app.subheader[0].value == "Layer 1, position 2"
+    table = app.dataframe[0].value
+    assert [name for name in table.columns if ":" not in name and " " not in name] == [
+        "rank", "dot", "cosine", "logits",
+    ]  # fmt: skip
+    assert len(table) == 3
+    assert "**city**" in said(app)
+
+
+def test_a_cell_beyond_a_shorter_text_moves_inside(open_app: Open) -> None:
+    app = open_app("lens", text="one two three four five six seven.", position="8")
+    assert app.number_input(key="position").value == 8
+    app.text_area(key="text").set_value("one.").run()
+    assert not app.exception
+    assert app.number_input(key="position").value == 3
+
+
+def test_masked_lm_shows_device_dtype_and_each_mask(open_app: Open) -> None:
+    app = open_app("masked_lm", text="the [MASK] of the [MASK].", device="cpu")
+    shown = metrics(app)
+    assert (shown["Device"], shown["Dtype"], shown["Masks"]) == ("cpu", "float32", "2")
+    assert shown["Forward pass"].endswith(" ms")
+    assert len(app.get("plotly_chart")) == 2
+    assert "All masks together" in said(app)
+
+
+def test_masked_lm_ranks_only_the_targets_that_were_asked_for(open_app: Open) -> None:
+    app = open_app("masked_lm", text="the city of [MASK].", targets="france, england")
+    assert sorted(app.dataframe[0].value["token"]) == ["england", "france"]
+
+
+def test_masked_lm_asks_for_a_mask_in_one_sentence(open_app: Open) -> None:
+    app = open_app("masked_lm", text="no mask here.")
+    assert len(app.error) == 1
+    assert "has no \\[MASK\\]" in app.error[0].value
+
+
+def test_masked_lm_explains_that_a_head_is_missing(open_app: Open) -> None:
+    app = open_app("masked_lm", checkpoint="demo-gpt2")
+    assert "no masked\\-LM head" in app.info[0].value
+    assert not app.get("plotly_chart")
+    assert button(app, "Open demo-bert, which has this head")
+
+
+def test_an_empty_text_names_the_next_step(open_app: Open) -> None:
+    app = open_app("lens", text=" ")
+    assert "Type a text" in app.info[0].value
+
+
+def test_a_device_that_is_not_there_is_one_sentence(open_app: Open) -> None:
+    app = open_app("masked_lm", device="mps")
+    assert len(app.error) == 1
+    assert "no mps device" in app.error[0].value
+
+
+def test_each_view_gives_its_command_line(open_app: Open) -> None:
+    text = 'the "city" of [MASK].'
+    app = open_app("masked_lm", text=text, k="3")
+    assert f"python -m inspector predict demo-bert '--text={text}' -k 3" in [
+        code.value for code in app.code
+    ]
+
+
+def test_every_page_has_its_file_and_no_other(open_app: Open) -> None:
+    pages = Path(__file__).parents[2] / "pages"
+    files = {path.stem for path in pages.glob("*.py") if not path.name.startswith("_")}
+    assert files == set(SLUGS)

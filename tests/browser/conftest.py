@@ -1,0 +1,143 @@
+"""Fixtures of the browser tests: a real server, a real browser, and whatever goes wrong in them."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import ConsoleMessage, Page, Request, expect
+
+from .chromium import FLAGS, find_chromium
+
+ROOT = Path(__file__).parents[2]
+START_SECONDS = 120
+ANSWER_MILLISECONDS = 120_000  # for a model that has to be loaded first, on a busy machine
+LOCAL = re.compile(r"(https?|wss?)://(localhost|127\.0\.0\.1)[:/]|data:|blob:|about:")
+# Streamlit looks for its own address below the page's, too, before it finds it.
+PROBES = re.compile(r"/\w+/_stcore/(health|host-config)$")
+BAD_LOG = re.compile(r"Traceback|\bERROR\b|\bCRITICAL\b|Uncaught|Exception|Warning:")
+
+expect.set_options(timeout=ANSWER_MILLISECONDS)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running app."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def complaints(self) -> list[str]:
+        return [line for line in self.log.read_text().splitlines() if BAD_LOG.search(line)]
+
+
+@pytest.fixture(scope="session")
+def start_server(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[..., Server]]:
+    """Start servers, each with a store of its own; end them after the last test."""
+    running: list[Server] = []
+
+    def start(**environment: str) -> Server:
+        home = tmp_path_factory.mktemp("home")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        log = home / "server.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "streamlit",
+                    "run",
+                    "app.py",
+                    f"--server.port={port}",
+                    "--server.headless=true",
+                ],
+                cwd=ROOT,
+                env={**os.environ, "INSPECTOR_HOME": str(home / "store"), **environment},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        server = Server(f"http://localhost:{port}", process, log)
+        running.append(server)
+        _wait_until_up(server)
+        return server
+
+    yield start
+    for server in running:
+        server.process.send_signal(signal.SIGINT)
+        server.process.wait(timeout=30)
+    complaints = {server.url: lines for server in running if (lines := server.complaints())}
+    assert not complaints
+
+
+def _wait_until_up(server: Server) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        assert server.process.poll() is None, server.log.read_text()
+        try:
+            urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=5).close()
+        except (urllib.error.URLError, TimeoutError):
+            time.sleep(0.2)
+        else:
+            return
+    pytest.fail(f"The server did not come up:\n{server.log.read_text()}")
+
+
+@pytest.fixture(scope="session")
+def server(start_server: Callable[..., Server]) -> Server:
+    """The server that most tests share."""
+    return start_server()
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[str, Any]:
+    found = find_chromium()
+    if found is None:
+        pytest.fail("No Chromium was found: install the package chromium, or run make test.")
+    return {**browser_type_launch_args, "executable_path": found, "args": list(FLAGS)}
+
+
+@pytest.fixture
+def watch() -> Iterator[Callable[[Page], Page]]:
+    """Collect what goes wrong in a page; the test fails at its end if anything did."""
+    problems: list[str] = []
+
+    def on_console(message: ConsoleMessage) -> None:
+        if message.type == "error" and not PROBES.search(message.location.get("url", "")):
+            problems.append(f"console: {message.text} ({message.location.get('url')})")
+
+    def on_request(request: Request) -> None:
+        if not LOCAL.match(request.url):
+            problems.append(f"left localhost: {request.url}")
+
+    def watched(page: Page) -> Page:
+        page.on("console", on_console)
+        page.on("pageerror", lambda error: problems.append(f"page error: {error}"))
+        page.on("request", on_request)
+        return page
+
+    yield watched
+    assert problems == []
+
+
+@pytest.fixture
+def page(page: Page, watch: Callable[[Page], Page]) -> Page:
+    """A watched page that is wide enough for the sidebar."""
+    page.set_viewport_size({"width": 1400, "height": 1000})
+    return watch(page)

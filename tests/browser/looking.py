@@ -1,0 +1,51 @@
+"""What the browser tests look for on a page."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Locator, Page, expect
+
+from inspector.catalog import CATALOG, PAGES
+
+SLUGS = tuple(dict.fromkeys(analysis.slug for analysis in CATALOG))
+
+
+def expect_page(page: Page, slug: str, checkpoint: str) -> None:
+    """A page is there with its heading, the open checkpoint's name, and no error."""
+    expect(page.get_by_role("heading", name=PAGES[slug].title, level=1)).to_be_visible()
+    expect(page.get_by_test_id("stMain").get_by_text(checkpoint, exact=True).first).to_be_visible()
+    expect_calm(page)
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+
+
+def expect_calm(page: Page) -> None:
+    """The script has run to its end."""
+    expect(page.locator("[data-testid=stApp][data-test-script-state=notRunning]")).to_be_visible()
+
+
+def go_to(page: Page, slug: str) -> None:
+    """Choose a page in the sidebar."""
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name=PAGES[slug].title).click()
+
+
+def metric(page: Page, label: str) -> Locator:
+    """The value of a metric."""
+    chosen = page.get_by_test_id("stMetric").filter(has_text=re.compile(rf"^{re.escape(label)}"))
+    return chosen.get_by_test_id("stMetricValue")
+
+
+def fill(page: Page, label: str, text: str, *, key: str = "Enter") -> None:
+    """Type into a field and commit it."""
+    field = page.get_by_label(label, exact=True)
+    field.fill(text)
+    field.press(key)
+
+
+def click_mark(mark: Locator) -> None:
+    """Click a mark of a chart, which lies under the layer that takes the chart's clicks."""
+    mark.scroll_into_view_if_needed()
+    mark.page.wait_for_timeout(500)  # Streamlit's scrolling has momentum
+    box = mark.bounding_box()
+    assert box
+    mark.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)

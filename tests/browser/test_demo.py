@@ -1,0 +1,202 @@
+"""The bundled checkpoint, in a real browser: first paint, every page, links, themes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from inspector.demo import DEMOS
+
+from .conftest import Server
+from .looking import SLUGS, click_mark, expect_calm, expect_page, fill, go_to, metric
+
+PHONE = 390
+
+
+def test_a_demo_is_open_at_first_paint(page: Page, server: Server) -> None:
+    page.goto(server.url)
+    expect_page(page, "overview", "demo-bert")
+    expect(page).to_have_title(re.compile("Checkpoint Inspector"))
+    expect(metric(page, "Parameters")).to_have_text(re.compile(r"^\d\.\dM$"))
+    expect(page.get_by_role("row", name="Masked LM").get_by_text("present")).to_be_visible()
+    expect(page.get_by_role("row", name="Causal LM").get_by_text("absent")).to_be_visible()
+    icon = page.locator("link[rel='shortcut icon'], link[rel=icon]").first
+    assert (icon.get_attribute("href") or "").startswith(("data:", server.url, "/", "./"))
+
+
+def test_every_page_answers_for_the_demo(page: Page, server: Server) -> None:
+    page.goto(server.url)
+    expect_page(page, "overview", "demo-bert")
+    go_to(page, "sharing")
+    expect_page(page, "sharing", "demo-bert")
+    expect(metric(page, "Shared groups")).to_have_text("2")
+    expect(page.get_by_text("Why is cls.predictions.decoder.weight not among")).to_be_visible()
+    go_to(page, "embeddings")
+    expect_page(page, "embeddings", "demo-bert")
+    expect(page.get_by_text("Why is [PAD] not zero?")).to_be_visible()
+    expect(page.locator("canvas").first).to_be_visible()
+    go_to(page, "lens")
+    expect_page(page, "lens", "demo-bert")
+    expect(page.get_by_text("largest error against the model's logits").first).to_contain_text(
+        "within"
+    )
+    go_to(page, "masked_lm")
+    expect_page(page, "masked_lm", "demo-bert")
+    expect(metric(page, "Device")).not_to_be_empty()
+    expect(metric(page, "Forward pass")).to_have_text(re.compile(r"^[\d.]+ ms$"))
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_a_deep_link_opens_on_a_fresh_server(
+    slug: str, page: Page, start_server: Callable[..., Server]
+) -> None:
+    fresh = start_server()
+    page.goto(f"{fresh.url}/{slug}?checkpoint=demo-gpt2")
+    expect_page(page, slug, "demo-gpt2")
+    expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(len(SLUGS))
+    expect(
+        page.get_by_test_id("stSidebar").get_by_text(DEMOS["demo-gpt2"].description)
+    ).to_be_visible()
+
+
+def test_a_copied_link_opens_the_same_view(
+    page: Page, server: Server, browser: Browser, watch: Callable[[Page], Page]
+) -> None:
+    page.goto(f"{server.url}/masked_lm?checkpoint=demo-bert")
+    expect_page(page, "masked_lm", "demo-bert")
+    text = "a small [MASK] with [MASK] and a short beak."
+    fill(page, "Text", text, key="Control+Enter")
+    expect(metric(page, "Masks")).to_have_text("2")
+    expect(page).to_have_url(re.compile("text="))
+    expect_calm(page)
+    tokens = page.get_by_test_id("stExpander").filter(has_text=re.compile("^Table|Table:")).first
+    said = tokens.inner_text()
+
+    other = watch(browser.new_page(viewport={"width": 1400, "height": 1000}))
+    other.goto(page.url)
+    expect_page(other, "masked_lm", "demo-bert")
+    expect(other.get_by_label("Text", exact=True)).to_have_value(text)
+    expect(metric(other, "Masks")).to_have_text("2")
+    same = other.get_by_test_id("stExpander").filter(has_text=re.compile("^Table|Table:")).first
+    expect(same).to_contain_text(said.strip().splitlines()[-1])
+    other.close()
+
+
+def test_an_example_is_one_click_and_stands_in_the_link(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/masked_lm")
+    expect_page(page, "masked_lm", "demo-bert")
+    example = DEMOS["demo-bert"].examples[1]
+    page.get_by_role("radio", name=example).click()
+    expect(page.get_by_label("Text", exact=True)).to_have_value(example)
+    expect(page).to_have_url(re.compile(re.escape(quote(example.split()[-1].rstrip(".")))))
+
+
+def test_a_missing_head_is_explained_and_the_demo_offered(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/masked_lm?checkpoint=demo-gpt2")
+    expect_page(page, "masked_lm", "demo-gpt2")
+    expect(page.get_by_test_id("stAlert")).to_contain_text("no masked-LM head")
+    page.get_by_role("button", name="Open demo-bert, which has this head").click()
+    expect_page(page, "masked_lm", "demo-bert")
+    expect(metric(page, "Masks")).to_have_text("1")
+
+
+def test_insert_mask_adds_a_mask(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/masked_lm")
+    expect_page(page, "masked_lm", "demo-bert")
+    expect(metric(page, "Masks")).to_have_text("1")
+    page.get_by_role("button", name="Insert [MASK]").click()
+    expect(metric(page, "Masks")).to_have_text("2")
+    expect(page.get_by_role("heading", name="All masks together")).to_be_visible()
+
+
+def test_a_click_on_the_graph_shows_properties(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/sharing")
+    expect_page(page, "sharing", "demo-bert")
+    expect(page.get_by_text("Click a row of the graph")).to_be_visible()
+    click_mark(page.locator(".js-plotly-plot .barlayer .trace").first.locator(".point").nth(1))
+    expect(page.get_by_text("Click a row of the graph")).to_have_count(0)
+    expect(page.get_by_role("row", name="Shared with nothing")).to_be_visible()
+
+
+def test_a_click_on_the_heat_map_shows_that_cell(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/lens")
+    expect_page(page, "lens", "demo-bert")
+    points = page.locator(".js-plotly-plot .scatterlayer .point")
+    expect(points.first).to_be_visible()
+    click_mark(points.first)
+    expect(page.get_by_role("heading", name="Layer embeddings, position 0")).to_be_visible()
+    expect(page).to_have_url(re.compile("layer=0"))
+    expect(page).to_have_url(re.compile("position=0"))
+
+
+def test_a_search_and_a_click_find_neighbours(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/embeddings")
+    expect_page(page, "embeddings", "demo-bert")
+    fill(page, "Find a token", "city")
+    expect(page.get_by_text(re.compile(r"of city \(id \d+\) in all"))).to_be_visible()
+    expect(page).to_have_url(re.compile("token=city"))
+    fill(page, "Find a token", "no such token at all")
+    expect(page.get_by_text("is not one token of demo-bert")).to_be_visible()
+    expect(page.get_by_text("Why is [PAD] not zero?")).to_be_visible()
+
+
+def test_umap_can_be_stopped_and_started_again(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/embeddings?map=UMAP&seed=7")
+    expect(page.get_by_text("Why is [PAD] not zero?")).to_be_visible()
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    expect(page.get_by_text("This work was stopped.")).to_be_visible()
+    page.get_by_role("button", name="Start it again").click()
+    expect(page.get_by_text("5,120 rows of")).to_be_visible()
+    expect(page.get_by_text("This work was stopped.")).to_have_count(0)
+
+
+def test_a_stale_link_says_so_and_offers_the_demo(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/sharing?checkpoint=upload:0123456789abcdef")
+    expect(page.get_by_text("is no longer in the store")).to_be_visible()
+    page.get_by_role("button", name="Open demo-bert").click()
+    expect_page(page, "sharing", "demo-bert")
+    expect(page.get_by_text("is no longer in the store")).to_have_count(0)
+    expect(page).to_have_url(re.compile("checkpoint=demo-bert"))
+
+
+def test_back_opens_the_checkpoint_before(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/?checkpoint=demo-bert")
+    expect_page(page, "overview", "demo-bert")
+    page.get_by_test_id("stSidebar").get_by_role("combobox", name="Checkpoint").click()
+    page.get_by_role("option", name="demo-gpt2").click()
+    expect_page(page, "overview", "demo-gpt2")
+    expect(page).to_have_url(re.compile("checkpoint=demo-gpt2"))
+    page.go_back()
+    expect_page(page, "overview", "demo-bert")
+
+
+@pytest.mark.parametrize(("scheme", "ground"), [("light", 255), ("dark", 14)])
+def test_pages_follow_the_colour_scheme(
+    scheme: str, ground: int, browser: Browser, server: Server, watch: Callable[[Page], Page]
+) -> None:
+    context = browser.new_context(color_scheme=scheme)  # type: ignore[arg-type]
+    page = watch(context.new_page())
+    page.goto(f"{server.url}/sharing")
+    expect_page(page, "sharing", "demo-bert")
+    colour = page.get_by_test_id("stApp").evaluate("app => getComputedStyle(app).backgroundColor")
+    assert int(re.findall(r"\d+", colour)[0]) == ground
+    ink = page.locator(".js-plotly-plot .gtitle").first.evaluate("t => getComputedStyle(t).fill")
+    assert abs(int(re.findall(r"\d+", ink)[0]) - ground) > 128
+    context.close()
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_a_phone_shows_no_sideways_scrolling(
+    slug: str, browser: Browser, server: Server, watch: Callable[[Page], Page]
+) -> None:
+    context = browser.new_context(viewport={"width": PHONE, "height": 800})
+    page = watch(context.new_page())
+    page.goto(f"{server.url}/{slug}")
+    expect_page(page, slug, "demo-bert")
+    width = page.get_by_test_id("stMain").evaluate("main => main.scrollWidth")
+    assert width <= PHONE
+    context.close()
