@@ -15,6 +15,7 @@ from inspector.store.manifest import FileInfo, Manifest, TensorInfo
 UPLOADS = "checkpoints"  # below home: what was uploaded, weights and all
 OPENED = "opened"  # below home: configs and tokenizers of folders, demos and hub models
 MANIFEST = "manifest.json"
+ENTRY = "entry.json"  # of an upload: its name, as the list shows it
 FOLDER = "folder"  # Manifest.folder, in an entry of either
 WEIGHTS = "weights"
 FORMAT = 1
@@ -68,6 +69,16 @@ def load_manifest(fingerprint: str, *, settings: Settings) -> Manifest:
     raise gone
 
 
+def _given_name(entry: Path) -> str | None:
+    """The name that an upload was given since it was staged."""
+    try:
+        given = json.loads((entry / ENTRY).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    name = given.get("name") if isinstance(given, dict) else None
+    return name if isinstance(name, str) else None
+
+
 def _file_to_json(file: FileInfo, entry: Path) -> dict[str, Any]:
     inside = file.path.is_relative_to(entry)
     return {
@@ -85,7 +96,7 @@ def _from_json(stored: dict[str, Any], entry: Path) -> Manifest:
         raise ValueError(stored["format"])
     return Manifest(
         fingerprint=stored["fingerprint"],
-        name=stored["name"],
+        name=_given_name(entry) or stored["name"],
         source=stored["source"],
         folder=entry / FOLDER,
         files=tuple(_file_from_json(file, entry) for file in stored["files"]),

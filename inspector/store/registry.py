@@ -17,13 +17,12 @@ from inspector.errors import CheckpointError
 from inspector.settings import Settings
 from inspector.store.files import acquire, remove_folder, write_atomically
 from inspector.store.manifest import StoredCheckpoint
-from inspector.store.manifests import MANIFEST, OPENED, UPLOADS
+from inspector.store.manifests import ENTRY, MANIFEST, OPENED, UPLOADS
 from inspector.store.names import visible
 from inspector.store.reference import INCOMING
 
 INCOMINGS = "incoming"
 TEMPORARY = "temporary"
-ENTRY = "entry.json"
 MAX_NAME = 80
 MAX_FILE_NAME_NBYTES = 240  # a basename may have 255 bytes on every common file system
 ABANDONED_SECONDS = 24 * 3600
