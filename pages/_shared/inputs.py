@@ -36,7 +36,7 @@ def text(checkpoint: Opened, *, slug: str, masks: bool = False) -> str:
             st.button(f"Insert {literal(mask)}", icon=":material/add:", on_click=_insert,
                       args=(mask,))  # fmt: skip
         st.pills("Examples", examples, format_func=literal, key="example", on_change=_replace,
-                 label_visibility="collapsed")  # fmt: skip
+                 label_visibility="collapsed", wrap=True)  # fmt: skip
     if not value.strip():
         st.info("Type a text, or take one of the examples.", icon=":material/edit:")
         st.stop()

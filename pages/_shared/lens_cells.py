@@ -63,7 +63,7 @@ def ladder(lens: Lens, layer: int, position: int) -> pd.DataFrame:
         best = pd.DataFrame(here[here["rung"] == rung]).sort_values("rank")
         columns[rung] = best["token"].tolist()
         if rung == "cosine":
-            columns["cosine of it"] = [f"{score:.3f}" for score in best["score"]]
+            columns["cosine: value"] = [f"{score:.3f}" for score in best["score"]]
         else:
             columns[f"{rung}: share"] = [percent_text(share) for share in best["probability"]]
     return pd.DataFrame({"rank": range(1, len(columns[lens.rungs[0]]) + 1), **columns})
