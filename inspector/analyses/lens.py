@@ -11,8 +11,8 @@ import torch
 
 from inspector.analyses import Progress
 from inspector.errors import NotInCheckpointError, RequestError
-from inspector.models.checkpoint import Checkpoint, Loaded
-from inspector.models.running import Forward, apply_head, forward, memory_guard
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.running import Forward, Loaded, apply_head, forward, memory_guard
 from inspector.results import Lens
 
 LARGEST_K = 100

@@ -11,8 +11,8 @@ import torch
 from inspector.analyses import Progress
 from inspector.analyses.embeddings import find_row
 from inspector.errors import NotInCheckpointError, RequestError
-from inspector.models.checkpoint import Checkpoint, Loaded
-from inspector.models.running import apply_head, forward, memory_guard
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.running import Loaded, apply_head, forward, memory_guard
 from inspector.models.tokens import Encoded, Tokens
 from inspector.results import Joint, Mask, Prediction
 

@@ -14,6 +14,7 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import FAMILIES, declares_tie, in_file
 from inspector.results import Overview, OverviewFile, TokenizerInfo
 from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.staging import NO_TOKENIZER
 
 # What configs call the same size.
 LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
@@ -124,7 +125,8 @@ def _tokenizer(checkpoint: Checkpoint) -> tuple[TokenizerInfo | None, list[str]]
     try:
         return checkpoint.require_tokens().info, []
     except InspectorError as error:
-        return None, [str(error)]
+        said = NO_TOKENIZER in checkpoint.manifest.warnings
+        return None, [] if said else [str(error)]
 
 
 def _embedding_shape(checkpoint: Checkpoint) -> tuple[int | None, int | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,25 +15,10 @@ from inspector.store.manifest import Manifest, TensorInfo
 
 if TYPE_CHECKING:  # torch and transformers are imported when a model is first needed
     import torch
-    from transformers import PreTrainedConfig, PreTrainedModel
+    from transformers import PreTrainedConfig
 
+    from inspector.models.running import Loaded
     from inspector.models.tokens import Tokens
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A model on its device, every weight of it from the file."""
-
-    model: PreTrainedModel
-    device: torch.device
-    dtype: torch.dtype
-
-    @property
-    def input_embedding(self) -> torch.Tensor:
-        """(vocab, d_model), on the model's device, detached."""
-        from inspector.models.memory import input_embedding
-
-        return input_embedding(self.model)
 
 
 class Checkpoint:
@@ -94,7 +78,8 @@ class Checkpoint:
     @cached_property
     def tokens(self) -> Tokens | None:
         """The tokenizer; None where the checkpoint brings none."""
-        from inspector.models.tokens import Tokens, has_tokenizer
+        from inspector.models.tokenizer_files import has_tokenizer
+        from inspector.models.tokens import Tokens
 
         return Tokens(self.manifest) if has_tokenizer(self.manifest) else None
 
@@ -136,6 +121,7 @@ class Checkpoint:
             for tensor in tensors.values()
             if len(tensor.shape) == 2
             and re.search(r"embed|wte|shared", tensor.name)
+            and not re.search(r"pos|wpe|token_type|relative|lang|segment", tensor.name)
             and rows in (None, tensor.shape[0])
         ]
         return self._first_matrix(matrices)
@@ -171,7 +157,7 @@ class Checkpoint:
 
         from inspector.models import build
         from inspector.models.device import pick_device, pick_dtype
-        from inspector.models.running import forward
+        from inspector.models.running import Loaded, forward
 
         where = pick_device(self.settings.device if device == "auto" else device)
         stored = getattr(torch, self.embedding.dtype)

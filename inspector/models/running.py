@@ -8,11 +8,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
+from transformers import PreTrainedModel
 
 from inspector.errors import WorkerError
-from inspector.models.checkpoint import Loaded
 from inspector.models.device import release
 from inspector.models.families import Family
+from inspector.models.memory import input_embedding
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model on its device, every weight of it from the file."""
+
+    model: PreTrainedModel
+    device: torch.device
+    dtype: torch.dtype
+
+    @property
+    def input_embedding(self) -> torch.Tensor:
+        """(vocab, d_model), on the model's device, detached."""
+        return input_embedding(self.model)
 
 
 @dataclass(frozen=True, slots=True)

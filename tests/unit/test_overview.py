@@ -1,0 +1,87 @@
+"""The overview's warnings: each is said once, and names what is wrong."""
+
+from __future__ import annotations
+
+import json
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from inspector.analyses.overview import overview
+
+from .conftest import silent
+from .families import random_model, save_checkpoint
+
+
+def warnings_of(checkpoint):
+    return overview(checkpoint, progress=silent).warnings
+
+
+def test_a_sound_checkpoint_has_none(open_model):
+    assert warnings_of(open_model("BertForMaskedLM")) == ()
+
+
+def test_no_tokenizer_is_said_once(tmp_path, open_path):
+    folder = save_checkpoint(random_model("BertModel"), tmp_path / "bare", tokenizer=False)
+    result = overview(open_path(folder), progress=silent)
+    assert result.tokenizer is None
+    assert result.warnings == (
+        "There is no tokenizer in this checkpoint: tokens are shown by their ids.",
+    )
+
+
+def test_a_head_that_config_promises_and_the_file_lacks(tmp_path, open_path):
+    folder = save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "promise")
+    tensors = load_file(folder / "model.safetensors")
+    del tensors["cls.predictions.transform.dense.weight"]
+    save_file(tensors, folder / "model.safetensors")
+    result = overview(open_path(folder), progress=silent)
+    assert result.heads["masked_lm"] == "absent"
+    assert result.warnings == (
+        "config.json says BertForMaskedLM, but the file lacks that head's weights: it is absent, "
+        "and a loader would fill it with random numbers.",
+    )
+
+
+def test_more_and_fewer_ids_than_rows(tmp_path, open_path):
+    few = save_checkpoint(random_model("BertModel", vocab_size=20), tmp_path / "few")
+    assert "knows 60 ids, but the embedding matrix has 20 rows" in warnings_of(open_path(few))[0]
+    many = save_checkpoint(random_model("BertModel", vocab_size=64), tmp_path / "many")
+    assert "has 4 rows more than the tokenizer has ids" in warnings_of(open_path(many))[0]
+
+
+def test_without_config_headers_are_still_shown(tmp_path, open_path):
+    folder = save_checkpoint(random_model("BertModel"), tmp_path / "headless")
+    (folder / "config.json").unlink()
+    result = overview(open_path(folder), progress=silent)
+    assert (result.model_type, result.architecture) == (None, None)
+    assert (result.vocab_rows, result.d_model) == (60, 32)
+    assert set(result.heads.values()) == {"absent"}
+    assert "There is no config.json" in result.warnings[0]
+
+
+def test_unknown_model_type_has_no_heads_and_keeps_its_headers(tmp_path, open_path):
+    folder = save_checkpoint(random_model("BertModel"), tmp_path / "odd")
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(
+        json.dumps(config | {"model_type": "unheard-of"}), encoding="utf-8"
+    )
+    result = overview(open_path(folder), progress=silent)
+    assert result.model_type == "unheard-of"
+    assert set(result.heads.values()) == {"absent"}
+    assert len(result.tensors) == 39
+
+
+def test_a_family_without_a_row_is_asked_by_building(tmp_path, open_path):
+    """ConvBERT is not in the table: its head is found by building its class without memory."""
+    from transformers import ConvBertConfig, ConvBertForMaskedLM
+
+    config = ConvBertConfig(
+        vocab_size=60, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+        intermediate_size=48, max_position_embeddings=64, embedding_size=32,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    folder = save_checkpoint(ConvBertForMaskedLM(config), tmp_path / "convbert")
+    result = overview(open_path(folder), progress=silent)
+    assert result.heads["masked_lm"] == "present"
+    assert result.heads["causal_lm"] == "absent"
