@@ -19,7 +19,7 @@ STYLE = """<style>
 .st-key-address_bar {display: none}
 [data-testid=stStatusWidget] {display: none}
 .stMainBlockContainer {padding: 3rem clamp(1rem, 4vw, 4rem) 4rem}
-[data-testid=stColumn] {min-width: min(100%, 20rem)}
+[data-testid=stColumn] {min-width: min(100%, 17rem)}
 [data-testid=stMarkdownContainer] td {overflow-wrap: anywhere}
 </style>"""
 

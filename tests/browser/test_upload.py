@@ -61,17 +61,17 @@ def test_minilm_uploaded_as_a_zip_answers_on_every_page(
     go_to(page, "embeddings")
     expect_page(page, "embeddings", "minilm")
     expect(page.get_by_text("30,522 rows of")).to_be_visible()
-    expect(page.get_by_text("Row 0 has norm 0.767, the median row 1.110")).to_be_visible()
+    expect(page.get_by_text("Row 0 has norm 0.767, the median row 1.111")).to_be_visible()
     expect(page.get_by_text("padding (1)")).to_be_visible()
 
     go_to(page, "sharing")
     expect_page(page, "sharing", "minilm")
     expect(metric(page, "Shared groups")).to_have_text("0")
-    expect(page.get_by_text("Nothing is shared")).to_be_visible()
+    expect(page.get_by_text("Nothing is shared: every name")).to_be_visible()
 
     go_to(page, "lens")
     expect_page(page, "lens", "minilm")
-    expect(page.get_by_text("no head: no logits")).to_be_visible()
+    expect(page.get_by_text("no head: no logits").first).to_be_visible()
     expect(page.get_by_role("heading", name=re.compile("^Layer 6, position"))).to_be_visible()
 
     link = page.url
