@@ -1,5 +1,6 @@
 """The frame of the app: pages from the catalog, and the checkpoint that is open."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,10 @@ import streamlit as st
 from inspector.catalog import CATALOG, PAGES, Analysis
 from inspector.errors import SettingsError
 from inspector.settings import settings
+from pages._shared import running
+
+with suppress(SettingsError):  # said below
+    running.engine()  # its first worker starts while the rest is imported
 from pages._shared import session, sidebar
 from pages._shared.words import literal
 

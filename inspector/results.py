@@ -9,9 +9,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
+if TYPE_CHECKING:  # half a second of the first paint, and of every worker's start
+    import pandas as pd
 
 
 def local(*, default: Any = dataclasses.MISSING) -> Any:
@@ -252,7 +253,7 @@ def _plain(value: Any, path: str, replaced: list[str]) -> Any:
     if dataclasses.is_dataclass(value):
         fields = (f.name for f in dataclasses.fields(value) if not f.metadata.get("local"))
         return {name: _plain(getattr(value, name), name, replaced) for name in fields}
-    if isinstance(value, pd.DataFrame):
+    if hasattr(value, "to_dict"):  # a frame
         return [_plain(row, path, replaced) for row in value.to_dict("records")]
     if isinstance(value, dict):
         return {str(key): _plain(item, f"{path}.{key}", replaced) for key, item in value.items()}

@@ -13,13 +13,13 @@ import io
 import pickle  # noqa: TID251 - with an allow-list on the side that does not trust
 import sys
 from dataclasses import dataclass, is_dataclass
-from typing import Any
-
-import pandas as pd
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from inspector.settings import Settings
 from inspector.store.reference import CheckpointRef
+
+if TYPE_CHECKING:  # frames are late in a worker's life: opening one does without
+    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class WorkerFunctions:
     checkpoint: str = "inspector.models.checkpoint:Checkpoint"
     # Modules that a worker imports while nobody asks it anything, one at a time: two threads that
     # import transformers at once fail.
+    light: tuple[str, ...] = ("pandas", "inspector.models.tokens")  # what an overview needs
     warm_up: tuple[str, ...] = (
         "torch",
         "transformers",
@@ -134,6 +135,8 @@ def decode_trusted(data: bytes) -> Any:
 
 def frame_to_arrow(frame: pd.DataFrame) -> bytes:
     """Write a frame as an Arrow stream."""
+    import pyarrow as pa
+
     table = pa.Table.from_pandas(frame)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -147,6 +150,8 @@ def frame_from_arrow(data: bytes) -> pd.DataFrame:
     Raises:
         pyarrow.ArrowInvalid: If the stream is broken.
     """
+    import pyarrow as pa
+
     table = pa.ipc.open_stream(data).read_all()
     table.validate(full=True)
     return table.to_pandas()
@@ -154,7 +159,8 @@ def frame_from_arrow(data: bytes) -> pd.DataFrame:
 
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
-        if type(value) is pd.DataFrame:
+        pandas = sys.modules.get("pandas")
+        if pandas and type(value) is pandas.DataFrame:
             return frame_from_arrow, (frame_to_arrow(value),)
         return NotImplemented
 

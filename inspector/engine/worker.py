@@ -36,7 +36,8 @@ from inspector.engine.wire import (
 )
 from inspector.results import Opened
 
-QUIET_SECONDS = 0.5  # without a request, before the slow imports go on
+SHORT_SECONDS = 0.05  # likewise, before what takes a moment
+QUIET_SECONDS = 1.5  # without a request, before the slow imports go on
 PROGRESS_SECONDS = 0.05  # between two progress messages of the same text
 OUT_OF_MEMORY = {"MemoryError", "OutOfMemoryError"}  # Python's; torch's, for a GPU
 
@@ -55,8 +56,12 @@ class Worker:
     def serve(self, requests: SimpleQueue[Any]) -> None:
         """Answer for ever; import the slow modules in between."""
         self._send(Ready())
+        functions = self._setup.functions
+        for module in functions.light:
+            self._answer_next(requests, SHORT_SECONDS)
+            _import_quietly(module)
         pause = QUIET_SECONDS
-        for module in self._setup.functions.warm_up:
+        for module in functions.warm_up:
             while self._answer_next(requests, pause):
                 pause = QUIET_SECONDS
             _import_quietly(module)

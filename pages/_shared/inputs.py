@@ -10,7 +10,7 @@ from inspector.catalog import PAGES
 from inspector.demo import DEMOS
 from inspector.results import Opened, Overview
 from inspector.settings import Device, Dtype
-from pages._shared import session
+from pages._shared import running, session
 from pages._shared.words import literal
 
 PLAIN = "the capital and largest city of France."  # for checkpoints that bring no example
@@ -72,8 +72,8 @@ def require_head(head: str, *, verb: str) -> None:
         analysis = PAGES[slug]
         st.page_link(f"pages/{slug}.py", label=f"{analysis.title}: {analysis.question}",
                      icon=f":material/{analysis.symbol}:")  # fmt: skip
-    st.button(f"Open {session.FIRST}, which has this head", on_click=session.want,
-              args=(session.FIRST,))  # fmt: skip
+    st.button(f"Open {running.FIRST}, which has this head", on_click=session.want,
+              args=(running.FIRST,))  # fmt: skip
     st.stop()
 
 

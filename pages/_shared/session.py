@@ -14,8 +14,7 @@ from typing import Any
 
 import streamlit as st
 
-from inspector.engine.local import LocalEngine
-from inspector.engine.protocol import Engine, Job
+from inspector.engine.protocol import Job
 from inspector.errors import (
     CancelledError,
     InspectorError,
@@ -23,13 +22,12 @@ from inspector.errors import (
 )
 from inspector.figures import Theme, get_theme
 from inspector.results import Opened
-from inspector.settings import settings
 from inspector.store.reference import CheckpointRef
+from pages._shared.running import engine
 from pages._shared.words import literal
 
 APP = Path(__file__).parents[2] / "app.py"
 FRAMED = "framed"
-FIRST = "demo-bert"  # open at first paint
 REFERENCE = "checkpoint"  # key of the open checkpoint's reference, and its name in the link
 QUICK_SECONDS = 0.3  # a wait that is shown to nobody
 POLL_SECONDS = 0.15
@@ -54,12 +52,6 @@ def frame() -> Iterator[None]:
         yield
     finally:
         st.session_state.pop(FRAMED, None)
-
-
-@st.cache_resource(show_spinner=False)
-def engine() -> Engine:
-    """The engine of this server."""
-    return LocalEngine(settings())
 
 
 def theme() -> Theme:

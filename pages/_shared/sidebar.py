@@ -10,7 +10,7 @@ from inspector.demo import DEMOS
 from inspector.errors import InspectorError
 from inspector.settings import settings
 from inspector.store import registry
-from pages._shared import session, uploading
+from pages._shared import running, session, uploading
 from pages._shared.words import literal
 
 LINK_DIGITS = 16  # of an upload's fingerprint in a link
@@ -63,7 +63,7 @@ def _follow_link() -> None:
         return
     if "opened" in state and link == "":  # a page was chosen by its bare address
         return
-    checkpoint = session.open_checkpoint(link or session.FIRST)
+    checkpoint = session.open_checkpoint(link or running.FIRST)
     state["linked"] = link
     if checkpoint is None and "opened" in state:
         state["relink"] = _link(state["opened"].reference)
@@ -79,10 +79,10 @@ def _show_refusal() -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if checkpoint is None:
             st.button(
-                f"Open {session.FIRST}",
+                f"Open {running.FIRST}",
                 type="primary",
                 on_click=session.want,
-                args=(session.FIRST,),
+                args=(running.FIRST,),
             )
         else:
             st.button("Dismiss", on_click=st.session_state.pop, args=("refusal",))
@@ -148,7 +148,7 @@ def _delete(fingerprint: str) -> None:
     except InspectorError as error:
         st.session_state["refusal"] = str(error)
     session.engine().forget(fingerprint)
-    session.want(session.FIRST)
+    session.want(running.FIRST)
 
 
 def _take_picked() -> None:

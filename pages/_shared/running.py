@@ -1,0 +1,25 @@
+"""The engine of this server. Imports little, so that its first worker can start before the rest."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from inspector.engine.local import LocalEngine
+from inspector.engine.protocol import Engine
+from inspector.settings import settings
+from inspector.store.reference import CheckpointRef
+
+FIRST = "demo-bert"  # open at first paint
+
+
+@st.cache_resource(show_spinner=False)
+def engine() -> Engine:
+    """The engine of this server, already opening what is shown first.
+
+    Raises:
+        SettingsError: If a setting cannot be used.
+    """
+    started = LocalEngine(settings())
+    if "checkpoint" not in st.query_params:
+        started.open(CheckpointRef("demo", FIRST))
+    return started
