@@ -1,0 +1,467 @@
+"""Bad and hostile checkpoints: each is built here, and gets one sentence that says what to do."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import struct
+import tarfile
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as fuzz
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+
+from inspector.analyses.overview import overview
+from inspector.errors import CheckpointError, NotInCheckpointError
+from inspector.store.archives import unpack
+from inspector.store.configs import rebuild_config
+from inspector.store.headers import read_safetensors
+from inspector.store.tokenizer_files import rebuild_tokenizer_config
+
+from .conftest import silent
+from .families import random_model, save_checkpoint
+
+BELONGS = "use the config.json that belongs to these weights."
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """A sound checkpoint, to be damaged."""
+    return save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "sound")
+
+
+@pytest.fixture
+def refused(open_path, settings):
+    """Open a path that must be refused; the sentence."""
+
+    def refusal(path: Path) -> str:
+        with pytest.raises(CheckpointError) as error:
+            open_path(path)
+        home = settings.home
+        assert str(path.parent) not in str(error.value), "the sentence tells a path"
+        assert not list((home / "checkpoints").glob("*")), "something was stored"
+        return str(error.value)
+
+    return refusal
+
+
+def header(entries: dict, data: bytes = b"") -> bytes:
+    text = json.dumps(entries).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def change_config(folder: Path, **changes) -> Path:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | changes), encoding="utf-8")
+    return folder
+
+
+def tensor(begin: int, end: int, shape: list[int] | None = None) -> dict:
+    return {"dtype": "F32", "shape": shape or [(end - begin) // 4], "data_offsets": [begin, end]}
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "model.safetensors is empty: the copy was cut off. Get the file again."),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+            "model.safetensors is a Git LFS pointer, not the weights: run `git lfs pull` where it "
+            "came from, or download the file itself.",
+        ),
+        (
+            struct.pack("<Q", 2**63) + b"{}",
+            "model.safetensors is truncated or no safetensors file: its header should have "
+            "9,223,372,036,854,775,808 bytes and the file has 10. Get the file again.",
+        ),
+        (
+            header({}),
+            "model.safetensors holds no tensors: its header is empty. Check that it is the right "
+            "file.",
+        ),
+        (
+            header({"a": tensor(0, 8), "b": tensor(4, 12)}, b"\0" * 12),
+            "The tensor 'b' in model.safetensors overlaps another: get the file again.",
+        ),
+        (
+            header({"a": tensor(0, 8)}, b"\0" * 4),
+            "model.safetensors is truncated: its header lists 8 bytes of weights and 4 are there. "
+            "Get the file again.",
+        ),
+        (
+            header({"a": tensor(0, 8, [10**6, 10**6])}, b"\0" * 8),
+            "The tensor 'a' in model.safetensors should have 4,000,000,000,000 bytes by its shape "
+            "and has 8 by its offsets: get the file again.",
+        ),
+        (
+            struct.pack("<Q", 200_000) + b"[" * 100_000 + b"]" * 100_000,
+            "the header of model.safetensors is nested more than 32 levels deep or has brackets "
+            "that do not match: check that it is the right file.",
+        ),
+    ],
+)
+def test_safetensors_that_lie(folder, refused, content, sentence):
+    (folder / "model.safetensors").write_bytes(content)
+    assert refused(folder) == sentence
+
+
+def test_half_a_safetensors_file(folder, refused):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert refused(folder).startswith("model.safetensors is truncated: its header lists")
+
+
+def test_too_many_tensors(folder, refused):
+    entries = {f"t{n}": tensor(0, 0, [0]) for n in range(100_001)}
+    (folder / "model.safetensors").write_bytes(header(entries))
+    assert refused(folder) == (
+        "model.safetensors lists 100,001 tensors, and at most 100,000 are read: check that it is a "
+        "model's checkpoint."
+    )
+
+
+def test_all_keys_under_another_name(folder, open_path):
+    tensors = load_file(folder / "model.safetensors")
+    save_file({f"evil.{k}": v for k, v in tensors.items()}, folder / "model.safetensors")
+    checkpoint = open_path(folder)
+    assert overview(checkpoint, progress=silent).heads["masked_lm"] == "absent"
+    with pytest.raises(CheckpointError, match=r"None of the 42 tensors of sound belongs to"):
+        checkpoint.load("base")
+
+
+@pytest.mark.parametrize("shard", ["../outside.safetensors", "/etc/passwd", "x.bin", "a/b"])
+def test_index_that_points_elsewhere(folder, refused, shard):
+    (folder / "model.safetensors").unlink()
+    index = {"weight_map": {"a": shard}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+    (folder / "x-00001-of-00001.safetensors").write_bytes(header({"a": tensor(0, 4)}, b"\0" * 4))
+    assert refused(folder) == (
+        f"model.safetensors.index.json points to {shard!r}, which is no safetensors file beside "
+        "it: an index may only name the shards of its own folder."
+    )
+
+
+def test_index_whose_shards_lack_a_tensor(folder, refused, open_path):
+    tensors = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    names = sorted(tensors)
+    halves = {"model-00001-of-00002.safetensors": names[:20],
+              "model-00002-of-00002.safetensors": names[20:]}  # fmt: skip
+    for shard, held in halves.items():
+        save_file({name: tensors[name] for name in held}, folder / shard)
+    weight_map = {name: shard for shard, held in halves.items() for name in held}
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": weight_map | {"extra": names[0] and
+                     "model-00001-of-00002.safetensors"}}), encoding="utf-8")  # fmt: skip
+    assert refused(folder) == (
+        "model.safetensors.index.json lists 'extra' in model-00001-of-00002.safetensors, which "
+        f"does not hold it (1 of {len(names) + 1} tensors are missing so): get the index and its "
+        "shards again."
+    )
+    index.write_text(json.dumps({"weight_map": weight_map}), encoding="utf-8")  # no metadata
+    assert sorted(open_path(folder).state) == names
+    (folder / "model-00002-of-00002.safetensors").unlink()
+    assert refused(folder) == (
+        "model-00002-of-00002.safetensors is missing (1 of 2 shards that "
+        "model.safetensors.index.json lists are not there): add the missing shards."
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {"hidden_size": 12_000},
+            "config.json says hidden_size 12,000, but no tensor in the weights has that dimension; "
+            f"its largest matrix is 64 × 32: {BELONGS}",
+        ),
+        (
+            {"num_hidden_layers": 20_000},
+            "config.json says num_hidden_layers 20,000, but the weights hold 2 layers: " + BELONGS,
+        ),
+        (
+            {"num_labels": 30_000_000},
+            "config.json says num_labels 30,000,000, but the weights hold no classifier: "
+            + BELONGS,
+        ),
+        (
+            {"hidden_act": "os.system"},
+            "config.json sets hidden_act to 'os.system', which is no activation function that "
+            "transformers has: correct it.",
+        ),
+        (
+            {"to_dict": 1},
+            "config.json sets 'to_dict', which is a method of the configuration and no setting: "
+            "take that line out.",
+        ),
+    ],
+)
+def test_config_that_lies_is_refused_before_anything_is_built(folder, refused, changes, sentence):
+    change_config(folder, **changes)
+    tracemalloc.start()
+    try:
+        assert refused(folder) == sentence
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_deep_json(folder, refused):
+    (folder / "config.json").write_text("[" * 100_000 + "]" * 100_000, encoding="utf-8")
+    assert refused(folder).startswith("config.json is nested more than 32 levels deep")
+
+
+def test_code_is_left_out_and_said(folder, open_path, settings):
+    marker = folder.parent / "ran"
+    (folder / "evil.py").write_text(f"open({str(marker)!r}, 'w')", encoding="utf-8")
+    change_config(
+        folder,
+        auto_map={"AutoModel": "evil.Model"},
+        attn_implementation="org/kernel",
+        _attn_implementation="org/kernel",
+    )
+    checkpoint = open_path(folder)
+    checkpoint.load("masked_lm")
+    assert not marker.exists()
+    assert not {"auto_map", "attn_implementation"} & set(checkpoint.config_values)
+    assert any("auto_map" in warning for warning in checkpoint.manifest.warnings)
+    assert any("never run" in warning for warning in checkpoint.manifest.warnings)
+    assert not list(settings.home.rglob("*.py"))
+
+
+def test_tokenizer_settings_name_no_other_file(folder, open_path, tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("[UNK]\nstolen\n", encoding="utf-8")
+    config = {
+        "tokenizer_class": "BertTokenizer", "vocab": str(secret), "vocab_file": str(secret),
+        "init_inputs": [str(secret)], "fast_tokenizer_files": ["../secret.txt"],
+        "do_lower_case": False, "mask_token": "[MASK]",
+    }  # fmt: skip
+    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    checkpoint = open_path(folder)
+    staged = json.loads((checkpoint.manifest.folder / "tokenizer_config.json").read_text("utf-8"))
+    assert set(staged) == {"tokenizer_class", "do_lower_case", "mask_token"}
+    assert checkpoint.require_tokens().find("stolen") is None
+
+
+def test_no_tokenizer_is_not_made_up(folder, open_path):
+    (folder / "vocab.txt").unlink()
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}', "utf-8")
+    checkpoint = open_path(folder)
+    assert checkpoint.tokens is None
+    assert overview(checkpoint, progress=silent).tokenizer is None
+    with pytest.raises(NotInCheckpointError, match="no tokenizer in this checkpoint"):
+        checkpoint.require_tokens()
+
+
+def test_two_sets_of_weights_are_said(folder, open_path):
+    torch.save(random_model("BertForMaskedLM", seed=1).state_dict(), folder / "pytorch_model.bin")
+    assert open_path(folder).manifest.warnings == (
+        "There are two sets of weights: model.safetensors is read, and pytorch_model.bin is not. "
+        "They may disagree.",
+    )
+
+
+def test_no_weights(folder, refused):
+    (folder / "model.safetensors").unlink()
+    assert refused(folder) == (
+        "There are no weights, only config.json, vocab.txt: add model.safetensors (or "
+        "pytorch_model.bin), with config.json and tokenizer files."
+    )
+    (folder / "tf_model.h5").write_bytes(b"x")
+    assert refused(folder).startswith("'tf_model.h5' is in a format that is not read here: add")
+
+
+def test_names_that_deceive_are_shown_as_they_are(folder, open_path):
+    """A tensor's name is text, whatever is in it."""
+    tensors = load_file(folder / "model.safetensors")
+    odd = "<script>alert(1)</script>\0\u202e"
+    tensors[odd] = torch.ones(2)
+    save_file(tensors, folder / "model.safetensors")
+    table = overview(open_path(folder), progress=silent).tensors
+    assert odd in set(table["name"])
+
+
+# --- archives -------------------------------------------------------------------------------
+
+
+def tar_of(path: Path, *members: tarfile.TarInfo) -> Path:
+    with tarfile.open(path, "w") as archive:
+        for member in members:
+            archive.addfile(member, io.BytesIO(b"x" * member.size))
+    return path
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, target
+    info.size = 1 if kind == tarfile.REGTYPE else 0
+    return info
+
+
+@pytest.mark.parametrize("name", ["../config.json", "/config.json", "a/../../config.json"])
+def test_archive_members_that_climb(tmp_path, refused, name):
+    sentence = f"{name!r} is no name inside a checkpoint's folder: pack the folder again with "
+    assert refused(tar_of(tmp_path / "a.tar", member(name))).startswith(sentence)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr(name, "{}")
+    assert refused(tmp_path / "a.zip").startswith(sentence)
+    assert not (tmp_path / "config.json").exists()
+
+
+@pytest.mark.parametrize(
+    "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE]
+)
+def test_tar_members_that_are_no_files(tmp_path, refused, kind):
+    path = tar_of(tmp_path / "a.tar", member("config.json", kind, "/etc/passwd"))
+    assert refused(path) == (
+        "'config.json' in 'a.tar' is a link, a device or a pipe and no plain file: pack the files "
+        "themselves."
+    )
+
+
+def test_zip_with_a_link(tmp_path, refused):
+    info = zipfile.ZipInfo("config.json")
+    info.external_attr = 0o120777 << 16
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr(info, "/etc/passwd")
+    assert "is a link, a device or a pipe" in refused(tmp_path / "a.zip")
+
+
+def test_zip_bomb_is_stopped_by_counted_bytes(tmp_path, refused, settings):
+    with (
+        zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("model.safetensors", "w", force_zip64=True) as file,
+    ):
+        for _ in range(300):
+            file.write(b"\0" * 1_000_000)
+    packed = (tmp_path / "a.zip").stat().st_size
+    assert refused(tmp_path / "a.zip") == (
+        f"'a.zip' unpacks to more than 50 times its {packed:,} bytes, as no weights do: check the "
+        "archive."
+    )
+    assert not list(settings.home.rglob("*.safetensors"))
+
+
+def test_broken_and_mislabelled_archives(tmp_path, refused):
+    for name in ("a.zip", "a.tar", "a.tar.gz"):
+        (tmp_path / name).write_bytes(b"PK\x03\x04 nothing")
+        assert refused(tmp_path / name) == (
+            f"{name!r} is broken, encrypted or no archive: get it again, or pack it as a plain "
+            ".zip."
+        )
+
+
+def test_a_link_as_vocabulary_stays_inside_the_roots(folder, settings, tmp_path):
+    """On the web, a link that leads out of the allowed folders is refused; case 19."""
+    import dataclasses
+
+    from inspector.store.opening import open_checkpoint
+    from inspector.store.reference import CheckpointRef
+
+    outside = tmp_path / "outside.txt"
+    outside.write_text("secret", encoding="utf-8")
+    (folder / "vocab.txt").unlink()
+    (folder / "vocab.txt").symlink_to(outside)
+    roots = dataclasses.replace(settings, roots=(folder,))
+    with pytest.raises(CheckpointError) as error:
+        open_checkpoint(CheckpointRef("path", str(folder)), settings=roots, progress=silent,
+                        restrict_paths=True)  # fmt: skip
+    assert str(error.value) == (
+        "vocab.txt is a link that leads out of the folders that this server may open: put the file "
+        "itself there."
+    )
+
+
+@pytest.mark.parametrize("path", ["/etc", "/proc/self/environ", "/no/such/place", "relative"])
+def test_paths_outside_the_roots_all_get_the_same_words(folder, settings, path):
+    import dataclasses
+
+    from inspector.store.opening import OUTSIDE, open_checkpoint
+    from inspector.store.reference import CheckpointRef
+
+    roots = dataclasses.replace(settings, roots=(folder,))
+    with pytest.raises(CheckpointError) as error:
+        open_checkpoint(CheckpointRef("path", path), settings=roots, progress=silent,
+                        restrict_paths=True)  # fmt: skip
+    assert str(error.value) == OUTSIDE
+
+
+def test_a_pipe_in_the_folder_is_not_read(folder, open_path):
+    os.mkfifo(folder / "merges.txt")
+    assert open_path(folder).require_tokens().kind == "WordPiece"
+
+
+# --- whatever bytes ---------------------------------------------------------------------------
+
+
+@fuzz(max_examples=150, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_changed_safetensors_raise_nothing_else(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("fuzz") / "model.safetensors"
+    content = bytearray(header({"a": tensor(0, 8), "b": tensor(8, 24, [2, 2])}, b"\1" * 24))
+    for _ in range(data.draw(st.integers(1, 6))):
+        place = data.draw(st.integers(0, len(content) - 1))
+        content[place] = data.draw(st.integers(0, 255))
+    path.write_bytes(content)
+    try:
+        tensors = read_safetensors(path, "model.safetensors").tensors
+    except CheckpointError:
+        return
+    assert all(t.begin + t.nbytes <= len(content) for t in tensors)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(["model_type", "id2label", "architectures", "rope_scaling", "vocab", "x",
+                         "pad_token", "text_config", "added_tokens_decoder"]) | st.text(max_size=5),
+        inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@fuzz(max_examples=150, deadline=None, derandomize=True)
+@given(value=JSON)
+def test_any_json_is_rebuilt_or_refused(tmp_path_factory, value):
+    path = tmp_path_factory.mktemp("fuzz") / "config.json"
+    path.write_text(json.dumps(value), encoding="utf-8")
+    with contextlib.suppress(CheckpointError):
+        json.dumps(rebuild_config(path)[0]).encode()
+    with contextlib.suppress(CheckpointError):
+        rebuild_tokenizer_config(value, "tokenizer_config.json")
+
+
+@fuzz(max_examples=100, deadline=None, derandomize=True)
+@given(data=st.data(), kind=st.sampled_from(["a.zip", "a.tar"]))
+def test_changed_archives_raise_nothing_else(tmp_path_factory, data, kind):
+    from inspector.settings import read_settings
+
+    folder = tmp_path_factory.mktemp("fuzz")
+    path = folder / kind
+    if kind == "a.zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("m/config.json", "{}")
+            archive.writestr("m/vocab.txt", "a\nb\n")
+    else:
+        tar_of(path, member("m/config.json"), member("m/vocab.txt"))
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 6))):
+        place = data.draw(st.integers(0, min(len(content), 2_000) - 1))
+        content[place] = data.draw(st.integers(0, 255))
+    path.write_bytes(content)
+    target = folder / "target"
+    target.mkdir()
+    settings = read_settings({"INSPECTOR_HOME": str(folder / "home")})
+    with contextlib.suppress(CheckpointError):
+        unpack(path, kind, target, settings=settings, progress=silent)
+    assert {entry.name for entry in folder.iterdir()} == {kind, "target"}
