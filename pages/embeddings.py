@@ -78,3 +78,4 @@ with norms_place:
         theme=session.theme(),
     )
     parts.chart(norms, alt="Histogram of the rows' norms, padding and special tokens marked")
+    embedding_map.draw_padding_history(checkpoint)

@@ -15,6 +15,11 @@ class DemoInfo:
     description: str  # one line
     examples: tuple[str, ...]  # sentences with [MASK], or beginnings to go on from
 
+    @property
+    def training_log(self) -> Path:
+        """A table by step: loss, pad_norm (where there is a padding row), median_norm."""
+        return self.folder / "training_log.csv"
+
 
 HERE = Path(__file__).parent
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from inspector import figures
+from inspector.demo import DEMOS
 from inspector.figures.text import percent_text
 from inspector.results import Embeddings, Opened, Projection
 from pages._shared import parts, session
@@ -136,3 +138,18 @@ def _axes(projection: Projection) -> tuple[str, str, str]:
         return ("UMAP 1", "UMAP 2", "UMAP 3")
     names = [f"PC {n} ({100 * share:.1f} %)" for n, share in enumerate(projection.explained, 1)]
     return (names[0], names[1], names[2] if len(names) > 2 else "")
+
+
+def draw_padding_history(checkpoint: Opened) -> None:
+    """Draw how padding's row grew while a demo was trained; other checkpoints keep no such log."""
+    demo = DEMOS.get(checkpoint.reference)
+    log = pd.read_csv(demo.training_log) if demo else pd.DataFrame()
+    if "pad_norm" not in log:
+        return
+    curve = figures.pad_norm_curve(
+        log,
+        title=f"How padding grew while {checkpoint.name} was trained",
+        subtitle="It begins at zero; no look-up ever trains it, the tied output layer does",
+        theme=session.theme(),
+    )
+    parts.chart(curve, alt="Norm of padding's row and of the median row, by training step")

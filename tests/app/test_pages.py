@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,6 +74,21 @@ def test_embeddings_explain_the_padding_row_by_its_norm(open_app: Open) -> None:
     norm = float((matrix[0] ** 2).sum() ** 0.5)
     assert any("Why is \\[PAD\\] not zero?" in each.label for each in app.expander)
     assert f"Row 0 has norm **{norm:.3f}**" in said(app)
+
+
+@pytest.mark.parametrize(("checkpoint", "drawn"), [("demo-bert", True), ("demo-gpt2", False)])
+def test_padding_grew_from_zero_where_a_log_tells(
+    open_app: Open, checkpoint: str, drawn: bool
+) -> None:
+    charts = open_app("embeddings", checkpoint=checkpoint).get("plotly_chart")
+    curves = [chart for chart in charts if "How padding grew" in chart.proto.spec]
+    assert len(curves) == drawn
+    if drawn:
+        lines = {line["name"]: line for line in json.loads(curves[0].proto.spec)["data"]}
+        norms = array("d", base64.b64decode(lines["padding"]["y"]["bdata"]))
+        row = TENSORS["bert.embeddings.word_embeddings.weight"][0]
+        assert norms[0] == 0
+        assert norms[-1] == pytest.approx(float((row**2).sum() ** 0.5), rel=1e-4)
 
 
 def test_embeddings_list_the_exact_neighbours(open_app: Open) -> None:
