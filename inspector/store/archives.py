@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import lzma
+import gzip
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from inspector.errors import CheckpointError
 from inspector.settings import Settings
@@ -22,6 +22,8 @@ CHUNK_NBYTES = 1 << 20
 MAX_MEMBERS = 10_000
 MAX_RATIO = 50  # trained weights hardly compress; text and JSON do by 3 to 20
 FREE_NBYTES = 50_000_000  # unpacked bytes to which the ratio is not applied
+MAX_READ_NBYTES = 10_000_000  # of one read of a tar: its library reads names of any length whole
+GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +51,22 @@ def unpack(
             the archive is broken or unpacks to more than is taken.
     """
     short = visible(Path(name).name)
-    with _opened(archive, short) as members:
+    packed_nbytes = archive.stat().st_size
+    limit = _Limit(short, packed_nbytes, settings.upload_nbytes)
+    with _opened(archive, short, limit) as members:
         listed = [member.name for member in members]
         chosen, ignored = choose_members(listed)
         by_name = {member.name: member for member in members}
         if len(by_name) < len(listed):
             twice = next(member for member in listed if listed.count(member) > 1)
             raise CheckpointError(f"{visible(twice)} is twice in {short}: pack it again.")
-        budget = _Budget(short, archive.stat().st_size, settings.upload_nbytes)
-        for number, (base, member) in enumerate(sorted(chosen.items()), start=1):
-            progress((number - 1) / len(chosen), f"Unpacking {number} of {len(chosen)} files")
-            _write(by_name[member], folder / base, budget)
+        targets = {member: folder / base for base, member in chosen.items()}
+        # In the archive's order: a compressed tar is read again from its start for each step back.
+        wanted = [member for member in members if member.name in targets]
+        nbytes = 0
+        for number, member in enumerate(wanted, start=1):
+            progress((number - 1) / len(wanted), f"Unpacking {number} of {len(wanted)} files")
+            nbytes = _write(member, targets[member.name], nbytes, limit)
     files = {base: folder / base for base in chosen}
     stem = next(
         Path(name).name[: -len(end)] for end in ARCHIVE_SUFFIXES if name.lower().endswith(end)
@@ -67,45 +74,74 @@ def unpack(
     return Source("upload", stem, files, ignored, owned=True)
 
 
-class _Budget:
-    """Counts unpacked bytes against what is taken and what is plausible."""
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """How much an archive may unpack to: what is taken, and what is plausible."""
 
-    def __init__(self, name: str, packed_nbytes: int, limit: int) -> None:
-        self._name, self._packed, self._limit, self._nbytes = name, packed_nbytes, limit, 0
+    name: str
+    packed_nbytes: int
+    nbytes: int
 
-    def spend(self, nbytes: int) -> None:
-        self._nbytes += nbytes
-        if self._nbytes > self._limit:
+    def check(self, unpacked_nbytes: int) -> None:
+        if unpacked_nbytes > self.nbytes:
             raise CheckpointError(
-                f"{self._name} unpacks to more than {self._limit:,} bytes, the most that is "
+                f"{self.name} unpacks to more than {self.nbytes:,} bytes, the most that is "
                 "taken: open the checkpoint as a folder or from the hub instead."
             )
-        if self._nbytes > max(FREE_NBYTES, MAX_RATIO * self._packed):
+        if unpacked_nbytes > max(FREE_NBYTES, MAX_RATIO * self.packed_nbytes):
             raise CheckpointError(
-                f"{self._name} unpacks to more than {MAX_RATIO} times its {self._packed:,} "
+                f"{self.name} unpacks to more than {MAX_RATIO} times its {self.packed_nbytes:,} "
                 "bytes, as no weights do: check the archive."
             )
 
 
-def _write(member: _Member, target: Path, budget: _Budget) -> None:
+class _Bounded:
+    """A tar, read up to its limit and in small pieces: its library trusts every length in it."""
+
+    def __init__(self, file: IO[bytes], limit: _Limit) -> None:
+        self._file, self._limit = file, limit
+
+    def read(self, size: int) -> bytes:
+        if size > MAX_READ_NBYTES:
+            raise tarfile.ReadError("a name or a header is too long")
+        data = self._file.read(size)
+        self._limit.check(self._file.tell())
+        return data
+
+    def seek(self, position: int) -> int:
+        self._limit.check(position)  # a step forward unpacks what is skipped
+        return self._file.seek(position)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+
+def _write(member: _Member, target: Path, nbytes: int, limit: _Limit) -> int:
+    """Write one file; takes and gives the bytes that the archive has unpacked to so far."""
     with member.open() as reader, target.open("xb") as writer:
         while chunk := reader.read(CHUNK_NBYTES):
-            budget.spend(len(chunk))
+            nbytes += len(chunk)
+            limit.check(nbytes)
             writer.write(chunk)
+    return nbytes
 
 
 @contextmanager
-def _opened(archive: Path, name: str) -> Iterator[list[_Member]]:
+def _opened(archive: Path, name: str, limit: _Limit) -> Iterator[list[_Member]]:
     """The archive's files, with the errors of its libraries translated."""
     try:
         with archive.open("rb") as file:
-            is_zip = file.read(4) in {b"PK\x03\x04", b"PK\x05\x06"}
+            start = file.read(4)
             file.seek(0)
-            opened: Any = zipfile.ZipFile(file) if is_zip else tarfile.open(fileobj=file)
-            with closing(opened):
-                yield _zip_members(opened, name) if is_zip else _tar_members(opened, name)
+            if start in {b"PK\x03\x04", b"PK\x05\x06"}:
+                with zipfile.ZipFile(file) as opened:
+                    yield _zip_members(opened, name)
+            else:
+                plain = gzip.GzipFile(fileobj=file) if start.startswith(GZIP) else file
+                with tarfile.open(fileobj=_Bounded(plain, limit), mode="r:") as opened:  # type: ignore[arg-type]
+                    yield _tar_members(opened, name)
     except (
-        zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError,
+        zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError,
         NotImplementedError, RuntimeError, ValueError, OverflowError,
     ) as error:  # fmt: skip
         raise CheckpointError(

@@ -2,21 +2,22 @@
 
 Every global that a pickle names is looked up in a table of inert stand-ins; any other one ends the
 reading. The unpickler is the one in pure Python: it keeps its memo in a dictionary, so that a few
-bytes cannot ask for gigabytes, as they can of the one in C.
+bytes cannot ask for gigabytes, as they can of the one in C. What it does to objects is narrowed:
+no state is set on any, sets are read as lists, and only plain values become keys (the hash of a
+tuple nested a million deep overflows the stack of the interpreter itself).
 """
 
 from __future__ import annotations
 
 import pickle  # noqa: TID251
-from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import IO, Any
 
 from inspector.errors import CheckpointError
 from inspector.store.names import visible
 
-MAX_PICKLE_NBYTES = 100_000_000  # of names and shapes; the weights lie outside the pickle
+MAX_PICKLE_NBYTES = 30_000_000  # of names and shapes; the weights lie outside the pickle
 
 # torch's storage class -> (torch's dtype, bytes an element)
 STORAGES = {
@@ -44,14 +45,14 @@ ITEMSIZES = dict(STORAGES.values()) | {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StorageType:
     """Stands for a storage class."""
 
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Storage:
     """A storage that a pickle refers to; its bytes are elsewhere in the file."""
 
@@ -61,7 +62,7 @@ class Storage:
     first: int  # elements of the root storage before a view's first
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Strided:
     """A tensor as its pickle describes it; nothing of it is checked yet."""
 
@@ -72,7 +73,7 @@ class Strided:
     strides: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _StandIn:
     """Takes the place of a function of torch, and cannot be changed by a pickle."""
 
@@ -97,12 +98,23 @@ def _first(data: Any, *_: Any) -> Any:
     return data
 
 
+def _plain_key(key: Any) -> Any:
+    if not isinstance(key, str | bytes | int | float | None):
+        raise pickle.UnpicklingError("no plain key")
+    return key
+
+
+def _dict(items: Iterable[Any] = ()) -> dict[Any, Any]:
+    return {_plain_key(key): value for key, value in items}
+
+
 FUNCTIONS: dict[tuple[str, str], Callable[..., Any]] = {
     ("torch._utils", "_rebuild_tensor"): _strided,
     ("torch._utils", "_rebuild_tensor_v2"): _strided,
     ("torch._utils", "_rebuild_tensor_v3"): _strided_as,
     ("torch._utils", "_rebuild_parameter"): _first,
     ("torch._utils", "_rebuild_parameter_with_state"): _first,
+    ("collections", "OrderedDict"): _dict,
     ("torch", "Size"): tuple,
     ("torch", "device"): lambda *_: None,
 }
@@ -121,8 +133,6 @@ class Unpickler(pickle._Unpickler):  # type: ignore[attr-defined]
         Raises:
             CheckpointError: If it has none.
         """
-        if (module, name) == ("collections", "OrderedDict"):
-            return OrderedDict
         if (module, name) in FUNCTIONS:
             return _StandIn(FUNCTIONS[module, name])
         if module in {"torch", "torch.storage"} and name in STORAGES:
@@ -149,6 +159,47 @@ class Unpickler(pickle._Unpickler):  # type: ignore[attr-defined]
         if view and view[0] is not None:  # files of torch before 0.4
             _, first, numel = view[0]
         return Storage(str(key), storage.dtype, numel, first)
+
+
+def _drop_state(unpickler: Any) -> None:
+    unpickler.stack.pop()
+
+
+def _put_item(unpickler: Any) -> None:
+    value = unpickler.stack.pop()
+    key = unpickler.stack.pop()
+    unpickler.stack[-1][_plain_key(key)] = value
+
+
+def _put_items(unpickler: Any) -> None:
+    items = unpickler.pop_mark()
+    unpickler.stack[-1].update(_dict(zip(items[::2], items[1::2], strict=True)))
+
+
+def _add_to_list(unpickler: Any) -> None:
+    items = unpickler.pop_mark()
+    unpickler.stack[-1].extend(items)
+
+
+def _list_from_mark(unpickler: Any) -> None:
+    items = unpickler.pop_mark()  # first: it puts another stack in place
+    unpickler.append(items)
+
+
+def _dict_from_mark(unpickler: Any) -> None:
+    items = unpickler.pop_mark()
+    unpickler.append(_dict(zip(items[::2], items[1::2], strict=True)))
+
+
+Unpickler.dispatch = pickle._Unpickler.dispatch | {  # type: ignore[attr-defined]
+    pickle.BUILD[0]: _drop_state,
+    pickle.SETITEM[0]: _put_item,
+    pickle.SETITEMS[0]: _put_items,
+    pickle.DICT[0]: _dict_from_mark,
+    pickle.EMPTY_SET[0]: pickle._Unpickler.dispatch[pickle.EMPTY_LIST[0]],  # type: ignore[attr-defined]
+    pickle.ADDITEMS[0]: _add_to_list,
+    pickle.FROZENSET[0]: _list_from_mark,
+}
 
 
 class _Limited:

@@ -155,6 +155,59 @@ def test_bytearray_bomb_and_memo_bomb(tmp_path):
         assert refusal(path)
 
 
+PID = b"(X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x000X\x03\0\0\0cpuK\x02tQ"
+REST = b"K\0(K\x02t(K\x01t\x89NtR"  # offset 0, shape (2,), strides (1,), no gradient, no hooks
+TENSOR = b"ctorch._utils\n_rebuild_tensor_v2\n(" + PID + REST
+
+
+def zip_with_pickle(program: bytes, path: Path) -> Path:
+    """A file as torch.save writes it, with eight bytes of data and a pickle of one's own."""
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("w/data.pkl", b"\x80\x02" + program + b".")
+        archive.writestr("w/data/0", b"\0" * 8)
+    return path
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        # an OrderedDict whose method `items` is set to the number 1
+        b"ccollections\nOrderedDict\n)RX\x01\0\0\0w" + TENSOR + b"s}X\x05\0\0\0itemsK\x01sb",
+        # a storage whose fields are set to other values
+        b"}X\x01\0\0\0wctorch._utils\n_rebuild_tensor_v2\n("
+        + PID + b"(K\x05X\x07\0\0\0float99K\x02K\0lb" + REST + b"s",
+    ],
+)  # fmt: skip
+def test_a_pickle_sets_no_state_on_what_stands_for_objects(tmp_path, program):
+    (tensor,) = read_pytorch(zip_with_pickle(program, tmp_path / "w.bin"), "w.bin").tensors
+    assert (tensor.name, tensor.dtype, tensor.shape) == ("w", "float32", (2,))
+    assert bytes_at(tmp_path / "w.bin", tensor.begin, tensor.nbytes) == b"\0" * 8
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        b"})" + b"\x85" * 10**6 + b"K\x01s",  # as a key of a dict
+        b"ccollections\nOrderedDict\n(]])" + b"\x85" * 10**6 + b"aK\x01aatR",
+    ],
+)
+def test_a_key_nested_a_million_deep_is_never_hashed(tmp_path, program):
+    """Hashing it overflows the interpreter's own stack: the process would be gone."""
+    assert refusal(zip_with_pickle(program, tmp_path / "w.bin")) == (
+        "w.bin is truncated or broken: its list of tensors cannot be read (UnpicklingError). "
+        "Get the file again."
+    )
+
+
+def test_a_set_is_never_hashed(tmp_path):
+    deep = b")" + b"\x85" * 10**6
+    sets = b"X\x01\0\0\0f(" + deep + b"\x91sX\x01\0\0\0s\x8f(" + deep + b"\x90s"
+    program = b"}X\x01\0\0\0w" + TENSOR + b"s" + sets
+    header = read_pytorch(zip_with_pickle(program, tmp_path / "w.bin"), "w.bin")
+    assert [tensor.name for tensor in header.tensors] == ["w"]
+    assert header.warnings == ("w.bin: left out 'f' and 1 more, no tensors.",)
+
+
 def test_compressed_storage_is_refused(tmp_path):
     path = save({"w": torch.zeros(1000, 100)}, tmp_path / "w.bin")
     packed = tmp_path / "packed.bin"
