@@ -2,46 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import ConsoleMessage, Page, Request, expect
 
 from .chromium import FLAGS, find_chromium
+from .server import Server, start_app, wait_until_up
 
-ROOT = Path(__file__).parents[2]
-START_SECONDS = 120
 ANSWER_MILLISECONDS = 120_000  # for a model that has to be loaded first, on a busy machine
 LOCAL = re.compile(r"(https?|wss?)://(localhost|127\.0\.0\.1)[:/]|data:|blob:|about:")
 # Streamlit looks for its own address below the page's, too, before it finds it.
 PROBES = re.compile(r"/\w+/_stcore/(health|host-config)$")
-BAD_LOG = re.compile(r"Traceback|\bERROR\b|\bCRITICAL\b|Uncaught|Exception|Warning:")
 
 expect.set_options(timeout=ANSWER_MILLISECONDS)
-
-
-@dataclass(frozen=True)
-class Server:
-    """A running app."""
-
-    url: str
-    process: subprocess.Popen[bytes]
-    log: Path
-
-    def complaints(self) -> list[str]:
-        return [line for line in self.log.read_text().splitlines() if BAD_LOG.search(line)]
 
 
 @pytest.fixture(scope="session")
@@ -52,51 +28,16 @@ def start_server(
     running: list[Server] = []
 
     def start(**environment: str) -> Server:
-        home = tmp_path_factory.mktemp("home")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        log = home / "server.log"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "streamlit",
-                    "run",
-                    "app.py",
-                    f"--server.port={port}",
-                    "--server.headless=true",
-                ],
-                cwd=ROOT,
-                env={**os.environ, "INSPECTOR_HOME": str(home / "store"), **environment},
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
-        server = Server(f"http://localhost:{port}", process, log)
+        server = start_app(tmp_path_factory.mktemp("home"), **environment)
         running.append(server)
-        _wait_until_up(server)
+        wait_until_up(server)
         return server
 
     yield start
     for server in running:
-        server.process.send_signal(signal.SIGINT)
-        server.process.wait(timeout=30)
+        server.stop()
     complaints = {server.url: lines for server in running if (lines := server.complaints())}
     assert not complaints
-
-
-def _wait_until_up(server: Server) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        assert server.process.poll() is None, server.log.read_text()
-        try:
-            urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=5).close()
-        except (urllib.error.URLError, TimeoutError):
-            time.sleep(0.2)
-        else:
-            return
-    pytest.fail(f"The server did not come up:\n{server.log.read_text()}")
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from inspector.demo import DEMOS
 
-from .conftest import Server
 from .looking import SLUGS, click_mark, expect_calm, expect_page, fill, go_to, metric
+from .server import Server
 
 PHONE = 390
 
@@ -133,7 +133,7 @@ def test_a_click_on_the_heat_map_shows_that_cell(page: Page, server: Server) -> 
     expect(page).to_have_url(re.compile("position=0"))
 
 
-def test_a_search_and_a_click_find_neighbours(page: Page, server: Server) -> None:
+def test_a_search_finds_neighbours(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/embeddings")
     expect_page(page, "embeddings", "demo-bert")
     fill(page, "Find a token", "city")

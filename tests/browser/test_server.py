@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page
 
-from .conftest import Server
 from .looking import SLUGS, expect_page
+from .server import Server
 
 # A native library of each package that belongs into workers alone (umap brings llvmlite).
 NATIVE = ("libtorch", "llvmlite", "tokenizers", "sentencepiece")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_the_server_loads_neither_torch_nor_transformers_nor_umap(
     page: Page, server: Server
 ) -> None:

@@ -12,8 +12,8 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, expect
 
-from .conftest import Server
 from .looking import expect_calm, expect_page, fill, go_to, metric
+from .server import Server
 
 
 @pytest.fixture(scope="session")
