@@ -20,7 +20,8 @@ STYLE = """<style>
 [data-testid=stStatusWidget] {display: none}
 .stMainBlockContainer {padding: 3rem clamp(1rem, 4vw, 4rem) 4rem}
 [data-testid=stColumn] {min-width: min(100%, 17rem)}
-[data-testid=stMarkdownContainer] td + td {overflow-wrap: anywhere}
+[data-testid=stMarkdownContainer] td {overflow-wrap: anywhere}
+[data-testid=stMarkdownContainer] td:first-child {min-width: 6.5rem}
 </style>"""
 
 
