@@ -157,6 +157,8 @@ def _zip_members(archive: zipfile.ZipFile, name: str) -> list[_Member]:
         kind = (info.external_attr >> 16) & 0o170000
         if kind not in {0, 0o100000, 0o040000}:
             raise CheckpointError(_not_plain(info.filename, name))
+        if info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+            raise NotImplementedError(info.compress_type)  # its library unpacks these unbounded
         if not info.is_dir():
             members.append(_Member(info.orig_filename, lambda info=info: archive.open(info)))
     return members

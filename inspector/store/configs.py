@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,9 @@ def _warnings(config: dict[str, Any], dropped: set[str]) -> tuple[str, ...]:
             "config.json declares quantised weights (quantization_config): "
             "they are shown as they are stored."
         )
-    rest = sorted(key for key in dropped - {"auto_map", "quantization_config"} if key[0] != "_")
+    rest = sorted(
+        key for key in dropped - {"auto_map", "quantization_config"} if not key.startswith("_")
+    )
     if rest:
         names = ", ".join(visible(key, 40) for key in rest[:5])
         more = f" and {len(rest) - 5} more" if len(rest) > 5 else ""
@@ -103,7 +106,8 @@ def _settings(config: dict[str, Any], dropped: set[str], *, depth: int) -> dict[
             dropped.add(key)
             continue
         _refuse_wrong_names(key, value)
-        plain = _plain(key, value, dropped, depth)
+        misplaced = key in LABELS and not isinstance(value, dict)
+        plain = None if misplaced else _plain(key, value, dropped, depth)
         if plain is None and value is not None:
             dropped.add(key)
         else:
@@ -116,8 +120,10 @@ def _plain(key: str, value: Any, dropped: set[str], depth: int) -> Any:
         return value
     if isinstance(value, list):
         return value if _is_plain_list(value, levels=3) else None
-    if not isinstance(value, dict):
-        return None
+    return _plain_object(key, value, dropped, depth) if isinstance(value, dict) else None
+
+
+def _plain_object(key: str, value: dict[str, Any], dropped: set[str], depth: int) -> Any:
     if key in LABELS:
         return _labels(key, value)
     if key in ROPE:
@@ -145,12 +151,14 @@ def _refuse_wrong_names(key: str, value: Any) -> None:
 
 
 def is_scalar(value: Any) -> bool:
-    """Whether a JSON value is null, a truth value, a number of 64 bits or a short plain text."""
+    """Whether a JSON value is null, a truth value, a finite number or a short plain text."""
     if isinstance(value, str):
         return len(value) <= MAX_TEXT and "\0" not in value and is_text(value)
     if type(value) is int:
         return -(2**63) <= value < 2**63
-    return value is None or isinstance(value, bool | float)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, bool)
 
 
 def is_text(value: str) -> bool:

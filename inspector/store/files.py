@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ATTEMPTS = 5
@@ -78,24 +78,25 @@ class HashCache:
     def _read(self) -> dict[str, str]:
         try:
             known = json.loads(self._path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         if not isinstance(known, dict):
             return {}
         return {k: v for k, v in known.items() if isinstance(v, str) and len(v) == 64}
 
 
-def put_folder(built: Path, target: Path, *, replace: bool) -> None:
-    """Move a finished folder to its place; what is there already is replaced or wins."""
+def put_folder(built: Path, target: Path, *, keep: Callable[[Path], bool]) -> None:
+    """Move a finished folder to its place, unless what is there already is to be kept."""
     fsync_tree(built)
     target.parent.mkdir(parents=True, exist_ok=True)
     for _ in range(ATTEMPTS):
         try:
             built.rename(target)
-        except OSError:
-            if not target.is_dir():
+        except OSError as error:
+            taken = error.errno in {errno.ENOTEMPTY, errno.EEXIST}  # it may be gone again by now
+            if not taken and not target.is_dir():
                 raise
-            if not replace:
+            if keep(target):
                 return
             remove_folder(target)
         else:

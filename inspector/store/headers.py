@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from inspector.errors import CheckpointError
-from inspector.store.jsons import parse_json
+from inspector.store.jsons import count_objects, parse_json
 from inspector.store.manifest import TensorInfo
 from inspector.store.names import visible
 
-MAX_HEADER_NBYTES = 100_000_000  # the format's own limit
 MAX_TENSORS = 100_000
+MAX_HEADER_NBYTES = 250 * MAX_TENSORS  # the format allows four times as many
 MAX_NDIM = 64
 
 # safetensors' name -> (torch's name, bytes an element)
@@ -86,12 +86,19 @@ def read_safetensors(path: Path, name: str) -> Header:
     file_nbytes = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
-        if file_nbytes < 8 or length > file_nbytes - 8 or length > MAX_HEADER_NBYTES:
+        if file_nbytes < 8 or length > file_nbytes - 8:
             raise CheckpointError(
                 f"{name} is truncated or no safetensors file: its header should have "
                 f"{length:,} bytes and the file has {file_nbytes:,}. Get the file again."
             )
-        header = parse_json(file.read(length), f"the header of {name}")
+        if length > MAX_HEADER_NBYTES:
+            raise CheckpointError(
+                f"The header of {name} has {length:,} bytes, and at most {MAX_HEADER_NBYTES:,} "
+                "are read: check that it is a model's checkpoint."
+            )
+        data = file.read(length)
+    _refuse_many(count_objects(data) - 1, name)
+    header = parse_json(data, f"the header of {name}")
     if not isinstance(header, dict):
         raise CheckpointError(f"The header of {name} is not an object: get the file again.")
     metadata = header.pop("__metadata__", {})
@@ -99,11 +106,7 @@ def read_safetensors(path: Path, name: str) -> Header:
         raise CheckpointError(
             f"{name} holds no tensors: its header is empty. Check that it is the right file."
         )
-    if len(header) > MAX_TENSORS:
-        raise CheckpointError(
-            f"{name} lists {len(header):,} tensors, and at most {MAX_TENSORS:,} are read: "
-            "check that it is a model's checkpoint."
-        )
+    _refuse_many(len(header), name)
     start = 8 + length
     tensors = sorted(
         (_tensor(key, entry, name, start) for key, entry in header.items()),
@@ -156,6 +159,11 @@ def _tensor(key: str, entry: Any, file: str, start: int) -> TensorInfo:
         )
     torch_dtype, itemsize = DTYPES[dtype]
     nbytes = math.prod(shape) * itemsize
+    if nbytes >= 2**63:
+        raise CheckpointError(
+            f"The tensor {visible(key)} in {file} has a shape that no memory holds: "
+            "get the file again."
+        )
     if end - begin != nbytes:
         raise CheckpointError(
             f"The tensor {visible(key)} in {file} should have {nbytes:,} bytes by its shape "
@@ -172,6 +180,14 @@ def _tensor(key: str, entry: Any, file: str, start: int) -> TensorInfo:
         storage=f"{file}:{key}",
         storage_nbytes=nbytes,
     )
+
+
+def _refuse_many(count: int, name: str) -> None:
+    if count > MAX_TENSORS:
+        raise CheckpointError(
+            f"{name} lists {count:,} tensors, and at most {MAX_TENSORS:,} are read: "
+            "check that it is a model's checkpoint."
+        )
 
 
 def _are_sizes(values: Any) -> bool:

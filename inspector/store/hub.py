@@ -29,10 +29,10 @@ def download(model: str, *, progress: Progress) -> Path:
         CheckpointError: If the model cannot be fetched and is not in the cache.
     """
     # Imported late: half a second, and only this kind of checkpoint needs it.
+    from httpx2 import HTTPError  # what the hub's library itself speaks through
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
         GatedRepoError,
-        HfHubHTTPError,
         HFValidationError,
         LocalEntryNotFoundError,
         RepositoryNotFoundError,
@@ -50,8 +50,8 @@ def download(model: str, *, progress: Progress) -> Path:
                 break
     except GatedRepoError as error:
         raise CheckpointError(
-            f"{model} is gated: accept its terms on the hub, log in with `hf auth login`, "
-            "and open it again."
+            f"{model} is gated: accept its terms on the hub, download it with your own login, "
+            "and open that folder or upload it."
         ) from error
     except RepositoryNotFoundError as error:
         raise CheckpointError(
@@ -62,7 +62,7 @@ def download(model: str, *, progress: Progress) -> Path:
             f"{model} is not in the hub's cache on this machine and the hub cannot be reached: "
             "go online, or upload the checkpoint."
         ) from error
-    except (HfHubHTTPError, HFValidationError, ConnectionError, TimeoutError) as error:
+    except (HTTPError, HFValidationError, ConnectionError, TimeoutError) as error:
         raise CheckpointError(
             f"{model} could not be fetched from the hub ({type(error).__name__}): try again."
         ) from error
@@ -78,11 +78,10 @@ def _reporting(model: str, progress: Progress) -> Any:
             settings.pop("name", None)
             super().__init__(*args, **{**settings, "file": io.StringIO(), "disable": False})
 
-        def display(self, msg: str | None = None, pos: int | None = None) -> bool:
+        def display(self, msg: str | None = None, pos: int | None = None) -> None:
             """Report the bars that count bytes; the one that counts files says nothing new."""
             if self.unit == "B" and self.total and self.n:
                 megabytes = f"{self.n / 1e6:,.0f} of {self.total / 1e6:,.0f} MB"
                 progress(min(self.n / self.total, 1.0), f"Fetching {model}: {megabytes}")
-            return True
 
     return Reporting

@@ -140,7 +140,7 @@ def _no_weights(files: Mapping[str, Path], ignored: Sequence[str]) -> str:
     needed = "add model.safetensors (or pytorch_model.bin), with config.json and tokenizer files"
     foreign = [name for name in ignored if name.endswith(OTHER_WEIGHTS)]
     if foreign:
-        return f"{foreign[0]} is in a format that is not read here: {needed}."
+        return f"{visible(foreign[0])} is in a format that is not read here: {needed}."
     if not files:
         return f"There is no file of a checkpoint here: {needed}."
     return f"There are no weights, only {', '.join(sorted(files)[:4])}: {needed}."

@@ -55,25 +55,33 @@ def load_manifest(fingerprint: str, *, settings: Settings) -> Manifest:
     for kind in (UPLOADS, OPENED):
         entry = settings.home / kind / fingerprint
         try:
-            text = (entry / MANIFEST).read_text(encoding="utf-8")
+            text = (entry / MANIFEST).read_bytes()
         except OSError:
             continue
         try:
             return _from_json(json.loads(text), entry)
         except CheckpointError as error:
             gone = error
-        except (ValueError, TypeError, KeyError, IndexError):
+        except (ValueError, TypeError, KeyError, IndexError, RecursionError):
             gone = CheckpointError(
                 "This checkpoint's entry in the store is damaged: open it again."
             )
     raise gone
 
 
+def find_manifest(entry: Path) -> Manifest | None:
+    """The manifest of an entry; None if it, or a file that it lists, is not there or damaged."""
+    try:
+        return _from_json(json.loads((entry / MANIFEST).read_bytes()), entry)
+    except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError, CheckpointError):
+        return None
+
+
 def _given_name(entry: Path) -> str | None:
     """The name that an upload was given since it was staged."""
     try:
         given = json.loads((entry / ENTRY).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     name = given.get("name") if isinstance(given, dict) else None
     return name if isinstance(name, str) else None

@@ -150,7 +150,7 @@ def _open_path(
             source = unpack(path, path.name, temporary, settings=settings, progress=progress)
             return stage(source, settings=settings, progress=progress), reference
     elif weight_format(path.name):
-        source = file_source(path)
+        source = file_source(path, within=roots)
     else:
         raise CheckpointError(
             f"{visible(path.name)} is no checkpoint: give a folder, an archive (.zip, .tar, "

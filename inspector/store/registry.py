@@ -180,8 +180,7 @@ def _stored(folder: Path) -> StoredCheckpoint:
     entry = _read_entry(folder / ENTRY)
     name, nbytes, created = entry.get("name"), entry.get("nbytes"), entry.get("created")
     if not isinstance(created, str):
-        stamp = (folder / MANIFEST).stat().st_mtime
-        created = datetime.fromtimestamp(stamp, UTC).isoformat(timespec="seconds")
+        created = _changed(folder / MANIFEST)
     return StoredCheckpoint(
         fingerprint=folder.name,
         name=name if isinstance(name, str) and name else folder.name[:12],
@@ -190,9 +189,17 @@ def _stored(folder: Path) -> StoredCheckpoint:
     )
 
 
+def _changed(path: Path) -> str:
+    try:
+        stamp = path.stat().st_mtime
+    except OSError:  # it is just being deleted
+        stamp = 0.0
+    return datetime.fromtimestamp(stamp, UTC).isoformat(timespec="seconds")
+
+
 def _read_entry(path: Path) -> dict[str, Any]:
     try:
         entry = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return entry if isinstance(entry, dict) else {}

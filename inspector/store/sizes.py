@@ -16,6 +16,11 @@ OCCURS = ("hidden_size", "n_embd", "d_model", "dim", "vocab_size")
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers",
           "decoder_layers", "num_decoder_layers")  # fmt: skip
 SHARED_LAYERS = "num_hidden_groups"  # ALBERT runs few stored layers many times
+NESTED = frozenset({"encoder", "decoder", "generator"})
+POSITIONS = ("max_position_embeddings", "n_positions", "max_source_positions",
+             "max_target_positions")  # fmt: skip
+POSITION_TABLE = re.compile(r"(?:^|\.)(?:position_embeddings|embed_positions|wpe)\.weight$")
+UNMEASURED_POSITIONS = 100_000_000  # rotary positions show in no shape
 COUNT = re.compile(r"(num|n)_.*")
 SIZE = re.compile(r".*_(size|dim)|d_.*")
 UNMEASURED_SIZE = 65_536  # sizes up to this need not show in any shape (images, patches, windows)
@@ -29,17 +34,18 @@ def refuse_wrong_sizes(config: dict[str, Any], tensors: Sequence[TensorInfo]) ->
     Raises:
         CheckpointError: Naming the size that is asked for and the one that is there.
     """
+    _refuse_absent_dimensions(config, tensors)
     for settings in _configs(config):
         _refuse_layers(settings, tensors)
         _refuse_labels(settings, tensors)
+        _refuse_positions(settings, tensors)
         _refuse_bounds(settings, tensors)
-    _refuse_absent_dimensions(config, tensors)
 
 
 def _configs(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield config
     for key, value in config.items():
-        if isinstance(value, dict) and (key.endswith("_config") or key in {"encoder", "decoder"}):
+        if isinstance(value, dict) and (key.endswith("_config") or key in NESTED):
             yield from _configs(value)
 
 
@@ -82,7 +88,11 @@ def _layers_shown(tensors: Sequence[TensorInfo]) -> int:
 def _refuse_labels(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
     rows = max((t.shape[0] for t in tensors if t.shape and CLASSIFIER.search(t.name)), default=None)
     claimed = max(
-        (n for n in (config.get("num_labels"), len(config.get("id2label") or ())) if _is_int(n)),
+        (
+            n
+            for n in (config.get("num_labels"), len(config.get("id2label") or ()))
+            if type(n) is int
+        ),
         default=0,
     )
     if claimed > (MAX_LABELS if rows is None else max(rows, 2)):
@@ -97,12 +107,25 @@ def _refuse_labels(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> Non
         )
 
 
+def _refuse_positions(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
+    rows = [t.shape[0] for t in tensors if t.shape and POSITION_TABLE.search(t.name)]
+    most = max(rows, default=UNMEASURED_POSITIONS)
+    for key in POSITIONS:
+        value = config.get(key)
+        if type(value) is int and value > most:
+            there = f"the weights hold {most:,} of them" if rows else f"at most {most:,} are opened"
+            raise CheckpointError(
+                f"config.json says {key} {value:,}, but {there}: "
+                "use the config.json that belongs to these weights."
+            )
+
+
 def _refuse_bounds(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
     largest = max((size for tensor in tensors for size in tensor.shape), default=0)
     for key, value in config.items():
-        if not _is_int(value) or key in (*OCCURS, *LAYERS, "num_labels"):
+        if type(value) is not int or key in (*LAYERS, *POSITIONS, "num_labels"):
             continue
-        limit = max(largest, UNMEASURED_SIZE) if SIZE.fullmatch(key) else None
+        limit = max(largest, UNMEASURED_SIZE) if SIZE.fullmatch(key) or key in OCCURS else None
         if COUNT.fullmatch(key):
             limit = max(largest, len(tensors))
         if limit is not None and value > limit:
@@ -110,10 +133,6 @@ def _refuse_bounds(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> Non
                 f"config.json says {key} {value:,}, but the largest dimension of any tensor is "
                 f"{largest:,}: use the config.json that belongs to these weights."
             )
-
-
-def _is_int(value: Any) -> bool:
-    return type(value) is int
 
 
 def _shape(tensor: TensorInfo) -> str:

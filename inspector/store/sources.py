@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from inspector.errors import CheckpointError
-from inspector.store.names import file_format, visible
+from inspector.store.names import CONFIGS, VOCABULARIES, file_format, visible
 
 JUNK = ("__MACOSX", "Thumbs.db", "desktop.ini")
 
@@ -119,6 +119,12 @@ def _common_depth(paths: list[PurePosixPath]) -> int:
     return depth
 
 
-def file_source(path: Path) -> Source:
-    """A single weight file, and nothing that lies beside it."""
-    return Source("folder", path.name, {path.name: path}, (), owned=False)
+def file_source(path: Path, *, within: tuple[Path, ...] = ()) -> Source:
+    """A single weight file, with the configuration and the tokenizer that lie beside it.
+
+    Raises:
+        CheckpointError: If one of them is a link that leads out of `within`.
+    """
+    beside = folder_source(path.parent, kind="folder", name=path.name, within=within)
+    files = {name: file for name, file in beside.files.items() if name in CONFIGS | VOCABULARIES}
+    return Source("folder", path.name, {**files, path.name: path}, (), owned=False)

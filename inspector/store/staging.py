@@ -15,10 +15,18 @@ from inspector.store.files import HashCache, hash_file, put_folder, workspace
 from inspector.store.headers import Header, read_safetensors, refuse_repeated_names
 from inspector.store.index import Weights, choose_weights, refuse_wrong_index
 from inspector.store.manifest import FileInfo, Manifest, TensorInfo
-from inspector.store.manifests import FOLDER, OPENED, UPLOADS, WEIGHTS, save_manifest
+from inspector.store.manifests import (
+    FOLDER,
+    OPENED,
+    UPLOADS,
+    WEIGHTS,
+    find_manifest,
+    load_manifest,
+    save_manifest,
+)
 from inspector.store.names import INDEXES, file_format, weight_format
 from inspector.store.pytorch import read_pytorch
-from inspector.store.registry import write_entry
+from inspector.store.registry import clean_name, write_entry
 from inspector.store.sizes import refuse_wrong_sizes
 from inspector.store.sources import Source
 from inspector.store.tokenizer_files import stage_tokenizer
@@ -78,7 +86,7 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
         entry = settings.home / (UPLOADS if source.owned else OPENED) / fingerprint
         manifest = Manifest(
             fingerprint=fingerprint,
-            name=source.name,
+            name=clean_name(source.name),
             source=source.kind,
             folder=entry / FOLDER,
             files=tuple(
@@ -95,8 +103,15 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
             nbytes = sum(file.nbytes for file in manifest.files)
             write_entry(built, name=source.name, nbytes=nbytes)
         progress(None, "Storing")
-        put_folder(built, entry, replace=not source.owned)
-    return manifest
+        put_folder(built, entry, keep=lambda there: _is_kept(there, manifest, source))
+    # An upload that was there already keeps its entry, and the name that it was given.
+    return load_manifest(fingerprint, settings=settings) if source.owned else manifest
+
+
+def _is_kept(entry: Path, manifest: Manifest, source: Source) -> bool:
+    """Whether what is there stays: others may be reading it, so only if it must it is replaced."""
+    there = find_manifest(entry)
+    return there is not None and (source.owned or there == manifest)
 
 
 def _read(source: Source, progress: Progress) -> _Contents:
