@@ -167,10 +167,8 @@ def _undertrained(
     Returns:
         token, token_id, score (higher = more suspicious), without special and known unused tokens.
     """
-    unused = torch.from_numpy(vocabulary["kind"].isin(["unused", "no token"]).to_numpy())
-    ordinary = ~torch.from_numpy(
-        vocabulary["kind"].isin(["unused", "no token", "special", "padding"]).to_numpy()
-    )
+    unused = torch.tensor(vocabulary["kind"].isin(["unused", "no token"]).tolist())
+    ordinary = torch.tensor(vocabulary["kind"].isin(["word", "subword", "byte"]).tolist())
     ordinary &= finite
     references = unused & finite
     if int(references.sum()) >= MIN_REFERENCES and int(ordinary.sum()):
