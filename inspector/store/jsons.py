@@ -67,11 +67,6 @@ def refuse_deep_json(data: bytes, name: str) -> None:
         )
 
 
-def count_objects(data: bytes) -> int:
-    """How many objects JSON text holds, before any of them is built."""
-    return _STRING.sub(b"", data).count(b"{")
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     unique = dict(pairs)
     if len(unique) < len(pairs):
