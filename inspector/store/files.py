@@ -14,6 +14,7 @@ from pathlib import Path
 
 ATTEMPTS = 5
 LOCK = ".lock"
+NEW = ".new-"  # start of a folder's name until it is locked
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -118,24 +119,25 @@ def remove_folder(folder: Path) -> None:
 @contextlib.contextmanager
 def workspace(home: Path) -> Iterator[Path]:
     """A fresh folder in the store's home that is gone afterwards, or swept if we are killed."""
-    folder = home / "temporary" / uuid.uuid4().hex
-    folder.mkdir(parents=True)
+    folder, descriptor = fresh_folder(home / "temporary", uuid.uuid4().hex)
     try:
-        with hold(folder):
-            yield folder
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def hold(folder: Path) -> Iterator[None]:
-    """Mark a folder as in use by this process until it leaves or dies."""
-    descriptor = acquire(folder)
-    try:
-        yield
-    finally:
         if descriptor is not None:
             os.close(descriptor)
+
+
+def fresh_folder(parent: Path, name: str) -> tuple[Path, int | None]:
+    """Make a folder that counts as in use until its lock is closed, or this process dies.
+
+    Returns:
+        The folder, and the descriptor of its lock.
+    """
+    hidden = parent / f"{NEW}{name}"  # under this name nobody sweeps it before it is locked
+    hidden.mkdir(parents=True)
+    descriptor = acquire(hidden)
+    return hidden.rename(parent / name), descriptor
 
 
 def acquire(folder: Path) -> int | None:

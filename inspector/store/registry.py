@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 
 from inspector.errors import CheckpointError
 from inspector.settings import Settings
-from inspector.store.files import acquire, remove_folder, write_atomically
+from inspector.store.files import acquire, fresh_folder, remove_folder, write_atomically
 from inspector.store.manifest import StoredCheckpoint
 from inspector.store.manifests import ENTRY, MANIFEST, OPENED, UPLOADS
 from inspector.store.names import visible
@@ -38,9 +38,7 @@ def new_upload(settings: Settings) -> tuple[str, Path]:
     """
     sweep(settings)
     upload = uuid.uuid4().hex
-    folder = settings.home / INCOMINGS / upload
-    folder.mkdir(parents=True)
-    _held[upload] = acquire(folder)
+    folder, _held[upload] = fresh_folder(settings.home / INCOMINGS, upload)
     return upload, folder
 
 
@@ -137,9 +135,10 @@ def sweep(settings: Settings) -> None:
     """Remove what processes that are gone left half-written; safe while others work."""
     for kind in (TEMPORARY, INCOMINGS):
         for folder in (settings.home / kind).glob("*"):
-            _sweep_folder(folder)
+            if not folder.name.startswith("."):
+                _sweep_folder(folder)
     for kind in (TEMPORARY, INCOMINGS, UPLOADS, OPENED):
-        for grave in (settings.home / kind).glob(".*"):  # a removal that was cut off
+        for grave in (settings.home / kind).glob(".*"):  # cut off while it was made or removed
             with contextlib.suppress(OSError):
                 if grave.is_dir() and _age_seconds(grave) > ABANDONED_SECONDS:
                     remove_folder(grave)

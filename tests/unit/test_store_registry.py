@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from inspector.errors import CheckpointError
+from inspector.store import files
 from inspector.store.manifests import load_manifest
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import (
@@ -212,6 +213,29 @@ def test_an_upload_in_progress_is_not_swept(settings):
                    env=os.environ | {"INSPECTOR_HOME": str(settings.home)})  # fmt: skip
     assert list(read_names(incoming_folder(upload, settings=settings))) == ["config.json"]
     discard_upload(upload, settings=settings)
+    assert not place.exists()
+
+
+@pytest.mark.parametrize("make", ["upload", "workspace"])
+def test_a_folder_is_not_swept_before_it_is_locked(settings, monkeypatch, make):
+    """Another process may sweep at the worst moment: when the folder is there, its lock is not."""
+    acquire = files.acquire
+
+    def sweep_first(folder: Path) -> int | None:
+        monkeypatch.setattr(files, "acquire", acquire)
+        sweep(settings)
+        return acquire(folder)
+
+    monkeypatch.setattr(files, "acquire", sweep_first)
+    if make == "upload":
+        upload, place = new_upload(settings)
+        write_upload(place, "config.json", b"{}")
+        assert list(read_names(incoming_folder(upload, settings=settings))) == ["config.json"]
+        discard_upload(upload, settings=settings)
+    else:
+        with files.workspace(settings.home) as place:
+            sweep(settings)
+            (place / "config.json").write_bytes(b"{}")
     assert not place.exists()
 
 
