@@ -465,3 +465,26 @@ def test_changed_archives_raise_nothing_else(tmp_path_factory, data, kind):
     with contextlib.suppress(CheckpointError):
         unpack(path, kind, target, settings=settings, progress=silent)
     assert {entry.name for entry in folder.iterdir()} == {kind, "target"}
+
+
+def test_a_weight_file_brings_what_lies_beside_it(folder, open_path, settings, tmp_path):
+    """Configuration and tokenizer come along; a link that leads out of the roots does not."""
+    import dataclasses
+
+    from inspector.store.opening import open_checkpoint
+    from inspector.store.reference import CheckpointRef
+
+    (folder / "other.safetensors").write_bytes(b"not read")
+    weights = folder / "model.safetensors"
+    checkpoint = open_path(weights)
+    assert {file.name for file in checkpoint.manifest.files} == {
+        "config.json", "model.safetensors", "vocab.txt"
+    }  # fmt: skip
+    assert checkpoint.require_tokens().find("w3") == 11
+    outside = tmp_path / "outside.txt"
+    (folder / "vocab.txt").rename(outside)
+    (folder / "vocab.txt").symlink_to(outside)
+    roots = dataclasses.replace(settings, roots=(folder,))
+    with pytest.raises(CheckpointError, match=r"vocab\.txt.* is a link that leads out"):
+        open_checkpoint(CheckpointRef("path", str(weights)), settings=roots, progress=silent,
+                        restrict_paths=True)  # fmt: skip
