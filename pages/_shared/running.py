@@ -7,6 +7,7 @@ import streamlit as st
 from inspector.engine.local import LocalEngine
 from inspector.engine.protocol import Engine
 from inspector.settings import settings
+from inspector.store import registry
 from inspector.store.reference import CheckpointRef
 
 FIRST = "demo-bert"  # open at first paint
@@ -20,6 +21,7 @@ def engine() -> Engine:
         SettingsError: If a setting cannot be used.
     """
     started = LocalEngine(settings())
+    registry.sweep(settings())  # what servers that were killed left half-written
     if "checkpoint" not in st.query_params:
         started.open(CheckpointRef("demo", FIRST))
     return started
