@@ -197,6 +197,9 @@ def test_a_phone_shows_no_sideways_scrolling(
     page = watch(context.new_page())
     page.goto(f"{server.url}/{slug}")
     expect_page(page, slug, "demo-bert")
-    width = page.get_by_test_id("stMain").evaluate("main => main.scrollWidth")
-    assert width <= PHONE
+    page.wait_for_load_state("networkidle")
+    # Streamlit puts the app's style sheet in with the other elements: it may come a moment later.
+    page.wait_for_function(
+        "phone => document.querySelector('[data-testid=stMain]').scrollWidth <= phone", arg=PHONE
+    )
     context.close()
