@@ -159,8 +159,8 @@ def test_index_whose_shards_lack_a_tensor(folder, refused, open_path):
         save_file({name: tensors[name] for name in held}, folder / shard)
     weight_map = {name: shard for shard, held in halves.items() for name in held}
     index = folder / "model.safetensors.index.json"
-    index.write_text(json.dumps({"weight_map": weight_map | {"extra": names[0] and
-                     "model-00001-of-00002.safetensors"}}), encoding="utf-8")  # fmt: skip
+    extra = {"extra": "model-00001-of-00002.safetensors"}
+    index.write_text(json.dumps({"weight_map": weight_map | extra}), encoding="utf-8")
     assert refused(folder) == (
         "model.safetensors.index.json lists 'extra' in model-00001-of-00002.safetensors, which "
         f"does not hold it (1 of {len(names) + 1} tensors are missing so): get the index and its "
