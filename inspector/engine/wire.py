@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import pickle  # noqa: TID251 - with an allow-list on the side that does not trust
+import re
 import sys
 from dataclasses import dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any
@@ -92,7 +93,7 @@ class Warm:
     """Everything slow is imported."""
 
 
-RESULT_MODULES = ("inspector.results", "inspector.engine.protocol", __name__)
+RESULT_MODULES = re.compile(r"inspector\.results\.\w+|inspector\.engine\.(protocol|wire)")
 ADMITTED = {
     ("builtins", "complex"),
     ("builtins", "frozenset"),
@@ -171,7 +172,7 @@ class _Unpickler(pickle.Unpickler):
             return frame_from_arrow
         if (module_name, global_name) in ADMITTED:
             return super().find_class(module_name, global_name)
-        if module_name in RESULT_MODULES:
+        if RESULT_MODULES.fullmatch(module_name):
             found = getattr(sys.modules.get(module_name), global_name, None)
             if isinstance(found, type) and is_dataclass(found):
                 return found

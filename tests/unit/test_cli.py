@@ -15,6 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from inspector import cli
+from inspector.cli import answering
+from inspector.cli.models import parse_layers
 from inspector.engine.local import LocalEngine
 from inspector.results import to_json
 from inspector.settings import read_settings
@@ -50,7 +52,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory):
 @pytest.fixture
 def call(engine, monkeypatch):
     """Run the command line in this process; (exit status, stdout, stderr)."""
-    monkeypatch.setattr(cli, "LocalEngine", lambda *_, **__: engine)
+    monkeypatch.setattr(answering, "LocalEngine", lambda *_, **__: engine)
 
     def called(*arguments: str) -> tuple[int, str, str]:
         result = CliRunner().invoke(cli.app, list(arguments))
@@ -267,7 +269,7 @@ def test_wrong_setting_is_one_sentence(tmp_path):
     ("text", "layers"), [("0", (0,)), ("0,2", (0, 2)), ("0-3", (0, 1, 2, 3)), ("1-2,5", (1, 2, 5))]
 )
 def test_layers(text, layers):
-    assert cli.parse_layers(text) == layers
+    assert parse_layers(text) == layers
 
 
 def test_numbers_that_are_none_become_null_with_a_warning():

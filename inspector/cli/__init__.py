@@ -1,0 +1,11 @@
+"""The command line: every analysis as a verb, as a table for people or as JSON for machines."""
+
+from inspector.cli import checkpoints, models, vocabulary
+from inspector.cli.answering import app
+
+__all__ = ["app", "checkpoints", "main", "models", "vocabulary"]
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,124 @@
+"""Open, run, print: what every verb does, and the options that they share."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+
+from inspector.demo import DEMOS
+from inspector.engine.local import LocalEngine
+from inspector.engine.protocol import Job
+from inspector.errors import CheckpointError, InspectorError
+from inspector.render import write_table
+from inspector.results import Opened, to_json
+from inspector.settings import settings
+from inspector.store.reference import HUB_ID, CheckpointRef
+
+REFUSED = 2  # exit status
+POLL_SECONDS = 0.1
+
+app = typer.Typer(
+    name="inspector",
+    help="Open a transformer checkpoint and see what is really inside it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="CHECKPOINT",
+        help="A folder, a .zip/.tar/.tar.gz, a .safetensors or .bin file, a demo's name "
+        f"({', '.join(DEMOS)}), or a hub id.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Text = Annotated[str, typer.Option("--text", help="What the model reads.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+Dtype = Annotated[str, typer.Option("--dtype", help="auto, float32, bfloat16 or float16.")]
+
+
+def find_reference(text: str) -> CheckpointRef:
+    """Tell what a CHECKPOINT argument names: something on disk, a demo, or a hub id.
+
+    Raises:
+        CheckpointError: If it can be none of them.
+    """
+    if Path(text).exists():
+        return CheckpointRef("path", str(Path(text).absolute()))
+    if text in DEMOS:
+        return CheckpointRef("demo", text)
+    if HUB_ID.fullmatch(text) and "/" in text and not text.startswith((".", "/", "~")):
+        return CheckpointRef("hub", text)
+    raise CheckpointError(
+        f"There is no {text!r} on this disk, and it is neither a demo ({', '.join(DEMOS)}) nor a "
+        "hub id such as org/name: check the spelling."
+    )
+
+
+def answer(
+    verb: str,
+    checkpoint: str,
+    *,
+    as_json: bool,
+    then: Callable[[Any], Any] = lambda result: result,
+    **parameters: Any,
+) -> None:
+    """Open, run, print; a refusal is one sentence on stderr and exit status 2.
+
+    Args:
+        verb: Of the catalog.
+        checkpoint: As it was typed.
+        as_json: One JSON object instead of tables.
+        then: What else is done with the result, such as writing a file.
+        parameters: Of the analysis.
+    """
+    with refusals():
+        engine = LocalEngine(settings(), restrict_paths=False, spare=False)
+        try:
+            opened: Opened = _wait(engine.open(find_reference(checkpoint)))
+            result = then(_wait(engine.run(opened.fingerprint, verb, **parameters)))
+        finally:
+            engine.close()
+    plain = to_json(result)
+    for warning in plain.get("warnings", []):
+        sys.stderr.write(f"Warning: {warning}\n")
+    if as_json:
+        sys.stdout.write(json.dumps(plain, ensure_ascii=False, allow_nan=False) + "\n")
+    else:
+        write_table(plain, Console(highlight=False))
+
+
+def _wait(job: Job[Any]) -> Any:
+    """Wait for a job, showing on a terminal what it does."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return job.result()
+    with console.status("Starting") as status:
+        while True:
+            try:
+                return job.result(timeout=POLL_SECONDS)
+            except TimeoutError:
+                status.update(job.progress.text)
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Turn a refusal into one sentence on stderr and exit status 2."""
+    try:
+        yield
+    except InspectorError as error:
+        _refuse(str(error))
+
+
+def _refuse(sentence: str) -> NoReturn:
+    sys.stderr.write(f"{sentence}\n")
+    raise typer.Exit(REFUSED)

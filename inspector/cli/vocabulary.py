@@ -1,0 +1,55 @@
+"""Verbs about the static embeddings."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from inspector.cli.answering import AsJson, Source, answer, app, refusals
+from inspector.errors import RequestError
+from inspector.render import write_frame
+
+
+@app.command()
+def embeddings(
+    checkpoint: Source,
+    token: Annotated[str | None, typer.Option("--token", help="List its neighbours.")] = None,
+    k: Annotated[int, typer.Option("-k", help="How many neighbours.")] = 10,
+    metric: Annotated[str, typer.Option("--metric", help="cosine, dot or euclidean.")] = "cosine",
+    as_json: AsJson = False,
+) -> None:
+    """What do the static embeddings look like?"""
+    answer("embeddings", checkpoint, as_json=as_json, token=token, k=k, metric=metric)
+
+
+@app.command()
+def project(
+    checkpoint: Source,
+    method: Annotated[str, typer.Option("--method", help="pca or umap.")] = "pca",
+    dimensions: Annotated[int, typer.Option("--dimensions", help="2 or 3.")] = 2,
+    neighbours: Annotated[int, typer.Option("--neighbours", help="UMAP's n_neighbors.")] = 15,
+    metric: Annotated[str, typer.Option("--metric", help="cosine or euclidean.")] = "cosine",
+    seed: Annotated[int, typer.Option("--seed", help="Of UMAP's random choices.")] = 0,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the points: .csv or .parquet.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Which tokens lie together on a map?"""
+
+    def write(result: Any) -> Any:
+        if output is None:
+            return result
+        write_frame(result.points, output)
+        return dataclasses.replace(result, file=str(output))
+
+    with refusals():
+        if output is not None and output.suffix not in (".csv", ".parquet"):
+            raise RequestError(f"{output.name} is neither .csv nor .parquet: name it as one.")
+    answer(
+        "project", checkpoint, as_json=as_json, then=write, method=method, dimensions=dimensions,
+        neighbours=neighbours, metric=metric, seed=seed,
+    )  # fmt: skip

@@ -1,0 +1,60 @@
+"""Mark fields for the pages alone, and turn results into plain JSON values."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import field
+from typing import Any
+
+
+def local(*, default: Any = dataclasses.MISSING) -> Any:
+    """Mark a field for the pages alone: `to_json` leaves it out."""
+    return field(default=default, metadata={"local": True})
+
+
+UNDEFINED = frozenset({"cells.probability"})  # NaN here means "no such number": cosine
+
+
+def to_json(result: Any) -> dict[str, Any]:
+    """Turn a result into plain JSON values.
+
+    Args:
+        result: One of the result classes above.
+
+    Returns:
+        The fields that are not local. NaN and infinities become None, and a `warnings` entry
+        counts them, so that the JSON is strict.
+    """
+    replaced: list[str] = []
+    plain = _plain(result, "", replaced)
+    if replaced:
+        fields = ", ".join(sorted(set(replaced)))
+        plain["warnings"] = [
+            *plain.get("warnings", []),
+            f"{len(replaced)} numbers are NaN or infinite and are given as null, in: {fields}.",
+        ]
+    return plain
+
+
+def _plain(value: Any, path: str, replaced: list[str]) -> Any:
+    if dataclasses.is_dataclass(value):
+        fields = (f.name for f in dataclasses.fields(value) if not f.metadata.get("local"))
+        return {name: _plain(getattr(value, name), name, replaced) for name in fields}
+    if hasattr(value, "to_dict"):  # a frame
+        return [_plain(row, path, replaced) for row in value.to_dict("records")]
+    if isinstance(value, dict):
+        return {str(key): _plain(item, f"{path}.{key}", replaced) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, path, replaced) for item in value]
+    return _plain_scalar(value, path, replaced)
+
+
+def _plain_scalar(value: Any, path: str, replaced: list[str]) -> Any:
+    if hasattr(value, "item"):  # a NumPy scalar out of a frame
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        if path not in UNDEFINED:
+            replaced.append(path)
+        return None
+    return value
