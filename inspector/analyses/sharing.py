@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import pandas as pd
 import torch
+from torch import nn
 from transformers import PreTrainedModel
 
 from inspector.analyses import Progress
-from inspector.analyses.folding import fold_rows
-from inspector.analyses.overview import shape_text
-from inspector.errors import InspectorError
-from inspector.models.build import build_model, own_class, quiet
-from inspector.models.checkpoint import Checkpoint
-from inspector.models.families import in_file
-from inspector.models.memory import (
-    input_embedding,
-    named_tensors,
-    reused_modules,
-    shared_names,
+from inspector.analyses.accounting import (
+    count,
+    count_once,
+    number_storages,
+    shared_group,
+    tensor_table,
 )
-from inspector.results import ReusedModule, SharedGroup, Sharing
+from inspector.analyses.folding import fold_rows
+from inspector.analyses.verdicts import Evidence, find_groups, join_pairs, judge
+from inspector.models.build import build_model, own_class, quiet
+from inspector.models.copies import LiveCopies, StoredCopies
+from inspector.models.execution import count_reuse, reused_modules
+from inspector.models.families import in_file
+from inspector.models.memory import named_tensors, overlaps
+from inspector.models.ties import declared_ties, possible_ties
+from inspector.results import ReusedModule, Sharing
+from inspector.store.manifest import TensorInfo
 
-VERDICTS = ("tied", "equal copies", "diverged", "declared only", "alias only")
-EXAMPLE_IDS = 4  # tokens of the forward pass that counts reused modules
+if TYPE_CHECKING:
+    from inspector.models.checkpoint import Checkpoint
 
+# Older versions of transformers stored them; they are no weights.
+FORMER_BUFFERS = (r"position_ids$", r"rotary_emb\.inv_freq$", r"\.attn\.(masked_)?bias$")
 
-@dataclass(frozen=True, slots=True)
-class _Audit:
-    """What is known of every name before groups are judged."""
-
-    tensors: Mapping[str, torch.Tensor]  # in memory, by model name
-    file_names: Mapping[str, str]  # model name -> name in the file, where it holds one
-    stored: Mapping[str, torch.Tensor]  # by file name
-    aliases: Mapping[str, str]
-    memory: frozenset[frozenset[str]]
-    declared: frozenset[frozenset[str]]
-    config_ties: bool
+Inputs = Mapping[str, torch.Tensor] | tuple[torch.Tensor, ...]
 
 
 def sharing(checkpoint: Checkpoint, *, progress: Progress) -> Sharing:
@@ -47,7 +43,8 @@ def sharing(checkpoint: Checkpoint, *, progress: Progress) -> Sharing:
 
     The model is built as the class that config.json names, on the CPU, in the stored dtype; its
     tensors are compared by the bytes that they occupy (Press & Wolf 2017 for why output and input
-    embeddings are tied at all).
+    embeddings are tied at all). Copies in the file are compared piece by piece, and modules are
+    counted in a pass without weights, so that a large file is mapped and not read.
 
     Raises:
         InspectorError: If the model cannot be built.
@@ -59,195 +56,128 @@ def sharing(checkpoint: Checkpoint, *, progress: Progress) -> Sharing:
     )
     progress(None, "Comparing parameters")
     tensors = dict(named_tensors(model))
-    parameters = dict(model.named_parameters(remove_duplicate=False))
-    audit = _audit(checkpoint, model, tensors)
+    stored = {tensor.name: tensor for tensor in checkpoint.manifest.tensors}
+    held = {
+        name: stored[found]
+        for name in tensors
+        if (found := in_file(name, stored, model.base_model_prefix))
+    }
+    evidence = _gather(
+        model,
+        tensors,
+        held=held,
+        aliases=checkpoint.manifest.aliases,
+        copies=StoredCopies(checkpoint.manifest, {name: info.name for name, info in held.items()}),
+    )
+    progress(None, "Counting reused modules")
+    reused, warnings = count_reuse(model)
+    return _assemble(
+        evidence,
+        model_class=type(model).__name__,
+        reused=reused,
+        warnings=(
+            *checkpoint.manifest.warnings,
+            *_missing_warning(missing),
+            *_homeless_warning(model, stored.keys() - {info.name for info in held.values()}),
+            *warnings,
+        ),
+    )
+
+
+def find_sharing(module: nn.Module, *, inputs: Inputs | None = None) -> Sharing:
+    """Audit the sharing of a module in memory, as `sharing` does for a checkpoint.
+
+    Args:
+        module: Any module, on any devices; it is not changed.
+        inputs: What its forward method takes, by name or in order; None: modules that one pass
+            runs more than once are counted only where transformers' own classes tell what to give.
+
+    Returns:
+        Groups by the bytes that tensors have in common, whatever wraps them, those that
+        transformers' classes declare, and equal copies; there is no file, so `in_file` is empty.
+    """
+    tensors = dict(named_tensors(module))
+    parameters = [name for name, _ in module.named_parameters(remove_duplicate=False)]
+    copies = LiveCopies(tensors, parameters)
+    evidence = _gather(module, tensors, held=None, aliases={}, copies=copies)
+    if inputs is not None:
+        reused, warnings = tuple(reused_modules(module, inputs)), ()
+    elif isinstance(module, PreTrainedModel):
+        reused, warnings = count_reuse(module)
+    else:
+        reused, warnings = (), ()
+    return _assemble(
+        evidence, model_class=type(module).__name__, reused=reused, warnings=tuple(warnings)
+    )
+
+
+def _gather(
+    module: nn.Module,
+    tensors: Mapping[str, torch.Tensor],
+    *,
+    held: Mapping[str, TensorInfo] | None,
+    aliases: Mapping[str, str],
+    copies: StoredCopies | LiveCopies,
+) -> Evidence:
+    return Evidence(
+        tensors=tensors,
+        parameters=frozenset(name for name, _ in module.named_parameters(remove_duplicate=False)),
+        held=held,
+        aliases=aliases,
+        copies=copies,
+        memory=[frozenset(block.name for block in group) for group in overlaps(tensors.items())],
+        declared=join_pairs([set(pair) for pair in declared_ties(module).items()]),
+        possible=join_pairs([set(pair) for pair in possible_ties(module).items()]),
+        config_ties=bool(getattr(getattr(module, "config", None), "tie_word_embeddings", False)),
+    )
+
+
+def _assemble(
+    evidence: Evidence,
+    *,
+    model_class: str,
+    reused: Sequence[tuple[str, int]],
+    warnings: tuple[str, ...],
+) -> Sharing:
+    storages = number_storages(evidence.tensors)
     groups = sorted(
-        (_judge(names, audit) for names in _candidates(audit, model)),
+        (
+            shared_group(judge(names, evidence), evidence, storages)
+            for names in find_groups(evidence)
+        ),
         key=lambda group: (-group.nbytes, group.names),
     )
-    table = _table(parameters, groups, audit, checkpoint)
-    once = {
-        min(names): parameters[min(names)]
-        for names in (_memory_names(name, audit) & set(parameters) for name in parameters)
+    parameters = {
+        name: evidence.tensors[name] for name in evidence.tensors if name in evidence.parameters
     }
-    reused, warnings = _reused(model, missing)
+    listed = count(parameters)
+    unique = count_once(parameters)
+    table = tensor_table(groups, evidence, storages)
+    rows, row_of = fold_rows(table, groups)
     return Sharing(
-        listed_parameters=sum(p.numel() for p in parameters.values()),
-        unique_parameters=sum(p.numel() for p in once.values()),
-        listed_nbytes=sum(p.nbytes for p in parameters.values()),
-        unique_nbytes=sum(p.nbytes for p in once.values()),
+        listed_parameters=listed[0],
+        unique_parameters=unique[0],
+        listed_nbytes=listed[1],
+        unique_nbytes=unique[1],
         groups=tuple(groups),
-        reused_modules=reused,
-        warnings=(*checkpoint.manifest.warnings, *_missing_warning(missing), *warnings),
-        tensors=table,
-        rows=fold_rows(table),
+        reused_modules=tuple(ReusedModule(*found) for found in reused),
+        warnings=warnings,
+        tensors=table.assign(row=row_of),
+        rows=rows,
+        model_class=model_class,
     )
 
 
-def _audit(
-    checkpoint: Checkpoint, model: PreTrainedModel, tensors: Mapping[str, torch.Tensor]
-) -> _Audit:
-    stored, base = checkpoint.state, model.base_model_prefix
-    file_names = {name: held for name in tensors if (held := in_file(name, stored, base))}
-    return _Audit(
-        tensors=tensors,
-        file_names=file_names,
-        stored=stored,
-        aliases=checkpoint.manifest.aliases,
-        memory=frozenset(map(frozenset, shared_names(tensors.items()))),
-        declared=frozenset(
-            map(frozenset, _joined(model.get_expanded_tied_weights_keys(all_submodels=True)))
-        ),
-        config_ties=bool(getattr(model.config, "tie_word_embeddings", False)),
-    )
-
-
-def _candidates(audit: _Audit, model: PreTrainedModel) -> list[tuple[str, ...]]:
-    """Groups to judge: overlapping in memory, declared, possible by the class, or aliased."""
-    possible = {
-        name: source
-        for name, source in (type(model)._tied_weights_keys or {}).items()
-        if name in audit.tensors and source in audit.tensors
-    }
-    by_file_name = {held: name for name, held in audit.file_names.items()}
-    aliased = {
-        alias: by_file_name[kept]
-        for alias, kept in audit.aliases.items()
-        if kept in by_file_name and alias in audit.tensors
-    }
-    found: list[set[str]] = []
-    for names in (*audit.memory, *audit.declared, *_joined(possible), *_joined(aliased)):
-        known = set(names) & set(audit.tensors)
-        if len(known) > 1 and not any(known <= earlier for earlier in found):
-            found.append(known)
-    return [tuple(sorted(names)) for names in found]
-
-
-def _joined(pairs: Mapping[str, str]) -> list[set[str]]:
-    """Join pairs that share a name into sets."""
-    sets: list[set[str]] = []
-    for pair in pairs.items():
-        touching = [names for names in sets if names & set(pair)]
-        sets = [names for names in sets if not names & set(pair)]
-        sets.append(set(pair).union(*touching))
-    return sets
-
-
-def _judge(names: tuple[str, ...], audit: _Audit) -> SharedGroup:
-    """Give a group its verdict and the sentence that explains it."""
-    in_memory = any(set(names) <= group for group in audit.memory)
-    declared = any(set(names) <= group for group in audit.declared)
-    held = tuple(name for name in names if name in audit.file_names)
-    copies = [audit.stored[audit.file_names[name]] for name in held]
-    one_storage = len({copy.data_ptr() for copy in copies}) == 1
-    equal = all(_same(copies[0], copy) for copy in copies[1:])
-    first = audit.tensors[names[0]]
-    if in_memory:
-        verdict, reason = "tied", _tied_reason(names, held, declared, one_storage, equal)
-    elif len(held) < len(names) and any(name in audit.aliases for name in names):
-        verdict = "alias only"
-        reason = (
-            "The file's metadata says that these names are one tensor, but the loaded model keeps "
-            "them apart: what one of them learns, the other does not."
-        )
-    elif declared:
-        verdict = "declared only"
-        reason = _declared_reason(copies, equal)
-    elif equal and copies:
-        verdict = "equal copies"
-        reason = (
-            f"{_why_untied(audit)}, and the file holds {len(copies)} copies with the same numbers:"
-            " they are equal, not shared, and drift apart as soon as either is trained."
-        )
-    else:
-        verdict = "diverged"
-        reason = f"{_why_untied(audit)}, and the copies hold different numbers: {_distance(copies)}"
-    return SharedGroup(
-        names=names,
-        verdict=verdict,
-        shape=tuple(first.shape),
-        nbytes=first.nbytes,
-        declared=declared,
-        in_file=held,
-        in_memory=in_memory,
-        reason=reason,
-    )
-
-
-def _why_untied(audit: _Audit) -> str:
-    return (
-        "The class does not tie these names" if audit.config_ties
-        else "config.json says tie_word_embeddings = false"
-    )  # fmt: skip
-
-
-def _tied_reason(
-    names: Sequence[str], held: Sequence[str], declared: bool, one_storage: bool, equal: bool
-) -> str:
-    by = "config.json and the class declare it" if declared else "nothing declares it"
-    if len(held) == 1:
-        kept = f"the file stores one copy, as {held[0]}"
-    elif one_storage and held:
-        kept = f"the file stores {len(held)} names on one storage"
-    else:
-        kept = f"the file stores {len(held)} {'equal' if equal else 'different'} copies"
-    return f"{len(names)} names, one block of memory: {by}, and {kept}."
-
-
-def _declared_reason(copies: Sequence[torch.Tensor], equal: bool) -> str:
-    if len(copies) > 1 and not equal:
-        return (
-            "Declared, but broken: the file holds different numbers under these names, so the "
-            f"loaded model keeps them apart. {_distance(copies)}"
-        )
-    return "Declared, but the loaded model keeps these names apart."
-
-
-def _distance(copies: Sequence[torch.Tensor]) -> str:
-    if len(copies) < 2 or copies[0].shape != copies[1].shape:
-        return "their shapes differ."
-    first, second = (copy.flatten().float() for copy in copies[:2])
-    cosine = torch.nn.functional.cosine_similarity(first, second, dim=0).item()
-    return (
-        f"largest difference {(first - second).abs().max().item():.3g}, "
-        f"cosine of the whole {cosine:.4f}."
-    )
-
-
-def _same(first: torch.Tensor, second: torch.Tensor) -> bool:
-    if first.shape != second.shape or first.dtype != second.dtype:
-        return False
-    return first.data_ptr() == second.data_ptr() or torch.equal(
-        first.contiguous().view(torch.uint8), second.contiguous().view(torch.uint8)
-    )
-
-
-def _memory_names(name: str, audit: _Audit) -> set[str]:
-    return next((set(group) for group in audit.memory if name in group), {name})
-
-
-def _table(
-    parameters: Mapping[str, torch.Tensor],
-    groups: Sequence[SharedGroup],
-    audit: _Audit,
-    checkpoint: Checkpoint,
-) -> pd.DataFrame:
-    files = {tensor.name: tensor.file for tensor in checkpoint.manifest.tensors}
-    # A name in two groups is drawn with the one that really shares memory.
-    by_truth = sorted(enumerate(groups), key=lambda item: item[1].in_memory)
-    group_of = {name: index for index, group in by_truth for name in group.names}
-    return pd.DataFrame(
-        {
-            "name": name,
-            "shape": shape_text(tensor.shape),
-            "dtype": str(tensor.dtype).removeprefix("torch."),
-            "parameters": math.prod(tensor.shape),
-            "nbytes": tensor.nbytes,
-            "group": group_of.get(name, -1),
-            "file": files.get(audit.file_names.get(name, ""), ""),
-        }
-        for name, tensor in parameters.items()
-    )
+def _homeless_warning(model: PreTrainedModel, names: Iterable[str]) -> list[str]:
+    """Say what of the file the class has no place for, as transformers counts it."""
+    expected = [*(model._keys_to_ignore_on_load_unexpected or ()), *FORMER_BUFFERS]
+    left = sorted(name for name in names if not any(re.search(each, name) for each in expected))
+    if not left:
+        return []
+    return [
+        f"{type(model).__name__} has no place for {len(left)} tensors of the file, such as "
+        f"{left[0]}: what they share is not shown. Check `architectures` in config.json."
+    ]
 
 
 def _missing_warning(missing: Iterable[str]) -> list[str]:
@@ -258,22 +188,3 @@ def _missing_warning(missing: Iterable[str]) -> list[str]:
         f"The file lacks {len(names)} parameters of its own class, such as {names[0]}: a loader "
         "would initialise them at random."
     ]
-
-
-def _reused(
-    model: PreTrainedModel, missing: frozenset[str]
-) -> tuple[tuple[ReusedModule, ...], list[str]]:
-    """Run a few tokens through the model and count; a model that cannot is said to be uncounted."""
-    rows = input_embedding(model).shape[0]
-    ids = torch.arange(EXAMPLE_IDS).remainder(rows)[None]
-    inputs = {"input_ids": ids}
-    if model.config.is_encoder_decoder:
-        inputs["decoder_input_ids"] = ids
-    try:
-        return tuple(ReusedModule(*found) for found in reused_modules(model, **inputs)), []
-    except InspectorError:
-        raise
-    except Exception as error:
-        return (), [
-            f"Reused modules were not counted: the model did not run ({type(error).__name__})."
-        ]

@@ -1,100 +1,200 @@
-"""Find parameters that occupy the same memory."""
+"""Find tensors that occupy the same memory, and count bytes once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import nn
-from transformers import PreTrainedModel
+
+# Devices whose `data_ptr` is an address: there, two storages over one buffer are found as well.
+# Elsewhere it is a handle, and tensors are compared within one storage only.
+ADDRESSABLE = {"cpu", "cuda"}
+MOST_WORK = 1_000_000  # steps of the exact overlap search before it is taken for an overlap
 
 
-def named_tensors(model: nn.Module) -> list[tuple[str, torch.Tensor]]:
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Where one tensor lies in memory."""
+
+    place: int  # in the order given
+    name: str
+    space: str  # blocks of different spaces never overlap
+    begin: int  # of its first byte, counted in its space
+    end: int  # one past its last byte
+    itemsize: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # in elements
+    dense: bool  # it fills every byte from begin to end, in whatever order
+
+
+def named_tensors(module: nn.Module) -> list[tuple[str, torch.Tensor]]:
     """Every parameter and buffer under every one of its names, in the order of the modules."""
     return [
-        *model.named_parameters(remove_duplicate=False),
-        *model.named_buffers(remove_duplicate=False),
+        *module.named_parameters(remove_duplicate=False),
+        *module.named_buffers(remove_duplicate=False),
     ]
 
 
-def input_embedding(model: PreTrainedModel) -> torch.Tensor:
-    """The matrix that looks tokens up, (vocab, d_model), detached."""
-    weight = model.get_input_embeddings().weight
-    if not isinstance(weight, torch.Tensor):
-        raise TypeError(f"{type(model).__name__} looks tokens up in something that is no matrix.")
-    return weight.detach()
+def locate(place: int, name: str, tensor: torch.Tensor) -> Block | None:
+    """Say where a tensor lies; None for those without memory (meta, sparse, empty)."""
+    span = _span(tensor, {})
+    if span is None:
+        return None
+    shape, strides = tuple(tensor.shape), tensor.stride()
+    return Block(place, name, *span, tensor.itemsize, shape, strides, _fills(shape, strides))
 
 
 def shared_names(tensors: Iterable[tuple[str, torch.Tensor]]) -> list[tuple[str, ...]]:
-    """Group names whose tensors overlap in memory.
+    """Group names whose tensors have a byte in common.
 
-    Two tensors overlap if they lie on one storage of one device and the spans from their first to
-    their last byte meet. Neither `is` nor an equal pointer finds that: two Parameters may wrap one
-    storage, and a view may begin elsewhere in it.
-
-    Args:
-        tensors: (name, tensor); tensors on the meta device have no memory and share nothing.
-
-    Returns:
-        Groups of at least two names, each in the given order, by their first name's place.
-    """
-    spans: dict[tuple[str, int], list[tuple[int, int, int, str]]] = {}
-    for place, (name, tensor) in enumerate(tensors):
-        if tensor.device.type == "meta" or tensor.numel() == 0:
-            continue
-        begin, end = byte_span(tensor)
-        key = (str(tensor.device), tensor.untyped_storage().data_ptr())
-        spans.setdefault(key, []).append((begin, end, place, name))
-    groups: list[list[tuple[int, str]]] = []
-    for on_storage in spans.values():
-        reached = -1
-        for begin, end, place, name in sorted(on_storage):
-            if begin >= reached:
-                groups.append([])
-            groups[-1].append((place, name))
-            reached = max(reached, end)
-    shared = sorted(sorted(group) for group in groups if len(group) > 1)
-    return [tuple(name for _, name in group) for group in shared]
-
-
-def byte_span(tensor: torch.Tensor) -> tuple[int, int]:
-    """First and one past last byte of a tensor, counted from the start of its storage."""
-    begin = int(tensor.storage_offset()) * tensor.itemsize
-    reach = sum(
-        (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
-    )
-    return begin, begin + (reach + 1) * tensor.itemsize
-
-
-def reused_modules(model: nn.Module, **inputs: torch.Tensor) -> list[tuple[str, int]]:
-    """Count the modules that one forward pass runs more than once.
+    Neither `is` nor an equal pointer finds that: two Parameters may wrap one storage, two storages
+    one buffer, a view may begin elsewhere or be transposed, and two columns of a matrix may lie in
+    between each other without meeting.
 
     Args:
-        model: In evaluation mode.
-        inputs: What its forward method takes.
+        tensors: (name, tensor), any devices and dtypes.
 
     Returns:
-        (first name of the module, uses), only modules that hold parameters, and of nested ones
-        only the outermost.
+        Groups of at least two names, each in the given order, by their first name's place. Names
+        are in one group if a chain of overlaps joins them: a whole and two of its halves are one.
     """
-    uses: dict[str, int] = {}
-    handles = []
-    for name, module in model.named_modules():
-        if name and any(True for _ in module.parameters()):
+    return [tuple(block.name for block in group) for group in overlaps(tensors)]
 
-            def count(*_: object, name: str = name) -> None:
-                uses[name] = uses.get(name, 0) + 1
 
-            handles.append(module.register_forward_pre_hook(count))
-    try:
-        with torch.inference_mode():
-            model(**inputs)
-    finally:
-        for handle in handles:
-            handle.remove()
-    repeated = {name: times for name, times in uses.items() if times > 1}
-    return [
-        (name, times)
-        for name, times in repeated.items()
-        if not any(name.startswith(f"{outer}.") for outer in repeated if outer != name)
+def overlaps(tensors: Iterable[tuple[str, torch.Tensor]]) -> list[list[Block]]:
+    """Group tensors as `shared_names` does, with where each of them lies."""
+    named = list(tensors)
+    devices: dict[torch.device, str | None] = {}
+    spans = [
+        (*span, place)
+        for place, (_, tensor) in enumerate(named)
+        if (span := _span(tensor, devices)) is not None
     ]
+    spans.sort()
+    clusters: list[list[int]] = []
+    reached, here = -1, ""
+    for space, begin, end, place in spans:
+        if begin >= reached or space != here:
+            clusters.append([place])
+            reached, here = end, space
+        else:
+            clusters[-1].append(place)
+            reached = max(reached, end)
+    groups: list[list[Block]] = []
+    for cluster in clusters:
+        if len(cluster) > 1:
+            blocks = [locate(place, *named[place]) for place in cluster]
+            groups += _joined([block for block in blocks if block is not None])
+    return sorted(groups, key=lambda group: group[0].place)
+
+
+def covered_nbytes(blocks: Sequence[Block]) -> int:
+    """Bytes that blocks of one group occupy, those in common counted once."""
+    begin = min(block.begin for block in blocks)
+    end = max(block.end for block in blocks)
+    reached, covered = begin, 0
+    for block in sorted((b for b in blocks if b.dense), key=lambda block: block.begin):
+        covered += max(0, block.end - max(block.begin, reached))
+        reached = max(reached, block.end)
+    if covered == end - begin or all(block.dense for block in blocks):
+        return covered
+    return _marked_nbytes(blocks, begin, end)
+
+
+def _span(
+    tensor: torch.Tensor, devices: dict[torch.device, str | None]
+) -> tuple[str, int, int] | None:
+    """Space, first byte and one past the last byte; `devices` remembers their spaces' names."""
+    if tensor.layout is not torch.strided:
+        return None
+    nbytes = tensor.nbytes
+    if not nbytes:
+        return None
+    device = tensor.device
+    if device not in devices:
+        flat = device.type in ADDRESSABLE
+        devices[device] = str(device) if flat else None
+    if device.type == "meta":
+        return None
+    if not tensor.is_contiguous():
+        steps = zip(tensor.shape, tensor.stride(), strict=True)
+        nbytes = (sum((size - 1) * step for size, step in steps) + 1) * tensor.itemsize
+    space = devices[device]
+    if space is not None:
+        begin = tensor.data_ptr()
+    else:
+        space = f"{device} {tensor.untyped_storage().data_ptr()}"
+        begin = int(tensor.storage_offset()) * tensor.itemsize
+    return space, begin, begin + nbytes
+
+
+def _fills(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether axes, taken from the smallest step, fill every place once: a permuted whole."""
+    step = 1
+    for stride, size in sorted(zip(strides, shape, strict=True)):
+        if size == 1:
+            continue
+        if stride != step:
+            return False
+        step *= size
+    return True
+
+
+def _joined(cluster: list[Block]) -> list[list[Block]]:
+    """Join the blocks of a cluster whose bytes really meet; groups of at least two, in order."""
+    if all(block.dense for block in cluster):  # then spans that meet are bytes that meet
+        return [sorted(cluster, key=lambda block: block.place)]
+    groups: list[list[Block]] = []
+    for block in cluster:
+        meeting = [group for group in groups if any(_meet(other, block) for other in group)]
+        groups = [group for group in groups if not any(group is each for each in meeting)]
+        groups.append([*(other for group in meeting for other in group), block])
+    return [sorted(group, key=lambda block: block.place) for group in groups if len(group) > 1]
+
+
+def _meet(first: Block, second: Block) -> bool:
+    if first.end <= second.begin or second.end <= first.begin:
+        return False
+    if first.dense and second.dense:
+        return True
+    try:  # numpy solves for a common byte; only addresses are looked at, never memory
+        return bool(np.shares_memory(_shadow(first), _shadow(second), max_work=MOST_WORK))  # pyright: ignore[reportArgumentType]
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _shadow(block: Block) -> np.ndarray:
+    """An array with the block's addresses, whose elements must not be read."""
+
+    class Addresses:
+        __array_interface__ = {  # noqa: RUF012 - numpy's protocol
+            "version": 3,
+            "data": (block.begin, True),
+            "typestr": f"|V{block.itemsize}",
+            "shape": block.shape,
+            "strides": tuple(stride * block.itemsize for stride in block.strides),
+        }
+
+    return np.asarray(Addresses())
+
+
+def _marked_nbytes(blocks: Sequence[Block], begin: int, end: int) -> int:
+    """Mark every grain that a block occupies, and count."""
+    grain = math.gcd(
+        *(block.begin - begin for block in blocks),
+        *(block.itemsize for block in blocks),
+    )
+    marks = np.zeros((end - begin) // grain, dtype=bool)
+    for block in blocks:
+        item = block.itemsize // grain
+        view = np.lib.stride_tricks.as_strided(
+            marks[(block.begin - begin) // grain :],
+            shape=(*block.shape, item),
+            strides=(*(stride * item for stride in block.strides), 1),
+        )
+        view[...] = True
+    return int(marks.sum()) * grain

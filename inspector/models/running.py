@@ -12,8 +12,8 @@ from transformers import PreTrainedModel
 
 from inspector.errors import WorkerError
 from inspector.models.device import release
+from inspector.models.execution import input_embedding
 from inspector.models.families import Family
-from inspector.models.memory import input_embedding
 
 
 @dataclass(frozen=True, slots=True)

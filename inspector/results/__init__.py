@@ -5,29 +5,60 @@ the visible form (a space is shown as "␣" at the front of a piece where the to
 """
 
 from inspector.results.checkpoint import HEADS, Opened, Overview, OverviewFile, TokenizerInfo
+from inspector.results.classes import (
+    AncestorClass,
+    ExampleOutput,
+    ModelClasses,
+    ModuleRow,
+    OutputField,
+    SiblingClass,
+    TreeLine,
+    UsedClass,
+)
 from inspector.results.embeddings import KINDS, Embeddings, Norms, Projection
+from inspector.results.health import EqualRows, Finding, Health, Indicator
 from inspector.results.lens import Lens
 from inspector.results.plain import local, to_json
 from inspector.results.prediction import Joint, Mask, Prediction
-from inspector.results.sharing import ReusedModule, SharedGroup, Sharing
+from inspector.results.sharing import (
+    FILE_RELATIONS,
+    ReusedModule,
+    SharedGroup,
+    SharedMember,
+    Sharing,
+)
 
 __all__ = [
+    "FILE_RELATIONS",
     "HEADS",
     "KINDS",
+    "AncestorClass",
     "Embeddings",
+    "EqualRows",
+    "Finding",
+    "Health",
+    "Indicator",
+    "ExampleOutput",
     "Joint",
     "Lens",
     "Mask",
+    "ModelClasses",
+    "ModuleRow",
     "Norms",
     "Opened",
+    "OutputField",
     "Overview",
     "OverviewFile",
     "Prediction",
     "Projection",
     "ReusedModule",
     "SharedGroup",
+    "SharedMember",
     "Sharing",
+    "SiblingClass",
     "TokenizerInfo",
+    "TreeLine",
+    "UsedClass",
     "local",
     "to_json",
 ]

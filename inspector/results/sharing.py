@@ -12,17 +12,46 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
 
 
 @dataclass(frozen=True, slots=True)
+class SharedMember:
+    """One name of a group: where its tensor lies in memory, and where in the files."""
+
+    name: str
+    kind: str  # "parameter" or "buffer"
+    dtype: str
+    shape: tuple[int, ...]
+    nbytes: int
+    storage: int  # number of its storage in memory, by first appearance in the model
+    offset: int  # of its first element from the start of that storage, in bytes
+    stride: tuple[int, ...]  # in elements
+    stored_as: str  # its name in the file; "" where the file holds no bytes under it
+    file: str  # "" likewise
+
+
+@dataclass(frozen=True, slots=True)
 class SharedGroup:
     """Names that share a tensor, or were meant to."""
 
     names: tuple[str, ...]  # sorted, at least two
     verdict: str  # "tied", "equal copies", "diverged", "declared only", "alias only"
-    shape: tuple[int, ...]
-    nbytes: int  # one copy, as loaded
+    shape: tuple[int, ...]  # of the largest member
+    nbytes: int  # of the largest member, as loaded
     declared: bool
     in_file: tuple[str, ...]  # those of `names` whose bytes the file holds, sorted
-    in_memory: bool  # True: the names occupy the same bytes after loading
+    in_memory: bool  # True: the names have bytes in common after loading
     reason: str  # one sentence
+    file_relation: str  # one of FILE_RELATIONS
+    aliases: tuple[str, ...]  # those of `names` that only the file's metadata lists, sorted
+    listed_parameters: int  # every name counted, buffers left out
+    unique_parameters: int  # every number in memory counted once
+    listed_nbytes: int
+    unique_nbytes: int
+    members: tuple[SharedMember, ...]  # in the order of `names`
+
+
+# What the file holds of a group; "no file" for a module in memory.
+FILE_RELATIONS = (
+    "one copy", "one storage", "equal copies", "different numbers", "no copy", "no file",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +73,13 @@ class Sharing:
     groups: tuple[SharedGroup, ...]  # largest first
     reused_modules: tuple[ReusedModule, ...]
     warnings: tuple[str, ...]
-    # One row a parameter name, in execution order: name, shape (text), dtype, parameters, nbytes,
-    # group (index into groups, -1: not shared), file ("" where the file holds no such name)
+    # One row a parameter name, in the model's order, and one a buffer that shares: name, kind,
+    # shape (text), dtype, parameters, nbytes, group (index into groups, -1: not shared), storage,
+    # offset (bytes), stride (text), file ("" where the file holds no such name), file_offset
+    # (bytes, -1 likewise), row (index into rows)
     tensors: pd.DataFrame = local()
-    # One row a line of the graph, in execution order, whatever is not shared folded by block:
-    # label, tensors (count), parameters, nbytes, shape (text, "" when folded), group (-1: none)
+    # One row a line of the graph, in the same order, whatever is not shared folded by block:
+    # label, tensors (count), parameters, nbytes, shape (text, "" when folded), group (-1: none),
+    # groups (indices of all groups that the line holds names of)
     rows: pd.DataFrame = local()
+    model_class: str = local(default="")

@@ -44,6 +44,27 @@ MODELS: dict[str, dict[str, Any]] = {
     "GemmaForCausalLM": DECODER,
     "Gemma2ForCausalLM": DECODER | {"final_logit_softcapping": 5.0},
 }  # fmt: skip
+T5 = {"vocab_size": VOCAB, "d_model": 32, "d_kv": 16, "d_ff": 48, "num_layers": 2, "num_heads": 2,
+      "decoder_start_token_id": 0}  # fmt: skip
+BART = SIZES | {
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "decoder_start_token_id": 2,
+}
+ENCODER_DECODER: dict[str, dict[str, Any]] = {
+    "T5ForConditionalGeneration": T5,
+    "T5EncoderModel": T5,
+    "MT5ForConditionalGeneration": T5,
+    "BartForConditionalGeneration": BART,
+    "MBartForConditionalGeneration": BART,
+    "MarianMTModel": BART | {"pad_token_id": 1},
+    "PegasusForConditionalGeneration": BART,
+}
 WITHOUT_HEAD = {
     "BertModel": ENCODER,
     "RobertaModel": ENCODER,
@@ -61,7 +82,9 @@ WITHOUT_HEAD = {
 def random_model(architecture: str, *, seed: int = 0, **changes: Any) -> Any:
     """Build a small model; every parameter is random, norms and biases too."""
     model_class = getattr(transformers, architecture)
-    config = model_class.config_class(**((MODELS | WITHOUT_HEAD)[architecture] | changes))
+    config = model_class.config_class(
+        **((MODELS | WITHOUT_HEAD | ENCODER_DECODER)[architecture] | changes)
+    )
     torch.manual_seed(seed)
     model = model_class(config).eval()
     generator = torch.Generator().manual_seed(seed)

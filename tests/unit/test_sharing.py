@@ -9,7 +9,7 @@ from torch import nn
 
 from inspector.analyses.folding import fold_rows
 from inspector.analyses.sharing import sharing
-from inspector.models.memory import reused_modules, shared_names
+from inspector.models.execution import reused_modules
 
 from .conftest import silent
 from .families import random_model, save_checkpoint
@@ -82,22 +82,6 @@ def test_albert_runs_one_layer_for_all(open_model):
     assert share(open_model("BertForMaskedLM")).reused_modules == ()
 
 
-def test_memory_finds_views_offsets_and_two_parameters_on_one_storage():
-    base = torch.arange(24.0).reshape(4, 6)
-    tensors = {
-        "whole": nn.Parameter(base),
-        "again": nn.Parameter(base),  # another Parameter object
-        "row": base[2],  # another pointer
-        "transposed": base.T,
-        "clone": base.clone(),
-        "meta": torch.empty(4, 6, device="meta"),
-        "empty": base[:0],
-    }
-    assert shared_names(tensors.items()) == [("whole", "again", "row", "transposed")]
-    halves = [("left", base.flatten()[:12]), ("right", base.flatten()[12:])]
-    assert shared_names(halves) == []
-
-
 def test_reused_modules_of_a_plain_module():
     class Twice(nn.Module):
         def __init__(self):
@@ -108,7 +92,7 @@ def test_reused_modules_of_a_plain_module():
         def forward(self, x):
             return self.once(self.inner(self.inner(x)))
 
-    assert reused_modules(Twice(), x=torch.ones(1, 2)) == [("inner", 2)]
+    assert reused_modules(Twice(), {"x": torch.ones(1, 2)}) == [("inner", 2)]
 
 
 def test_folding_keeps_every_parameter_and_its_order(open_model):
@@ -126,7 +110,9 @@ def test_folding_nothing():
     import pandas as pd
 
     empty = pd.DataFrame({c: [] for c in ("name", "shape", "parameters", "nbytes", "group")})
-    assert fold_rows(empty).empty
+    rows, row_of = fold_rows(empty)
+    assert rows.empty
+    assert row_of == []
 
 
 @pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])

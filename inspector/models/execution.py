@@ -1,0 +1,95 @@
+"""What one pass through a model runs, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+EXAMPLE_IDS = 4  # tokens of the pass that counts reused modules
+
+
+def input_embedding(model: PreTrainedModel) -> torch.Tensor:
+    """The matrix that looks tokens up, (vocab, d_model), detached."""
+    weight = model.get_input_embeddings().weight
+    if not isinstance(weight, torch.Tensor):
+        raise TypeError(f"{type(model).__name__} looks tokens up in something that is no matrix.")
+    return weight.detach()
+
+
+def reused_modules(
+    model: nn.Module, inputs: Mapping[str, torch.Tensor] | tuple[torch.Tensor, ...]
+) -> list[tuple[str, int]]:
+    """Count the modules that one forward pass runs more than once.
+
+    Args:
+        model: In evaluation mode.
+        inputs: What its forward method takes, by name or in order.
+
+    Returns:
+        (first name of the module, uses), only modules that hold parameters, and of nested ones
+        only the outermost.
+    """
+    uses: dict[str, int] = {}
+    handles = []
+    for name, module in model.named_modules():
+        if name and any(True for _ in module.parameters()):
+
+            def count(*_: object, name: str = name) -> None:
+                uses[name] = uses.get(name, 0) + 1
+
+            handles.append(module.register_forward_pre_hook(count))
+    try:
+        with torch.inference_mode():
+            if isinstance(inputs, Mapping):
+                model(**inputs)
+            else:
+                model(*inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    repeated = {name: times for name, times in uses.items() if times > 1}
+    return [
+        (name, times)
+        for name, times in repeated.items()
+        if not any(name.startswith(f"{outer}.") for outer in repeated if outer != name)
+    ]
+
+
+def count_reuse(model: PreTrainedModel) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
+    """Run a few tokens through the model's structure, and count the modules run more than once.
+
+    The pass runs on the meta device, without weights, where the model allows it: a large file is
+    not read for it. A model that cannot run is said to be uncounted.
+
+    Returns:
+        (name, uses) of the modules, and warnings.
+    """
+    try:
+        with torch.device("meta"):
+            hollow = type(model)(model.config).eval()
+        return tuple(reused_modules(hollow, example_inputs(hollow))), ()
+    except Exception:  # what it computes decides what it runs
+        pass
+    try:
+        return tuple(reused_modules(model, example_inputs(model))), ()
+    except Exception as error:
+        return (), (
+            f"Reused modules were not counted: the model did not run ({type(error).__name__}).",
+        )
+
+
+def example_inputs(model: PreTrainedModel) -> dict[str, torch.Tensor]:
+    """The first few token ids, (1, positions), for the encoder and where there is one the decoder.
+
+    Of one choice, (1, 1, positions), where the model compares choices; on the device of the
+    model's input embedding.
+    """
+    embedding = input_embedding(model)
+    ids = torch.arange(EXAMPLE_IDS, device=embedding.device).remainder(embedding.shape[0])[None]
+    if type(model).__name__.endswith("ForMultipleChoice"):
+        ids = ids[None]  # (1, choices, positions)
+    both = {"input_ids": ids, "decoder_input_ids": ids}
+    return both if model.config.is_encoder_decoder else {"input_ids": ids}

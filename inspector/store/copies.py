@@ -1,0 +1,152 @@
+"""Find tensors of a checkpoint that are stored more than once, without loading them."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+
+from inspector.store.manifest import Manifest, TensorInfo
+
+CHUNK = 1 << 22  # bytes read at once: what a comparison costs in memory, twice
+SAMPLE = 64  # bytes of each sample that a full comparison is decided by
+
+Reader = Callable[[TensorInfo, int, int], bytes]  # tensor, first byte within it, how many
+
+
+def equal_copies(manifest: Manifest) -> list[tuple[str, ...]]:
+    """Group the tensors whose bytes are equal though the file keeps each of them.
+
+    Tensors that hold one number all over (fresh biases and norms) are left out: they say nothing.
+    Only tensors whose samples agree are read in full.
+
+    Args:
+        manifest: Of a staged checkpoint.
+
+    Returns:
+        Groups of at least two names in file order; tensors on one storage count as one copy.
+    """
+    alike: dict[tuple[object, ...], list[TensorInfo]] = {}
+    with _reading(manifest) as read:
+        for tensor in manifest.tensors:
+            if math.prod(tensor.shape) > 1 and is_packed(tensor):
+                middle = max(0, tensor.nbytes // 2 - SAMPLE)
+                last = max(0, tensor.nbytes - SAMPLE)
+                samples = tuple(read(tensor, place, SAMPLE) for place in (0, middle, last))
+                key = (tensor.dtype, tensor.shape, tensor.strides, samples)
+                alike.setdefault(key, []).append(tensor)
+        groups = [
+            group
+            for tensors in alike.values()
+            if len(tensors) > 1 and not _constant(tensors[0], read)
+            for group in _equal_groups(tensors, read)
+        ]
+    return [tuple(tensor.name for tensor in group) for group in groups]
+
+
+def same_bytes(manifest: Manifest, first: str, second: str) -> bool:
+    """Whether two stored tensors hold the same bytes, element for element."""
+    tensors = {tensor.name: tensor for tensor in manifest.tensors}
+    one, other = tensors[first], tensors[second]
+    if (one.dtype, one.shape) != (other.dtype, other.shape):
+        return False
+    if _place(one) == _place(other) and one.strides == other.strides:
+        return True
+    with _reading(manifest) as read:
+        if one.strides == other.strides and is_packed(one):
+            return _same(one, other, read)
+        return bool(np.array_equal(_elements(one, read), _elements(other, read)))
+
+
+def read_elements(manifest: Manifest, name: str, *, count: int) -> Iterator[bytes]:
+    """Read a packed tensor's elements in the order of the file, `count` at a time."""
+    tensor = next(tensor for tensor in manifest.tensors if tensor.name == name)
+    piece = count * _itemsize(tensor)
+    with _reading(manifest) as read:
+        for place in range(0, tensor.nbytes, piece):
+            yield read(tensor, place, piece)
+
+
+def is_packed(tensor: TensorInfo) -> bool:
+    """Whether the elements fill their bytes in the file without gaps."""
+    step = 1
+    for stride, size in sorted(zip(tensor.strides, tensor.shape, strict=True)):
+        if size > 1 and stride != step:
+            return False
+        step *= size
+    return True
+
+
+def _itemsize(tensor: TensorInfo) -> int:
+    return tensor.nbytes // max(1, math.prod(tensor.shape))
+
+
+def _place(tensor: TensorInfo) -> tuple[str, int]:
+    return tensor.file, tensor.begin
+
+
+@contextmanager
+def _reading(manifest: Manifest) -> Iterator[Reader]:
+    paths = {file.name: file.path for file in manifest.files}
+    opened: dict[str, int] = {}
+    with ExitStack() as stack:
+
+        def read(tensor: TensorInfo, place: int, count: int) -> bytes:
+            if tensor.file not in opened:
+                file = stack.enter_context(paths[tensor.file].open("rb"))
+                opened[tensor.file] = file.fileno()
+            count = min(count, tensor.nbytes - place)
+            return os.pread(opened[tensor.file], count, tensor.begin + place)
+
+        yield read
+
+
+def _equal_groups(tensors: list[TensorInfo], read: Reader) -> list[list[TensorInfo]]:
+    """Split tensors with equal samples by all their bytes; only groups of two places or more."""
+    groups: list[list[TensorInfo]] = []
+    for tensor in tensors:
+        for group in groups:
+            if _place(group[0]) == _place(tensor) or _same(group[0], tensor, read):
+                group.append(tensor)
+                break
+        else:
+            groups.append([tensor])
+    return [group for group in groups if len({_place(tensor) for tensor in group}) > 1]
+
+
+def _same(first: TensorInfo, second: TensorInfo, read: Reader) -> bool:
+    return all(
+        read(first, place, CHUNK) == read(second, place, CHUNK)
+        for place in range(0, first.nbytes, CHUNK)
+    )
+
+
+def _constant(tensor: TensorInfo, read: Reader) -> bool:
+    """Whether every element has the same bytes."""
+    item = _itemsize(tensor)
+    element = read(tensor, 0, item)
+    chunk = CHUNK - CHUNK % item
+    return all(
+        (piece := read(tensor, place, chunk)) == element * (len(piece) // item)
+        for place in range(0, tensor.nbytes, chunk)
+    )
+
+
+def _elements(tensor: TensorInfo, read: Reader) -> np.ndarray:
+    """The elements as opaque items in the order of the shape, whatever their strides."""
+    item = _itemsize(tensor)
+    steps = zip(tensor.shape, tensor.strides, strict=True)
+    extent = (1 + sum((size - 1) * stride for size, stride in steps)) * item
+    # More than nbytes where there are gaps: read it as if it were a longer tensor.
+    whole = TensorInfo(
+        tensor.name, tensor.dtype, tensor.shape, tensor.strides, tensor.file, tensor.begin, extent,
+        tensor.storage, tensor.storage_nbytes,
+    )  # fmt: skip
+    return np.lib.stride_tricks.as_strided(
+        np.frombuffer(read(whole, 0, extent), dtype=f"V{item}"),
+        shape=tensor.shape,
+        strides=tuple(stride * item for stride in tensor.strides),
+    )

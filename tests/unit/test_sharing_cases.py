@@ -1,0 +1,257 @@
+"""Hand-made checkpoints and modules, each with a tie that other searches get wrong."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+import inspector
+from inspector.analyses.sharing import find_sharing, sharing
+
+from .conftest import silent
+from .families import (
+    ENCODER_DECODER,
+    MODELS,
+    WITHOUT_HEAD,
+    random_model,
+    save_checkpoint,
+)
+
+WTE, HEAD = "transformer.wte.weight", "lm_head.weight"
+
+
+def share(checkpoint):
+    return sharing(checkpoint, progress=silent)
+
+
+def brute_force(module: nn.Module) -> set[frozenset[str]]:
+    """Names of parameters and buffers that have an address in common, every pair compared."""
+    spans = {}
+    named = [*module.named_parameters(remove_duplicate=False),
+             *module.named_buffers(remove_duplicate=False)]  # fmt: skip
+    for name, tensor in named:
+        assert tensor.is_contiguous(), name
+        spans[name] = (tensor.data_ptr(), tensor.data_ptr() + tensor.nbytes)
+    groups: list[set[str]] = [{name} for name in spans]
+    for one, (begin, end) in spans.items():
+        for other, (first, last) in spans.items():
+            if begin < last and first < end:
+                joined = [group for group in groups if one in group or other in group]
+                groups = [group for group in groups if group not in joined]
+                groups.append(set().union(*joined))
+    return {frozenset(group) for group in groups if len(group) > 1}
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("architecture", sorted(MODELS | WITHOUT_HEAD | ENCODER_DECODER))
+def test_every_family_by_brute_force(tmp_path, open_path, architecture, tied):
+    model = random_model(architecture, tie_word_embeddings=tied)
+    live = find_sharing(model)
+    opened = share(open_path(save_checkpoint(model, tmp_path / "model")))
+    truth = brute_force(model)
+    for found in (live, opened):
+        assert {frozenset(group.names) for group in found.groups if group.in_memory} == truth
+        assert found.unique_parameters == model.num_parameters()
+        assert found.warnings == ()
+    facts = [(group.names, group.verdict, group.declared) for group in opened.groups]
+    assert facts == [(group.names, group.verdict, group.declared) for group in live.groups]
+    assert opened.reused_modules == live.reused_modules
+    assert {group.file_relation for group in live.groups} <= {"no file"}
+    relation = {True: "one copy", False: "different numbers"}
+    assert all(group.file_relation == relation[group.in_memory] for group in opened.groups)
+
+
+def test_tied_and_saved_as_bin(tmp_path, open_path):
+    model = random_model("GPT2LMHeadModel")
+    folder = tmp_path / "bin"
+    model.config.architectures = ["GPT2LMHeadModel"]
+    model.config.save_pretrained(folder)
+    torch.save(model.state_dict(), folder / "pytorch_model.bin")
+    (group,) = share(open_path(folder)).groups
+    assert (group.verdict, group.file_relation) == ("tied", "one storage")
+    assert group.in_file == group.names == (HEAD, WTE)
+    assert "2 names on one storage" in group.reason
+    assert (group.listed_parameters, group.unique_parameters) == (2 * 60 * 32, 60 * 32)
+    assert (group.listed_nbytes, group.unique_nbytes) == (2 * 60 * 32 * 4, 60 * 32 * 4)
+
+
+def test_tensors_that_the_class_has_no_place_for(tmp_path, open_path):
+    folder = save_checkpoint(random_model("BertForPreTraining"), tmp_path / "base")
+    config = json.loads((folder / "config.json").read_text())
+    config["architectures"] = ["BertModel"]
+    (folder / "config.json").write_text(json.dumps(config))
+    tensors = load_file(folder / "model.safetensors")
+    tensors["bert.embeddings.position_ids"] = torch.arange(64)[None]
+    save_file(tensors, folder / "model.safetensors")
+    (warning,) = share(open_path(folder)).warnings
+    heads = [name for name in tensors if name.startswith("cls.")]
+    assert warning.startswith(f"BertModel has no place for {len(heads)} tensors of the file")
+    assert min(heads) in warning
+
+
+def test_tied_with_two_equal_copies_in_the_file(tmp_path, open_path):
+    folder = save_checkpoint(random_model("GPT2LMHeadModel"), tmp_path / "twice")
+    tensors = load_file(folder / "model.safetensors")
+    tensors[HEAD] = tensors[WTE].clone()
+    save_file(tensors, folder / "model.safetensors")
+    (group,) = share(open_path(folder)).groups
+    assert (group.verdict, group.file_relation) == ("tied", "equal copies")
+
+
+def test_stored_under_the_output_name_alone(tmp_path, open_path):
+    folder = save_checkpoint(random_model("GPT2LMHeadModel"), tmp_path / "alias")
+    tensors = load_file(folder / "model.safetensors")
+    tensors[HEAD] = tensors.pop(WTE)
+    save_file(tensors, folder / "model.safetensors")
+    (group,) = share(open_path(folder)).groups
+    assert (group.verdict, group.in_file, group.file_relation) == ("tied", (HEAD,), "one copy")
+    assert torch.equal(load_file(folder / "model.safetensors")[HEAD], tensors[HEAD])
+
+
+def test_alias_in_the_metadata_of_an_untied_model(tmp_path, open_path):
+    model = random_model("GPT2LMHeadModel", tie_word_embeddings=False)
+    folder = save_checkpoint(model, tmp_path / "listed")
+    tensors = load_file(folder / "model.safetensors")
+    del tensors[HEAD]
+    save_file(tensors, folder / "model.safetensors", metadata={HEAD: WTE, "format": "pt"})
+    (group,) = share(open_path(folder)).groups
+    assert (group.verdict, group.aliases, group.in_file) == ("alias only", (HEAD,), (WTE,))
+
+
+def test_sharded_files(tmp_path, open_path):
+    folder = tmp_path / "shards"
+    model = random_model("BertForPreTraining")
+    model.save_pretrained(folder, max_shard_size="20KB")
+    assert len(list(folder.glob("*.safetensors"))) > 2
+    result = share(open_path(folder))
+    assert [group.verdict for group in result.groups] == ["tied", "tied"]
+    assert len({member for member in result.tensors["file"] if member}) > 2
+
+
+def test_adapter_merged_into_the_head_while_the_config_says_tied(tmp_path, open_path):
+    model = random_model("GPT2LMHeadModel")
+    folder = save_checkpoint(model, tmp_path / "merged")
+    tensors = load_file(folder / "model.safetensors")
+    low_rank = torch.randn(60, 2) @ torch.randn(2, 32) / 100
+    tensors[HEAD] = tensors[WTE] + low_rank
+    save_file(tensors, folder / "model.safetensors")
+    assert json.loads((folder / "config.json").read_text())["tie_word_embeddings"]
+    (group,) = share(open_path(folder)).groups
+    assert (group.verdict, group.declared, group.in_memory) == ("declared only", True, False)
+    assert f"largest difference {low_rank.abs().max():.3g}" in group.reason
+
+
+def test_t5_whose_file_brings_another_head(tmp_path, open_path):
+    folder = save_checkpoint(random_model("T5ForConditionalGeneration"), tmp_path / "t5")
+    tensors = load_file(folder / "model.safetensors")
+    tensors[HEAD] = torch.randn(60, 32)
+    save_file(tensors, folder / "model.safetensors")
+    groups = share(open_path(folder)).groups
+    broken = next(group for group in groups if HEAD in group.names)
+    assert (broken.verdict, broken.in_memory) == ("declared only", False)
+    tied = [set(group.names) for group in groups if group.verdict == "tied"]
+    assert tied == [{"shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"}]
+
+
+def test_equal_copies_that_nothing_declares(tmp_path, open_path):
+    model = random_model("BertForMaskedLM")
+    layers = model.bert.encoder.layer
+    with torch.no_grad():
+        layers[1].output.dense.weight.copy_(layers[0].output.dense.weight)
+    name = "bert.encoder.layer.{}.output.dense.weight".format
+    found = share(open_path(save_checkpoint(model, tmp_path / "copied")))
+    for result in (found, find_sharing(model)):
+        group = next(group for group in result.groups if group.verdict == "equal copies")
+        assert group.names == (name(0), name(1))
+        assert group.reason.startswith("Nothing declares it")
+
+
+class Odd(nn.Module):
+    """Ties of every awkward kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        whole = torch.randn(6, 4)
+        self.first = nn.Parameter(whole)
+        self.second = nn.Parameter(whole)  # another Parameter on the same storage
+        self.turned = nn.Parameter(whole.T)
+        self.row = nn.Parameter(whole[2])
+        fused = torch.randn(8, 4)
+        self.query = nn.Parameter(fused[:4])
+        self.key = nn.Parameter(fused[4:])  # same storage, no byte in common
+        self.scale = nn.Linear(4, 4, bias=False)
+        self.register_buffer("seen", self.scale.weight.detach())
+
+
+def test_a_module_with_awkward_ties():
+    module = Odd()
+    matrix, weight = find_sharing(module).groups
+    assert matrix.names == ("first", "row", "second", "turned")
+    assert (matrix.verdict, matrix.declared, matrix.in_file) == ("tied", False, ())
+    assert matrix.reason == (
+        "4 names, one block of memory: nothing declares it. They are views of it, not all the "
+        "same one."
+    )
+    members = {member.name: member for member in matrix.members}
+    assert (members["row"].offset, members["row"].stride) == (2 * 4 * 4, (1,))
+    assert (members["turned"].shape, members["turned"].stride) == ((4, 6), (1, 4))
+    assert len({member.storage for member in matrix.members}) == 1
+    assert (matrix.listed_parameters, matrix.unique_parameters) == (24 * 3 + 4, 24)
+    assert weight.names == ("scale.weight", "seen")
+    assert [member.kind for member in weight.members] == ["parameter", "buffer"]
+    assert (weight.listed_parameters, weight.unique_parameters) == (16, 16)
+    result = inspector.find_sharing(module)
+    assert result.unique_parameters == 24 + 32 + 16
+    assert result.listed_parameters == 24 * 3 + 4 + 32 + 16
+    table = result.tensors.set_index("name")
+    assert table.loc["seen", "kind"] == "buffer"
+    assert table.loc["key", "offset"] == 4 * 4 * 4
+    assert table.loc["key", "storage"] == table.loc["query", "storage"]
+    assert (table.loc["key", "group"], table.loc["query", "group"]) == (-1, -1)
+
+
+def test_memory_cannot_be_shared_across_devices():
+    model = random_model("GPT2LMHeadModel")
+    model.lm_head.weight = nn.Parameter(torch.empty(60, 32, device="meta"))
+    (group,) = find_sharing(model).groups
+    assert (group.verdict, group.in_memory) == ("declared only", False)
+    assert "cpu and meta" in group.reason
+
+
+def test_counting_reuse_in_a_plain_module():
+    layer = nn.Linear(3, 3)
+    module = nn.Sequential(layer, nn.ReLU(), layer)
+    result = find_sharing(module, inputs=(torch.ones(1, 3),))
+    assert [(each.name, each.uses) for each in result.reused_modules] == [("0", 2)]
+    assert [group.names for group in result.groups] == [("0.weight", "2.weight"),
+                                                        ("0.bias", "2.bias")]  # fmt: skip
+    assert find_sharing(module).reused_modules == ()
+
+
+def test_a_live_module_is_left_as_it_was():
+    model = random_model("GPT2LMHeadModel", tie_word_embeddings=False)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    find_sharing(model)
+    assert model.config.tie_word_embeddings is False
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
+def test_the_file_is_not_read_for_it(tmp_path, open_path, monkeypatch):
+    """Only what may be a copy is read, and of the rest samples of a few bytes."""
+    from inspector.store import copies
+
+    sizes: list[int] = []
+    real = copies.os.pread
+
+    def counted(descriptor, count, offset):
+        sizes.append(count)
+        return real(descriptor, count, offset)
+
+    monkeypatch.setattr(copies.os, "pread", counted)
+    share(open_path(save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "model")))
+    assert sizes
+    assert max(sizes) <= copies.SAMPLE
