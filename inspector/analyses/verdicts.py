@@ -28,10 +28,9 @@ class Evidence:
     possible: Sequence[frozenset[str]]  # what the class would tie if the config said so
     config_ties: bool
 
-    @property
-    def comparable(self) -> frozenset[str]:
-        """Names whose numbers `copies` can compare."""
-        return frozenset(self.tensors if self.held is None else self.held)
+    def can_compare(self, name: str) -> bool:
+        """Whether there are numbers under a name that `copies` can compare."""
+        return name in (self.tensors if self.held is None else self.held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ def judge(names: tuple[str, ...], evidence: Evidence) -> Judgement:
     held = tuple(name for name in names if evidence.held is not None and name in evidence.held)
     aliases = tuple(name for name in names if name in evidence.aliases and name not in held)
     relation = _file_relation(held, evidence)
-    compared = [name for name in names if name in evidence.comparable]
+    compared = [name for name in names if evidence.can_compare(name)]
     equal = all(evidence.copies.same(compared[0], name) for name in compared[1:])
     if in_memory:
         verdict, reason = "tied", _tied(names, held, declared, relation, evidence)

@@ -10,9 +10,6 @@ import numpy as np
 import torch
 from torch import nn
 
-# Devices whose `data_ptr` is an address: there, two storages over one buffer are found as well.
-# Elsewhere it is a handle, and tensors are compared within one storage only.
-ADDRESSABLE = {"cpu", "cuda"}
 MOST_WORK = 1_000_000  # steps of the exact overlap search before it is taken for an overlap
 
 
@@ -32,20 +29,24 @@ class Block:
 
 
 def named_tensors(module: nn.Module) -> list[tuple[str, torch.Tensor]]:
-    """Every parameter and buffer under every one of its names, in the order of the modules."""
-    return [
-        *module.named_parameters(remove_duplicate=False),
-        *module.named_buffers(remove_duplicate=False),
-    ]
+    """Every parameter and then buffer under every one of its names, in the order of the modules."""
+    parameters: list[tuple[str, torch.Tensor]] = []
+    buffers: list[tuple[str, torch.Tensor]] = []
+    for path, part in module.named_modules(remove_duplicate=False):  # once, for both
+        start = f"{path}." if path else ""
+        for held, found in ((part._parameters, parameters), (part._buffers, buffers)):
+            found += [(start + name, each) for name, each in held.items() if each is not None]
+    return parameters + buffers
 
 
 def locate(place: int, name: str, tensor: torch.Tensor) -> Block | None:
     """Say where a tensor lies; None for those without memory (meta, sparse, empty)."""
-    span = _span(tensor, {})
+    span = _span(tensor)
     if span is None:
         return None
     shape, strides = tuple(tensor.shape), tensor.stride()
-    return Block(place, name, *span, tensor.itemsize, shape, strides, _fills(shape, strides))
+    dense = _fills(shape, strides)
+    return Block(place, name, _space(tensor), *span, tensor.itemsize, shape, strides, dense)
 
 
 def shared_names(tensors: Iterable[tuple[str, torch.Tensor]]) -> list[tuple[str, ...]]:
@@ -68,27 +69,18 @@ def shared_names(tensors: Iterable[tuple[str, torch.Tensor]]) -> list[tuple[str,
 def overlaps(tensors: Iterable[tuple[str, torch.Tensor]]) -> list[list[Block]]:
     """Group tensors as `shared_names` does, with where each of them lies."""
     named = list(tensors)
-    devices: dict[torch.device, str | None] = {}
-    spans = [
-        (*span, place)
-        for place, (_, tensor) in enumerate(named)
-        if (span := _span(tensor, devices)) is not None
-    ]
-    spans.sort()
-    clusters: list[list[int]] = []
-    reached, here = -1, ""
-    for space, begin, end, place in spans:
-        if begin >= reached or space != here:
-            clusters.append([place])
-            reached, here = end, space
-        else:
-            clusters[-1].append(place)
-            reached = max(reached, end)
+    spans: dict[str, list[tuple[int, int, int]]] = {}
+    on_cpu = spans.setdefault("cpu", [])
+    for place, (_, tensor) in enumerate(named):
+        span = _span(tensor)
+        if span is not None:
+            found = on_cpu if tensor.is_cpu else spans.setdefault(_space(tensor), [])
+            found.append((*span, place))
+    clusters = [cluster for found in spans.values() for cluster in _clusters(found)]
     groups: list[list[Block]] = []
     for cluster in clusters:
-        if len(cluster) > 1:
-            blocks = [locate(place, *named[place]) for place in cluster]
-            groups += _joined([block for block in blocks if block is not None])
+        blocks = [locate(place, *named[place]) for place in cluster]
+        groups += _joined([block for block in blocks if block is not None])
     return sorted(groups, key=lambda group: group[0].place)
 
 
@@ -105,31 +97,47 @@ def covered_nbytes(blocks: Sequence[Block]) -> int:
     return _marked_nbytes(blocks, begin, end)
 
 
-def _span(
-    tensor: torch.Tensor, devices: dict[torch.device, str | None]
-) -> tuple[str, int, int] | None:
-    """Space, first byte and one past the last byte; `devices` remembers their spaces' names."""
-    if tensor.layout is not torch.strided:
-        return None
-    nbytes = tensor.nbytes
-    if not nbytes:
-        return None
-    device = tensor.device
-    if device not in devices:
-        flat = device.type in ADDRESSABLE
-        devices[device] = str(device) if flat else None
-    if device.type == "meta":
+def _clusters(spans: list[tuple[int, int, int]]) -> list[list[int]]:
+    """Places of the spans (begin, end, place) that a chain of crossings joins, two or more."""
+    spans.sort()
+    clusters: list[list[int]] = []
+    reached, before, crossing = -1, -1, False
+    for begin, end, place in spans:
+        if begin >= reached:
+            reached, crossing = end, False
+        else:
+            if not crossing:
+                clusters.append([before])
+            clusters[-1].append(place)
+            reached, crossing = max(reached, end), True
+        before = place
+    return clusters
+
+
+def _span(tensor: torch.Tensor) -> tuple[int, int] | None:
+    """First byte and one past the last, counted in the tensor's space."""
+    nbytes = tensor.nbytes if tensor.layout is torch.strided else 0
+    if not nbytes or tensor.is_meta:
         return None
     if not tensor.is_contiguous():
         steps = zip(tensor.shape, tensor.stride(), strict=True)
         nbytes = (sum((size - 1) * step for size, step in steps) + 1) * tensor.itemsize
-    space = devices[device]
-    if space is not None:
+    if tensor.is_cpu or tensor.is_cuda:
         begin = tensor.data_ptr()
     else:
-        space = f"{device} {tensor.untyped_storage().data_ptr()}"
         begin = int(tensor.storage_offset()) * tensor.itemsize
-    return space, begin, begin + nbytes
+    return begin, begin + nbytes
+
+
+def _space(tensor: torch.Tensor) -> str:
+    """Tensors of different spaces never overlap.
+
+    On CPU and CUDA `data_ptr` is an address: there, two storages over one buffer are found as well.
+    Elsewhere it may be a handle, and tensors are compared within one storage only.
+    """
+    if tensor.is_cpu or tensor.is_cuda:
+        return str(tensor.device)
+    return f"{tensor.device} {tensor.untyped_storage().data_ptr()}"
 
 
 def _fills(shape: Sequence[int], strides: Sequence[int]) -> bool:
