@@ -109,7 +109,9 @@ def test_folding_keeps_every_parameter_and_its_order(open_model):
 def test_folding_nothing():
     import pandas as pd
 
-    empty = pd.DataFrame({c: [] for c in ("name", "shape", "parameters", "nbytes", "group")})
+    empty = pd.DataFrame(
+        {c: [] for c in ("name", "kind", "shape", "parameters", "nbytes", "group")}
+    )
     rows, row_of = fold_rows(empty)
     assert rows.empty
     assert row_of == []
