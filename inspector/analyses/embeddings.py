@@ -6,13 +6,13 @@ import pandas as pd
 import torch
 
 from inspector.analyses import Progress
+from inspector.analyses.rows import RowFacts, blocks, read_facts
+from inspector.analyses.vocabulary_health import examine
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.results import Embeddings, Norms
 
 METRICS = ("cosine", "dot", "euclidean")
-UNDERTRAINED = 20  # tokens listed
-MIN_REFERENCES = 3  # unused rows from which a reference direction can be taken
 
 
 def embeddings(
@@ -41,29 +41,31 @@ def embeddings(
     if not 1 <= k <= 1000:
         raise RequestError(f"k is {k}: ask for 1 to 1,000 neighbours.")
     progress(None, "Reading the embedding matrix")
-    matrix = checkpoint.embedding_matrix().float()
+    matrix = checkpoint.embedding_matrix()
+    facts = read_facts(matrix)
     vocabulary = label_rows(checkpoint, len(matrix))
-    norms = torch.linalg.vector_norm(matrix, dim=1)
-    finite = torch.isfinite(matrix).all(dim=1)
-    vocabulary["norm"] = norms.numpy()
+    vocabulary["norm"] = facts.norms.numpy()
     query = None if token in (None, "") else find_row(checkpoint, str(token), len(matrix))
-    special = vocabulary.loc[vocabulary["kind"].isin(["padding", "special"])]
-    padding = vocabulary.loc[vocabulary["kind"] == "padding"]
-    pad = padding.iloc[0] if len(padding) else None
-    kept = norms[finite]
+    kept = facts.norms[facts.finite]
     if not len(kept):
         raise RequestError(
             f"Every embedding row of {checkpoint.name} holds NaN or infinity: nothing can be "
             "compared; look for an earlier checkpoint of the run."
         )
+    special = vocabulary.loc[vocabulary["kind"].isin(["padding", "special"])]
+    padding = vocabulary.loc[vocabulary["kind"] == "padding"]
+    pad = padding.iloc[0] if len(padding) else None
+    progress(None, "Looking for rows that were never trained")
+    health, undertrained = examine(checkpoint, matrix, facts, vocabulary)
     return Embeddings(
         rows=matrix.shape[0],
         columns=matrix.shape[1],
         norms=Norms(*(float(value) for value in (kept.min(), kept.median(), kept.max()))),
         special=special.reindex(columns=["token", "token_id", "norm"]).reset_index(drop=True),
-        undertrained=_undertrained(matrix, vocabulary, finite),
-        neighbours=nearest_rows(matrix, vocabulary, query, k=k, metric=metric, finite=finite),
-        warnings=not_finite_warning(vocabulary, finite),
+        undertrained=undertrained,
+        neighbours=nearest_rows(matrix, vocabulary, query, k=k, metric=metric, facts=facts),
+        warnings=not_finite_warning(vocabulary, facts.finite),
+        health=health,
         query=None if query is None else vocabulary["token"].iloc[query],
         query_id=query,
         metric=metric,
@@ -73,7 +75,7 @@ def embeddings(
         pad_norm=None if pad is None else float(pad["norm"]),
         pad_percentile=None
         if pad is None
-        else 100 * float((kept < norms[int(pad["token_id"])]).float().mean()),
+        else 100 * float((kept < facts.norms[int(pad["token_id"])]).float().mean()),
     )
 
 
@@ -110,17 +112,17 @@ def nearest_rows(
     *,
     k: int,
     metric: str,
-    finite: torch.Tensor,
+    facts: RowFacts,
 ) -> pd.DataFrame:
     """List the exact nearest rows of one row, itself left out.
 
     Args:
-        matrix: (vocab, d_model).
+        matrix: (vocab, d_model), of any dtype; compared in float32.
         vocabulary: Labels of the rows.
         query: Row to compare with; None gives an empty list.
         k: Neighbours.
         metric: One of METRICS.
-        finite: Rows that may be listed, (vocab,) of bool.
+        facts: Of the rows; those that are not finite are not listed.
 
     Returns:
         token, token_id, similarity (for "euclidean" a distance), nearest first.
@@ -129,11 +131,11 @@ def nearest_rows(
         return pd.DataFrame({"token": [], "token_id": [], "similarity": []}).astype(
             {"token": str, "token_id": int, "similarity": float}
         )
-    scores = _scores(matrix, matrix[query], metric)
+    scores = _scores(matrix, matrix[query].float(), metric, facts.norms)
     order = -scores if metric == "euclidean" else scores
-    order = order.masked_fill(~finite, -torch.inf)
+    order = order.masked_fill(~facts.finite, -torch.inf)
     order[query] = -torch.inf
-    best = order.topk(min(k, max(int(finite.sum()) - 1, 1))).indices
+    best = order.topk(min(k, max(int(facts.finite.sum()) - 1, 1))).indices
     best = best[torch.isfinite(order[best])]
     rows = vocabulary.iloc[best.numpy()]
     return pd.DataFrame(
@@ -145,48 +147,16 @@ def nearest_rows(
     )
 
 
-def _scores(matrix: torch.Tensor, vector: torch.Tensor, metric: str) -> torch.Tensor:
+def _scores(
+    matrix: torch.Tensor, vector: torch.Tensor, metric: str, norms: torch.Tensor
+) -> torch.Tensor:
     if metric == "euclidean":
-        return torch.linalg.vector_norm(matrix - vector, dim=1)
-    dots = matrix @ vector
+        parts = (torch.linalg.vector_norm(block - vector, dim=1) for _, block in blocks(matrix))
+        return torch.cat(list(parts))
+    dots = torch.cat([block @ vector for _, block in blocks(matrix)])
     if metric == "dot":
         return dots
-    return dots / (matrix.norm(dim=1) * vector.norm()).clamp_min(1e-12)
-
-
-def _undertrained(
-    matrix: torch.Tensor, vocabulary: pd.DataFrame, finite: torch.Tensor
-) -> pd.DataFrame:
-    """Rank tokens by how much their vectors look never trained.
-
-    Land & Bartolo (2024), "Fishing for Magikarp": the cosine to the mean vector of rows known to be
-    unused ([unusedN], rows past the tokenizer), after the mean of all rows is taken off. Where a
-    checkpoint has fewer than three such rows the score is how far the norm lies below the median,
-    0 (at or above it) to 1 (a zero vector).
-
-    Returns:
-        token, token_id, score (higher = more suspicious), without special and known unused tokens.
-    """
-    unused = torch.tensor(vocabulary["kind"].isin(["unused", "no token"]).tolist())
-    ordinary = torch.tensor(vocabulary["kind"].isin(["word", "subword", "byte"]).tolist())
-    ordinary &= finite
-    references = unused & finite
-    if int(references.sum()) >= MIN_REFERENCES and int(ordinary.sum()):
-        centred = matrix - matrix[finite].mean(dim=0)
-        scores = _scores(centred, centred[references].mean(dim=0), "cosine")
-    else:
-        norms = matrix.norm(dim=1)
-        scores = (1 - norms / norms[finite].median().clamp_min(1e-12)).clamp_min(0)
-    scores = scores.masked_fill(~ordinary, -torch.inf)
-    best = scores.topk(min(UNDERTRAINED, int(ordinary.sum()))).indices
-    rows = vocabulary.iloc[best.numpy()]
-    return pd.DataFrame(
-        {
-            "token": rows["token"].to_numpy(),
-            "token_id": rows["token_id"].to_numpy(),
-            "score": scores[best].numpy(),
-        }
-    )
+    return dots / (norms * vector.norm()).clamp_min(1e-12)
 
 
 def not_finite_warning(vocabulary: pd.DataFrame, finite: torch.Tensor) -> tuple[str, ...]:

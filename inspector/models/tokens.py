@@ -9,6 +9,7 @@ from functools import cached_property
 import pandas as pd
 
 from inspector.errors import RequestError
+from inspector.models.reachable import find_unreachable
 from inspector.models.tokenizer_files import read_settings, read_tokenizer
 from inspector.results import TokenizerInfo
 from inspector.store.manifest import Manifest
@@ -161,11 +162,34 @@ class Tokens:
             kinds.append("padding" if index == pad else self._kind(index, token))
         return pd.DataFrame({"token_id": range(rows), "token": tokens, "kind": kinds})
 
+    def beyond(self, rows: int) -> pd.DataFrame:
+        """List the tokens whose ids are past the last embedding row: token_id, token."""
+        vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
+        ids = sorted(index for index in vocabulary.values() if index >= rows)
+        return pd.DataFrame({"token_id": ids, "token": [self.visible(index) for index in ids]})
+
+    @cached_property
+    def unreachable(self) -> tuple[int, ...]:
+        """Ids of ordinary tokens whose own text is tokenised into something else."""
+        vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
+        texts = [
+            (index, self._bytes_as_text(raw) if self._byte_level else raw)
+            for raw, index in sorted(vocabulary.items(), key=lambda item: item[1])
+            if self._kind(index, raw) in ("word", "subword")
+        ]
+        return tuple(find_unreachable(self._tokenizer, texts))
+
+    @staticmethod
+    def _bytes_as_text(raw: str) -> str:
+        if not all(character in BYTE_ALPHABET for character in raw):
+            return raw
+        return bytes(BYTE_ALPHABET[character] for character in raw).decode("utf-8", "replace")
+
     def _readable(self, raw: str) -> str:
         if self._byte_level:
             if not all(character in BYTE_ALPHABET for character in raw):
                 return raw
-            text = bytes(BYTE_ALPHABET[character] for character in raw).decode("utf-8", "replace")
+            text = self._bytes_as_text(raw)
             if "\ufffd" in text:  # part of a character: the bytes say more
                 return "".join(f"<0x{BYTE_ALPHABET[character]:02X}>" for character in raw)
         else:
@@ -199,4 +223,6 @@ class Tokens:
 
 def printable(text: str) -> str:
     """Show what has no glyph of its own: control characters, and those that turn text around."""
+    if text.isprintable():  # nearly all of them, and much faster
+        return text
     return "".join(c if c.isprintable() else CONTROL.get(c, f"<U+{ord(c):04X}>") for c in text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from inspector.results.health import Health
 from inspector.results.plain import local
 
 if TYPE_CHECKING:  # half a second of the first paint, and of every worker's start
@@ -28,9 +29,12 @@ class Embeddings:
     columns: int
     norms: Norms
     special: pd.DataFrame  # token, token_id, norm
-    undertrained: pd.DataFrame  # token, token_id, score; most suspicious first
+    # token, token_id, score, percentile, norm, bias (where a head has one), why; most suspicious
+    # first, and only what health.indicator lists
+    undertrained: pd.DataFrame
     neighbours: pd.DataFrame  # token, token_id, similarity; empty when no token was asked for
     warnings: tuple[str, ...]
+    health: Health
     query: str | None = local(default=None)  # the visible form of the token that was asked for
     query_id: int | None = local(default=None)
     metric: str = local(default="cosine")  # "cosine", "dot" or "euclidean" (then a distance)

@@ -1,0 +1,107 @@
+"""Say in one sentence each what was looked for in a vocabulary's rows, and what was found."""
+
+from __future__ import annotations
+
+from inspector.results import Finding, Health
+
+BAD, ODD, NOTED, FINE = "fail", "warn", "note", "ok"
+
+
+def sum_up(health: Health, *, undertrained: int, has_tokenizer: bool) -> tuple[Finding, ...]:
+    """List what was looked for, in a fixed order.
+
+    Args:
+        health: What was found, row by row.
+        undertrained: Tokens listed as under-trained.
+        has_tokenizer: Whether the checkpoint brings one.
+
+    Returns:
+        Findings with status "fail" (running the model may fail or answer NaN), "warn" (worth a
+        look), "note" (usual, good to know) or "ok".
+    """
+    return (
+        _not_finite(health),
+        _zero(health),
+        _equal(health),
+        _past_tokenizer(health, has_tokenizer=has_tokenizer),
+        _past_rows(health, has_tokenizer=has_tokenizer),
+        _unreachable(health, has_tokenizer=has_tokenizer),
+        _undertrained(health, undertrained),
+    )
+
+
+def _not_finite(health: Health) -> Finding:
+    name, count = "NaN or infinity", len(health.not_finite_rows)
+    if not count:
+        return Finding(name, 0, FINE, "Every number of every row is finite.")
+    return Finding(name, count, BAD, "These rows hold NaN or infinity: a text with one of their "
+                   "tokens, and with tied embeddings any text, gives NaN.")  # fmt: skip
+
+
+def _zero(health: Health) -> Finding:
+    name, count = "Zero rows", len(health.zero_rows)
+    if not count:
+        return Finding(name, 0, FINE, "No row is all zeros.")
+    if set(health.zero_rows["kind"]) <= {"padding"}:
+        return Finding(name, count, NOTED, "Padding's row is all zeros, as padding_idx leaves it.")
+    if set(health.zero_rows["kind"]) <= {"padding", "unused", "no token"}:
+        return Finding(name, count, NOTED, "Rows that stand for no word are all zeros.")
+    return Finding(name, count, ODD, "Rows of real tokens are all zeros: look-ups of them add "
+                   "nothing, and a tied output layer gives them a constant logit.")  # fmt: skip
+
+
+def _equal(health: Health) -> Finding:
+    name, count = "Equal rows", len(health.equal_rows)
+    if not count:
+        return Finding(name, 0, FINE, "No two rows are equal to the bit.")
+    rows = sum(group.count for group in health.equal_rows)
+    groups = f"{rows:,} rows in {count:,} {'groups' if count > 1 else 'group'}"
+    if all(group.what == "unused" for group in health.equal_rows):
+        return Finding(name, count, NOTED, f"{groups} are equal to the bit, and all of them stand "
+                       "for no word: they still hold what they began with.")  # fmt: skip
+    return Finding(name, count, ODD, f"{groups} are equal to the bit: the model cannot tell their "
+                   "tokens apart at its input.")  # fmt: skip
+
+
+def _past_tokenizer(health: Health, *, has_tokenizer: bool) -> Finding:
+    name, count = "Rows beyond the tokenizer", len(health.rows_beyond_tokenizer)
+    if not has_tokenizer:
+        return Finding(name, 0, NOTED, "There is no tokenizer to compare the rows with.")
+    if not count:
+        return Finding(name, 0, FINE, "The tokenizer's ids reach to the last row.")
+    return Finding(name, count, NOTED, "The matrix has more rows than the tokenizer has ids, "
+                   "most often to round its size up: no text reaches them.")  # fmt: skip
+
+
+def _past_rows(health: Health, *, has_tokenizer: bool) -> Finding:
+    name, count = "Tokens beyond the rows", len(health.tokens_beyond_rows)
+    if not has_tokenizer:
+        return Finding(name, 0, NOTED, "There is no tokenizer to compare the rows with.")
+    if not count:
+        return Finding(name, 0, FINE, "Every token has its row.")
+    return Finding(name, count, BAD, "The tokenizer gives ids past the last row: a text with such "
+                   "a token crashes the model. Resize the embeddings, or take the tokenizer that "
+                   "belongs to it.")  # fmt: skip
+
+
+def _unreachable(health: Health, *, has_tokenizer: bool) -> Finding:
+    name, count = "Tokens never produced", len(health.unreachable)
+    if not has_tokenizer:
+        return Finding(name, 0, NOTED, "There is no tokenizer to try.")
+    if not count:
+        return Finding(name, 0, FINE, "No token was found whose own text is tokenised into others.")
+    listed = sum(health.unreachable["listed"].tolist())
+    return Finding(name, count, NOTED, "Their own text is tokenised into other tokens: no text "
+                   f"reaches them. {listed:,} of them are among the under-trained.")  # fmt: skip
+
+
+def _undertrained(health: Health, count: int) -> Finding:
+    name, indicator = "Under-trained tokens", health.indicator
+    if indicator.looks_untrained:
+        return Finding(name, 0, ODD, "The whole matrix looks never trained.")
+    if indicator.measure == "none":
+        return Finding(name, 0, NOTED, indicator.statement)
+    if not count:
+        return Finding(name, 0, FINE, "No ordinary token's row looks never trained.")
+    return Finding(name, count, ODD, "Their rows look never, or hardly, trained: the model has "
+                   "nothing to say about them.")  # fmt: skip
