@@ -127,6 +127,35 @@ def test_sharing(answer, name):
 
 
 @EVERY
+def test_classes(answer, name):
+    found = answer("classes", name, "--text", "the dog")
+    assert set(found) >= {
+        "model_class", "config_class", "parameters", "hierarchy", "siblings", "used_classes",
+        "modules", "output", "warnings",
+    }  # fmt: skip
+    assert all(
+        set(each) >= {"name", "module", "kind", "via", "summary", "adds"}
+        for each in found["hierarchy"]
+    )
+    assert all(set(each) >= {"name", "head", "present", "note"} for each in found["siblings"])
+    assert all(
+        set(each) >= {"name", "class_name", "parameters", "own_parameters", "shapes", "uses"}
+        for each in found["modules"]
+    )
+    assert all(
+        set(each) >= {"field", "returned", "count", "shape", "dtype", "axes", "note"}
+        for each in found["output"]["fields"]
+    )
+    assert found["modules"][0]["parameters"] == found["parameters"]
+    output = {
+        "demo-bert": ("BertForPreTraining", "BertForPreTrainingOutput"),
+        "demo-gpt2": ("GPT2LMHeadModel", "CausalLMOutputWithCrossAttentions"),
+        "MiniLM": ("BertModel", "BaseModelOutputWithPoolingAndCrossAttentions"),
+    }[name]
+    assert (found["model_class"], found["output"]["class_name"]) == output
+
+
+@EVERY
 def test_embeddings(answer, name):
     found = answer("embeddings", name, "--token", "dog", "-k", "4", "--metric", "euclidean")
     assert set(found) >= {
@@ -134,7 +163,7 @@ def test_embeddings(answer, name):
     }  # fmt: skip
     assert set(found["norms"]) == {"min", "median", "max"}
     assert all(set(row) == {"token", "token_id", "norm"} for row in found["special"])
-    assert all(set(row) == {"token", "token_id", "score"} for row in found["undertrained"])
+    assert all(set(row) >= {"token", "token_id", "score"} for row in found["undertrained"])
     assert len(found["neighbours"]) == 4
     distances = [row["similarity"] for row in found["neighbours"]]
     assert distances == sorted(distances)
@@ -233,6 +262,7 @@ def test_refusals_are_one_sentence_and_status_2(call, arguments, sentence, as_js
     [
         ("overview", "masked_lm"),
         ("sharing", "tied"),
+        ("classes", "prediction_logits"),
         ("embeddings", "[PAD]"),
         ("project", "Kept neighbours: 0."),
     ],

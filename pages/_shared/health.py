@@ -1,0 +1,118 @@
+"""The vocabulary's health: what was looked for in every row, what was found, and the evidence."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from inspector import figures
+from inspector.results import Embeddings, Finding, Health, Opened
+from pages._shared import parts, session, table_files
+from pages._shared.words import literal
+
+# status -> word, symbol, colour
+STATUS = {
+    "ok": ("fine", "check_circle", "green"),
+    "note": ("good to know", "info", "blue"),
+    "warn": ("worth a look", "warning", "orange"),
+    "fail": ("broken", "error", "red"),
+}
+SHOWN = 12  # tokens of a group of equal rows that are written out
+SOURCE = (
+    "A token that training texts never hold is pushed by the softmax alone, and all such tokens "
+    "the same way: where input and output embeddings are tied, their rows end up beside those "
+    "that nobody uses. Where they are not tied, such a row only ever decays and stays short "
+    "(Land & Bartolo 2024, [*Fishing for Magikarp*](https://arxiv.org/abs/2405.05417)). Rare "
+    "tokens move the same way, less far: what is listed was hardly or never trained. A suspicion "
+    "with its evidence, no proof."
+)
+
+
+def draw(result: Embeddings, *, checkpoint: Opened) -> None:
+    """Show what is wrong with the rows of the embedding, with tables to take away."""
+    health = result.health
+    st.subheader("Vocabulary health", anchor=False)
+    if all(finding.status == "ok" for finding in health.findings):
+        reasons = " ".join(finding.detail for finding in health.findings)
+        st.success(f"Nothing wrong found in {result.rows:,} rows: {literal(reasons)}",
+                   icon=":material/check_circle:")  # fmt: skip
+    else:
+        _count(health.findings)
+    _draw_undertrained(result, checkpoint=checkpoint)
+    tables = _tables(health)
+    for finding in health.findings:
+        table = tables.get(finding.name)
+        if table is not None and len(table):
+            with st.expander(f"{finding.name}: {finding.count:,}"):
+                st.markdown(literal(finding.detail))
+                parts.table(table, height=min(300, 38 * (len(table) + 1)), alt=finding.name)
+                table_files.offer(table, name=f"{checkpoint.name}-{_slug(finding.name)}")
+
+
+def _count(findings: tuple[Finding, ...]) -> None:
+    with st.container(horizontal=True, gap="medium"):
+        for finding in findings:
+            word, symbol, color = STATUS[finding.status]
+            with st.container(width=190, gap=None):
+                st.metric(finding.name, f"{finding.count:,}" if finding.count else "none",
+                          help=literal(finding.detail))  # fmt: skip
+                st.markdown(f":{color}-badge[:material/{symbol}: {word}]")
+
+
+def _draw_undertrained(result: Embeddings, *, checkpoint: Opened) -> None:
+    indicator = result.health.indicator
+    st.markdown("#### Under-trained tokens")
+    if indicator.looks_untrained:
+        st.warning(literal(indicator.statement), icon=":material/warning:")
+        return
+    st.markdown(literal(indicator.statement))
+    if indicator.measure == "none":
+        return
+    figure = figures.score_histogram(
+        result.health.scores,
+        indicator,
+        title="Scores of all ordinary tokens",
+        subtitle=f"{len(result.undertrained):,} of {_judged(result.health):,} are listed",
+        theme=session.theme(),
+    )
+    parts.chart(figure, alt="Histogram of scores, with the threshold and the unused rows")
+    if result.undertrained.empty:
+        st.info(f"No token is listed: none of {_judged(result.health):,} reaches the threshold.",
+                icon=":material/check_circle:")  # fmt: skip
+    else:
+        parts.table(result.undertrained, height=300, alt="Under-trained tokens")
+        table_files.offer(result.undertrained, name=f"{checkpoint.name}-undertrained")
+    st.caption(SOURCE)
+
+
+def _judged(health: Health) -> int:
+    return len(health.scores.dropna())
+
+
+def _tables(health: Health) -> dict[str, pd.DataFrame]:
+    """What each finding shows row by row."""
+    groups = pd.DataFrame(
+        [
+            {
+                "rows": group.count,
+                "stand for": group.what,
+                "tokens": " ".join(group.tokens[:SHOWN])
+                + f" … and {group.count - SHOWN:,} more" * (group.count > SHOWN),
+                "ids": ", ".join(map(str, group.token_ids[:SHOWN])),
+                "norm": group.norm,
+            }
+            for group in health.equal_rows
+        ]
+    )
+    return {
+        "NaN or infinity": health.not_finite_rows,
+        "Zero rows": health.zero_rows,
+        "Equal rows": groups,
+        "Rows beyond the tokenizer": health.rows_beyond_tokenizer,
+        "Tokens beyond the rows": health.tokens_beyond_rows,
+        "Tokens never produced": health.unreachable,
+    }
+
+
+def _slug(name: str) -> str:
+    return name.lower().replace(" ", "-")
