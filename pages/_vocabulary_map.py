@@ -2,69 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
+from typing import Any
 
-import pandas as pd
 import streamlit as st
 from streamlit.components.v2 import component
 
-from inspector.figures import Theme
 from inspector.figures import vocabulary_map as assets
 
 _mount = component("vocabulary_map", html=assets.html(), css=assets.css(), js=assets.javascript())
+# The points come as an element of their own: as long as they stay the same, Streamlit sends no
+# more than their hash when the script runs again.
+_bring = component("vocabulary_points", js=assets.javascript())
 
 
 def vocabulary_map(
-    points: pd.DataFrame,
+    packed: assets.PackedPoints,
+    state: dict[str, Any],
     *,
-    title: str,
-    theme: Theme,
     key: str,
-    selected: int | None = None,
-    highlighted: Iterable[int] = (),
-    subtitle: str = "",
-    axes: tuple[str, str] = ("", ""),
-    height: int = 560,
-) -> int | None:
-    """Show a map of the vocabulary whose points can be clicked.
+    on_click: Callable[[int | None], None],
+    on_choose: Callable[[Any], None],
+    on_hide: Callable[[list[str]], None],
+) -> None:
+    """Show a map of the vocabulary whose points can be clicked and chosen.
 
     Args:
-        points: `Projection.points` of two dimensions.
-        title: With the checkpoint's name; written into the downloaded picture.
-        theme: Colours.
-        key: Of the widget; zoom and selection are kept under it.
-        selected: The token to select. It counts when it differs from the last call's: until then
-            what was clicked stays selected.
-        highlighted: The tokens that a search found.
-        subtitle: One more line of the downloaded picture.
-        axes: What x and y are.
-        height: Of the map in pixels.
-
-    Returns:
-        The selected token's id, by click or by `selected`; None when nothing is selected.
+        packed: What to draw.
+        state: What `vocabulary_map.state` made for it.
+        key: Of the widget; zoom is kept under it.
+        on_click: Told the token id that was clicked, None for a click beside all points.
+        on_choose: Told what the lasso holds, packed; `unpack_ids` reads it.
+        on_hide: Told the names of the layers that are off.
     """
-    memory = f"{key}:selection"
-    asked, shown = st.session_state.get(memory, (None, None))
-    if selected != asked:
-        shown = selected
-    st.session_state[memory] = (selected, shown)
 
-    def remember() -> None:
-        clicked = st.session_state[key].clicked
-        st.session_state[memory] = (st.session_state[memory][0], None if clicked < 0 else clicked)
+    def clicked() -> None:
+        token_id = st.session_state[key].clicked
+        on_click(token_id if isinstance(token_id, int) and token_id >= 0 else None)
 
-    _mount(
-        key=key,
-        data=assets.payload(
-            points,
-            title=title,
-            subtitle=subtitle,
-            axes=axes,
-            selected=shown,
-            highlighted=highlighted,
-            theme=theme,
-            height=height,
-        ),
-        on_clicked_change=remember,
-    )
-    return shown
+    def hidden() -> None:
+        names = st.session_state[key].hidden
+        on_hide([str(name) for name in names] if isinstance(names, list) else [])
+
+    with st.container(gap=None):
+        _bring(key=f"{key} points", data=packed.data, height=1)
+        _mount(
+            key=key,
+            data=state,
+            on_clicked_change=clicked,
+            on_chosen_change=lambda: on_choose(st.session_state[key].chosen),
+            on_hidden_change=hidden,
+        )

@@ -5,37 +5,59 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector import figures
+from inspector.catalog import PAGES
+from inspector.figures.vocabulary_map import find_tokens
 from inspector.results import Embeddings, Projection
-from pages._shared import embedding_map, parts, session
+from pages._shared import embedding_inputs as inputs
+from pages._shared import embedding_map, embedding_tables, health, parts, session, table_files
 from pages._shared.embedding_words import explain_padding, explain_special
-from pages._shared.words import literal
 
 session.guard()
 checkpoint = session.opened()
 parts.heading("embeddings", checkpoint)
 
-choice = embedding_map.choose()
-query = embedding_map.choose_token()
-# Of a token that there is not, the page says so, and shows the rest.
-asked = session.ask("embeddings", **query.parameters()) if query.token else None
-result: Embeddings = asked or session.run("embeddings", **query.parameters(token=None))
+choice, color = inputs.choose_map()
+query = inputs.choose_tokens()
+result: Embeddings = session.run("embeddings")
 parts.warnings(result.warnings)
+progress_place = st.container()
 
-map_place, neighbours_place = st.columns([7, 3], gap="medium")
-with neighbours_place:
+first: Projection = session.run("project", **choice.at_once().parameters())
+hits = find_tokens(first.points, query.text)
+found = hits.tokens["token_id"].tolist()
+rows = set(first.points["token_id"])
+selected = inputs.selected(found, rows, fingerprint=checkpoint.fingerprint)
+asked = query.parameters(selected) if selected is not None else {}
+near: Embeddings | None = session.peek("embeddings", **asked) if asked else None
+# PCA stays on the screen, and can be used, while UMAP is computed.
+better: Projection | None = session.peek("project", **choice.parameters())
+projection = better or first
+points = embedding_map.judged(projection.points, result)
+
+map_place, side = st.columns([7, 3], gap="medium")
+with map_place:
+    embedding_map.show(
+        projection,
+        points,
+        result,
+        choice=choice if better else choice.at_once(),
+        color=color,
+        checkpoint=checkpoint,
+        selected=selected,
+        found=found,
+        neighbours=near.neighbours["token_id"].tolist() if near else (),
+    )
+    parts.warnings(projection.warnings)
+    table_files.offer(points, name=f"{checkpoint.name}-{projection.method}", label="Whole map")
+with side:
+    embedding_tables.found(hits, checkpoint=checkpoint, selected=selected)
     st.subheader("Neighbours", anchor=False)
-    if result.query is None:
-        st.caption(
-            ":material/ads_click: Click a point of the map or type a token: its nearest rows are "
-            "listed here, measured exactly in the original space."
+    near_place = st.empty()
+    with near_place.container():
+        embedding_tables.neighbours(
+            near, waits=bool(asked), busy=better is None, checkpoint=checkpoint
         )
-    else:
-        st.caption(
-            f"of **{literal(result.query)}** (id {result.query_id}) in all {result.columns:,} "
-            f"dimensions, by {result.metric}{' distance' * (result.metric == 'euclidean')}"
-        )
-        parts.table(result.neighbours, alt=f"Nearest tokens by {result.metric}")
-        parts.download(result.neighbours, name=f"{checkpoint.name}-neighbours-{result.query_id}")
+embedding_tables.chosen(points, embedding_map.chosen(checkpoint, points), checkpoint=checkpoint)
 
 st.subheader("Padding and special tokens", anchor=False)
 left, right = st.columns([2, 3], gap="large")
@@ -49,33 +71,26 @@ with right:
     for question, answer in (explain_padding(result), explain_special(result)):
         with st.expander(question, expanded=True):
             st.markdown(answer)
-norms_place = st.container()
-
-st.subheader("Under-trained tokens", anchor=False)
-st.caption(
-    "Rows that point to where rows lie that training never used, by the cosine to their mean "
-    "(Land & Bartolo 2024, *Fishing for Magikarp*); without such rows, by a norm far below the "
-    "median. A high score is a suspicion, no proof."
+    if "padding" in PAGES:
+        st.page_link("pages/padding.py", label=f"{PAGES['padding'].title}: the whole story",
+                     icon=f":material/{PAGES['padding'].symbol}:")  # fmt: skip
+norms = figures.norms_histogram(
+    points,
+    title=f"How long the rows of {checkpoint.name} are",
+    subtitle=f"{projection.rows:,} rows, special tokens written out",
+    theme=session.theme(),
 )
-if result.undertrained.empty:
-    st.info("There is no ordinary token to judge: the vocabulary is too small.")
-else:
-    parts.table(result.undertrained, height=300, alt="Tokens whose rows look never trained")
-    parts.download(result.undertrained, name=f"{checkpoint.name}-undertrained")
-mapping = ("project", *choice.options(name=checkpoint.name))
-parts.elsewhere(checkpoint, ("embeddings", *query.options()), mapping)
+parts.chart(norms, alt="Histogram of the rows' norms, padding and special tokens marked")
+embedding_map.draw_padding_history(checkpoint)
 
-with map_place:  # last, so that everything else is there while a map is computed
-    projection: Projection = session.run("project", **choice.parameters())
-    parts.warnings(projection.warnings)
-    embedding_map.draw(projection, result, checkpoint=checkpoint)
-    parts.download(projection.points, name=f"{checkpoint.name}-{projection.method}")
-with norms_place:
-    norms = figures.norms_histogram(
-        projection.points,
-        title=f"How long the rows of {checkpoint.name} are",
-        subtitle=f"{projection.rows:,} rows, special tokens written out",
-        theme=session.theme(),
-    )
-    parts.chart(norms, alt="Histogram of the rows' norms, padding and special tokens marked")
-    embedding_map.draw_padding_history(checkpoint)
+health.draw(result, checkpoint=checkpoint)
+mapping = ("project", *choice.options(name=checkpoint.name))
+parts.elsewhere(checkpoint, ("embeddings", *query.options(selected)), mapping)
+
+with progress_place:  # last, so that everything else is there while a map is computed
+    waited = None if better else session.ask("project", **choice.parameters())
+if near is None and asked:
+    with near_place.container():
+        waited = session.ask("embeddings", **asked) or waited
+if waited:
+    st.rerun()

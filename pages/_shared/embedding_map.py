@@ -1,8 +1,8 @@
-"""The map of the vocabulary: what to compute, and how to draw it."""
+"""The map of the vocabulary: which one can be shown, and how it is drawn."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,127 +10,116 @@ import streamlit as st
 
 from inspector import figures
 from inspector.demo import DEMOS
+from inspector.figures import vocabulary_map as packing
 from inspector.figures.text import percent_text
 from inspector.results import Embeddings, Opened, Projection
+from pages._shared import embedding_inputs as inputs
 from pages._shared import parts, session
+from pages._shared.embedding_inputs import MapChoice
 from pages._shared.words import literal
 from pages._vocabulary_map import vocabulary_map
 
-CLICKED = "clicked token"  # from the map to the search field, which is drawn before it
+CHOSEN = "chosen tokens"  # fingerprint and what the lasso holds, as the browser sent it
+READABLE = 0.1  # share of neighbours below which a map says nothing about who is near whom
 
 
-@dataclass(frozen=True, slots=True)
-class MapChoice:
-    """What the person chose; neighbours, metric and seed count for UMAP alone."""
+def show(
+    projection: Projection,
+    points: pd.DataFrame,
+    result: Embeddings,
+    *,
+    choice: MapChoice,
+    color: str,
+    checkpoint: Opened,
+    selected: int | None,
+    found: Sequence[int],
+    neighbours: Sequence[int],
+) -> None:
+    """Draw a map.
 
-    method: str
-    dimensions: int
-    neighbours: int = 15
-    metric: str = "cosine"
-    seed: int = 0
-
-    def parameters(self) -> dict[str, Any]:
-        """Parameters of the analysis "project", those that do not count left at one value."""
-        chosen: dict[str, Any] = {"method": self.method, "dimensions": self.dimensions}
-        if self.method == "umap":
-            chosen |= {"neighbours": self.neighbours, "metric": self.metric, "seed": self.seed}
-        return chosen
-
-    def options(self, *, name: str) -> list[str]:
-        """The same for the command line, with a file for the points."""
-        pairs = [(f"--{name}", str(value)) for name, value in self.parameters().items()]
-        return [part for pair in pairs for part in pair] + ["-o", f"{name}-{self.method}.csv"]
-
-
-@dataclass(frozen=True, slots=True)
-class TokenChoice:
-    """Whose neighbours the person wants."""
-
-    token: str
-    k: int
-    metric: str
-
-    def parameters(self, *, token: str | None = "") -> dict[str, Any]:
-        """Parameters of the analysis "embeddings"; None for no token's neighbours."""
-        chosen = self.token if token == "" else token
-        return {"token": chosen, "k": self.k, "metric": self.metric}
-
-    def options(self) -> list[str]:
-        """The same for the command line."""
-        if not self.token:
-            return []
-        return [f"--token={self.token}", "-k", str(self.k), "--metric", self.metric]
-
-
-def choose() -> MapChoice:
-    """Draw the choices of the map."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        method = st.segmented_control("Map", ["PCA", "UMAP"], default="PCA", required=True,
-                                      key="map", bind="query-params")  # fmt: skip
-        shape = st.segmented_control("Dimensions", ["2-D", "3-D"], default="2-D", required=True,
-                                     key="dimensions", bind="query-params")  # fmt: skip
-        dimensions = int(shape[0])
-        if method == "PCA":
-            return MapChoice("pca", dimensions)
-        neighbours = st.number_input("Neighbours", 2, 200, 15, key="neighbours",
-                                     bind="query-params")  # fmt: skip
-        metric = st.segmented_control("Metric", ["cosine", "euclidean"], default="cosine",
-                                      required=True, key="metric", bind="query-params")  # fmt: skip
-        seed = st.number_input("Seed", 0, 2**32 - 1, 0, key="seed", bind="query-params")
-    return MapChoice("umap", dimensions, int(neighbours), metric, int(seed))
-
-
-def choose_token() -> TokenChoice:
-    """Draw the search; a token that was clicked on the map is written into its field first."""
-    if CLICKED in st.session_state:
-        st.session_state["token"] = f"id {st.session_state.pop(CLICKED)}"
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        token = st.text_input("Find a token", key="token", bind="query-params", type="search",
-                              icon=":material/search:", max_chars=80,
-                              placeholder='a word, or a row such as "id 37"')  # fmt: skip
-        metric = st.segmented_control("Nearest by", ["cosine", "dot", "euclidean"],
-                                      default="cosine", required=True, key="measure",
-                                      bind="query-params")  # fmt: skip
-        k = st.number_input("How many", 1, 1000, 10, key="k", bind="query-params")
-    return TokenChoice(token, int(k), metric)
-
-
-def draw(projection: Projection, result: Embeddings, *, checkpoint: Opened) -> None:
-    """Draw the map; a click on a point asks for its neighbours."""
-    title = f"{projection.method.upper()} of {checkpoint.name}"
+    Args:
+        projection: The map.
+        points: Its points, judged.
+        result: Of the same matrix.
+        choice: What the map was asked for with.
+        color: Column of the points that the colours show.
+        checkpoint: The open one.
+        selected: Token id of the selected token.
+        found: Token ids that the search found.
+        neighbours: Token ids of the selected token's true neighbours.
+    """
+    title = f"{projection.method.upper()} of {checkpoint.name}, {projection.dimensions}-D"
+    key = (checkpoint.fingerprint, "project", repr(choice.parameters()))
+    packed = session.kept(key, lambda: packing.pack(points))
     axes = _axes(projection)
-    if projection.dimensions == 3:
-        figure = figures.scatter3d(projection.points, title=title, axes=axes,
-                                   theme=session.theme())  # fmt: skip
-        parts.chart(figure, alt=f"{title} in three dimensions", key="map 3-D")
-        _explain(projection, result)
-        st.caption("Drag to turn, scroll to come nearer. Padding is drawn last, on top.")
-        return
-    st.caption(":material/ads_click: Click a point to list its neighbours, drag to move, scroll "
-               "to come nearer. Padding is ringed.")  # fmt: skip
-    found = [int(row) for row in result.neighbours["token_id"]]
-    clicked = vocabulary_map(
-        projection.points,
+    state = packing.state(
+        packed.digest,
         title=title,
-        theme=session.theme(),
-        key="vocabulary map",
-        selected=result.query_id,
-        highlighted=found,
+        subtitle=f"{projection.rows:,} rows of {result.tensor}; {_kept(projection)} of the 15 "
+        "true neighbours kept",
         axes=(axes[0], axes[1]),
+        color=color,
+        selected=selected,
+        found=found,
+        neighbours=neighbours,
+        chosen=chosen(checkpoint, points),
+        hidden=inputs.hidden(),
+        theme=session.theme(),
     )
-    _explain(projection, result)
-    if clicked is not None and clicked != result.query_id:
-        st.session_state[CLICKED] = clicked
-        st.rerun()
-
-
-def _explain(projection: Projection, result: Embeddings) -> None:
+    vocabulary_map(
+        packed,
+        state,
+        key="vocabulary map",
+        on_click=inputs.pin,
+        on_choose=lambda sent: _choose(checkpoint, sent),
+        on_hide=inputs.hide,
+    )
+    if color in ("trust", "stability") and color not in points:
+        st.caption("This map was not measured that way: it is coloured by kind.")
+    st.markdown(_trust(projection))
     st.caption(
         f"{projection.rows:,} rows of {literal(result.tensor)}, none sampled away; "
-        f"{projection.seconds:.1f} s. Of each row's 15 nearest rows, "
-        f"{percent_text(projection.kept_neighbours)} are among its 15 nearest on the map: read "
-        "neighbours in the list."
+        f"computed in {projection.seconds:.1f} s."
     )
+
+
+def judged(points: pd.DataFrame, result: Embeddings) -> pd.DataFrame:
+    """Add what the vocabulary's health says of each row: score, and flagged."""
+    scores = result.health.scores.iloc[points["token_id"]]
+    return points.assign(score=scores["score"].to_numpy(), flagged=scores["flagged"].to_numpy())
+
+
+def chosen(checkpoint: Opened, points: pd.DataFrame) -> tuple[int, ...]:
+    """Token ids inside the lasso: of this checkpoint, on whichever map they were chosen."""
+    fingerprint, sent = st.session_state.get(CHOSEN, ("", None))
+    return packing.unpack_ids(sent, points) if fingerprint == checkpoint.fingerprint else ()
+
+
+def _choose(checkpoint: Opened, sent: Any) -> None:
+    st.session_state[CHOSEN] = (checkpoint.fingerprint, sent)
+
+
+def _kept(projection: Projection) -> str:
+    return percent_text(projection.kept_neighbours)
+
+
+def _trust(projection: Projection) -> str:
+    advice = (
+        "read clusters, not distances"
+        if projection.kept_neighbours >= READABLE
+        else "who is near whom is lost here, so use the list of neighbours, not the picture"
+    )
+    return (
+        f":material/verified_user: On this map **{_kept(projection)}** of each token's 15 true "
+        f"neighbours are still neighbours: {advice}.{_stability(projection)}"
+    )
+
+
+def _stability(projection: Projection) -> str:
+    share = getattr(projection, "stability", None)
+    if share is None:
+        return ""
+    return f" Under another seed, **{percent_text(share)}** of the neighbours on the map stay."
 
 
 def _axes(projection: Projection) -> tuple[str, str, str]:

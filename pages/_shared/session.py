@@ -7,10 +7,10 @@ and the parameters; the address bar keeps the checkpoint and each page's inputs.
 from __future__ import annotations
 
 import runpy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import streamlit as st
 
@@ -31,6 +31,9 @@ FRAMED = "framed"
 REFERENCE = "checkpoint"  # key of the open checkpoint's reference, and its name in the link
 QUICK_SECONDS = 0.3  # a wait that is shown to nobody
 POLL_SECONDS = 0.15
+KEPT = 8  # of the largest things that pages make of results
+
+T = TypeVar("T")
 
 
 def guard() -> None:
@@ -120,16 +123,48 @@ def run(verb: str, **parameters: Any) -> Any:
     return result
 
 
+def peek(verb: str, **parameters: Any) -> Any:
+    """Ask the open checkpoint, but wait for nothing: the work goes on while the page is drawn.
+
+    Returns:
+        The analysis' result; None where it is not there at once, or there is none: `ask` then
+        waits for it, or says why.
+    """
+    checkpoint = opened()
+    if st.session_state.get("stopped") == (checkpoint.fingerprint, verb, repr(parameters)):
+        return None
+    try:
+        return engine().run(checkpoint.fingerprint, verb, **parameters).result(QUICK_SECONDS)
+    except (TimeoutError, InspectorError):
+        return None
+
+
+def kept(key: tuple[str, ...], make: Callable[[], T]) -> T:
+    """Make something of a result once, and find it again when the script runs anew.
+
+    Args:
+        key: Names it by content: fingerprint, verb, parameters and what is made.
+        make: Makes it.
+    """
+    return _kept(key, make)
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
+def _kept(key: tuple[str, ...], _make: Callable[[], Any]) -> Any:
+    return _make()
+
+
 def wait(job: Job[Any], *, stopped_key: Any) -> Any:
     """Wait for a job, showing what it does and a way to stop it.
 
     Every round draws, and so lets Streamlit leave when the person has changed something: the job
     goes on, and asking again finds it.
     """
+    around = st.container()  # there at every run, so that waiting moves nothing that follows
     try:
         return job.result(timeout=QUICK_SECONDS)
     except TimeoutError:
-        place = st.empty()
+        place = around.empty()
     with place.container(horizontal=True, vertical_alignment="center"):
         bar = st.progress(0.0, text=literal(job.progress.text))
         st.button("Cancel", key=f"stop {job.id}", on_click=_stop, args=(job, stopped_key))

@@ -16,10 +16,12 @@ from pages._shared.words import literal
 LINK_DIGITS = 16  # of an upload's fingerprint in a link
 HERE = Path(__file__).parent
 STYLE = """<style>
-.st-key-address_bar {display: none}
+.st-key-address_bar, .st-key-opening:not(:has([role=progressbar])) {display: none}
 [data-testid=stStatusWidget] {display: none}
 .stMainBlockContainer {padding: 3rem clamp(1rem, 4vw, 4rem) 4rem}
 [data-testid=stColumn] {min-width: min(100%, 17rem)}
+.st-key-sharing_graph {overflow-x: auto}
+.st-key-sharing_graph > div:has([data-testid=stPlotlyChart]) {min-width: 36rem}
 [data-testid=stMarkdownContainer] td {overflow-wrap: anywhere}
 [data-testid=stMarkdownContainer] td:first-child {min-width: 6.5rem}
 </style>"""
@@ -33,8 +35,9 @@ def draw() -> None:
         picker = st.container()
         with st.expander("Open your own", icon=":material/upload_file:"):
             _offer_ways()
-    _open_wanted()
-    _follow_link()
+    with st.container(key="opening"):  # so that waiting for it moves nothing that follows
+        _open_wanted()
+        _follow_link()
     _show_refusal()
     with picker:
         _offer_checkpoints()

@@ -1,12 +1,6 @@
-// The component: one Map an element, which outlives reruns of the script with its zoom.
+// The component: one map an element, which outlives reruns of the script with its zoom.
 
 const MAPS = new WeakMap();
-const KEYS = {
-  ArrowLeft: [-60, 0],
-  ArrowRight: [60, 0],
-  ArrowUp: [0, -60],
-  ArrowDown: [0, 60],
-};
 
 class VocabularyMap {
   constructor(root) {
@@ -15,49 +9,109 @@ class VocabularyMap {
     this.canvas = this.find(".stage canvas");
     this.context = this.canvas.getContext("2d");
     this.tip = this.find(".tip");
-    this.hidden = new Set(); // names of kinds that the legend has switched off
-    this.hovered = -1;
+    this.hidden = new Set(); // names of layers that are switched off
+    this.mode = "move";
+    this.gestures = new Gestures(this, this.canvas);
     this.listen();
     this.resizing = new ResizeObserver(() => this.resize());
-    this.resizing.observe(this.find(".stage"));
   }
 
-  /** Take what Python sent; zoom and legend stay unless the points are others. */
+  /** Watch for points and sizes; a rerun ends the watch and begins it again. */
+  begin() {
+    this.resizing.observe(this.find(".stage"));
+    STORE.waiting.add(this);
+  }
+
+  end() {
+    this.resizing.disconnect();
+    STORE.waiting.delete(this);
+  }
+
+  /** Take what Python sent; zoom and layers stay unless the points are others. */
   update(data, report) {
     this.report = report;
-    const fresh = data.digest !== this.digest;
-    if (fresh) this.points = unpackPoints(data);
-    this.digest = data.digest;
+    this.data = data;
+    if (data.hidden.join() !== this.asked) this.hidden = new Set(data.hidden);
+    this.asked = data.hidden.join();
+    this.pointsCame();
+  }
+
+  /** Draw if the points that Python spoke of are here; they come in a message of their own. */
+  pointsCame() {
+    const points = STORE.kept.get(this.data?.digest);
+    if (!points) return;
+    const fresh = points.digest !== this.points?.digest;
+    this.points = points;
+    if (fresh) this.turn = points.dimensions === 3 ? START : null;
+    const { data } = this;
     const page = getComputedStyle(this.find(".map")).getPropertyValue("--st-background-color").trim();
+    const flagged = [];
+    points.flagged?.forEach((flag, row) => flag && flagged.push(row));
     this.scene = {
-      points: this.points,
-      kinds: data.kinds,
-      shown: data.kinds.map((kind) => !this.hidden.has(kind.name)),
+      points,
+      flat: flatten(points, this.turn),
+      kinds: points.kinds.map(([name, count]) => {
+        const style = data.styles[name];
+        return { ...style, name, count, labelled: count <= style.labels };
+      }),
+      flagged,
+      flag: { ...data.flag, count: flagged.length },
       theme: data.theme,
       page: /^#[0-9a-f]{6}$/i.test(page) ? page : data.theme.page,
       title: data.title,
       subtitle: data.subtitle,
       axes: data.axes,
       selected: data.selected,
-      highlighted: new Set(data.highlighted),
+      found: new Set(data.found),
+      neighbours: data.neighbours,
+      chosen: this.maskOf(data.chosen),
       whole: { x: 0, y: 0, scale: 1 },
     };
-    this.leftOut = data.left_out;
-    this.height = data.height;
-    this.drawLegend();
+    this.paint();
     this.resize(fresh);
     this.describe();
   }
 
+  maskOf(ids) {
+    if (!ids.length) return null;
+    const mask = new Uint8Array(this.points.count);
+    for (const id of ids) if (this.points.row.has(id)) mask[this.points.row.get(id)] = 1;
+    return mask;
+  }
+
+  paint() {
+    const { scene, data } = this;
+    scene.shown = scene.kinds.map((kind) => !this.hidden.has(kind.name));
+    scene.showFlagged = !this.hidden.has(scene.flag.name);
+    scene.paint = paintOf(this.points, data.color, scene.kinds, data.theme, this.hidden);
+    const toggle = (name) => this.toggle(name);
+    drawLegend(this.find(".layers"), this.find(".colors"), scene, this.hidden, toggle);
+  }
+
+  toggle(name) {
+    const shows = this.hidden.delete(name);
+    if (!shows) this.hidden.add(name);
+    const { scene, data } = this;
+    scene.shown = scene.kinds.map((kind) => !this.hidden.has(kind.name));
+    scene.showFlagged = !this.hidden.has(scene.flag.name);
+    scene.paint = paintOf(this.points, data.color, scene.kinds, data.theme, this.hidden);
+    this.draw();
+    this.asked = [...this.hidden].sort().join();
+    this.report("hidden", [...this.hidden].sort());
+    return shows;
+  }
+
   resize(fresh = false) {
     if (!this.scene) return;
-    const width = Math.max(this.find(".stage").clientWidth, 50);
-    const before = this.scene.whole.scale;
-    this.size = { width, height: this.height };
+    const before = this.whole?.scale;
+    this.size = { width: Math.max(this.find(".stage").clientWidth, 50), height: this.data.height };
     this.density = Math.min(window.devicePixelRatio || 1, 2);
-    this.scene.whole = wholeView(this.points.bounds, width, this.height);
-    if (fresh || !this.view) this.view = { ...this.scene.whole };
-    else if (before !== 1) this.view.scale *= this.scene.whole.scale / before;
+    const start = this.turn && this.turn !== START ? flatten(this.points, START).uv : null;
+    this.whole = wholeView(start ?? this.scene.flat.uv, this.size);
+    if (start) this.scene.flat = flatten(this.points, this.turn);
+    this.scene.whole = this.whole;
+    if (fresh || !this.view) this.view = { ...this.whole };
+    else if (before) this.view.scale *= this.whole.scale / before;
     this.draw();
   }
 
@@ -72,7 +126,8 @@ class VocabularyMap {
         Object.assign(this.canvas, { width, height });
         this.canvas.style.height = `${this.size.height}px`;
       }
-      drawMap(this.context, this.scene, this.view, this.size, this.density, this.moving);
+      const { context, scene, view, size, density, moving, lasso } = this;
+      drawMap(context, scene, view, size, density, moving, lasso);
       this.canvas.dataset.drawn = String(Number(this.canvas.dataset.drawn ?? 0) + 1);
     });
   }
@@ -88,83 +143,87 @@ class VocabularyMap {
     this.draw();
   }
 
-  drawLegend() {
-    const legend = this.find(".legend");
-    legend.replaceChildren(
-      ...this.scene.kinds.map((kind) => {
-        const button = document.createElement("button");
-        button.type = "button";
-        button.setAttribute("aria-pressed", String(!this.hidden.has(kind.name)));
-        const swatch = document.createElement("canvas");
-        swatch.className = "swatch";
-        swatch.width = swatch.height = 32;
-        const context = swatch.getContext("2d");
-        context.scale(2, 2);
-        drawSymbol(context, kind, 8, 8, Math.min(kind.size * 1.6, 14));
-        const text = document.createElement("span");
-        text.textContent = `${kind.name} (${kind.count.toLocaleString("en")})`;
-        button.append(swatch, text);
-        button.addEventListener("click", () => this.toggle(kind.name, button));
-        return button;
-      }),
-    );
-  }
-
-  toggle(name, button) {
-    if (!this.hidden.delete(name)) this.hidden.add(name);
-    button.setAttribute("aria-pressed", String(!this.hidden.has(name)));
-    this.scene.shown = this.scene.kinds.map((kind) => !this.hidden.has(kind.name));
-    this.draw();
-  }
-
   describe() {
     const { points, scene } = this;
     const count = points.count.toLocaleString("en");
-    const matches = scene.highlighted.size;
-    const found = matches ? ` · ${matches.toLocaleString("en")} found, ringed` : "";
-    const missing = this.leftOut ? ` · ${this.leftOut} without a place, left out` : "";
-    this.find(".hint").textContent =
-      `${count} tokens${found}${missing} · click a point to select it, wheel to zoom, drag to move`;
-    const row = scene.selected === null ? undefined : points.row.get(scene.selected);
+    const said = [`${count} tokens`];
+    if (scene.found.size) said.push(`${scene.found.size.toLocaleString("en")} found, ringed`);
+    if (this.data.chosen.length) {
+      said.push(`${this.data.chosen.length.toLocaleString("en")} chosen`);
+    }
+    if (points.left_out) said.push(`${points.left_out} without a place, left out`);
+    const drag = scene.flat.depth ? "drag to turn, right drag to move" : "drag to move";
+    said.push(`click a point · ${drag} · wheel or two fingers to zoom · Shift and drag to choose`);
+    this.find(".hint").textContent = said.join(" · ");
+    const row = selectedRow(scene);
     const chosen = row === undefined ? "" : ` Selected: ${points.tokens[row]}.`;
+    const arrows = scene.flat.depth ? "Arrow keys turn, with Shift they move" : "Arrow keys move";
     this.canvas.setAttribute(
       "aria-label",
-      `${scene.title}. A map of ${count} tokens.${chosen} ` +
-        "Arrow keys move, plus and minus zoom, 0 shows all, Enter selects the token nearest to " +
-        "the centre, Escape ends the selection.",
+      `${scene.title}. A map of ${count} tokens.${chosen} ${arrows}, plus and minus zoom, ` +
+        "0 shows all, Enter selects the token nearest to the centre, A chooses all in view, " +
+        "Escape clears. The tables beside and below hold the same as text.",
     );
   }
 
   select(row) {
-    const tokenId = row < 0 ? null : this.points.tokenId[row];
+    const tokenId = row < 0 ? null : this.points.token_id[row];
     if (tokenId === this.scene.selected) return;
     this.scene.selected = tokenId;
-    this.find(".spoken").textContent = row < 0 ? "Nothing selected" : this.tipText(row);
+    this.scene.neighbours = []; // Python sends the new ones
+    this.find(".spoken").textContent =
+      row < 0 ? "Nothing selected" : linesAbout(this.points, row).join(", ");
     this.describe();
     this.draw();
-    this.report(tokenId ?? -1);
+    this.report("clicked", tokenId ?? -1);
   }
 
-  tipText(row) {
-    const { points, scene } = this;
-    return (
-      `${points.tokens[row] || "(empty)"}\nid ${points.tokenId[row]} · ` +
-      `${scene.kinds[points.kind[row]].name}\nnorm ${points.norm[row].toFixed(3)}`
-    );
+  /** Choose the tokens inside a line that was drawn around them. */
+  choose(corners) {
+    const rows = rowsInside(this.scene, this.view, this.size, corners);
+    const ids = rows.map((row) => this.points.token_id[row]).sort((a, b) => a - b);
+    this.data.chosen = ids;
+    this.scene.chosen = this.maskOf(ids);
+    this.find(".spoken").textContent = `${ids.length.toLocaleString("en")} tokens chosen`;
+    this.describe();
+    this.draw();
+    this.report("chosen", packIds(ids));
+  }
+
+  chooseInView() {
+    const { width, height } = this.size;
+    this.choose([[0, 0], [width, 0], [width, height], [0, height]]);
+  }
+
+  /** Escape: nothing is selected or chosen any more, and dragging moves again. */
+  clear() {
+    this.setMode("move");
+    if (this.data.chosen.length) this.choose([[-1, -1], [-1, -1], [-1, -1]]);
+    this.select(-1);
+  }
+
+  setMode(mode) {
+    this.mode = mode;
+    this.canvas.classList.toggle("choosing", mode !== "move");
+    for (const button of this.root.querySelectorAll("[data-mode]")) {
+      button.setAttribute("aria-pressed", String(button.dataset.mode === mode));
+    }
+  }
+
+  drawLasso(corners) {
+    if (!corners && !this.lasso) return;
+    this.lasso = corners;
+    this.drawMoving();
   }
 
   hover(place) {
-    this.hovered = place ? this.pick(place) : -1;
-    this.canvas.classList.toggle("over", this.hovered >= 0);
-    this.tip.hidden = this.hovered < 0;
-    if (this.hovered < 0) return;
-    this.tip.textContent = this.tipText(this.hovered);
-    const [x, y] = toScreen(
-      this.view,
-      this.size,
-      this.points.xy[2 * this.hovered],
-      this.points.xy[2 * this.hovered + 1],
-    );
+    if (!this.scene) return;
+    const row = place ? this.pick(place) : -1;
+    this.canvas.classList.toggle("over", row >= 0);
+    this.tip.hidden = row < 0;
+    if (row < 0) return;
+    this.tip.textContent = linesAbout(this.points, row).join("\n");
+    const [x, y] = placeOf(this.scene, this.view, this.size, row);
     const { offsetWidth, offsetHeight } = this.tip;
     const left = x + 14 + offsetWidth > this.size.width ? x - 14 - offsetWidth : x + 14;
     const top = Math.min(Math.max(y - offsetHeight / 2, 4), this.size.height - offsetHeight - 4);
@@ -172,105 +231,89 @@ class VocabularyMap {
   }
 
   /** Marks of the rare kinds are larger than words and lie above them: they are picked first. */
-  pick(place) {
-    const rare = this.scene.kinds.map((kind, index) => kind.size > 8 && this.scene.shown[index]);
-    const above = pick(this.points, rare, this.view, this.size, place, 9);
-    return above >= 0 ? above : pick(this.points, this.scene.shown, this.view, this.size, place, 8);
+  pick(place, reach = 8) {
+    const { scene, view, size } = this;
+    const rare = scene.kinds.map((kind) => kind.size > 8);
+    const above = pick(scene, view, size, place, 9, rare);
+    return above >= 0 ? above : pick(scene, view, size, place, reach);
   }
 
   zoom(factor, place = [this.size.width / 2, this.size.height / 2]) {
-    this.view = zoomed(this.view, this.size, factor, place, this.scene.whole);
+    this.view = zoomed(this.view, this.size, factor, place, this.whole);
     this.hover(null);
     this.drawMoving();
   }
 
-  move(dx, dy) {
-    this.view.x += dx / this.view.scale;
-    this.view.y -= dy / this.view.scale;
+  /** Move a flat map; turn a cloud, or move it too where `slides`. */
+  drag(dx, dy, slides) {
+    if (this.turn && !slides) {
+      this.turn = turned(this.turn, dx * TURN, dy * TURN);
+      this.scene.flat = flatten(this.points, this.turn);
+    } else {
+      this.view.x -= dx / this.view.scale;
+      this.view.y += dy / this.view.scale;
+    }
     this.drawMoving();
   }
 
   reset() {
-    this.view = { ...this.scene.whole };
+    if (this.turn) this.turn = START;
+    this.scene.flat = flatten(this.points, this.turn);
+    this.view = { ...this.whole };
     this.draw();
   }
 
-  save() {
-    const name = this.scene.title.replace(/[^\p{L}\p{N}._-]+/gu, "-").replace(/^[-.]+|-+$/g, "");
-    download(drawPicture(this.scene, this.view, this.size), name || "vocabulary-map");
+  save(ending) {
+    const stem = this.scene.title.replace(/[^\p{L}\p{N}._-]+/gu, "-").replace(/^[-.]+|-+$/g, "");
+    const name = `${stem || "vocabulary-map"}.${ending}`;
+    if (ending === "svg") {
+      const text = svgOf(this.scene, this.view, this.size);
+      download(new Blob([text], { type: "image/svg+xml" }), name);
+    } else {
+      const canvas = pngOf(this.scene, this.view, this.size);
+      canvas.toBlob((blob) => download(blob, name), "image/png");
+    }
   }
 
   listen() {
-    const place = (event) => [event.offsetX, event.offsetY];
     const tools = {
+      all: () => this.chooseInView(),
       in: () => this.zoom(1.6),
       out: () => this.zoom(1 / 1.6),
       reset: () => this.reset(),
-      png: () => this.save(),
+      png: () => this.save("png"),
+      svg: () => this.save("svg"),
     };
     for (const button of this.root.querySelectorAll("[data-tool]")) {
-      button.addEventListener("click", tools[button.dataset.tool]);
+      button.addEventListener("click", () => this.scene && tools[button.dataset.tool]());
     }
-    let start = null;
-    this.canvas.addEventListener("pointerdown", (event) => {
-      start = { x: event.clientX, y: event.clientY, moved: false };
-      this.canvas.setPointerCapture(event.pointerId);
-    });
-    this.canvas.addEventListener("pointermove", (event) => {
-      if (!start) return this.hover(place(event));
-      const [dx, dy] = [event.clientX - start.x, event.clientY - start.y];
-      if (!start.moved && Math.hypot(dx, dy) < 4) return undefined;
-      this.canvas.classList.add("moving");
-      this.hover(null);
-      this.move(-dx, -dy);
-      start = { x: event.clientX, y: event.clientY, moved: true };
-      return undefined;
-    });
-    this.canvas.addEventListener("pointerup", (event) => {
-      this.canvas.classList.remove("moving");
-      if (start && !start.moved) this.select(this.pick(place(event)));
-      start = null;
-    });
-    this.canvas.addEventListener("pointercancel", () => (start = null));
-    this.canvas.addEventListener("pointerleave", () => this.hover(null));
-    this.canvas.addEventListener(
-      "wheel",
-      (event) => {
-        event.preventDefault();
-        this.zoom(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015)), place(event));
-      },
-      { passive: false },
-    );
-    this.canvas.addEventListener("keydown", (event) => this.press(event));
+    for (const button of this.root.querySelectorAll("[data-mode]")) {
+      button.addEventListener("click", () => this.setMode(button.dataset.mode));
+    }
   }
+}
 
-  press(event) {
-    const centre = [this.size.width / 2, this.size.height / 2];
-    const actions = {
-      "+": () => this.zoom(1.6),
-      "=": () => this.zoom(1.6),
-      "-": () => this.zoom(1 / 1.6),
-      0: () => this.reset(),
-      Escape: () => this.select(-1),
-      Enter: () =>
-        this.select(pick(this.points, this.scene.shown, this.view, this.size, centre, 1e6)),
-    };
-    const step = KEYS[event.key];
-    const action = step ? () => this.move(...step) : actions[event.key];
-    if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    action();
-  }
+/** Token ids as base64 of little-endian integers: thousands of them go back at once. */
+function packIds(ids) {
+  const bytes = new Uint8Array(Int32Array.from(ids).buffer);
+  let text = "";
+  for (const byte of bytes) text += String.fromCharCode(byte);
+  return btoa(text);
 }
 
 export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
+  if (data instanceof Uint8Array || data instanceof ArrayBuffer) {
+    storePoints(data instanceof ArrayBuffer ? new Uint8Array(data) : data);
+    return undefined;
+  }
   let map = MAPS.get(parentElement);
   if (!map || !parentElement.contains(map.canvas)) {
-    map?.resizing.disconnect();
+    map?.end();
     map = new VocabularyMap(parentElement);
     MAPS.set(parentElement, map);
   }
-  map.update(data, (tokenId) => setTriggerValue("clicked", tokenId));
-  return () => map.resizing.disconnect();
+  map.begin();
+  map.update(data, (name, value) => setTriggerValue(name, value));
+  return () => map.end();
 }

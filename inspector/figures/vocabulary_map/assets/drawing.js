@@ -1,7 +1,10 @@
 // Drawing the points into an image by hand: with many small marks this beats canvas calls by far,
 // and it looks the same with and without a graphics card.
 
-const OUTLINED = { "circle-open": true, x: true };
+const OUTLINED = { "circle-open": true, x: true, "triangle-down": true };
+const MANY = 60000; // while the map moves, only about so many points are drawn
+const DIM = 0.3; // opacity of what was not looked for
+const NEARNESS = 4; // steps of size in a cloud: what is near is larger and fuller
 
 /** Trace one mark around (x, y); Plotly's names of symbols. */
 function traceSymbol(context, symbol, x, y, radius) {
@@ -9,7 +12,9 @@ function traceSymbol(context, symbol, x, y, radius) {
     for (let i = 0; i < count; i++) {
       const angle = turn + (2 * Math.PI * i) / count;
       const reach = inner && i % 2 ? radius * inner : radius;
-      context.lineTo(x + reach * Math.cos(angle), y + reach * Math.sin(angle));
+      const corner = [x + reach * Math.cos(angle), y + reach * Math.sin(angle)];
+      if (i) context.lineTo(...corner);
+      else context.moveTo(...corner);
     }
     context.closePath();
   };
@@ -17,6 +22,7 @@ function traceSymbol(context, symbol, x, y, radius) {
   if (symbol === "square") context.rect(x - radius, y - radius, 2 * radius, 2 * radius);
   else if (symbol === "diamond") corners(4, 0);
   else if (symbol === "triangle-up") corners(3, -Math.PI / 2);
+  else if (symbol === "triangle-down") corners(3, Math.PI / 2);
   else if (symbol === "star") corners(10, -Math.PI / 2, 0.42);
   else if (symbol === "x") {
     context.moveTo(x - radius, y - radius);
@@ -29,7 +35,7 @@ function traceSymbol(context, symbol, x, y, radius) {
 function drawSymbol(context, kind, x, y, diameter) {
   context.fillStyle = context.strokeStyle = kind.color;
   if (OUTLINED[kind.symbol]) {
-    const line = Math.max(1, diameter / 5);
+    const line = Math.max(1, diameter / 6);
     context.lineWidth = line;
     traceSymbol(context, kind.symbol, x, y, (diameter - line) / 2);
     context.stroke();
@@ -39,12 +45,8 @@ function drawSymbol(context, kind, x, y, diameter) {
   }
 }
 
-function channelsOf(color) {
-  return [1, 3, 5].map((start) => parseInt(color.slice(start, start + 2), 16));
-}
-
 /** How much of each pixel one mark covers, 0..1, as a small square around its centre. */
-function stampOf(kind, diameter, opacity) {
+function stampOf(kind, diameter, opacity, width) {
   const reach = Math.ceil(diameter / 2) + 1;
   const side = 2 * reach + 1;
   const canvas = new OffscreenCanvas(side, side);
@@ -55,26 +57,27 @@ function stampOf(kind, diameter, opacity) {
   const cover = [];
   for (let i = 0; i < side * side; i++) {
     if (pixels[4 * i + 3] === 0) continue;
-    offsets.push(Math.floor(i / side) - reach, (i % side) - reach);
+    offsets.push((Math.floor(i / side) - reach) * width + (i % side) - reach);
     cover.push((pixels[4 * i + 3] / 255) * opacity);
   }
-  return { reach, offsets: Int16Array.from(offsets), cover: Float32Array.from(cover) };
+  return { reach, offsets: Int32Array.from(offsets), cover: Float32Array.from(cover) };
 }
 
 /** Lay one stamp over the image at a pixel. The image holds opaque 0xAABBGGRR. */
-function press(image, width, x, y, stamp, color) {
-  for (let i = 0; i < stamp.cover.length; i++) {
-    const at = (y + stamp.offsets[2 * i]) * width + x + stamp.offsets[2 * i + 1];
-    const under = image[at];
-    const share = stamp.cover[i];
+function press(image, middle, stamp, color) {
+  const { offsets, cover } = stamp;
+  const [r, g, b] = color;
+  for (let i = 0; i < cover.length; i++) {
+    const under = image[middle + offsets[i]];
+    const share = cover[i];
     const red = under & 255;
     const green = (under >> 8) & 255;
     const blue = (under >> 16) & 255;
-    image[at] =
+    image[middle + offsets[i]] =
       0xff000000 |
-      ((blue + (color[2] - blue) * share) << 16) |
-      ((green + (color[1] - green) * share) << 8) |
-      (red + (color[0] - red) * share);
+      ((blue + (b - blue) * share) << 16) |
+      ((green + (g - green) * share) << 8) |
+      (red + (r - red) * share);
   }
 }
 
@@ -83,7 +86,20 @@ function growth(view, whole) {
   return Math.min(Math.max((view.scale / whole.scale) ** 0.3, 0.8), 2.2);
 }
 
-const MANY = 60000; // of one kind: while the map moves, only so many are drawn
+/** A stamp for each kind, step of nearness, and whether it is dimmed: `[kind][step][dimmed]`. */
+function stampsOf(scene, view, density, width) {
+  const grown = growth(view, scene.whole) * density;
+  const steps = scene.flat.depth ? NEARNESS : 1;
+  return scene.kinds.map((kind) =>
+    Array.from({ length: steps }, (_, step) => {
+      const near = steps === 1 || kind.ringed ? 1 : (step + 0.5) / steps;
+      const size = kind.size * grown * (steps === 1 ? 1 : 0.7 + 0.6 * near);
+      const full = scene.paint.byKind ? kind.opacity : Math.max(kind.opacity, 0.8);
+      const opacity = kind.ringed ? 1 : full * (steps === 1 ? 1 : 0.45 + 0.55 * near);
+      return [1, DIM].map((share) => stampOf(kind, size, opacity * share, width));
+    }),
+  );
+}
 
 /**
  * Draw the shown points.
@@ -97,25 +113,29 @@ function drawPoints(context, scene, view, size, density, moving) {
   const image = new Uint32Array(picture.data.buffer);
   const ground = channelsOf(scene.page);
   image.fill(0xff000000 | (ground[2] << 16) | (ground[1] << 8) | ground[0]);
-  const dim = scene.highlighted.size ? 0.4 : 1;
-  const grown = growth(view, scene.whole);
-  const stamps = scene.kinds.map((kind) =>
-    stampOf(kind, kind.size * grown * density, kind.ringed ? 1 : kind.opacity * dim),
-  );
-  const colors = scene.kinds.map((kind) => channelsOf(kind.color));
-  const { xy, kind, count } = scene.points;
+  const stamps = stampsOf(scene, view, density, width);
+  const colors = scene.paint.palette.map(channelsOf);
+  const { kind, count } = scene.points;
+  const { uv, depth, order } = scene.flat;
+  const { shown, chosen } = scene;
+  const { index, shown: paintShown } = scene.paint;
+  const dimmed = scene.found.size || scene.neighbours.length ? 1 : 0;
   const scale = view.scale * density;
   const left = width / 2 - view.x * scale;
   const top = height / 2 + view.y * scale;
-  const steps = scene.kinds.map((k) => (moving ? Math.max(1, Math.ceil(k.count / MANY)) : 1));
-  for (let row = 0; row < count; row++) {
+  const thin = moving ? Math.max(1, Math.ceil(count / MANY)) : 1;
+  const skip = scene.kinds.map((k) => (k.count > 2000 ? thin : 1));
+  for (let at = 0; at < count; at++) {
+    const row = order ? order[at] : at;
     const k = kind[row];
-    if (!scene.shown[k] || row % steps[k]) continue;
-    const x = Math.floor(xy[2 * row] * scale + left);
-    const y = Math.floor(top - xy[2 * row + 1] * scale);
-    const reach = stamps[k].reach;
+    if (!shown[k] || !paintShown[index[row]] || row % skip[k]) continue;
+    const near = depth ? Math.min(Math.max(Math.floor(depth[row] * NEARNESS), 0), NEARNESS - 1) : 0;
+    const stamp = stamps[k][near][chosen ? (chosen[row] ? 0 : 1) : dimmed];
+    const x = Math.floor(uv[2 * row] * scale + left);
+    const y = Math.floor(top - uv[2 * row + 1] * scale);
+    const reach = stamp.reach;
     if (x < reach || y < reach || x >= width - reach || y >= height - reach) continue;
-    press(image, width, x, y, stamps[k], colors[k]);
+    press(image, y * width + x, stamp, colors[index[row]]);
   }
   context.putImageData(picture, 0, 0);
 }

@@ -1,0 +1,85 @@
+"""The tables beside and below the map: what was found, who is near, what was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from inspector.figures.text import plural
+from inspector.figures.vocabulary_map import Found
+from inspector.results import Embeddings, Opened
+from pages._shared import embedding_inputs as inputs
+from pages._shared import parts, table_files
+from pages._shared.words import literal
+
+LISTED = 10_000  # rows of a table in the browser; the files hold all
+
+
+def found(hits: Found, *, checkpoint: Opened, selected: int | None) -> None:
+    """List what the search found, and name what it did not find."""
+    if hits.missing:
+        words = ", ".join(f"**{literal(word)}**" for word in hits.missing[:20])
+        st.warning(
+            f"No single token of {literal(checkpoint.name)}: {words}. The tokenizer splits such "
+            "a word into pieces, or does not know it; try a pattern such as `un*`.",
+            icon=":material/search_off:",
+        )
+    if len(hits.tokens) < 2:
+        return
+    st.caption(f"{plural(len(hits.tokens), 'token')} found, ringed on the map. Neighbours of:")
+    ids = hits.tokens["token_id"].tolist()[:12]
+    names = dict(zip(ids, hits.tokens["token"], strict=False))
+    st.session_state["found token"] = selected if selected in names else None
+    st.pills("Neighbours of", ids, format_func=lambda row: literal(names[row]), key="found token",
+             label_visibility="collapsed", on_change=_pin, wrap=True)  # fmt: skip
+    if len(hits.tokens) > len(ids):
+        with st.expander(f"All {len(hits.tokens):,}"):
+            parts.table(hits.tokens.head(LISTED), alt="Tokens that were found", height=220)
+    table_files.offer(hits.tokens, name=f"{checkpoint.name}-found")
+
+
+def _pin() -> None:
+    inputs.pin(st.session_state["found token"])
+
+
+HINT = (
+    ":material/ads_click: Click a point or find a token: its nearest rows are listed here, "
+    "measured exactly in the original space."
+)
+WAITING = ":material/hourglass: Measuring …"
+BUSY = ":material/hourglass: The neighbours follow as soon as the map is done."
+
+
+def neighbours(answer: Embeddings | None, *, waits: bool, busy: bool, checkpoint: Opened) -> None:
+    """List the exact nearest rows of the selected token.
+
+    Args:
+        answer: None: there is none yet.
+        waits: A token is selected.
+        busy: A map is computed first.
+        checkpoint: The open one.
+    """
+    if answer is None:
+        st.caption((BUSY if busy else WAITING) if waits else HINT)
+        return
+    st.markdown(f"**{literal(answer.query)}** · id {answer.query_id}")
+    st.caption(
+        f"Nearest in all {answer.columns:,} dimensions by {answer.metric}"
+        f"{' distance' * (answer.metric == 'euclidean')}; lines on the map lead to them."
+    )
+    parts.table(answer.neighbours, alt=f"Nearest tokens by {answer.metric}")
+    table_files.offer(answer.neighbours, name=f"{checkpoint.name}-neighbours-{answer.query_id}")
+
+
+def chosen(points: pd.DataFrame, ids: Sequence[int], *, checkpoint: Opened) -> None:
+    """List what the lasso holds, as files too."""
+    if not ids:
+        return
+    rows = points[points["token_id"].isin(ids)]
+    st.subheader(f"{plural(len(ids), 'chosen token')}", anchor=False)
+    parts.table(pd.DataFrame(rows).head(LISTED), alt="Tokens inside the lasso", height=260)
+    if len(rows) > LISTED:
+        st.caption(f"The first {LISTED:,} are shown; the files hold all {len(rows):,}.")
+    table_files.offer(pd.DataFrame(rows), name=f"{checkpoint.name}-chosen")
