@@ -1,0 +1,76 @@
+"""Say which classes a model is made of, what else the file could be loaded as, what it returns."""
+
+from __future__ import annotations
+
+import transformers
+from transformers import PreTrainedModel
+
+from inspector.analyses import Progress
+from inspector.analyses.hierarchy import hierarchy, siblings
+from inspector.analyses.model_output import model_output
+from inspector.analyses.module_tree import fold_tree, module_rows, tree_text, used_classes
+from inspector.models.build import build_model, own_class, quiet
+from inspector.models.checkpoint import Checkpoint
+from inspector.results import ModelClasses, SiblingClass
+
+EXAMPLE = "the capital and largest city of France."
+
+
+def classes(checkpoint: Checkpoint, *, progress: Progress, text: str | None = None) -> ModelClasses:
+    """Describe the class that config.json names: ancestors, siblings, modules, output.
+
+    The weights are mapped and never computed with: what a class lacks is what the loader itself
+    reports as missing, and the output's shapes come from a pass on fake tensors.
+
+    Args:
+        checkpoint: With config.json and weights; a tokenizer is not needed.
+        progress: Told what is being done.
+        text: What the model reads for its output; None: an example. Without a tokenizer, token
+            ids stand for it.
+
+    Raises:
+        CheckpointError: If the model cannot be built.
+        NotInCheckpointError: If there is no config.json.
+    """
+    progress(None, "Building the model")
+    quiet()
+    model_class = own_class(checkpoint.config)
+    model, missing = build_model(
+        model_class, checkpoint.config, checkpoint.state, name=checkpoint.name
+    )
+    progress(None, "Running the example")
+    output, uses, said = model_output(checkpoint, model, EXAMPLE if text is None else text)
+    progress(None, "Listing the modules")
+    rows, sizes, inside = module_rows(model, missing, uses)
+    tree = fold_tree(rows, sizes, inside)
+    used = used_classes(model)
+    del model
+    family: list[SiblingClass] = []
+    for found in siblings(checkpoint, model_class):
+        if isinstance(found, str):
+            progress(None, f"Loading the file as {found}")
+        else:
+            family.append(found)
+    return ModelClasses(
+        model_class=model_class.__name__,
+        config_class=type(checkpoint.config).__name__,
+        parameters=sum(sizes.values()),
+        hierarchy=hierarchy(model_class),
+        siblings=tuple(family),
+        used_classes=used,
+        modules=rows,
+        output=output,
+        warnings=(*_unknown_class(checkpoint, model_class), *said),
+        tree=tree,
+        tree_text=tree_text(tree),
+    )
+
+
+def _unknown_class(checkpoint: Checkpoint, shown: type[PreTrainedModel]) -> list[str]:
+    named = next(iter(checkpoint.config.architectures or ()), None)
+    if named is None or str(named) == shown.__name__:
+        return []
+    return [
+        f"config.json names the class {named}, which transformers {transformers.__version__} does "
+        f"not have: {shown.__name__} is shown in its place."
+    ]

@@ -1,0 +1,114 @@
+"""Tables and words of the page about the model's classes."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from inspector.figures.text import shape_text
+from inspector.results import AncestorClass, ModelClasses, ModuleRow, OutputField, SiblingClass
+from pages._shared.words import HEADS, literal
+
+ROOT = "the model itself"
+ANSWERS = {name: title for name, (title, _) in HEADS.items()} | {"base model": "No head"}
+
+
+def sibling_rows(siblings: tuple[SiblingClass, ...]) -> str:
+    """The classes that could load the file, as a Markdown table."""
+    lines = ["| Class | In the file | What loading this file would do |", "|---|---|---|"]
+    for each in siblings:
+        badge = (
+            ":green-badge[:material/check: present]"
+            if each.present
+            else ":gray-badge[:material/remove: absent]"
+        )
+        head = ANSWERS.get(each.head or "", "Heads of its own")
+        lines.append(f"| {literal(each.name)} | {badge} | **{head}.** {literal(each.note)} |")
+    return "\n".join(lines)
+
+
+def ancestor_list(hierarchy: tuple[AncestorClass, ...], kind: str) -> str:
+    """What each class, or each mixin, brings, as a Markdown list."""
+    lines = []
+    for each in hierarchy:
+        if each.kind == kind:
+            via = f" Comes with {literal(each.via)}." if kind == "mixin" and each.via else ""
+            adds = ", ".join(f"`{name}`" for name in each.adds) or "nothing of note"
+            lines.append(
+                f"- **{literal(each.name)}** :gray[{literal(each.module)}]  \n"
+                f"  {literal(each.summary)}{via}  \n  Adds {adds}"
+            )
+    return "\n".join(lines)
+
+
+def module_frame(modules: tuple[ModuleRow, ...], *, inside: str = "") -> pd.DataFrame:
+    """Modules as rows of a table, named as seen from inside one of them."""
+    return pd.DataFrame(
+        {
+            "name": module.name.removeprefix(f"{inside}.") or ROOT,
+            "class": module.class_name,
+            "parameters": module.parameters,
+            "own_parameters": module.own_parameters,
+            "shapes": ", ".join(f"{key} {shape_text(s)}" for key, s in module.shapes.items()),
+            "uses": module.uses,
+            "note": remarks(module),
+        }
+        for module in modules
+    )
+
+
+def found(frame: pd.DataFrame, text: str) -> pd.DataFrame:
+    """Rows whose name, class, shapes or note hold a text."""
+    if not text:
+        return frame
+    joined = frame[["name", "class", "shapes", "note"]].agg(" ".join, axis=1)
+    return pd.DataFrame(frame[joined.str.contains(text, case=False, regex=False)])
+
+
+def remarks(module: ModuleRow) -> str:
+    """What is out of the ordinary about a module."""
+    said = [f"the same module as {module.same_as}"] if module.same_as else []
+    said += [f"{key} is also {', '.join(others)}" for key, others in module.shared.items()]
+    if module.missing:
+        said.append(f"not in the file: {', '.join(module.missing)}")
+    return "; ".join(said)
+
+
+def below(modules: tuple[ModuleRow, ...], name: str) -> tuple[ModuleRow, ...]:
+    """A module and all modules inside it."""
+    return tuple(m for m in modules if not name or m.name == name or m.name.startswith(f"{name}."))
+
+
+def module_facts(classes: ModelClasses, module: ModuleRow) -> dict[str, str]:
+    """What there is to know of one module."""
+    used = next((each for each in classes.used_classes if each.name == module.class_name), None)
+    facts = {"Class": module.class_name}
+    if used:
+        facts |= {"Defined in": used.module, "What it is": used.summary or "no docstring"}
+    facts |= {
+        "Parameters": f"{module.parameters:,}",
+        "Of its own": f"{module.own_parameters:,}",
+        "Runs in one pass": "not counted" if module.uses is None else f"{module.uses:,} ×",
+    }
+    facts |= {key: shape_text(shape) for key, shape in module.shapes.items()}
+    return facts | ({"Note": said} if (said := remarks(module)) else {})
+
+
+def output_rows(fields: tuple[OutputField, ...]) -> str:
+    """The fields of the output as a Markdown table."""
+    lines = ["| Field | Shape | What it holds |", "|---|---|---|"]
+    for each in fields:
+        name = f"**{literal(each.field)}**" if each.count else literal(each.field)
+        holds = f"*{each.kind}, {each.dtype}.* " if each.count else ""
+        lines.append(f"| {name} | {_shape(each)} | {holds}{literal(each.note)} |")
+    return "\n".join(lines)
+
+
+def _shape(field: OutputField) -> str:
+    """Sizes with what they count: "batch 1 × positions 10"; a size no rule knows stands alone."""
+    sizes = field.shape or ()
+    axes = field.axes or ("",) * len(sizes)
+    named = (
+        f"{n:,}" if axis in ("", str(n)) else f"{literal(axis)} **{n:,}**"
+        for axis, n in zip(axes, sizes, strict=True)
+    )
+    return " × ".join(named) or ("a single number" if field.shape == () else "–")

@@ -1,0 +1,101 @@
+"""Which classes is this model made of, and what does it return?"""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from inspector import figures
+from inspector.figures.text import plural
+from inspector.results import ModelClasses
+from pages._shared import class_words as words
+from pages._shared import inputs, parts, session
+from pages._shared.words import literal
+
+session.guard()
+checkpoint = session.opened()
+parts.heading("classes", checkpoint)
+
+above, returned = st.container(), st.container()
+with returned:
+    st.subheader("What it returns", anchor=False)
+    text = inputs.text(checkpoint, slug="classes")
+with above:
+    classes: ModelClasses = session.run("classes", text=text)
+    parts.warnings(classes.warnings)
+    with st.container(horizontal=True):
+        parts.count("Parameters", classes.parameters, explanation="Each shared tensor once.")
+        parts.count("Modules", len(classes.modules))
+        parts.count("Different classes", len(classes.used_classes))
+        parts.count("Classes that could load it", sum(each.present for each in classes.siblings),
+                    explanation=f"Of {len(classes.siblings)} of this family.")  # fmt: skip
+
+    st.subheader("Where the class comes from", anchor=False)
+    parts.chart(
+        figures.class_tree(classes.hierarchy, classes.siblings,
+                           title=f"The family of {classes.model_class}", theme=session.theme()),
+        alt="Model classes from torch.nn.Module down; the tables below hold the same",
+    )  # fmt: skip
+    with st.expander("What each class adds"):
+        st.markdown("**Classes**, the model's own first")
+        st.markdown(words.ancestor_list(classes.hierarchy, "class"))
+        st.markdown("**Mixins**: methods alone, no weights")
+        st.markdown(words.ancestor_list(classes.hierarchy, "mixin"))
+    with st.expander("What the choice of class means for this file", expanded=True):
+        st.markdown(words.sibling_rows(classes.siblings))
+        st.caption(
+            "Each class was given this file by the same loader. What a file lacks, transformers "
+            "fills with random numbers and a warning; here it stays out."
+        )
+
+    st.subheader("Modules", anchor=False)
+    tree, one, every, by_class = st.tabs(["Tree", "One module", "Every module", "By class"])
+    with tree:
+        st.caption(f"{plural(len(classes.modules), 'module')}; blocks that are all alike are one "
+                   "line with the inside of the first. Parameters: each shared tensor "
+                   "once.")  # fmt: skip
+        st.code(classes.tree_text, language=None, height=520)
+    with one:
+        named = {module.name or words.ROOT: module for module in classes.modules}
+        name = st.selectbox("Open a module", named, key="module", bind="query-params",
+                            help="Type a part of its name.")  # fmt: skip
+        module = named.get(name, classes.modules[0])
+        left, right = st.columns([2, 3], gap="large")
+        with left:
+            parts.facts(words.module_facts(classes, module))
+        with right:
+            inner = words.below(classes.modules, module.name)
+            parts.table(words.module_frame(inner, inside=module.name), height=420,
+                        alt="The module and those inside it")  # fmt: skip
+    with every:
+        find = st.text_input("Find modules by name, class or shape", type="search", live=True,
+                             key="find", bind="query-params", icon=":material/search:",
+                             placeholder="such as attention or LayerNorm")  # fmt: skip
+        frame = words.module_frame(classes.modules)
+        matching = words.found(frame, find)
+        if matching.empty:
+            st.info("No module matches: clear the search field, or try a part of a name.")
+        else:
+            parts.table(matching, height=420, alt="Every module with its class and parameters")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            parts.download(matching, name=f"{checkpoint.name}-modules")
+            st.caption(f"{len(matching):,} of {plural(len(frame), 'module')}.")
+    with by_class:
+        parts.table(pd.DataFrame(
+            {"class": each.name, "modules": each.modules, "own_parameters": each.own_parameters,
+             "defined_in": each.module, "what_it_is": each.summary}
+            for each in classes.used_classes
+        ), alt="Classes of the modules, most parameters first", height=420)  # fmt: skip
+
+with returned:
+    output = classes.output
+    if output is not None:
+        st.markdown(f"**{output.class_name}** from {literal(output.module)}, for "
+                    f"{plural(len(output.tokens), 'token')}:")  # fmt: skip
+        st.code(output.call, language="python", wrap_lines=True)
+        st.markdown(words.output_rows(output.fields))
+        st.caption("Shapes alone: the example runs through the model's own code on tensors that "
+                   "have a shape and no numbers. A second run of another size tells what each "
+                   "axis counts.")  # fmt: skip
+        st.code(" ".join(output.tokens), language=None, wrap_lines=True)
+parts.elsewhere(checkpoint, ("classes", f"--text={text}"))

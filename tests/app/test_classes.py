@@ -1,0 +1,84 @@
+"""The page about the model's classes, with the real engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from streamlit.testing.v1 import AppTest
+from transformers import BertConfig, BertForPreTraining
+
+from inspector.demo import DEMOS
+
+from .looking import metrics, said
+
+Open = Callable[..., AppTest]
+TEXT = "the city of london."
+
+
+def demo_model() -> BertForPreTraining:
+    return BertForPreTraining(BertConfig.from_pretrained(DEMOS["demo-bert"].folder))
+
+
+def test_counts_are_the_models_own(open_app: Open) -> None:
+    app = open_app("classes", text=TEXT)
+    assert not app.exception
+    model = demo_model()
+    shown = metrics(app)
+    assert shown["Modules"] == str(len(list(model.modules())))
+    assert shown["Parameters"] == f"{model.num_parameters() / 1e6:.1f}M"
+    assert shown["Different classes"] == str(len({type(m) for m in model.modules()}))
+    assert shown["Classes that could load it"] == "4"
+
+
+def test_the_tree_is_text_that_can_be_copied(open_app: Open) -> None:
+    (tree,) = [c.value for c in open_app("classes", text=TEXT).code if "all alike" in c.value]
+    layers = demo_model().config.num_hidden_layers
+    assert f"[0–{layers - 1}]: {layers} × BertLayer, all alike" in tree
+
+
+def test_siblings_say_what_would_be_random(open_app: Open) -> None:
+    rows = said(open_app("classes", text=TEXT)).splitlines()
+    (masked,) = [row for row in rows if row.startswith("| BertForMaskedLM |")]
+    assert "present" in masked
+    (answers,) = [row for row in rows if row.startswith("| BertForQuestionAnswering |")]
+    assert "absent" in answers
+    assert "a loader would fill them with random numbers" in answers.replace("\\", "")
+
+
+def test_one_module_stands_in_the_link(open_app: Open) -> None:
+    name = "bert.encoder.layer.1"
+    app = open_app("classes", text=TEXT, module=name)
+    assert app.selectbox(key="module").value == name
+    inner = next(table.value for table in app.dataframe if "uses" in table.value)
+    wanted = dict(demo_model().get_submodule(name).named_modules())
+    assert inner["name"].tolist()[1:] == list(wanted)[1:]
+    assert inner["class"].tolist() == [type(m).__name__ for m in wanted.values()]
+
+
+def test_modules_are_found_as_they_are_typed(open_app: Open) -> None:
+    app = open_app("classes", text=TEXT, find="LayerNorm")
+    every = [table.value for table in app.dataframe if "uses" in table.value][1]
+    wanted = [name for name, _ in demo_model().named_modules() if "LayerNorm" in name]
+    assert every["name"].tolist() == wanted
+    app.text_input(key="find").set_value("no such module").run()
+    assert any("No module matches" in info.value for info in app.info)
+
+
+def test_every_field_has_its_shape(open_app: Open) -> None:
+    page = said(open_app("classes", text=TEXT)).replace("\\", "")
+    config = demo_model().config
+    assert "**BertForPreTrainingOutput**" in page
+    assert f"batch **1** × positions **7** × vocab **{config.vocab_size:,}**" in page
+    assert "| loss | – | None here: labels=… and next_sentence_label=… " in page
+
+
+def test_too_long_a_text_leaves_the_rest_of_the_page(open_app: Open) -> None:
+    app = open_app("classes", text="a " * 500)
+    assert not app.exception
+    assert "There is no output to show" in app.warning[0].value
+    assert metrics(app)["Modules"]
+
+
+def test_the_view_has_its_command_line(open_app: Open) -> None:
+    app = open_app("classes", text=TEXT)
+    assert f"python -m inspector classes demo-bert '--text={TEXT}'" in [c.value for c in app.code]

@@ -1,0 +1,89 @@
+"""The family tree of classes: every class once, below the one that it is made from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from inspector.figures import DARK, LIGHT, class_tree
+from inspector.results import AncestorClass, SiblingClass
+
+
+def ancestor(name, kind="class", via=None, module="transformers.models.x"):
+    return AncestorClass(name, module, kind, via, "A <b>.", ("forward()",))
+
+
+def sibling(name, *, present, missing=0, parent="XPreTrainedModel", note="Loads whole."):
+    return SiblingClass(name, parent, None, present, missing, note, "")
+
+
+HIERARCHY = (
+    ancestor("XForMaskedLM"),
+    ancestor("XPreTrainedModel", via="XForMaskedLM"),
+    ancestor("PreTrainedModel", via="XPreTrainedModel"),
+    ancestor("Module", via="PreTrainedModel", module="torch.nn.modules.module"),
+    ancestor("PushMixin", "mixin", "PreTrainedModel"),
+    ancestor("GenerationMixin", "mixin", "XForMaskedLM"),
+)
+SIBLINGS = (
+    sibling("XForMaskedLM", present=True),
+    sibling("XModel", present=True, missing=2),
+    sibling("XForTokens", present=False, missing=1),
+    sibling("XForPairs", present=False, missing=3),
+    sibling("XForCausalLM", present=False, note="Every name fits, but …", parent="Elsewhere"),
+    sibling("XForChoice", present=False, note="It does not fit: classifier."),
+)
+
+
+def figure(theme=LIGHT) -> Any:
+    return class_tree(HIERARCHY, SIBLINGS, title="<x>", theme=theme)
+
+
+def drawn() -> tuple[Any, Any]:
+    lines, marks = figure().data
+    return lines, marks
+
+
+def test_every_class_stands_once_below_its_parent():
+    _, marks = drawn()
+    rows = [text.strip().partition("  <span")[0] for text in marks.text]
+    assert rows == [
+        "torch.nn.Module", "PreTrainedModel", "XPreTrainedModel", "<b>XForMaskedLM</b>",
+        "<b>XModel</b>", "XForTokens", "XForPairs", "XForCausalLM", "XForChoice",
+    ]  # fmt: skip
+    steps = [x / marks.x[1] for x in marks.x]
+    assert steps == [0, 1, 2, 3, 3, 3, 3, 3, 3]
+    assert list(marks.y) == list(range(9))
+
+
+def test_full_marks_are_what_the_file_holds():
+    _, marks = drawn()
+    assert list(marks.marker.symbol) == ["circle"] * 5 + ["circle-open"] * 4
+    remarks = [text.rpartition('12px">')[2].removesuffix("</span>") for text in marks.text]
+    assert remarks == [
+        "torch.nn.modules.module", "models.x · PushMixin", "models.x", "this checkpoint's class",
+        "loads, but without its pooler", "1 tensor would be random", "3 tensors would be random",
+        "trained as another head · from Elsewhere", "does not fit",
+    ]  # fmt: skip
+
+
+def test_lines_join_each_class_to_its_parent():
+    lines, marks = drawn()
+    corners = list(zip(lines.x, lines.y, strict=True))
+    assert len(corners) == 4 * 8  # all but the root, each with a gap behind
+    ends = [corners[place + 2] for place in range(0, len(corners), 4)]
+    assert ends == list(zip(marks.x, marks.y, strict=True))[1:]
+    starts = [corners[place] for place in range(0, len(corners), 4)]
+    assert [y for _, y in starts] == [0, 1, 2, 2, 2, 2, 2, 2]
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_names_are_text_and_colours_are_the_themes(theme):
+    found = figure(theme)
+    marks = found.data[1]
+    assert "&lt;x&gt;" in found.layout.title.text
+    assert all("A &lt;b&gt;." in text for text in marks.hovertext[:3])
+    assert marks.textfont.color == theme.ink
+    assert marks.marker.color[3] == theme.groups[0]
+    assert set(marks.marker.color[5:]) == {theme.muted}
