@@ -39,7 +39,11 @@ def write_table(plain: dict[str, Any], console: Console) -> None:
         if isinstance(value, list) and value and isinstance(value[0], dict):
             _print_rows(key, value, console)
         elif isinstance(value, dict):
-            _print_rows(key, [{"": name, " ": item} for name, item in value.items()], console)
+            facts = {name: item for name, item in value.items() if not _is_table(item)}
+            _print_rows(key, [{"": name, " ": item} for name, item in facts.items()], console)
+            for name, rows in value.items():
+                if name not in facts:
+                    _print_rows(f"{key}: {name}", rows, console)
         elif key != "warnings":  # they have been said on stderr
             console.print(Text(f"{_title(key)}: {_cell(value)}"))
 

@@ -3,6 +3,7 @@
 Show them with `st.plotly_chart(figure, theme=None)`: Streamlit's own theme would repaint them.
 """
 
+from inspector.figures.classes import class_tree
 from inspector.figures.lens import token_heatmap
 from inspector.figures.norms import norms_histogram, pad_norm_curve
 from inspector.figures.parameters import parameter_icicle
@@ -15,6 +16,7 @@ __all__ = [
     "DARK",
     "LIGHT",
     "Theme",
+    "class_tree",
     "get_theme",
     "norms_histogram",
     "pad_norm_curve",

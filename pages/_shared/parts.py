@@ -24,6 +24,7 @@ VERDICTS = {"tied": "green", "equal copies": "orange", "diverged": "red"}
 COLUMNS = {
     "nbytes": st.column_config.NumberColumn("size", format="bytes"),
     "parameters": st.column_config.NumberColumn("parameters", format="localized"),
+    "own_parameters": st.column_config.NumberColumn("own parameters", format="localized"),
     "token_id": st.column_config.NumberColumn("id", format="%d"),
     "norm": st.column_config.NumberColumn("norm", format="%.3f"),
     "score": st.column_config.NumberColumn("score", format="%.3f"),

@@ -262,7 +262,7 @@ def test_refusals_are_one_sentence_and_status_2(call, arguments, sentence, as_js
     [
         ("overview", "masked_lm"),
         ("sharing", "tied"),
-        ("classes", "prediction_logits"),
+        ("classes", "BertForPreTrainingOutput"),
         ("embeddings", "[PAD]"),
         ("project", "Kept neighbours: 0."),
     ],
