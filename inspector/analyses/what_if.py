@@ -1,0 +1,311 @@
+"""Change a copy of the model as people do, and measure which ties break and what that costs."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+from transformers import PreTrainedModel
+
+from inspector.analyses import Progress
+from inspector.analyses.accounting import count, count_once
+from inspector.analyses.what_if_words import answer, describe, nothing_to_do
+from inspector.errors import RequestError
+from inspector.models.build import build_model, own_class, quiet, task_class
+from inspector.models.changes import RECIPES, TIE, UNCHANGED, Recipe, output_names
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.edges import TIED, drifts_of, find_pairs, parameters_of, relate
+from inspector.models.execution import input_embedding
+from inspector.models.round_trip import RoundTrip, save_and_load
+from inspector.models.stepping import Lesson, Outcome, prepare, train
+from inspector.models.ties import possible_ties
+from inspector.results.what_if import (
+    CHANGES,
+    OPTIMIZERS,
+    Drift,
+    Edge,
+    Training,
+    Way,
+    WhatIf,
+)
+
+MOST_STEPS = 20
+MEMORY_SHARE = 0.8  # of what a worker may use: the rest is for what is not counted
+FLOAT = 4  # bytes
+LEARNING_RATE = 5e-5  # the usual one for fine-tuning with AdamW
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is asked, and what every way is measured on."""
+
+    checkpoint: Checkpoint
+    model: PreTrainedModel  # from the file's weights, never changed
+    missing: frozenset[str]
+    pairs: dict[str, str]  # name -> the name whose tensor it is or could be
+    lesson: Lesson | str  # or why there is none
+    steps: int
+    learning_rate: float
+    optimizer: str
+
+
+def what_if(
+    checkpoint: Checkpoint,
+    *,
+    progress: Progress,
+    change: str,
+    text: str = "",
+    steps: int = 1,
+    learning_rate: float = LEARNING_RATE,
+    optimizer: str = "adamw",
+) -> WhatIf:
+    """Make one change to copies of the model in memory, and say what is so before and after.
+
+    Everything is measured: which names lie on one storage, what the written file's header lists,
+    what transformers loads from it, and where a training step on the text moves each tensor.
+
+    Args:
+        checkpoint: With a config.
+        progress: Told what is being done.
+        change: One of results.what_if.CHANGES.
+        text: What the model is trained on; "" leaves training out.
+        steps: Training steps, 0..20; 0 leaves training out.
+        learning_rate: Above 0, up to 1.
+        optimizer: "adamw" (weight decay 0) or "sgd".
+
+    Raises:
+        RequestError: If a parameter does not fit, or the machine has too little room.
+        InspectorError: If the model cannot be built.
+    """
+    _check_request(change, steps, learning_rate, optimizer)
+    progress(None, "Building the model")
+    quiet()
+    model, missing = build_model(
+        _model_class(checkpoint), checkpoint.config, checkpoint.state, name=checkpoint.name
+    )
+    trained = steps > 0 and bool(text.strip())
+    _check_memory(checkpoint, model, steps=steps if trained else 0, optimizer=optimizer)
+    lesson: Lesson | str = "No training was asked for."
+    if trained:
+        lesson = prepare(checkpoint, model, text)
+    pairs, warnings = find_pairs(model, missing)
+    plan = _Plan(checkpoint, model, missing, pairs, lesson, steps, learning_rate, optimizer)
+    recipes = _recipes(plan, change)
+    ways = []
+    for number, recipe in enumerate((UNCHANGED, *recipes)):
+        progress(number / (1 + len(recipes)), recipe.title)
+        ways.append(_measure(plan, recipe, saved=number > 0))
+    return _assemble(plan, change, ways, text=text, warnings=warnings)
+
+
+def _check_request(change: str, steps: int, learning_rate: float, optimizer: str) -> None:
+    if change not in CHANGES:
+        raise RequestError(f"There is no change {change[:40]!r}: use {', '.join(CHANGES)}.")
+    if optimizer not in OPTIMIZERS:
+        raise RequestError(f"There is no optimizer {optimizer[:40]!r}: use adamw or sgd.")
+    if not 0 <= steps <= MOST_STEPS:
+        raise RequestError(f"{steps} training steps are asked for: give 0 to {MOST_STEPS}.")
+    if not 0 < learning_rate <= 1:
+        raise RequestError(f"The learning rate is {learning_rate}: give one above 0, up to 1.")
+
+
+def _model_class(checkpoint: Checkpoint) -> type[PreTrainedModel]:
+    """The class that config.json names; where it names none, a language model that is there."""
+    if checkpoint.config.architectures:
+        return own_class(checkpoint.config)
+    for task in ("masked_lm", "causal_lm"):
+        if checkpoint.heads[task] == "present":
+            return task_class(checkpoint.config, task)
+    return own_class(checkpoint.config)
+
+
+def _check_memory(
+    checkpoint: Checkpoint, model: PreTrainedModel, *, steps: int, optimizer: str
+) -> None:
+    """Refuse what would not fit: at once there are the model, its copy, and one loaded again.
+
+    Raises:
+        RequestError: If it needs more memory than a worker may use.
+    """
+    numbers, nbytes = count_once(dict(model.named_parameters()))
+    needed = 3 * nbytes
+    if steps:  # in float32: the copy, its gradients, what AdamW keeps
+        needed += FLOAT * numbers * (2 + (2 if optimizer == "adamw" else 0))
+    allowed = MEMORY_SHARE * checkpoint.settings.worker_nbytes
+    if needed > allowed:
+        raise RequestError(
+            f"This needs about {needed / 1e9:,.1f} GB for copies of {checkpoint.name}, and "
+            f"{allowed / 1e9:,.1f} GB may be used: "
+            + ("ask for 0 training steps, or " if steps else "")
+            + "set INSPECTOR_WORKER_MB higher."
+        )
+
+
+def _recipes(plan: _Plan, change: str) -> tuple[Recipe, ...]:
+    """Ways to make the change that make sense for this model."""
+    relations = relate(plan.model, plan.pairs, plan.missing)
+    tied = {name for name, relation in relations.items() if relation == TIED}
+    if not plan.pairs or (change == "clone" and not tied):
+        return ()
+    if change == "untie" and not tied & set(output_names(plan.model, plan.pairs)):
+        return (TIE,) if _can_tie(plan) else ()
+    has_output = plan.model.get_output_embeddings() is not None
+    return tuple(each for each in RECIPES[change] if has_output or not each.needs_output)
+
+
+def _can_tie(plan: _Plan) -> bool:
+    """Whether the class knows a tie of its output layer, and every shape allows it."""
+    return set(possible_ties(plan.model)) <= set(plan.pairs) and bool(
+        output_names(plan.model, plan.pairs)
+    )
+
+
+def _measure(plan: _Plan, recipe: Recipe, *, saved: bool) -> Way:
+    """Apply a recipe to a fresh copy, save it, load it again, and train it."""
+    subject = copy.deepcopy(plan.model)
+    missing = plan.missing
+    recipe.apply(subject, plan.pairs)
+    trip = _save(plan, subject, recipe) if saved else None
+    if recipe.round_trip and trip is not None and trip.model is not None:
+        subject, missing = trip.model, frozenset(trip.file.random)
+    after = relate(subject, plan.pairs, missing)
+    drifts = drifts_of(subject, plan.pairs, missing)
+    reloaded = _reloaded(plan, trip)
+    file = trip.file if trip else None
+    del trip  # its model takes memory that training needs
+    numbers, nbytes = count_once(dict(subject.named_parameters()))
+    outcome = _train(plan, subject, recipe, missing)
+    trained: dict[str, str] = {}
+    trained_drifts: dict[str, Drift | None] = {}
+    kept: dict[str, str] = {}
+    if not outcome.failed:
+        trained = relate(subject, plan.pairs, missing)
+        trained_drifts = drifts_of(subject, plan.pairs, missing)
+        if saved and any(drift and drift.max_abs for drift in trained_drifts.values()):
+            kept = _reloaded(plan, _save(plan, subject, recipe))
+    before = relate(plan.model, plan.pairs, plan.missing)
+    shapes = {name: tuple(tensor.shape) for name, tensor in parameters_of(plan.model).items()}
+    return Way(
+        title=recipe.title,
+        code=recipe.code,
+        answer="",
+        edges=tuple(
+            Edge(
+                name=name,
+                source=source,
+                shape=shapes[source],
+                before=before[name],
+                after=after[name],
+                reloaded=reloaded.get(name),
+                trained=trained.get(name),
+                trained_reloaded=kept.get(name),
+                drift=drifts[name],
+                trained_drift=trained_drifts.get(name),
+            )
+            for name, source in plan.pairs.items()
+        ),
+        unique_parameters=numbers,
+        nbytes=nbytes,
+        file=file,
+        training=_training(plan, outcome),
+        not_trained=outcome.failed,
+    )
+
+
+def _save(plan: _Plan, model: PreTrainedModel, recipe: Recipe) -> RoundTrip:
+    names = list(dict.fromkeys([*plan.pairs.values(), *plan.pairs]))
+    return save_and_load(model, names, file_format=recipe.format, settings=plan.checkpoint.settings)
+
+
+def _reloaded(plan: _Plan, trip: RoundTrip | None) -> dict[str, str]:
+    if trip is None or trip.model is None:
+        return {}
+    return relate(trip.model, plan.pairs, frozenset(trip.file.random))
+
+
+def _train(plan: _Plan, model: PreTrainedModel, recipe: Recipe, missing: frozenset[str]) -> Outcome:
+    if isinstance(plan.lesson, str):
+        return Outcome(math.nan, math.nan, plan.lesson)
+    if not recipe.own_dtype:
+        model.float()
+    outcome = train(
+        model,
+        plan.lesson,
+        steps=plan.steps,
+        learning_rate=plan.learning_rate,
+        optimizer=plan.optimizer,
+    )
+    if outcome.failed and missing and math.isnan(outcome.first):
+        why = f"The file lacks {min(missing)}, and nothing is trained from random numbers."
+        return Outcome(math.nan, math.nan, why)
+    return outcome
+
+
+def _training(plan: _Plan, outcome: Outcome) -> Training | None:
+    if outcome.failed or isinstance(plan.lesson, str):
+        return None
+    return Training(outcome.first, outcome.last, plan.lesson.counted)
+
+
+def _assemble(
+    plan: _Plan, change: str, ways: Sequence[Way], *, text: str, warnings: tuple[str, ...]
+) -> WhatIf:
+    original = ways[0]
+    changed = [dataclasses.replace(way, answer=describe(original, way)) for way in ways[1:]]
+    parameters = parameters_of(plan.model)
+    listed, unique = count(parameters), count_once(parameters)
+    vocab, d_model = input_embedding(plan.model).shape
+    tied = any(edge.before == TIED for edge in original.edges)
+    said = (
+        answer(changed)
+        if changed
+        else nothing_to_do(change, type(plan.model).__name__, has_pairs=bool(plan.pairs))
+    )
+    return WhatIf(
+        change=change,
+        model_class=type(plan.model).__name__,
+        answer=said,
+        tied=tied,
+        original=original,
+        ways=tuple(changed),
+        listed_parameters=listed[0],
+        unique_parameters=unique[0],
+        listed_nbytes=listed[1],
+        unique_nbytes=unique[1],
+        vocab=vocab,
+        d_model=d_model,
+        text=text,
+        steps=plan.steps,
+        learning_rate=plan.learning_rate,
+        optimizer=plan.optimizer,
+        warnings=warnings,
+        table=_table(ways),
+    )
+
+
+def _table(ways: Iterable[Way]) -> pd.DataFrame:
+    rows = []
+    for way in ways:
+        for edge in way.edges:
+            trained = edge.trained_drift
+            rows.append(
+                {
+                    "way": way.title,
+                    "name": edge.name,
+                    "source": edge.source,
+                    "before": edge.before,
+                    "after": edge.after,
+                    "saved_and_loaded": edge.reloaded or "",
+                    "after_training": edge.trained or "",
+                    "trained_and_loaded": edge.trained_reloaded or "",
+                    "largest_difference": edge.drift.max_abs if edge.drift else math.nan,
+                    "largest_difference_after_training": trained.max_abs if trained else math.nan,
+                    "relative_change_after_training": trained.relative if trained else math.nan,
+                    "cosine_after_training": trained.cosine if trained else math.nan,
+                }
+            )
+    return pd.DataFrame(rows)

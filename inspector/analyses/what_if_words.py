@@ -1,0 +1,103 @@
+"""Say what a change did to the ties, from what was measured alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inspector.results.what_if import Edge, Way
+
+TIED = "one tensor"
+NOTHING = {
+    "untie": "There is nothing to untie",
+    "clone": "There is nothing tied that could be cloned",
+    "resize": "There is no tie that a resize could break",
+    "half": "There is no tie that a cast could break",
+    "reload": "There is no tie that saving could lose",
+}
+
+
+def nothing_to_do(change: str, model_class: str, *, has_pairs: bool) -> str:
+    """Why a change has no ways for a model."""
+    if not has_pairs:
+        return (
+            f"{NOTHING[change]}: no two parameters of {model_class} are one tensor, and its class "
+            "declares none that could be."
+        )
+    if change == "clone":
+        return f"{NOTHING[change]}: every name of {model_class} has a tensor of its own already."
+    return f"{NOTHING[change]}: {model_class} has no output layer whose tie could be changed."
+
+
+def answer(ways: Sequence[Way]) -> str:
+    """What all ways did."""
+    if len(ways) == 1:
+        return ways[0].answer
+    return " ".join(f"{way.title}: {way.answer}" for way in ways)
+
+
+def describe(original: Way, way: Way) -> str:
+    """What one way did: to the ties, to the sizes, in training and in the file."""
+    broken = [edge for edge in way.edges if edge.before == TIED and edge.after != TIED]
+    made = [edge for edge in way.edges if edge.before != TIED and edge.after == TIED]
+    kept = [edge for edge in way.edges if edge.before == TIED and edge.after == TIED]
+    if broken:
+        of = f" of {len(broken) + len(kept)}" if kept else ""
+        verb = "breaks" if len(broken) == 1 else "break"
+        text = f"{_ties(len(broken))}{of} {verb} ({_names(broken)})"
+    elif made:
+        text = f"{_ties(len(made))} is made ({_names(made)})"
+    elif kept:
+        text = "Every tie stays" if len(kept) > 1 else "The tie stays"
+    else:
+        text = "Nothing was tied before, and nothing is now"
+    return f"{text}{_growth(original, way)}.{_moved(broken)}{_loading(way)}"
+
+
+def _growth(original: Way, way: Way) -> str:
+    more = way.unique_parameters - original.unique_parameters
+    bytes_more = way.nbytes - original.nbytes
+    if not more and not bytes_more:
+        return ""
+    if not more:
+        share = 100 * abs(bytes_more) / original.nbytes
+        return f", in {share:.1f} % {'more' if bytes_more > 0 else 'less'} memory"
+    share = 100 * abs(more) / original.unique_parameters
+    word = "more" if more > 0 else "fewer"
+    return f", and the model has {abs(more):,} {word} parameters ({share:.1f} %)"
+
+
+def _moved(broken: Sequence[Edge]) -> str:
+    drifts = [e.trained_drift for e in broken if e.trained_drift and e.trained_drift.max_abs]
+    if not drifts:
+        return ""
+    largest = max(drift.max_abs for drift in drifts)
+    return f" Training moves them apart by up to {largest:.2g}; tied they cannot part."
+
+
+def _loading(way: Way) -> str:
+    if way.file is None:
+        return ""
+    if way.file.refused:
+        return f" Saved, {way.file.refused}."
+    if way.file.random:
+        return (
+            f" The saved file lacks {', '.join(way.file.random)}: loading it again puts random "
+            "numbers there."
+        )
+    back = [e for e in way.edges if e.after != TIED and e.reloaded == TIED]
+    lost = [e for e in way.edges if e.before == TIED and e.after == TIED and e.reloaded != TIED]
+    if back:
+        split = [e for e in back if e.trained_reloaded not in (None, TIED)]
+        then = ", but not if saved after training: then the numbers differ" if split else ""
+        verb = "is" if len(back) == 1 else "are"
+        return f" Saved and loaded again, {_names(back)} {verb} tied once more{then}."
+    verb = "is" if len(lost) == 1 else "are"
+    return f" Saved and loaded again, {_names(lost)} {verb} not tied any more." if lost else ""
+
+
+def _ties(number: int) -> str:
+    return "1 tie" if number == 1 else f"{number} ties"
+
+
+def _names(edges: Sequence[Edge]) -> str:
+    return ", ".join(edge.name for edge in edges)
