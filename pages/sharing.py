@@ -6,12 +6,11 @@ import pandas as pd
 import streamlit as st
 
 from inspector import figures
-from inspector.figures.sharing import group_letter
-from inspector.figures.text import bytes_text, plural
+from inspector.figures.sharing_words import sharing_subtitle
+from inspector.figures.text import bytes_text, percent_text
 from inspector.results import Sharing
-from pages._shared import parts, session
-from pages._shared.sharing_words import explain_sharing, properties, tensors_of_row
-from pages._shared.words import literal
+from pages._shared import parts, session, sharing_parts
+from pages._shared.sharing_words import explain_sharing
 
 session.guard()
 checkpoint = session.opened()
@@ -19,54 +18,42 @@ parts.heading("sharing", checkpoint)
 sharing: Sharing = session.run("sharing")
 parts.warnings(sharing.warnings)
 
+sharing_parts.draw_answer(sharing)
 saved = sharing.listed_nbytes - sharing.unique_nbytes
 with st.container(horizontal=True):
     parts.count("Parameters by name", sharing.listed_parameters,
                 explanation="Every name counted, names of the same tensor too.")  # fmt: skip
-    parts.count("Parameters in memory", sharing.unique_parameters,
-                explanation="Every number counted once.")  # fmt: skip
-    st.metric("Saved by sharing", bytes_text(saved))
+    parts.count("Unique parameters", sharing.unique_parameters,
+                explanation="Every number in memory counted once.")  # fmt: skip
+    st.metric("Saved by sharing",
+              percent_text(saved / sharing.listed_nbytes) if saved else "nothing",
+              help=f"{bytes_text(saved)}: {bytes_text(sharing.listed_nbytes)} if every name had a "
+              f"tensor of its own, {bytes_text(sharing.unique_nbytes)} as it is.")  # fmt: skip
     st.metric("Shared groups", len(sharing.groups))
 
 graph = figures.sharing_graph(
     sharing.rows,
     sharing.groups,
+    sharing.tensors,
     title=f"Names and tensors of {checkpoint.name}",
-    subtitle=f"{plural(len(sharing.tensors), 'name')}, {sharing.unique_parameters:,} parameters",
+    subtitle=sharing_subtitle(sharing),
     theme=session.theme(),
-    tensors=sharing.tensors,
 )
-left, right = st.columns([5, 2], gap="large")
-with left:
+with st.container(key="sharing_graph"):
     picked = parts.clickable(graph, key="graph", alt="Graph of parameter names and the tensors "
                              "that they share; the table below holds the same")  # fmt: skip
-with right:
-    st.subheader("Properties", anchor=False)
-    if picked is None:
-        st.caption(":material/ads_click: Click a row of the graph to see what it is.")
-        row = next((n for n, group in enumerate(sharing.rows["group"]) if group >= 0), 0)
-    else:
-        row = picked[0]
-    parts.facts(properties(sharing, row))
-    with st.expander("Tensors of this row"):
-        st.code("\n".join(tensors_of_row(sharing, row)), language=None, wrap_lines=True)
+st.caption(":material/ads_click: Click a row or a tensor of the graph to see what it is. The bar "
+           "under a name is its size; one box on the right is one tensor in memory.")  # fmt: skip
+if picked:
+    with st.container(border=True):
+        st.subheader("Properties", anchor=False)
+        sharing_parts.draw_row(sharing, picked[0])
 
 st.subheader("What is shared, and how we know", anchor=False)
 if not sharing.groups:
     st.info("Nothing is shared: every name has a tensor of its own. Checkpoints with tied input "
             "and output embeddings, such as demo-bert, show a group here.")  # fmt: skip
-for number, group in enumerate(sharing.groups):
-    with st.container(border=True):
-        st.markdown(
-            f"**{group_letter(number)}** {parts.verdict(group.verdict)} {literal(group.reason)}"
-        )
-        st.code("\n".join(group.names), language=None)
-        st.caption(
-            f"{' × '.join(f'{n:,}' for n in group.shape)}, {bytes_text(group.nbytes)} a copy. "
-            f"Declared by the configuration: {'yes' if group.declared else 'no'}. "
-            f"In the file: {literal(', '.join(group.in_file) or 'none of them')}. "
-            f"One tensor in memory: {'yes' if group.in_memory else 'no'}."
-        )
+sharing_parts.draw_groups(sharing)
 if sharing.reused_modules:
     st.markdown("**Modules that one forward pass runs more than once**")
     parts.table(pd.DataFrame([{"name": m.name, "uses": m.uses} for m in sharing.reused_modules]),
@@ -77,15 +64,16 @@ for question, answer in explain_sharing(sharing):
     with st.expander(question, expanded=True):
         st.markdown(answer)
 
-where, every = st.tabs(["Where the parameters are", "Every name"])
-with where:
-    parts.chart(
-        figures.parameter_icicle(sharing.tensors, title=f"Parameters of {checkpoint.name}",
-                                 theme=session.theme()),
-        alt="Modules as boxes, as wide as their share of the parameters",
-    )  # fmt: skip
-    st.caption(":material/ads_click: Click a module to look inside, its parent to come back.")
-with every:
-    parts.table(sharing.tensors, height=420, alt="Every parameter name with its group")
+st.subheader("Where the parameters are", anchor=False)
+parts.chart(
+    figures.parameter_icicle(sharing.tensors, sharing.groups,
+                             title=f"Parameters of {checkpoint.name}", theme=session.theme()),
+    alt="Modules as boxes, as wide as their share of the parameters",
+)  # fmt: skip
+st.caption(":material/ads_click: Click a module to look inside, its parent to come back.")
+
+with st.expander(f"Every name ({len(sharing.tensors):,})"):
+    parts.table(sharing.tensors.drop(columns="row"), height=420,
+                alt="Every parameter name with its group")  # fmt: skip
     parts.download(sharing.tensors, name=f"{checkpoint.name}-sharing")
 parts.elsewhere(checkpoint, ("sharing",))

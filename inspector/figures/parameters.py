@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
 import plotly.graph_objects as go
 
 from inspector.figures import theme as look
-from inspector.figures.text import count_text, percent_text, plain, shorten_middle
+from inspector.figures.frames import columns
+from inspector.figures.text import count_text, percent_text, plain, plural, shorten_middle
 from inspector.figures.theme import LIGHT, Theme
+from inspector.results import SharedGroup
 
+MOST = 1500  # boxes: the browser draws them at once, and smaller ones nobody sees
+CHUNKS = 40  # of one module's children, where there are more: longer lists open in steps
 LEVELS = 4  # shown at once; a click opens what lies deeper
 NEARLY_ALL = 0.9  # a module with this share of its parent's parameters says nothing by a colour
 NARROW = 0.1  # a box with a smaller share holds its name alone
@@ -21,7 +27,10 @@ ROOT = "all parameters"
 
 @dataclass(slots=True)
 class _Node:
+    name: str = ""  # full name of the module or parameter
+    label: str = ""  # the part of it below its parent
     parameters: int = 0
+    names: int = 0
     children: dict[str, _Node] = field(default_factory=dict)
 
 
@@ -32,21 +41,31 @@ class _Box:
     label: str
     parameters: int
     branch: int  # decides the colour; -1 for what holds nearly all parameters
+    closed: int  # tensors of a module that is not opened; 0 for every other
 
 
-def parameter_icicle(tensors: pd.DataFrame, *, title: str, theme: Theme = LIGHT) -> go.Figure:
+def parameter_icicle(
+    tensors: pd.DataFrame,
+    groups: Sequence[SharedGroup] = (),
+    *,
+    title: str,
+    theme: Theme = LIGHT,
+) -> go.Figure:
     """Draw the modules as boxes whose width is their number of parameters.
 
     Args:
-        tensors: `Sharing.tensors`: name, parameters, group (-1: not shared), in execution order.
-            Of the names that are one tensor, the first one counts and the others do not appear.
+        tensors: `Sharing.tensors`: name, parameters, group (-1: not shared), in the model's order.
+        groups: `Sharing.groups`. Of the names that are one tensor, the first of the largest counts
+            and the others do not appear; copies count each.
         title: Of the figure, with the checkpoint's name.
         theme: Colours.
 
     Returns:
-        A figure whose ids are the full names of modules and parameters, below `ROOT`.
+        A figure whose ids are the full names of modules and parameters, below `ROOT`. The values
+        of its leaves add up to the unique parameters. At most MOST boxes: the smallest modules are
+        not opened.
     """
-    tree = _tree(tensors)
+    tree = _tree(_unique(tensors, groups))
     boxes = list(_boxes(tree))
     total = max(tree.parameters, 1)
     colors = [_color(box.branch, theme) for box in boxes]
@@ -60,8 +79,8 @@ def parameter_icicle(tensors: pd.DataFrame, *, title: str, theme: Theme = LIGHT)
     )
     figure.add_trace(
         go.Icicle(
-            ids=[box.name for box in boxes],
-            parents=[box.parent for box in boxes],
+            ids=[plain(box.name) for box in boxes],
+            parents=[plain(box.parent) for box in boxes],
             labels=[plain(box.label) for box in boxes],
             values=[box.parameters for box in boxes],
             branchvalues="total",
@@ -70,10 +89,7 @@ def parameter_icicle(tensors: pd.DataFrame, *, title: str, theme: Theme = LIGHT)
             tiling={"orientation": "v", "pad": 2},
             text=[_caption(box, total) for box in boxes],
             textinfo="text",
-            hovertext=[
-                f"<b>{plain(b.name)}</b><br>{b.parameters:,} parameters<br>{_share(b, total)}"
-                for b in boxes
-            ],
+            hovertext=[_hover(box, total) for box in boxes],
             hoverinfo="text",
             marker={"colors": colors, "line": {"width": 1, "color": theme.page}},
             leaf={"opacity": 1},
@@ -84,39 +100,94 @@ def parameter_icicle(tensors: pd.DataFrame, *, title: str, theme: Theme = LIGHT)
     return figure
 
 
-def _tree(tensors: pd.DataFrame) -> _Node:
+def _unique(tensors: pd.DataFrame, groups: Sequence[SharedGroup]) -> Iterator[tuple[str, int]]:
+    """Names with the parameters that each adds to those before it."""
+    named = columns(tensors, "name", "parameters", "group", "kind")
+    rows = [row for *row, kind in named if kind == "parameter"]
+    largest: dict[int, tuple[int, str]] = {}
+    for name, parameters, group in rows:
+        if group >= 0 and (group not in largest or parameters > largest[group][0]):
+            largest[group] = (parameters, name)
+    for name, parameters, group in rows:
+        if group < 0 or not groups[group].in_memory:
+            yield name, parameters
+        elif largest[group][1] == name:
+            yield name, groups[group].unique_parameters
+
+
+def _tree(unique: Iterable[tuple[str, int]]) -> _Node:
     root = _Node()
-    seen: set[int] = set()
-    columns = (tensors[column] for column in ("name", "parameters", "group"))
-    for name, parameters, group in zip(*columns, strict=True):
-        if group in seen:
-            continue
-        if group >= 0:
-            seen.add(group)
-        root.parameters += int(parameters)
+    for name, parameters in unique:
+        root.parameters += parameters
         node = root
         for part in name.split("."):
-            node = node.children.setdefault(part, _Node())
-            node.parameters += int(parameters)
+            path = f"{node.name}.{part}" if node.name else part
+            node = node.children.setdefault(part, _Node(path, part))
+            node.parameters += parameters
+            node.names += 1
+    _chunk(root)
     return root
 
 
-def _boxes(root: _Node) -> Iterator[_Box]:
-    """Walk the tree in order, joining a module that has one child with that child."""
-    yield _Box(ROOT, "", ROOT, root.parameters, -1)
-    branches = itertools.count()
-    todo = [(part, ROOT, part, node, -1) for part, node in root.children.items()]
+def _chunk(root: _Node) -> None:
+    """Put runs of children together where a module has more than can be told apart."""
+    todo = [root]
     while todo:
-        name, parent, label, node, branch = todo.pop(0)
+        node = todo.pop()
+        children = list(node.children.values())
+        if len(children) > CHUNKS:
+            size = -(-len(children) // CHUNKS)
+            runs = (children[start : start + size] for start in range(0, len(children), size))
+            node.children = {run.name: run for run in map(_run, runs)}
+        todo.extend(node.children.values())
+
+
+def _run(children: Sequence[_Node]) -> _Node:
+    first, last = children[0], children[-1]
+    return _Node(
+        name=f"{first.name} … {last.label}",
+        label=f"{first.label} … {last.label}",
+        parameters=sum(child.parameters for child in children),
+        names=sum(child.names for child in children),
+        children={child.label: child for child in children},
+    )
+
+
+def _boxes(root: _Node) -> Iterator[_Box]:
+    """Open modules, the largest first, joining one that has one child with that child."""
+    opened = {id(node) for node in _largest(root)}
+    yield _Box(ROOT, "", ROOT, root.parameters, -1, 0)
+    branches = itertools.count()
+    todo = deque((ROOT, node, -1) for node in root.children.values())
+    while todo:
+        parent, node, branch = todo.popleft()
+        label = node.label
         while len(node.children) == 1:
-            part, node = next(iter(node.children.items()))
-            name, label = f"{name}.{part}", f"{label}.{part}"
+            node = next(iter(node.children.values()))
+            label = f"{label}.{node.label}"
         if branch < 0 and node.parameters < NEARLY_ALL * root.parameters:
             branch = next(branches)
-        yield _Box(name, parent, label, node.parameters, branch)
-        todo.extend(
-            (f"{name}.{part}", name, part, child, branch) for part, child in node.children.items()
-        )
+        closed = bool(node.children) and id(node) not in opened
+        yield _Box(node.name, parent, label, node.parameters, branch, node.names if closed else 0)
+        if not closed:
+            todo.extend((node.name, child, branch) for child in node.children.values())
+
+
+def _largest(root: _Node) -> Iterator[_Node]:
+    """Modules to open, so that there are at most MOST boxes; the root always is."""
+    count = itertools.count()  # settles a draw: nodes have no order
+    heap = [(-root.parameters, next(count), root)]
+    boxes = 1
+    while heap:
+        _, _, node = heapq.heappop(heap)
+        while len(node.children) == 1 and node is not root:
+            node = next(iter(node.children.values()))
+        if not node.children or (boxes + len(node.children) > MOST and node is not root):
+            continue
+        boxes += len(node.children)
+        yield node
+        for child in node.children.values():
+            heapq.heappush(heap, (-child.parameters, next(count), child))
 
 
 def _color(branch: int, theme: Theme) -> str:
@@ -130,6 +201,13 @@ def _caption(box: _Box, total: int) -> str:
     if box.parameters < NARROW * total:
         return name
     return f"{name}<br>{count_text(box.parameters)} · {_share(box, total)}"
+
+
+def _hover(box: _Box, total: int) -> str:
+    lines = [f"<b>{plain(box.name)}</b>", f"{box.parameters:,} parameters", _share(box, total)]
+    if box.closed:
+        lines.append(f"{plural(box.closed, 'tensor')}, not drawn one by one")
+    return "<br>".join(lines)
 
 
 def _share(box: _Box, total: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,59 +11,72 @@ import plotly.graph_objects as go
 
 from inspector.figures import theme as look
 from inspector.figures.frames import column
-from inspector.figures.sharing_words import (
+from inspector.figures.sharing_layout import (
+    BETWEEN,
     BOX,
     BOX_LEFT,
     BOX_RIGHT,
-    NAME_LENGTH,
-    NODE,
-    NODE_TEXT,
-    NODE_X,
-    PITCH,
-    VERDICTS,
-    group_letter,
-    node_heights,
-    node_hover,
-    node_text,
-    row_detail,
-    row_hovers,
+    LINE,
+    NODE_LEFT,
+    NODE_RIGHT,
+    PART,
+    PARTS,
+    Node,
+    bottom,
+    place_nodes,
     row_y,
 )
-from inspector.figures.text import count_text, plain, shorten_name
+from inspector.figures.sharing_words import (
+    VERDICTS,
+    apart_texts,
+    group_letter,
+    node_hover,
+    part_text,
+    row_hovers,
+    row_texts,
+    sign_between,
+    tied_text,
+)
+from inspector.figures.text import plain
 from inspector.figures.theme import LIGHT, MONO, Theme
 from inspector.results import SharedGroup
 
 __all__ = ["group_letter", "sharing_graph"]
 
+BAR = 3.0  # pixels: the strip that shows a row's size
+RADIUS = 8.0  # of the letter at the end of a row
+
 
 def sharing_graph(
     rows: pd.DataFrame,
     groups: Sequence[SharedGroup],
+    tensors: pd.DataFrame,
     *,
     title: str,
     subtitle: str = "",
     theme: Theme = LIGHT,
-    tensors: pd.DataFrame | None = None,
 ) -> go.Figure:
     """Draw which parameter names are one tensor.
 
-    Names stand on the left in execution order, with a bar for their size; those that share run
-    along a curve into a node for what is stored. Letters and line styles repeat what colour says.
+    Names stand on the left in the model's order, with a bar for their size; those that share run
+    along a curve to what is stored: one box where they are one tensor, else a box a tensor with
+    = or ≠ between them. Letters, shapes and line styles repeat what colour says.
 
     Args:
         rows: `Sharing.rows`: label, tensors, parameters, nbytes, shape, group (-1: not shared).
         groups: `Sharing.groups`, to which `group` points.
+        tensors: `Sharing.tensors`: which groups a row holds, and for the hover text each tensor's
+            dtype, place in memory and file.
         title: Of the figure, with the checkpoint's name.
         subtitle: One more line of plain text.
         theme: Colours.
-        tensors: `Sharing.tensors`, for dtype and file in the hover text.
 
     Returns:
         A figure whose trace "names" is one clickable bar a row and whose trace "storage" is one
-        marker a storage node. Their customdata is the row's index; a node carries its first row's.
+        bar a tensor. Their customdata is the row's index; a tensor carries its first row's.
     """
-    heights = node_heights(rows)
-    below = max([max(len(rows), 2) * PITCH, *(y + NODE / 2 for y in heights.values())])
+    nodes = place_nodes(rows, groups, tensors)
+    below = bottom(rows, nodes)
     figure = go.Figure(
         layout=look.layout(
             title=plain(title),
@@ -73,7 +86,7 @@ def sharing_graph(
         )
     )
     figure.update_layout(
-        xaxis=look.hidden_axis(-0.5, 100.0),
+        xaxis=look.hidden_axis(-0.5, 100.5),
         yaxis=look.hidden_axis(below, 0.0),
         barmode="overlay",
         bargap=0,
@@ -86,14 +99,17 @@ def sharing_graph(
         [
             _boxes(rows, theme=theme, tensors=tensors),
             _sizes(rows, theme=theme),
-            *_curves(rows, groups, heights, theme=theme),
-            _ends(rows, groups, theme=theme),
-            _nodes(rows, groups, heights, theme=theme),
+            _storage(nodes, groups, theme=theme),
+            *_curves(nodes, groups, theme=theme),
+            _ends("ends", _row_ends(nodes), groups, theme=theme),
+            _ends("ports", _ports(nodes), groups, theme=theme),
         ]
     )
-    texts = _row_texts(rows, theme=theme) + _node_texts(groups, heights, theme=theme)
-    if not heights:
-        texts.append(_nothing_shared(len(rows), theme=theme))
+    texts = _row_annotations(rows, theme=theme) + _node_annotations(
+        nodes, rows, groups, theme=theme
+    )
+    if not nodes:
+        texts.append(_nothing_shared(below, theme=theme))
     figure.update_layout(annotations=texts)  # all at once: one by one takes quadratic time
     return figure
 
@@ -102,7 +118,7 @@ def _color(group: int, theme: Theme, *, alone: str) -> str:
     return alone if group < 0 else theme.groups[group % len(theme.groups)]
 
 
-def _boxes(rows: pd.DataFrame, *, theme: Theme, tensors: pd.DataFrame | None) -> go.Bar:
+def _boxes(rows: pd.DataFrame, *, theme: Theme, tensors: pd.DataFrame) -> go.Bar:
     return go.Bar(
         name="names",
         orientation="h",
@@ -115,13 +131,12 @@ def _boxes(rows: pd.DataFrame, *, theme: Theme, tensors: pd.DataFrame | None) ->
             "color": theme.surface,
             "line": {
                 "color": [_color(group, theme, alone=theme.edge) for group in rows["group"]],
-                "width": [1 if group < 0 else 2 for group in rows["group"]],
+                "width": [1 if group < 0 else 1.5 for group in rows["group"]],
             },
         },
         hovertext=row_hovers(rows, tensors),
         hoverinfo="text",
-        selected={"marker": {"color": look.alpha(theme.accent, 0.22), "opacity": 1}},
-        unselected={"marker": {"opacity": 1}},
+        **_selectable(theme),
     )
 
 
@@ -130,10 +145,10 @@ def _sizes(rows: pd.DataFrame, *, theme: Theme) -> go.Bar:
     return go.Bar(
         name="size",
         orientation="h",
-        y=[row_y(index) + BOX / 2 - 2.5 for index in range(len(rows))],
+        y=[row_y(index) + (BOX - BAR) / 2 - 0.5 for index in range(len(rows))],
         base=[BOX_LEFT] * len(rows),
-        x=[max(0.4, (BOX_RIGHT - BOX_LEFT) * nbytes / largest) for nbytes in rows["nbytes"]],
-        width=[5.0] * len(rows),
+        x=[max(0.3, (BOX_RIGHT - BOX_LEFT) * nbytes / largest) for nbytes in rows["nbytes"]],
+        width=[BAR] * len(rows),
         marker={
             "color": [_color(group, theme, alone=theme.muted) for group in rows["group"]],
             "line": {"width": 0},
@@ -143,137 +158,173 @@ def _sizes(rows: pd.DataFrame, *, theme: Theme) -> go.Bar:
     )
 
 
-def _curves(
-    rows: pd.DataFrame,
-    groups: Sequence[SharedGroup],
-    heights: dict[int, float],
-    *,
-    theme: Theme,
-) -> list[go.Scatter]:
-    step = np.linspace(0.0, 1.0, 33)
-    across = BOX_RIGHT + (NODE_X - BOX_RIGHT) * step
-    ease = step * step * (3 - 2 * step)  # level at both ends
-    curves = []
-    for index, group in enumerate(rows["group"]):
-        if group not in heights:
-            continue
-        start = row_y(index)
-        curves.append(
-            go.Scatter(
-                name=f"row {index}",
-                x=across,
-                y=start + (heights[group] - start) * ease,
-                mode="lines",
-                line={
-                    "color": _color(group, theme, alone=theme.muted),
-                    "width": 2.5,
-                    "dash": VERDICTS[groups[group].verdict].dash,
-                },
-                hoverinfo="skip",
-            )
-        )
-    return curves
-
-
-def _ends(rows: pd.DataFrame, groups: Sequence[SharedGroup], *, theme: Theme) -> go.Scatter:
-    row_groups = column(rows, "group")
-    tied = [index for index, group in enumerate(row_groups) if group >= 0]
-    of = [row_groups[index] for index in tied]
-    colors = [_color(group, theme, alone=theme.muted) for group in of]
-    return go.Scatter(
-        name="ends",
-        x=[BOX_RIGHT] * len(tied),
-        y=[row_y(index) for index in tied],
-        mode="markers+text",
-        marker={
-            "symbol": [VERDICTS[groups[group].verdict].symbol for group in of],
-            "size": 17,
-            "color": colors,
-            "opacity": 1,
-        },
-        text=[group_letter(group) for group in of],
-        textfont={"size": 10, "color": look.ink_on(theme.groups[0])},
-        hoverinfo="skip",
-        unselected=_unchanged(theme),
-    )
-
-
-def _nodes(
-    rows: pd.DataFrame,
-    groups: Sequence[SharedGroup],
-    heights: dict[int, float],
-    *,
-    theme: Theme,
-) -> go.Scatter:
-    order = sorted(heights)
-    colors = [_color(group, theme, alone=theme.muted) for group in order]
-    row_groups = column(rows, "group")
-    return go.Scatter(
+def _storage(nodes: Sequence[Node], groups: Sequence[SharedGroup], *, theme: Theme) -> go.Bar:
+    boxes = [(node, part) for node in nodes for part in node.parts]
+    return go.Bar(
         name="storage",
-        x=[NODE_X] * len(order),
-        y=[heights[group] for group in order],
-        mode="markers+text",
-        customdata=[row_groups.index(group) for group in order],
+        orientation="h",
+        y=[part.y for _, part in boxes],
+        base=[NODE_LEFT] * len(boxes),
+        x=[NODE_RIGHT - NODE_LEFT] * len(boxes),
+        width=[part.height for _, part in boxes],
+        customdata=[part.rows[0] for _, part in boxes],
         marker={
-            "symbol": [VERDICTS[groups[group].verdict].symbol for group in order],
-            "size": 22,
-            "color": colors,
-            "line": {"color": theme.page, "width": 1.5},
-            "opacity": 1,
+            "color": theme.surface,
+            "line": {
+                "color": [_color(node.group, theme, alone=theme.edge) for node, _ in boxes],
+                "width": 1.5,
+            },
         },
-        text=[group_letter(group) for group in order],
-        textfont={"size": 11, "color": look.ink_on(theme.groups[0])},
-        hovertext=[node_hover(groups[group]) for group in order],
+        hovertext=[node_hover(node, groups) for node, _ in boxes],
         hoverinfo="text",
-        unselected=_unchanged(theme),
+        **_selectable(theme),
     )
 
 
-def _unchanged(theme: Theme) -> dict[str, Any]:
-    """Keep what was not clicked as it is; Plotly would dim it."""
-    ink = look.ink_on(theme.groups[0])
-    return {"marker": {"opacity": 1}, "textfont": {"color": ink}}
-
-
-def _row_texts(rows: pd.DataFrame, *, theme: Theme) -> list[dict[str, Any]]:
-    texts = []
-    for index, row in enumerate(rows.to_dict("records")):
-        tied = row["group"] >= 0
-        name = plain(shorten_name(row["label"], NAME_LENGTH))
-        color = _color(row["group"], theme, alone=theme.ink)
-        texts.append(
-            {
-                **_text(f"<b>{name}</b>" if tied else name, BOX_LEFT + 1, row_y(index) - 8),
-                "font": {"family": MONO, "size": 12, "color": color},
-            }
-        )
-        detail = f"{row_detail(row)} · {count_text(row['parameters'])}"
-        texts.append(
-            {
-                **_text(detail, BOX_LEFT + 1, row_y(index) + 7),
-                "font": {"size": 11, "color": theme.muted},
-            }
-        )
-    return texts
-
-
-def _node_texts(
-    groups: Sequence[SharedGroup], heights: dict[int, float], *, theme: Theme
-) -> list[dict[str, Any]]:
-    font = {"size": 12, "color": theme.ink}
-    return [
-        {**_text(node_text(groups[group]), NODE_TEXT, y), "font": font}
-        for group, y in heights.items()
-    ]
-
-
-def _nothing_shared(count: int, *, theme: Theme) -> dict[str, Any]:
-    text = "<b>nothing is shared</b><br>each name has<br>a tensor of its own"
+def _selectable(theme: Theme) -> dict[str, Any]:
+    """Mark what was clicked, and keep the rest as it is; Plotly would dim it."""
     return {
-        **_text(text, BOX_RIGHT + 8, max(count, 2) * PITCH / 2),
-        "font": {"size": 13, "color": theme.muted},
+        "selected": {"marker": {"color": look.alpha(theme.accent, 0.22), "opacity": 1}},
+        "unselected": {"marker": {"opacity": 1}},
     }
 
 
-def _text(text: str, x: float, y: float) -> dict[str, Any]:
-    return {"text": text, "x": x, "y": y, "align": "left", "xanchor": "left", "showarrow": False}
+def _curves(
+    nodes: Sequence[Node], groups: Sequence[SharedGroup], *, theme: Theme
+) -> list[go.Scatter]:
+    step = np.linspace(0.0, 1.0, 33)
+    across = BOX_RIGHT + (NODE_LEFT - BOX_RIGHT) * step
+    ease = step * step * (3 - 2 * step)  # level at both ends
+    ends = sorted((row, part.y, node) for node in nodes for part in node.parts for row in part.rows)
+    return [
+        go.Scatter(
+            name=f"row {row}",
+            x=across,
+            y=row_y(row) + (y - row_y(row)) * ease,
+            mode="lines",
+            line={
+                "color": _color(node.group, theme, alone=theme.muted),
+                "width": 2,
+                "dash": VERDICTS[groups[node.group].verdict].dash,
+            },
+            hoverinfo="skip",
+        )
+        for row, y, node in ends
+    ]
+
+
+def _row_ends(nodes: Iterable[Node]) -> list[tuple[float, float, int]]:
+    """(x, y, group) of every row's end."""
+    return sorted(
+        (BOX_RIGHT, row_y(row), node.group) for node in nodes for row in node.rows
+    )  # from top to bottom
+
+
+def _ports(nodes: Iterable[Node]) -> list[tuple[float, float, int]]:
+    """(x, y, group) of every tensor's left edge."""
+    return [(NODE_LEFT, part.y, node.group) for node in nodes for part in node.parts]
+
+
+def _ends(
+    name: str,
+    ends: Sequence[tuple[float, float, int]],
+    groups: Sequence[SharedGroup],
+    *,
+    theme: Theme,
+) -> go.Scatter:
+    ink = look.ink_on(theme.groups[0])
+    return go.Scatter(
+        name=name,
+        x=[x for x, _, _ in ends],
+        y=[y for _, y, _ in ends],
+        mode="markers+text",
+        marker={
+            "symbol": [VERDICTS[groups[group].verdict].symbol for *_, group in ends],
+            "size": 2 * RADIUS,
+            "color": [_color(group, theme, alone=theme.muted) for *_, group in ends],
+            "opacity": 1,
+        },
+        text=[group_letter(group) for *_, group in ends],
+        textfont={"size": 10, "color": ink},
+        hoverinfo="skip",
+        unselected={"marker": {"opacity": 1}, "textfont": {"color": ink}},
+    )
+
+
+def _row_annotations(rows: pd.DataFrame, *, theme: Theme) -> list[dict[str, Any]]:
+    texts = []
+    for index, row in enumerate(rows.to_dict("records")):
+        name, detail = row_texts(row)
+        shared = row["group"] >= 0
+        color = _color(row["group"], theme, alone=theme.ink)
+        texts.append(
+            _text(
+                f"<b>{name}</b>" if shared else name, BOX_LEFT, row_y(index) - 1, shift=9,
+                font={"family": MONO, "size": 12, "color": color},
+            )
+        )  # fmt: skip
+        texts.append(
+            _text(
+                detail, BOX_RIGHT, row_y(index) - 1, shift=-RADIUS - 5, anchor="right",
+                font={"size": 11.5, "color": theme.muted},
+            )
+        )  # fmt: skip
+    return texts
+
+
+def _node_annotations(
+    nodes: Sequence[Node],
+    rows: pd.DataFrame,
+    groups: Sequence[SharedGroup],
+    *,
+    theme: Theme,
+) -> list[dict[str, Any]]:
+    lines = rows.to_dict("records")
+    texts = []
+    for node in nodes:
+        if len(node.parts) == 1 and node.tied:
+            texts.append(_beside(tied_text(node, groups), node.parts[0].y, theme))
+        else:
+            texts += _apart(node, lines, groups, theme=theme)
+    return texts
+
+
+def _apart(
+    node: Node, lines: Sequence[dict[str, Any]], groups: Sequence[SharedGroup], *, theme: Theme
+) -> list[dict[str, Any]]:
+    group = groups[node.group]
+    head, foot = apart_texts(node, groups)
+    color = _color(node.group, theme, alone=theme.ink)
+    above, below = node.parts[0], node.parts[-1]
+    texts = [
+        _beside(head, above.y - above.height / 2 - LINE / 2, theme),
+        _beside(foot, below.y + below.height / 2 + LINE / 2, theme, ink=theme.muted),
+    ]
+    for index, part in enumerate(node.parts):
+        rest = index == PARTS - 1 and len(part.rows) > 1
+        texts.append(_beside(part_text(part, lines, rest=rest, group=group), part.y, theme))
+        if index:
+            sign = f"<b>{plain(sign_between(group))}</b>"
+            font = {"size": 16, "color": color}
+            y = part.y - (PART + BETWEEN) / 2
+            texts.append(_text(sign, NODE_LEFT, y, shift=14, font=font))
+    return texts
+
+
+def _beside(text: str, y: float, theme: Theme, *, ink: str = "") -> dict[str, Any]:
+    font = {"size": 12, "color": ink or theme.ink}
+    return _text(text, NODE_LEFT, y, shift=RADIUS + 6, font=font)
+
+
+def _nothing_shared(below: float, *, theme: Theme) -> dict[str, Any]:
+    text = "<b>nothing is shared</b><br>each name has<br>a tensor of its own"
+    return _text(text, BOX_RIGHT, below / 2, shift=32, font={"size": 13, "color": theme.muted})
+
+
+def _text(
+    text: str, x: float, y: float, *, shift: float, font: dict[str, Any], anchor: str = "left"
+) -> dict[str, Any]:
+    return {
+        "text": text, "x": x, "y": y, "xshift": shift, "xanchor": anchor, "align": anchor,
+        "borderpad": 0, "font": font, "showarrow": False,
+    }  # fmt: skip

@@ -1,45 +1,38 @@
-"""What the sharing graph says, and where its rows and storage nodes stand."""
+"""What the sharing graph says."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from inspector.figures.frames import column
-from inspector.figures.text import bytes_text, count_text, plain, plural, shape_text
-from inspector.results import SharedGroup
+from inspector.figures.frames import column, columns
+from inspector.figures.sharing_layout import Node, Part
+from inspector.figures.text import bytes_text, count_text, plain, plural, shape_text, shorten_name
+from inspector.results import SharedGroup, Sharing
 
-PITCH, BOX = 46.0, 38.0  # pixels from row to row, and of a row's box
-NODE = 82.0  # pixels that a storage node's label needs
-BOX_LEFT, BOX_RIGHT, NODE_X, NODE_TEXT = 0.0, 58.0, 73.0, 75.8  # per cent of the width
-NAME_LENGTH = 38  # characters that fit into a box in a figure of 540 pixels
+WIDTH = 330.0  # pixels inside a row's box in a figure of 600: what its two texts must share
+NAME_PIXELS, DETAIL_PIXELS = 7.25, 5.5  # of one character
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How one verdict of `SharedGroup` is drawn and worded; {n} names, {size} one copy."""
+    """How one verdict of `SharedGroup` is drawn."""
 
     dash: str
     symbol: str
-    heading: str
-    storage: str
 
 
 VERDICTS = {
-    "tied": Verdict("solid", "circle", "one tensor, {n} names", "stored {size}<br>saves {rest}"),
-    "equal copies": Verdict(
-        "dash", "square", "{n} equal copies", "stored {all}<br>tying saves {rest}"
-    ),
-    "diverged": Verdict("dot", "diamond", "{n} values diverged", "stored {all}"),
-    "declared only": Verdict(
-        "dashdot", "hexagon", "{n} names,<br>tie only declared", "one copy: {size}"
-    ),
-    "alias only": Verdict(
-        "longdash", "octagon", "{n} names,<br>alias in file only", "one copy: {size}"
-    ),
+    "tied": Verdict("solid", "circle"),
+    "equal copies": Verdict("dash", "square"),
+    "diverged": Verdict("dot", "diamond"),
+    "declared only": Verdict("dashdot", "hexagon"),
+    "alias only": Verdict("longdash", "octagon"),
 }
+SIGNS = {"equal copies": "=", "different numbers": "≠"}  # by what the file holds
 
 
 def group_letter(group: int) -> str:
@@ -51,70 +44,149 @@ def group_letter(group: int) -> str:
     return letters
 
 
-def row_y(index: int) -> float:
-    """Place the middle of a row, in pixels from the top."""
-    return (index + 0.5) * PITCH
+def sharing_subtitle(sharing: Sharing) -> str:
+    """Count names against tensors, and listed against unique parameters."""
+    named = [
+        group for group, kind in columns(sharing.tensors, "group", "kind") if kind == "parameter"
+    ]
+    one = {group for group in named if group >= 0 and sharing.groups[group].in_memory}
+    apart = len(named) - sum(group in one for group in named)
+    return (
+        f"{plural(len(named), 'parameter name')} → {plural(apart + len(one), 'tensor')} in memory"
+        f" · {count_text(sharing.unique_parameters)} unique of "
+        f"{count_text(sharing.listed_parameters)} named parameters"
+    )
 
 
-def node_heights(rows: pd.DataFrame) -> dict[int, float]:
-    """Place each storage node beside the middle of its rows, without overlaps."""
-    members: dict[int, list[float]] = {}
-    for index, group in enumerate(column(rows, "group")):
-        if group >= 0:
-            members.setdefault(group, []).append(row_y(index))
-    wanted = {group: float(np.mean(places)) for group, places in members.items()}
-    order = sorted(wanted, key=lambda group: (wanted[group], group))
-    bottom = max(len(rows) * PITCH, len(order) * NODE)
-    placed: dict[int, float] = {}
-    ceiling = 0.0
-    for group in order:
-        placed[group] = max(wanted[group], ceiling + NODE / 2)
-        ceiling = placed[group] + NODE / 2
-    for group in reversed(order):
-        placed[group] = min(placed[group], bottom - NODE / 2)
-        bottom = placed[group] - NODE / 2
-    return placed
+def row_texts(row: dict[str, Any]) -> tuple[str, str]:
+    """Name a row in what room its size leaves, and say its size."""
+    detail = row_detail(row)
+    room = WIDTH - DETAIL_PIXELS * len(detail) - 12
+    return plain(shorten_name(row["label"], int(room / NAME_PIXELS))), plain(detail)
 
 
-def row_hovers(rows: pd.DataFrame, tensors: pd.DataFrame | None) -> list[str]:
+def row_detail(row: dict[str, Any]) -> str:
+    """Say what a row holds; the shape of what is shared stands at its storage."""
+    count = count_text(row["parameters"])
+    if row["group"] >= 0:
+        return count if row["tensors"] == 1 else f"{plural(row['tensors'], 'name')} · {count}"
+    if row["tensors"] == 1:
+        return f"{row['shape']} · {count}" if "×" in row["shape"] else count
+    return f"{plural(row['tensors'], 'tensor')} · {count}"
+
+
+def row_hovers(rows: pd.DataFrame, tensors: pd.DataFrame) -> list[str]:
     """Say all that is known of each row."""
-    known = {} if tensors is None else tensors.set_index("name").to_dict("index")
-    hovers = []
-    for row in rows.to_dict("records"):
-        lines = [f"<b>{plain(row['label'])}</b>", row_detail(row)]
-        lines.append(f"{row['parameters']:,} parameters · {bytes_text(row['nbytes'])}")
-        tensor = known.get(row["label"])
-        if tensor is not None:
-            file = plain(tensor["file"]) if tensor["file"] else "under another name"
-            lines.append(f"{plain(tensor['dtype'])} · in the file: {file}")
-        hovers.append("<br>".join(lines))
-    return hovers
+    known: dict[Any, pd.DataFrame] = dict(list(tensors.groupby("row", sort=False)))
+    return [
+        "<br>".join([f"<b>{plain(row['label'])}</b>", *_lines(row, known[index])])
+        for index, row in enumerate(rows.to_dict("records"))
+    ]
 
 
-def row_detail(row: dict) -> str:
-    """Say a row's shape, or how many tensors it stands for."""
-    return plain(row["shape"]) if row["shape"] else plural(row["tensors"], "tensor")
+def _lines(row: dict[str, Any], tensors: pd.DataFrame) -> list[str]:
+    size = f"{row['parameters']:,} parameters · {bytes_text(row['nbytes'])}"
+    shape = plain(row["shape"])
+    if row["tensors"] > 1:
+        each = f", each {shape}" if shape else ""
+        lines = [f"{plural(row['tensors'], 'name')}{each}", size]
+        groups = set(column(tensors, "group")) - {-1}
+        if row["group"] < 0 and groups:
+            lines.append(f"names of {plural(len(groups), 'shared group')} among them")
+        return [*lines, _several(tensors)]
+    tensor = tensors.to_dict("records")[0]
+    return [f"{shape} · {plain(tensor['dtype'])}", size, *_places(tensor)]
 
 
-def node_text(group: SharedGroup) -> str:
-    """Say what is stored for a group, in three or four lines."""
-    verdict = VERDICTS[group.verdict]
-    count = len(group.names)
-    sizes = {
-        "n": count,
-        "size": bytes_text(group.nbytes),
-        "all": bytes_text(group.nbytes * count),
-        "rest": bytes_text(group.nbytes * (count - 1)),
-    }
-    parameters = count_text(int(np.prod(group.shape, dtype=np.int64)))
-    heading = verdict.heading.format(**sizes)
-    shape = f"{shape_text(group.shape)} · {parameters}"
-    return f"<b>{heading}</b><br>{shape}<br>{verdict.storage.format(**sizes)}"
+def _several(tensors: pd.DataFrame) -> str:
+    dtypes = ", ".join(sorted(set(column(tensors, "dtype"))))
+    files = sorted(set(column(tensors, "file")) - {""})
+    named = files[0] if len(files) == 1 else plural(len(files), "file")
+    return plain(f"{dtypes} · in {named}" if files else dtypes)
 
 
-def node_hover(group: SharedGroup) -> str:
-    """List a group's names with the reason for its verdict."""
-    names = [plain(name) for name in group.names[:12]]
-    if len(group.names) > 12:
-        names.append(f"and {len(group.names) - 12} more")
-    return "<br>".join([f"<b>{plain(group.verdict)}</b>", *names, "", plain(group.reason)])
+def _places(tensor: dict[str, Any]) -> list[str]:
+    """Where one tensor lies in memory and in the file."""
+    return [
+        f"in memory: storage {tensor['storage']}, offset {tensor['offset']:,} B, "
+        f"stride ({plain(tensor['stride'])})",
+        f"in the file: {plain(file_place(tensor))}",
+    ]
+
+
+def file_place(tensor: dict[str, Any]) -> str:
+    """Say in which file a tensor's bytes are, and from which one on."""
+    if not tensor["file"]:
+        return "not under this name"
+    offset = tensor["file_offset"]
+    return f"{tensor['file']}, from byte {offset:,}" if offset >= 0 else tensor["file"]
+
+
+def tied_text(node: Node, groups: Sequence[SharedGroup]) -> str:
+    """Say what is stored for names that are one tensor, in three lines."""
+    first, of = groups[node.group], [groups[group] for group in node.groups]
+    unique = sum(group.unique_nbytes for group in of)
+    saved = sum(group.listed_nbytes for group in of) - unique
+    parameters = count_text(sum(group.unique_parameters for group in of))
+    names = len(first.names)
+    if len(of) > 1:
+        each = f"{names} names" if {len(group.names) for group in of} == {names} else "many names"
+        heading, shape = f"{len(of)} tensors × {each}", parameters
+    else:
+        heading = f"one {'tensor' if _alike(first) else 'block'}, {names} names"
+        shape = f"{shape_text(first.shape)} · {parameters}"
+    return f"<b>{heading}</b><br>{shape}<br>{bytes_text(unique)} · saves {bytes_text(saved)}"
+
+
+def apart_texts(node: Node, groups: Sequence[SharedGroup]) -> tuple[str, str]:
+    """Head and foot of what is not one tensor: the verdict, and what tying would save."""
+    of = [groups[group] for group in node.groups]
+    verdict = groups[node.group].verdict
+    heading = f"<b>{verdict}</b>" if len(of) == 1 else f"<b>{len(of)} × {verdict}</b>"
+    if verdict == "equal copies":
+        spare = sum(group.unique_nbytes - group.nbytes for group in of)
+        return heading, f"tying saves {bytes_text(spare)}"
+    return heading, "a tie is declared" if of[0].declared else "no tie is declared"
+
+
+def part_text(part: Part, rows: Sequence[dict[str, Any]], *, rest: bool, group: SharedGroup) -> str:
+    """Say which tensor a part is; `rest`: it stands for all that have no box of their own."""
+    if rest:
+        return f"… {plural(len(part.rows), 'more tensor')}"
+    row = rows[part.rows[0]]
+    if row["tensors"] > 1:
+        return f"{plural(row['tensors'], 'tensor')} · {bytes_text(row['nbytes'])}"
+    return f"{plain(row['shape'] or shape_text(group.shape))} · {bytes_text(row['nbytes'])}"
+
+
+def sign_between(group: SharedGroup) -> str:
+    """Say how tensors that are not one compare; "|" where nobody can tell."""
+    known = {"equal copies": "=", "diverged": "≠"}
+    return known.get(group.verdict) or SIGNS.get(group.file_relation, "|")
+
+
+def node_hover(node: Node, groups: Sequence[SharedGroup]) -> str:
+    """List a node's names with the reason for its verdict."""
+    first = groups[node.group]
+    names = [plain(name) for name in first.names[:12]]
+    if len(first.names) > 12:
+        names.append(f"and {len(first.names) - 12} more")
+    if len(node.groups) > 1:
+        names.append(f"and so for {plural(len(node.groups) - 1, 'more group')} of this pattern")
+    reason = "<br>".join(_wrapped(first.reason))
+    return "<br>".join([f"<b>{plain(first.verdict)}</b>", *names, "", reason])
+
+
+def _wrapped(text: str, length: int = 64) -> list[str]:
+    """Break text into lines: Plotly does not."""
+    lines = [""]
+    for word in plain(text).split():
+        if len(lines[-1]) + len(word) >= length and lines[-1]:
+            lines.append("")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return lines
+
+
+def _alike(group: SharedGroup) -> bool:
+    """Whether all names are the whole tensor, and none a view of a part."""
+    return len({(m.offset, m.shape) for m in group.members}) <= 1

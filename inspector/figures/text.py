@@ -53,15 +53,19 @@ def shorten_middle(text: str, length: int) -> str:
 def shorten_name(name: str, length: int) -> str:
     """Cut a dotted name to `length` characters and keep what tells it from its neighbours.
 
-    Modules are abbreviated from the left, numbers and the last part stay:
-    "enc….lay….0.attention.weight". Where that is not enough, the middle goes.
+    The longest modules lose their ends, as much as is needed, those with a number last; the last
+    part stays: "encoder.layer.0.intermed….weight". Where that is not enough, the middle goes.
     """
     parts = name.split(".")
-    for index, part in enumerate(parts[:-1]):
-        if sum(map(len, parts)) + len(parts) - 1 <= length:
-            break
-        if len(part) > 5 and not part.isdecimal():
-            parts[index] = part[:3] + "…"
+    excess = len(name) - length
+    numbered = [any(c.isdecimal() for c in part) for part in parts]
+    for index in sorted(range(len(parts) - 1), key=lambda at: (numbered[at], -len(parts[at]))):
+        part = parts[index]
+        if excess <= 0 or len(part) <= 5:
+            continue
+        cut = min(excess + 1, len(part) - 3)  # one more, for the "…"
+        parts[index] = part[: len(part) - cut] + "…"
+        excess -= cut - 1
     return shorten_middle(".".join(parts), length)
 
 
@@ -89,13 +93,13 @@ def percent_text(share: float) -> str:
 
 
 def shape_text(shape: tuple[int, ...]) -> str:
-    """Write a shape as 30522×768; a scalar as "scalar"."""
-    return "×".join(str(size) for size in shape) or "scalar"
+    """Write a shape as 30,522 × 768; a scalar as "scalar"."""
+    return " × ".join(f"{size:,}" for size in shape) or "scalar"
 
 
 def plural(number: int, noun: str) -> str:
-    """Write a number with its noun: 1 tensor, 2 tensors."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """Write a number with its noun: 1 tensor, 2,000 tensors."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _code_point(character: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-SANS = "Source Sans, Source Sans Pro, Source Sans 3, Helvetica Neue, Arial, sans-serif"
+SANS = "Source Sans, Source Sans Pro, Helvetica Neue, Arial, sans-serif"
 MONO = "Source Code Pro, DejaVu Sans Mono, Menlo, Consolas, monospace"
 
 

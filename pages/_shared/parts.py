@@ -12,15 +12,16 @@ from streamlit.delta_generator import DeltaGenerator
 from inspector.catalog import PAGES
 from inspector.figures.text import count_text
 from inspector.results import Lens, Opened
+from pages._shared import figure_files, session
 from pages._shared.words import command, literal
 
-# Plotly's own buttons: an image that is sharp on paper, and nothing that sends data away.
+# Plotly's own buttons: nothing that sends data away. The images stand below the chart.
 CHART = {
     "displaylogo": False,
-    "toImageButtonOptions": {"format": "png", "scale": 3, "filename": "checkpoint-inspector"},
     "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
 }
-VERDICTS = {"tied": "green", "equal copies": "orange", "diverged": "red"}
+VERDICTS = {"tied": "green", "equal copies": "orange", "diverged": "blue", "declared only": "red",
+            "alias only": "red"}  # fmt: skip
 COLUMNS = {
     "nbytes": st.column_config.NumberColumn("size", format="bytes"),
     "parameters": st.column_config.NumberColumn("parameters", format="localized"),
@@ -28,6 +29,8 @@ COLUMNS = {
     "token_id": st.column_config.NumberColumn("id", format="%d"),
     "norm": st.column_config.NumberColumn("norm", format="%.3f"),
     "score": st.column_config.NumberColumn("score", format="%.3f"),
+    "percentile": st.column_config.NumberColumn("percentile", format="%.1f"),
+    "bias": st.column_config.NumberColumn("bias", format="%.2f"),
     "similarity": st.column_config.NumberColumn("similarity", format="%.4f"),
     "probability": st.column_config.NumberColumn("probability", format="percent"),
     "log_probability": st.column_config.NumberColumn("log probability", format="%.3f"),
@@ -60,8 +63,14 @@ def count(label: str, number: int | None, *, explanation: str = "") -> None:
 
 
 def chart(figure: go.Figure, *, alt: str, key: str | None = None) -> None:
-    """Draw a figure that is only looked at."""
-    st.plotly_chart(figure, theme=None, key=key, config=CHART, alt=alt)
+    """Draw a figure that is only looked at, and offer it as PNG and SVG."""
+    st.plotly_chart(_opaque(figure), theme=None, key=key, config=CHART, alt=alt)
+    figure_files.offer(figure, key=key)
+
+
+def _opaque(figure: go.Figure) -> go.Figure:
+    """Give a figure the page's ground, without which a saved dark one cannot be read."""
+    return figure.update_layout(paper_bgcolor=session.theme().page)
 
 
 def table(frame: pd.DataFrame, *, alt: str, height: int | None = None) -> None:
@@ -86,9 +95,12 @@ def facts(pairs: dict[str, str]) -> None:
 
 
 def clickable(figure: go.Figure, *, alt: str, key: str) -> list[int] | None:
-    """Draw a figure and give the customdata of the mark that was clicked last, as a list."""
+    """Draw a figure and give the customdata of the mark that was clicked last, as a list.
+
+    Like any figure it is offered as PNG and SVG.
+    """
     event = st.plotly_chart(
-        figure,
+        _opaque(figure),
         theme=None,
         key=key,
         config=CHART,
@@ -96,6 +108,7 @@ def clickable(figure: go.Figure, *, alt: str, key: str) -> list[int] | None:
         on_select="rerun",
         selection_mode="points",
     )
+    figure_files.offer(figure, key=key)
     points = event["selection"]["points"]
     if not points:
         return None

@@ -9,37 +9,6 @@ from inspector.results import SharedGroup, Sharing
 from pages._shared.words import literal
 
 
-def properties(sharing: Sharing, row: int) -> dict[str, str]:
-    """What there is to know of one row of the graph."""
-    line = sharing.rows.iloc[row]
-    found = {
-        "Name": line["label"],
-        "Tensors": f"{line['tensors']:,}",
-        "Shape": line["shape"] or "several",
-        "Parameters": f"{line['parameters']:,}",
-        "Size": bytes_text(line["nbytes"]),
-        "Share": f"{100 * line['parameters'] / max(sharing.listed_parameters, 1):.1f} % by name",
-    }
-    if line["group"] < 0:
-        return found | {"Shared": "with nothing"}
-    group = sharing.groups[line["group"]]
-    others = [name for name in group.names if name != line["label"]]
-    return found | {"Verdict": group.verdict, "Shared with": ", ".join(others)}
-
-
-def tensors_of_row(sharing: Sharing, row: int) -> list[str]:
-    """Names that a row of the graph stands for."""
-    line = sharing.rows.iloc[row]
-    if line["tensors"] == 1:
-        return [line["label"]]
-    start = line["label"].partition("[")[0]
-    alone = sharing.tensors["name"][sharing.tensors["group"] < 0]
-    names = [name for name in alone if name.startswith(start)]
-    if len(names) == line["tensors"]:
-        return names
-    return [f"{line['tensors']} names below {line['label']}: see the table of every name."]
-
-
 def explain_sharing(sharing: Sharing) -> Iterator[tuple[str, str]]:
     """Questions that people ask about tying, each with its answer for this checkpoint."""
     tied = [group for group in sharing.groups if group.in_memory and group.names]

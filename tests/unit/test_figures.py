@@ -16,7 +16,6 @@ from inspector.figures import (
     get_theme,
     norms_histogram,
     pad_norm_curve,
-    parameter_icicle,
     projection_figure,
     scatter3d,
     token_heatmap,
@@ -287,40 +286,6 @@ def test_pad_curve_names_both_lines_apart() -> None:
     assert trace(figure, "padding")["line"]["dash"] != trace(figure, "median row")["line"]["dash"]
     ends = {a["text"]: a["yanchor"] for a in figure.to_dict()["layout"]["annotations"]}
     assert ends == {"<b>median row</b><br>0.950": "bottom", "<b>padding</b><br>0.900": "top"}
-
-
-# --- parameters ----------------------------------------------------------------------------------
-
-
-def test_icicle_counts_a_shared_tensor_once_and_adds_up() -> None:
-    tensors = pd.DataFrame(
-        [
-            ("wte.weight", 100, 0),
-            ("h.0.mlp.weight", 30, -1),
-            ("h.0.mlp.bias", 3, -1),
-            ("h.1.mlp.weight", 30, -1),
-            ("lm_head.weight", 100, 0),
-        ],
-        columns=["name", "parameters", "group"],
-    )
-    box = parameter_icicle(tensors, title="demo: parameters").to_dict()["data"][0]
-    values = dict(zip(box["ids"], box["values"], strict=True))
-    assert values == {
-        "all parameters": 163,
-        "wte.weight": 100,
-        "h": 63,
-        "h.0.mlp": 33,  # modules with one child are joined with it
-        "h.0.mlp.weight": 30,
-        "h.0.mlp.bias": 3,
-        "h.1.mlp.weight": 30,
-    }
-    parents = dict(zip(box["ids"], box["parents"], strict=True))
-    assert parents["h.0.mlp.bias"] == "h.0.mlp"
-    assert parents["h.0.mlp"] == "h"
-    assert parents["h"] == "all parameters"
-    for name, value in values.items():
-        children = [values[child] for child, parent in parents.items() if parent == name]
-        assert not children or sum(children) == value
 
 
 # --- maps ----------------------------------------------------------------------------------------

@@ -1,72 +1,45 @@
-"""The sharing graph: one box a row, one curve a shared name, one node a stored tensor."""
+"""The sharing graph: one box a row, one curve a shared name, one box a tensor in memory."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
 from inspector.figures import DARK, LIGHT, sharing_graph
 from inspector.figures.sharing import group_letter
+from inspector.figures.sharing_words import sharing_subtitle
 from inspector.results import SharedGroup
 
+from .sharing_frames import folded, group, sharing_of
+
 VERDICTS = ("tied", "equal copies", "diverged", "declared only", "alias only")
+T5 = [
+    "shared.weight", "encoder.embed_tokens.weight",
+    *(f"encoder.block.{number}.wi.weight" for number in range(6)),
+    "decoder.embed_tokens.weight", "lm_head.weight",
+]  # fmt: skip
+T5_GROUPS = [group(*sorted(name for name in T5 if "block" not in name))]
 
 
-def group(*names: str, verdict: str = "tied", nbytes: int = 1_000_000) -> SharedGroup:
-    return SharedGroup(
-        names=names,
-        verdict=verdict,
-        shape=(500, 500),
-        nbytes=nbytes,
-        declared=True,
-        in_file=names[:1],
-        in_memory=verdict == "tied",
-        reason="Because of <this>.",
-    )
-
-
-def rows(*lines: tuple[str, int, int]) -> pd.DataFrame:
-    """Make one row a (label, parameters, group) with four bytes a parameter."""
-    return pd.DataFrame(
-        [
-            {
-                "label": label,
-                "tensors": 1 if of >= 0 else 16,
-                "parameters": parameters,
-                "nbytes": 4 * parameters,
-                "shape": "500×500" if of >= 0 else "",
-                "group": of,
-            }
-            for label, parameters, of in lines
-        ],
-        columns=["label", "tensors", "parameters", "nbytes", "shape", "group"],
-    )
-
-
-T5 = rows(
-    ("shared.weight", 250_000, 0),
-    ("encoder.embed_tokens.weight", 250_000, 0),
-    ("encoder.block.[0–5]", 500_000, -1),
-    ("decoder.embed_tokens.weight", 250_000, 0),
-    ("lm_head.weight", 250_000, 0),
-)
-T5_GROUPS = [group(*sorted(T5["label"].drop(index=2)))]
-
-
-def traces(figure: go.Figure) -> list[Any]:
-    return list(figure["data"])
+def draw(
+    names: Sequence[str], groups: Sequence[SharedGroup] = (), title: str = "t", **options: Any
+) -> go.Figure:
+    sizes = options.pop("sizes", None)
+    rows, frame = folded(names, groups, sizes=sizes)
+    return sharing_graph(rows, groups, frame, title=title, **options)
 
 
 def trace(figure: go.Figure, name: str) -> Any:
-    return next(t for t in traces(figure) if t.name == name)
+    return next(t for t in figure.select_traces() if t.name == name)
 
 
 def curves(figure: go.Figure) -> list[Any]:
-    return [t for t in traces(figure) if t.name.startswith("row ")]
+    return [t for t in figure.select_traces() if t.name.startswith("row ")]
 
 
 def notes(figure: go.Figure) -> list[str]:
@@ -74,126 +47,185 @@ def notes(figure: go.Figure) -> list[str]:
 
 
 def test_each_row_has_a_box_that_knows_its_index() -> None:
-    boxes = trace(sharing_graph(T5, T5_GROUPS, title="t5"), "names")
+    boxes = trace(draw(T5, T5_GROUPS), "names")
     assert boxes["customdata"] == (0, 1, 2, 3, 4)
-    assert list(boxes["y"]) == sorted(boxes["y"])  # execution order downward
-    assert boxes["marker"]["line"]["color"] == (
-        *[LIGHT.groups[0]] * 2, LIGHT.edge, *[LIGHT.groups[0]] * 2,
-    )  # fmt: skip
+    assert list(boxes["y"]) == sorted(boxes["y"])  # the model's order, downward
+    shared = LIGHT.groups[0]
+    assert boxes["marker"]["line"]["color"] == (shared, shared, LIGHT.edge, shared, shared)
 
 
-def test_one_curve_for_each_shared_name_from_its_row_to_the_node() -> None:
-    figure = sharing_graph(T5, T5_GROUPS, title="t5")
-    boxes, node = trace(figure, "names"), trace(figure, "storage")
+def test_one_curve_for_each_shared_name_from_its_row_to_the_tensor() -> None:
+    figure = draw(T5, T5_GROUPS)
+    boxes, storage = trace(figure, "names"), trace(figure, "storage")
     assert [curve.name for curve in curves(figure)] == ["row 0", "row 1", "row 3", "row 4"]
+    assert len(storage["y"]) == 1
     for curve in curves(figure):
         row = int(curve.name.split()[1])
         assert curve["y"][0] == pytest.approx(boxes["y"][row])
-        assert curve["y"][-1] == pytest.approx(node["y"][0])
-        assert curve["x"][-1] == pytest.approx(node["x"][0])
+        assert curve["y"][-1] == pytest.approx(storage["y"][0])
+        assert curve["x"][0] == pytest.approx(boxes["base"][row] + boxes["x"][row])
+        assert curve["x"][-1] == pytest.approx(storage["base"][0])
         assert curve["line"]["color"] == LIGHT.groups[0]
-    assert node["y"][0] == pytest.approx(np.mean([boxes["y"][row] for row in (0, 1, 3, 4)]))
-    assert node["customdata"] == (0,)
+    middle = sum(boxes["y"][row] for row in (0, 1, 3, 4)) / 4
+    assert storage["y"][0] == pytest.approx(middle)
+    assert storage["customdata"] == (0,)
 
 
-def test_the_node_says_what_is_stored_and_saved() -> None:
-    figure = sharing_graph(T5, T5_GROUPS, title="t5")
-    assert (
-        "<b>one tensor, 4 names</b><br>500×500 · 250.0K<br>stored 1.0 MB<br>saves 3.0 MB"
-        in notes(figure)
+def test_the_tensor_says_what_is_stored_and_saved() -> None:
+    figure = draw(T5, T5_GROUPS)
+    assert "<b>one tensor, 4 names</b><br>500 × 500 · 250.0K<br>1.0 MB · saves 3.0 MB" in notes(
+        figure
     )
     hover = trace(figure, "storage")["hovertext"][0]
     assert "Because of &lt;this&gt;." in hover
     assert all(name in hover for name in T5_GROUPS[0].names)
 
 
+def test_views_of_a_block_are_not_called_one_tensor() -> None:
+    whole, part = group("a", "b").members
+    views = replace(group("a", "b"), members=(whole, replace(part, shape=(1, 500))))
+    assert any(
+        text.startswith("<b>one block, 2 names") for text in notes(draw(["a", "b"], [views]))
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdict", "sign", "words"),
+    [
+        ("equal copies", "=", "tying saves 1.0 MB"),
+        ("diverged", "≠", "no tie is declared"),
+        ("declared only", "≠", "a tie is declared"),
+        ("alias only", "|", "no tie is declared"),
+    ],
+)
+def test_what_is_not_one_tensor_is_not_drawn_as_one(verdict: str, sign: str, words: str) -> None:
+    figure = draw(["in.weight", "out.weight"], [group("in.weight", "out.weight", verdict=verdict)])
+    storage = trace(figure, "storage")
+    assert len(storage["y"]) == 2
+    assert storage["customdata"] == (0, 1)
+    ends = [curve["y"][-1] for curve in curves(figure)]
+    assert ends == pytest.approx(list(storage["y"]))
+    assert [text for text in notes(figure) if text in {f"<b>{s}</b>" for s in "=≠|"}] == [
+        f"<b>{sign}</b>"
+    ]
+    assert f"<b>{verdict}</b>" in notes(figure)
+    assert words in notes(figure)
+    assert notes(figure).count("500 × 500 · 1.0 MB") == 2
+    assert not any("one tensor" in text for text in notes(figure))
+
+
+def test_names_that_share_within_a_broken_group_end_in_one_box() -> None:
+    three = group("a", "b", "c", verdict="declared only")
+    a, b, c = three.members
+    partly = replace(three, members=(a, replace(b, storage=a.storage), c))
+    figure = draw(["a", "b", "c"], [partly])
+    ends = [curve["y"][-1] for curve in curves(figure)]
+    assert len(trace(figure, "storage")["y"]) == 2
+    assert ends[0] == ends[1] != ends[2]
+
+
+def test_many_copies_are_counted_and_not_all_drawn() -> None:
+    names = [f"copy{chr(97 + number)}.weight" for number in range(20)]
+    figure = draw(names, [group(*names, verdict="equal copies")])
+    assert len(trace(figure, "storage")["y"]) == 4
+    assert "… 17 more tensors" in notes(figure)
+    assert len(curves(figure)) == 20
+
+
+def test_folded_groups_are_one_box_with_their_sums() -> None:
+    left, right = ([f"{side}.{n}.w.weight" for n in range(30)] for side in ("enc", "dec"))
+    groups = [group(*sorted(pair)) for pair in zip(left, right, strict=True)]
+    figure = draw([*left, *right], groups)
+    assert len(curves(figure)) == 2
+    assert "<b>30 tensors × 2 names</b><br>7.5M<br>30.0 MB · saves 30.0 MB" in notes(figure)
+    assert "29 more groups" in trace(figure, "storage")["hovertext"][0]
+
+
 def test_size_bars_are_proportional_to_bytes() -> None:
-    bars = trace(sharing_graph(T5, T5_GROUPS, title="t5"), "size")
-    assert list(bars["x"]) == pytest.approx([29.0, 29.0, 58.0, 29.0, 29.0])
+    bars = trace(draw(T5, T5_GROUPS), "size")
+    assert list(bars["x"]) == pytest.approx([10, 10, 60, 10, 10])  # six layers of one size
 
 
-def test_verdicts_differ_in_line_shape_and_words() -> None:
-    pairs = [(f"a{n}", f"b{n}") for n in range(5)]
-    lines = [(name, 10, n) for n, pair in enumerate(pairs) for name in pair]
+def test_verdicts_differ_in_line_shape_and_letter() -> None:
+    pairs = [(f"a{letter}.w", f"b{letter}.w") for letter in "vwxyz"]
     groups = [group(*pair, verdict=v) for pair, v in zip(pairs, VERDICTS, strict=True)]
-    figure = sharing_graph(rows(*lines), groups, title="t")
+    figure = draw([name for pair in pairs for name in pair], groups)
     assert len({curve["line"]["dash"] for curve in curves(figure)}) == 5
-    assert len(set(trace(figure, "storage")["marker"]["symbol"])) == 5
-    assert trace(figure, "storage")["text"] == ("A", "B", "C", "D", "E")
+    assert len(set(trace(figure, "ports")["marker"]["symbol"])) == 5
+    assert trace(figure, "ports")["text"] == tuple("ABBCCDDEE")  # one tensor, else one a name
     assert trace(figure, "ends")["text"] == tuple("AABBCCDDEE")
-    words = " ".join(notes(figure))
-    for phrase in (
-        "one tensor, 2 names",
-        "2 equal copies",
-        "tying saves 1.0 MB",
-        "2 values diverged",
-        "tie only declared",
-        "alias in file only",
-    ):
-        assert phrase in words
-    assert words.count("saves") == 2  # only a tie saves, and only copies could
 
 
-def test_nodes_never_overlap_and_stay_on_the_figure() -> None:
-    # Three ties side by side want the same height; the nodes must be pushed apart.
-    lines = [(f"{side}{n}", 10, n) for side in "ab" for n in range(3)]
-    groups = [group(f"a{n}", f"b{n}") for n in range(3)]
-    figure = sharing_graph(rows(*lines), groups, title="t")
-    heights = sorted(trace(figure, "storage")["y"])
-    assert min(np.diff(heights)) >= 80
+def test_boxes_never_overlap_and_stay_on_the_figure() -> None:
+    # Ties side by side want the same height; their boxes must be pushed apart.
+    names = [f"{side}{letter}.w" for side in "ab" for letter in "vwxyz"]
+    groups = [
+        group(f"a{letter}.w", f"b{letter}.w", verdict=verdict)
+        for letter, verdict in zip("vwxyz", VERDICTS, strict=True)
+    ]
+    figure = draw(names, groups)
+    storage = trace(figure, "storage")
+    spans = sorted(
+        (y - width / 2, y + width / 2)
+        for y, width in zip(storage["y"], storage["width"], strict=True)
+    )
+    assert all(below[0] - above[1] > 10 for above, below in pairwise(spans))
     low, high = sorted(figure.to_dict()["layout"]["yaxis"]["range"])
-    assert heights[0] - 40 >= low
-    assert heights[-1] + 40 <= high
+    assert spans[0][0] >= low
+    assert spans[-1][1] <= high
 
 
 def test_the_figure_grows_with_its_rows() -> None:
     few, many = (
-        sharing_graph(rows(*[(f"n{n}", 1, -1) for n in range(count)]), [], title="t")
-        for count in (10, 300)
+        draw([f"{chr(97 + n)}x.w" for n in range(count)]).to_dict()["layout"]["height"]
+        for count in (5, 25)
     )
-    assert many.to_dict()["layout"]["height"] - few.to_dict()["layout"]["height"] == 290 * 46
+    assert many - few == 20 * 36
 
 
-def test_long_names_keep_their_numbers_and_are_whole_in_the_hover_text() -> None:
+def test_long_names_are_whole_in_the_hover_text() -> None:
     name = "transformer.encoder.layers.0.attention.self.query_projection.weight"
-    figure = sharing_graph(rows((name, 1, -1)), [], title="t")
-    assert "tra….enc….lay….0.att….self.que….weight" in notes(figure)
+    figure = draw([name])
+    assert name not in notes(figure)
     assert name in trace(figure, "names")["hovertext"][0]
 
 
-def test_hover_text_knows_dtype_and_file() -> None:
-    tensors = pd.DataFrame(
-        {
-            "name": ["shared.weight", "lm_head.weight"],
-            "dtype": ["bfloat16"] * 2,
-            "file": ["model.safetensors", ""],
-        }
+def test_hover_text_knows_dtype_place_and_file() -> None:
+    rows, frame = folded(T5, T5_GROUPS)
+    frame.loc[9, ["dtype", "file", "file_offset"]] = ["bfloat16", "", -1]
+    hovers = trace(sharing_graph(rows, T5_GROUPS, frame, title="t"), "names")["hovertext"]
+    assert "500 × 500 · float32" in hovers[0]
+    assert "in memory: storage 0, offset 0 B, stride (500, 1)" in hovers[0]
+    assert "in the file: model.safetensors, from byte 0" in hovers[0]
+    assert "bfloat16" in hovers[4]
+    assert "in the file: not under this name" in hovers[4]
+    assert "6 names, each 500 × 500" in hovers[2]
+
+
+def test_the_subtitle_counts_names_tensors_and_parameters() -> None:
+    assert sharing_subtitle(sharing_of(T5, T5_GROUPS)) == (
+        "10 parameter names → 7 tensors in memory · 1.8M unique of 2.5M named parameters"
     )
-    hovers = trace(sharing_graph(T5, T5_GROUPS, title="t", tensors=tensors), "names")["hovertext"]
-    assert "bfloat16 · in the file: model.safetensors" in hovers[0]
-    assert "in the file: under another name" in hovers[4]
-    assert "16 tensors" in hovers[2]
+    copies = [group("a", "b", verdict="equal copies")]
+    assert "2 parameter names → 2 tensors" in sharing_subtitle(sharing_of(["a", "b"], copies))
 
 
 def test_nothing_shared_is_said() -> None:
-    figure = sharing_graph(rows(("a", 1, -1), ("b", 2, -1)), [], title="t", theme=DARK)
+    figure = draw(["a.w", "b.w"], theme=DARK)
     assert curves(figure) == []
     assert any("nothing is shared" in text for text in notes(figure))
     assert set(trace(figure, "names")["marker"]["line"]["color"]) == {DARK.edge}
-    assert not any(
-        "nothing is shared" in text for text in notes(sharing_graph(T5, T5_GROUPS, title="t"))
-    )
+    assert not any("nothing is shared" in text for text in notes(draw(T5, T5_GROUPS)))
 
 
 def test_no_rows_at_all_still_make_a_figure() -> None:
-    figure = sharing_graph(rows(), [], title="empty checkpoint")
+    figure = draw([], title="empty checkpoint")
     assert "empty checkpoint" in figure.to_dict()["layout"]["title"]["text"]
 
 
 def test_names_cannot_be_markup() -> None:
-    lines = rows(("<b>bold</b>.weight", 1, 0), ("<img src=x>", 1, 0))
-    figure = sharing_graph(lines, [group("<b>bold</b>.weight", "<img src=x>")], title="<i>")
-    text = figure.to_json() or ""
+    names = ["<b>bold</b>.weight", "<img src=x>"]
+    text = draw(names, [group(*names)], title="<i>").to_json() or ""
     assert "<img" not in text
     assert "<b>bold</b>.weight" not in text
     assert "<i>" not in text

@@ -52,8 +52,10 @@ def test_names_of_neighbouring_layers_stay_different() -> None:
     names = [f"albert.encoder.layers.{n}.group.tensor_0.weight" for n in (3, 11)]
     assert [shorten_name(name, 40) for name in names] == [
         "alb….enc….layers.3.group.tensor_0.weight",
-        "alb….enc….lay….11.group.tensor_0.weight",
+        "alb….enc….laye….11.group.tensor_0.weight",
     ]
+    name = "albert.encoder.albert_layer_groups.[0]"
+    assert shorten_name(name, 30) == "albert.encoder.albert_lay….[0]"
     assert shorten_name("lm_head.weight", 38) == "lm_head.weight"
     assert len(shorten_name("x" * 100, 38)) == 38
 
@@ -89,7 +91,7 @@ def test_percent(share: float, shown: str) -> None:
 
 
 def test_shapes_and_plurals() -> None:
-    assert shape_text((30522, 768)) == "30522×768"
+    assert shape_text((30522, 768)) == "30,522 × 768"
     assert shape_text(()) == "scalar"
     assert plural(1, "tensor") == "1 tensor"
     assert plural(0, "tensor") == "0 tensors"
