@@ -18,6 +18,7 @@ from inspector.results.classes import (
 from inspector.results.embeddings import KINDS, Embeddings, Norms, Projection
 from inspector.results.health import EqualRows, Finding, Health, Indicator
 from inspector.results.lens import Lens
+from inspector.results.padding import Padding, PaddingGradient, PaddingRow
 from inspector.results.plain import local, to_json
 from inspector.results.prediction import Joint, Mask, Prediction
 from inspector.results.sharing import (
@@ -49,6 +50,9 @@ __all__ = [
     "OutputField",
     "Overview",
     "OverviewFile",
+    "Padding",
+    "PaddingGradient",
+    "PaddingRow",
     "Prediction",
     "Projection",
     "ReusedModule",

@@ -13,7 +13,8 @@ def local(*, default: Any = dataclasses.MISSING) -> Any:
     return field(default=default, metadata={"local": True})
 
 
-UNDEFINED = frozenset({"cells.probability"})  # NaN here means "no such number": cosine
+# NaN here means "no such number": a cosine is no probability, a zero vector has no direction.
+UNDEFINED = frozenset({"cells.probability", "places.cosine", "averaging.padding_norm"})
 
 
 def to_json(result: Any) -> dict[str, Any]:

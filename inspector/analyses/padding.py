@@ -1,0 +1,285 @@
+"""Why is the padding vector not zero? Its row, its gradient by path, and what it does to means."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import torch
+
+from inspector.analyses import Progress
+from inspector.analyses.embeddings import label_rows, nearest_rows, not_finite_warning
+from inspector.analyses.padding_averaging import average
+from inspector.analyses.padding_batch import Batch, encode_batch
+from inspector.analyses.padding_experiments import COLUMNS, Measured, measure
+from inspector.analyses.padding_gradient import output_matrix
+from inspector.analyses.padding_words import Named, agreement, no_row, verdict
+from inspector.analyses.rows import RowFacts, read_facts
+from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.families import declares_tie
+from inspector.models.running import Loaded
+from inspector.results import Padding, PaddingRow
+
+NEIGHBOURS = 10
+NEAREST = ["token", "token_id", "cosine", "kind"]
+PLACES = ["place", "rows", "distance", "cosine"]
+AVERAGING = ["sentence", "tokens", "padding", "cosine", "difference", "relative", "padding_share",
+             "padding_norm"]  # fmt: skip
+
+
+def padding(
+    checkpoint: Checkpoint,
+    *,
+    progress: Progress,
+    text: str | None = None,
+    device: str = "auto",
+    dtype: str = "auto",
+) -> Padding:
+    """Describe the padding vector and prove on this checkpoint what moves it.
+
+    Args:
+        checkpoint: With an embedding matrix; a language-model head is needed for the gradient.
+        progress: Told what is being done.
+        text: Sentences, one a line, that are padded together; None: nothing is run.
+        device: "auto", "cpu", "cuda" or "mps".
+        dtype: "auto" (float32), "float32", "bfloat16" or "float16".
+
+    Raises:
+        NotInCheckpointError: If there is no embedding matrix.
+        RequestError: If a sentence does not fit the model, or a parameter is not known.
+    """
+    progress(None, "Reading the embedding matrix")
+    matrix = checkpoint.embedding_matrix()
+    facts = read_facts(matrix)
+    vocabulary = label_rows(checkpoint, len(matrix))
+    vocabulary["norm"] = facts.norms.numpy()
+    named = _name(checkpoint)
+    index, stands_in = _find_row(checkpoint, named, rows=len(matrix))
+    row = None if index is None else describe(checkpoint, matrix, facts, vocabulary, index)
+    reason = _reason(checkpoint, text, index)
+    measured, averaging, averaging_note = Measured(reason), None, reason
+    if text is not None and index is not None and not reason:
+        batch = encode_batch(checkpoint, text, pad_id=index)
+        measured = measure(checkpoint, batch, row=index, vocabulary=vocabulary, progress=progress,
+                           device=device, dtype=dtype)  # fmt: skip
+        progress(None, "Averaging hidden states")
+        averaging, averaging_note = _average(
+            checkpoint, batch, measured.loaded, device=device, dtype=dtype
+        )
+    if row is not None:
+        row = replace(row, gradient=measured.gradient, experiments=measured.experiments)
+    return _answer(
+        checkpoint, named, measured,
+        row=row,
+        stands_in=stands_in,
+        vocabulary=vocabulary,
+        averaging=averaging,
+        averaging_note=averaging_note,
+    )  # fmt: skip
+
+
+def describe(
+    checkpoint: Checkpoint,
+    matrix: torch.Tensor,
+    facts: RowFacts,
+    vocabulary: pd.DataFrame,
+    index: int,
+) -> PaddingRow:
+    """Describe one row of a matrix and where it lies among the others.
+
+    Args:
+        checkpoint: For its [UNK].
+        matrix: (vocab, d_model).
+        facts: Of its rows.
+        vocabulary: What each row stands for.
+        index: Which row.
+    """
+    has_direction = bool(facts.finite[index] and not facts.zero[index])
+    nearest = nearest_rows(matrix, vocabulary, index if has_direction else None, k=NEIGHBOURS,
+                           metric="cosine", facts=facts)  # fmt: skip
+    nearest = nearest.rename(columns={"similarity": "cosine"})
+    nearest["kind"] = vocabulary["kind"].iloc[nearest["token_id"]].to_numpy()
+    others = facts.norms[facts.finite]
+    return PaddingRow(
+        token=str(vocabulary["token"].iloc[index]),
+        token_id=index,
+        norm=float(facts.norms[index]),
+        percentile=100 * float((others < facts.norms[index]).float().mean()),
+        is_zero=bool(facts.zero[index]),
+        nearest=nearest,
+        places=_places(checkpoint, matrix, facts, vocabulary, index),
+    )
+
+
+def _places(
+    checkpoint: Checkpoint,
+    matrix: torch.Tensor,
+    facts: RowFacts,
+    vocabulary: pd.DataFrame,
+    index: int,
+) -> pd.DataFrame:
+    """How far the row lies from the mean, from [UNK] and from rows that stand for nothing."""
+    unused = facts.finite & torch.tensor(vocabulary["kind"].isin(["unused", "no token"]).tolist())
+    unused[index] = False
+    row, means = matrix[index].float(), {"mean of all rows": (int(facts.finite.sum()), facts.mean)}
+    if unused.any():
+        means["mean of the unused rows"] = (int(unused.sum()), matrix[unused].float().mean(dim=0))
+    unknown = checkpoint.tokens.role("unk")[1] if checkpoint.tokens else None
+    if unknown is not None and unknown < len(matrix) and unknown != index:
+        means[str(vocabulary["token"].iloc[unknown])] = (1, matrix[unknown].float())
+    found = []
+    for place, (rows, mean) in means.items():
+        distance, lengths = (row - mean).norm(), row.norm() * mean.norm()
+        cosine = row @ mean / lengths  # 0 / 0 is NaN: no direction
+        found.append((place, rows, float(distance), float(cosine)))
+    return pd.DataFrame(found, columns=PLACES)
+
+
+def _name(checkpoint: Checkpoint) -> Named:
+    """Ask tokenizer, config.json and the embedding module which row is padding."""
+    token, token_id = checkpoint.tokens.role("pad") if checkpoint.tokens else (None, None)
+    known, padding_idx, config_id = True, None, None
+    try:
+        config_id = _id_or_none(getattr(checkpoint.config, "pad_token_id", None))
+        padding_idx = _padding_idx(checkpoint)
+    except InspectorError:
+        known = False
+    return Named(token, token_id, config_id, padding_idx, known, checkpoint.tokens is not None)
+
+
+def _padding_idx(checkpoint: Checkpoint) -> int | None:
+    """The padding_idx of the embedding module, by building the base model without memory."""
+    from inspector.models.build import task_class
+
+    model_class = task_class(checkpoint.config, "base")
+    try:
+        with torch.device("meta"):
+            module = model_class(checkpoint.config).get_input_embeddings()
+    except Exception as error:
+        raise CheckpointError(
+            f"The config.json of {checkpoint.name} cannot be built: compare it with the model's "
+            "original."
+        ) from error
+    return getattr(module, "padding_idx", None)
+
+
+def _reason(checkpoint: Checkpoint, text: str | None, index: int | None) -> str:
+    """Why nothing can be run; "" where it can."""
+    if index is None:
+        return "There is no row that could fill up a batch, so nothing was measured."
+    if checkpoint.manifest.config is None:
+        return f"{checkpoint.name} has no config.json, so no model can be run."
+    if checkpoint.tokens is None:
+        return "There is no tokenizer, so no text can be read and nothing was measured."
+    return "" if text is not None else "Give a text, one sentence a line, and it is measured."
+
+
+def _find_row(checkpoint: Checkpoint, named: Named, *, rows: int) -> tuple[int | None, bool]:
+    """The row to look at, and whether it only stands in for padding."""
+    if named.row is not None:
+        return (named.row, False) if 0 <= named.row < rows else (None, False)
+    candidates = [checkpoint.tokens.role("eos")[1]] if checkpoint.tokens else []
+    if named.known:
+        candidates.append(_id_or_none(getattr(checkpoint.config, "eos_token_id", None)))
+    usable = [index for index in candidates if index is not None and index < rows]
+    return (usable[0], True) if usable and checkpoint.tokens else (None, False)
+
+
+def _id_or_none(value: object) -> int | None:
+    return value if type(value) is int and value >= 0 else None
+
+
+def _average(
+    checkpoint: Checkpoint, batch: Batch, loaded: Loaded | None, *, device: str, dtype: str
+) -> tuple[pd.DataFrame | None, str]:
+    """Average over the batch with whatever model there is, or say why there is none."""
+    if checkpoint.config_values.get("is_encoder_decoder"):
+        return None, f"{checkpoint.name} is an encoder–decoder model, which is not averaged here."
+    try:
+        loaded = loaded or checkpoint.load("base", device=device, dtype=dtype)  # type: ignore[arg-type]
+    except (CheckpointError, NotInCheckpointError) as error:
+        return None, str(error)
+    return average(loaded, batch), (
+        f"{len(batch.sentences):,} sentences padded together to {batch.ids.shape[1]:,} positions; "
+        "the model reads them with their attention mask, so only the averaging differs."
+    )
+
+
+def _answer(
+    checkpoint: Checkpoint,
+    named: Named,
+    measured: Measured,
+    *,
+    row: PaddingRow | None,
+    stands_in: bool,
+    vocabulary: pd.DataFrame,
+    averaging: pd.DataFrame | None,
+    averaging_note: str,
+) -> Padding:
+    pad = None if stands_in else row
+    norms = vocabulary["norm"].to_numpy()
+    finite = np.isfinite(norms)
+    loaded = measured.loaded
+    if pad is None:
+        said = no_row(named, rows=len(vocabulary))
+    else:
+        said = verdict(pad, named, tied=measured.tied, declared=_declares_tie(checkpoint),
+                       unmeasured=measured.unmeasured)  # fmt: skip
+    return Padding(
+        pad_token=named.token if pad is None else pad.token,
+        pad_id=named.row,
+        padding_idx=named.padding_idx,
+        norm=pad and pad.norm,
+        median_norm=float(np.median(norms[finite])) if finite.any() else math.nan,
+        percentile=pad and pad.percentile,
+        is_zero=pad and pad.is_zero,
+        nearest=_or_empty(pad and pad.nearest, NEAREST),
+        gradient=pad and pad.gradient,
+        verdict=said,
+        agreement=agreement(named, rows=len(vocabulary)),
+        tied=measured.tied,
+        gradient_note=measured.note,
+        averaging_note=averaging_note,
+        places=_or_empty(pad and pad.places, PLACES),
+        experiments=_or_empty(measured.experiments if pad else None, COLUMNS),
+        averaging=_or_empty(averaging, AVERAGING),
+        output_row=_output_row(checkpoint, vocabulary, row, measured),
+        stand_in=row if stands_in else None,
+        warnings=(*not_finite_warning(vocabulary, torch.from_numpy(finite)), *measured.warnings),
+        row=row,
+        device=str(loaded.device) if loaded else "",
+        dtype=str(loaded.dtype).removeprefix("torch.") if loaded else "",
+        masked_text=_lines(checkpoint, measured.batch),
+    )
+
+
+def _or_empty(frame: pd.DataFrame | None, columns: list[str]) -> pd.DataFrame:
+    return pd.DataFrame(columns=columns) if frame is None else frame
+
+
+def _lines(checkpoint: Checkpoint, batch: Batch | None) -> tuple[str, ...]:
+    """The batch as the model read it, a line a sentence."""
+    if batch is None:
+        return ()
+    visible = checkpoint.require_tokens().visible
+    return tuple(" ".join(visible(index) for index in line) for line in batch.ids.tolist())
+
+
+def _declares_tie(checkpoint: Checkpoint) -> bool:
+    config = checkpoint.manifest.config
+    return config is not None and declares_tie(config, checkpoint.family)
+
+
+def _output_row(
+    checkpoint: Checkpoint, vocabulary: pd.DataFrame, row: PaddingRow | None, measured: Measured
+) -> PaddingRow | None:
+    """The same token's row where the output matrix is another one."""
+    if measured.loaded is None or measured.tied is not False or row is None:
+        return None
+    weight = output_matrix(measured.loaded.model).detach().cpu()
+    if len(weight) != len(vocabulary):
+        return None
+    return describe(checkpoint, weight, read_facts(weight), vocabulary, row.token_id)

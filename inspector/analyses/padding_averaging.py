@@ -1,0 +1,48 @@
+"""Average the last hidden state over positions, padding counted and left out."""
+
+from __future__ import annotations
+
+import pandas as pd
+import torch
+
+from inspector.analyses.padding_batch import Batch
+from inspector.models.running import Loaded, memory_guard
+
+
+def average(loaded: Loaded, batch: Batch) -> pd.DataFrame:
+    """Compare the mean over all positions with the mean over those that hold a token.
+
+    The model reads the batch with its attention mask both times: only the averaging differs. With
+    n tokens and k positions of padding, plain = (n * mean of tokens + k * mean of padding) / (n+k).
+
+    Args:
+        loaded: The base model, or one with a head on it.
+        batch: Sentences padded together.
+
+    Returns:
+        The columns of `Padding.averaging`, a row a sentence; NaN where a sentence has no padding.
+    """
+    model = loaded.model.base_model
+    with memory_guard(loaded), torch.inference_mode():
+        output = model(**batch.inputs(loaded.model, loaded.device), use_cache=False)
+        hidden = output.last_hidden_state.double().cpu()
+    mask = batch.mask.double()[:, :, None]
+    tokens = mask.sum(dim=1)
+    padding = (1 - mask).sum(dim=1)
+    right = (hidden * mask).sum(dim=1) / tokens
+    plain = hidden.mean(dim=1)
+    of_padding = (hidden * (1 - mask)).sum(dim=1) / padding  # 0 / 0 is NaN: there is none
+    difference = torch.linalg.vector_norm(plain - right, dim=1)
+    length = torch.linalg.vector_norm(right, dim=1)
+    return pd.DataFrame(
+        {
+            "sentence": batch.sentences,
+            "tokens": tokens[:, 0].long().numpy(),
+            "padding": padding[:, 0].long().numpy(),
+            "cosine": torch.cosine_similarity(plain, right, dim=1).clamp(-1, 1).numpy(),
+            "difference": difference.numpy(),
+            "relative": (difference / length).numpy(),
+            "padding_share": (padding / (tokens + padding))[:, 0].numpy(),
+            "padding_norm": torch.linalg.vector_norm(of_padding, dim=1).numpy(),
+        }
+    )

@@ -1,0 +1,124 @@
+"""Sentences padded to one length, and the labels that a language model's loss takes for them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from inspector.errors import RequestError
+from inspector.models.checkpoint import Checkpoint
+
+MOST_SENTENCES = 64
+MOST_POSITIONS = 8_192  # padding included
+EXTRA = 4  # positions of padding where all sentences are equally long
+MASKED = 0.15  # share of the ordinary tokens that are masked: BERT's
+IGNORED = -100  # label of a position that no loss counts
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Sentences as a model reads them together, padded on the right."""
+
+    sentences: tuple[str, ...]
+    ids: torch.Tensor  # (sentences, positions)
+    mask: torch.Tensor  # likewise: 1 for a token, 0 for padding
+    type_ids: torch.Tensor  # likewise: the segment
+
+    @property
+    def padding(self) -> int:
+        """Positions that hold no token."""
+        return int((self.mask == 0).sum())
+
+    def inputs(
+        self, model: torch.nn.Module, device: torch.device, *, masked: bool = True
+    ) -> dict[str, torch.Tensor]:
+        """What the model's forward method takes.
+
+        Args:
+            model: Whose config says whether it knows segments.
+            device: Where to.
+            masked: False leaves the attention mask out.
+        """
+        inputs = {"input_ids": self.ids.to(device)}
+        if masked:
+            inputs["attention_mask"] = self.mask.to(device)
+        if getattr(model.config, "type_vocab_size", 0) > 1:
+            inputs["token_type_ids"] = self.type_ids.to(device)
+        return inputs
+
+
+def encode_batch(checkpoint: Checkpoint, text: str, *, pad_id: int) -> Batch:
+    """Tokenize sentences and pad them so that there is padding.
+
+    Args:
+        checkpoint: With a tokenizer.
+        text: One sentence a line; empty lines do not count.
+        pad_id: What fills up the shorter ones; four positions more where all are equally long.
+
+    Raises:
+        RequestError: If there is no sentence, or too many or too long ones.
+    """
+    sentences = tuple(line.strip() for line in text.splitlines() if line.strip())
+    if not sentences:
+        raise RequestError("There is no sentence: type one or more, each on a line of its own.")
+    if len(sentences) > MOST_SENTENCES:
+        raise RequestError(
+            f"There are {len(sentences):,} sentences: give {MOST_SENTENCES} at most."
+        )
+    encoded = [checkpoint.require_tokens().encode(sentence) for sentence in sentences]
+    for each in encoded:
+        checkpoint.check_ids(each.ids)
+    lengths = [len(each.ids) for each in encoded]
+    width = max(lengths)
+    if min(lengths) == width:
+        width += EXTRA
+    if checkpoint.positions is not None and width > checkpoint.positions:
+        raise RequestError(
+            f"The sentences fill all {checkpoint.positions:,} positions, so there is no room for "
+            "padding: shorten them."
+        )
+    if width * len(sentences) > MOST_POSITIONS:
+        raise RequestError(
+            f"Padded together the sentences have {width * len(sentences):,} positions, and "
+            f"{MOST_POSITIONS:,} are taken: give fewer or shorter ones."
+        )
+    ids = torch.full((len(sentences), width), pad_id)
+    mask, type_ids = torch.zeros_like(ids), torch.zeros_like(ids)
+    for row, each in enumerate(encoded):
+        ids[row, : len(each.ids)] = torch.tensor(each.ids)
+        type_ids[row, : len(each.ids)] = torch.tensor(each.type_ids)
+        mask[row, : len(each.ids)] = 1
+    return Batch(sentences, ids, mask, type_ids)
+
+
+def label_next(batch: Batch) -> torch.Tensor:
+    """Labels of a causal loss, which shifts them itself: every token, no padding."""
+    return batch.ids.masked_fill(batch.mask == 0, IGNORED)
+
+
+def mask_some(
+    batch: Batch, ordinary: torch.Tensor, *, mask_id: int, seed: int = 0
+) -> tuple[Batch, torch.Tensor]:
+    """Mask 15 % of each sentence's ordinary tokens, at least one where it has any.
+
+    Args:
+        batch: What to mask.
+        ordinary: Which ids may be masked, (vocab,) of bool: no special ones.
+        mask_id: What takes their place.
+        seed: Of the choice.
+
+    Returns:
+        The masked batch and its labels, which are -100 everywhere else.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    allowed = ordinary[batch.ids] & (batch.mask == 1)
+    ids, labels = batch.ids.clone(), torch.full_like(batch.ids, IGNORED)
+    for row, places in enumerate(allowed):
+        candidates = places.nonzero()[:, 0]
+        count = math.ceil(MASKED * len(candidates))
+        chosen = candidates[torch.randperm(len(candidates), generator=generator)[:count]]
+        labels[row, chosen] = ids[row, chosen]
+        ids[row, chosen] = mask_id
+    return Batch(batch.sentences, ids, batch.mask, batch.type_ids), labels

@@ -1,0 +1,264 @@
+"""Measure the gradient on the padding row: as the checkpoint is, and in control experiments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pandas as pd
+import torch
+
+from inspector.analyses import Progress
+from inspector.analyses.padding_batch import Batch, label_next, mask_some
+from inspector.analyses.padding_gradient import (
+    Paths,
+    Work,
+    fresh_model,
+    input_matrix,
+    is_tied,
+    norms,
+    predicting,
+    split,
+    too_large,
+    total,
+)
+from inspector.errors import CheckpointError, NotInCheckpointError
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.device import pick_device
+from inspector.models.running import Loaded, memory_guard
+from inspector.results.padding import (
+    AS_IT_IS,
+    FRESH,
+    LIFTED,
+    UNMASKED,
+    UNTIED,
+    PaddingGradient,
+)
+
+ROLE = "as padding"
+TASKS = ("masked_lm", "causal_lm")
+ORDINARY = ("word", "subword", "byte")  # kinds of token that may be masked or compared with
+COLUMNS = [
+    "experiment",
+    "role",
+    "token",
+    "token_id",
+    "row_norm",
+    "input_path",
+    "output_path",
+    "total",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the experiments gave; nothing but a note where none could be made."""
+
+    note: str
+    unmeasured: str = ""  # a clause: why there is no loss to differentiate
+    gradient: PaddingGradient | None = None
+    experiments: pd.DataFrame | None = None
+    tied: bool | None = None
+    loaded: Loaded | None = None
+    batch: Batch | None = None  # what the model read: tokens masked where that is its task
+    warnings: tuple[str, ...] = ()
+
+
+def measure(
+    checkpoint: Checkpoint,
+    batch: Batch,
+    *,
+    row: int,
+    vocabulary: pd.DataFrame,
+    progress: Progress,
+    device: str,
+    dtype: str,
+) -> Measured:
+    """Differentiate the checkpoint's own loss on the sentences, and that of its controls.
+
+    Args:
+        checkpoint: With a language-model head, or there is a note that it has none.
+        batch: The sentences, padded.
+        row: Whose gradient is wanted.
+        vocabulary: What each row stands for: token, kind, norm.
+        progress: Told what is being done.
+        device: "auto", "cpu", "cuda" or "mps".
+        dtype: "auto" is float32 everywhere: a gradient underflows in half precision.
+    """
+    try:
+        return _measure(checkpoint, batch, row=row, vocabulary=vocabulary, progress=progress,
+                        device=device, dtype=dtype)  # fmt: skip
+    except (CheckpointError, NotInCheckpointError) as error:
+        return Measured(str(error), "the model cannot be built with its head")
+
+
+def _measure(
+    checkpoint: Checkpoint,
+    batch: Batch,
+    *,
+    row: int,
+    vocabulary: pd.DataFrame,
+    progress: Progress,
+    device: str,
+    dtype: str,
+) -> Measured:
+    task = next((task for task in TASKS if checkpoint.heads[task] == "present"), None)
+    if checkpoint.config_values.get("is_encoder_decoder"):
+        return Measured(f"{checkpoint.name} is an encoder–decoder model, whose loss needs a second "
+                        "text: nothing was measured.", "its loss needs a second text")  # fmt: skip
+    if task is None:
+        return Measured(
+            f"{checkpoint.name} has no language-model head, so it has no loss that could push on a "
+            "row: nothing was measured, since a random head's gradient would mean nothing.",
+            "the file has no language-model head",
+        )
+    where = pick_device(checkpoint.settings.device if device == "auto" else device)  # type: ignore[arg-type]
+    if refused := too_large(checkpoint, batch, where, models=1):
+        return Measured(refused, "a backward pass would need too much memory")
+    progress(None, "Loading the model")
+    dtype = "float32" if dtype == "auto" else dtype
+    loaded = checkpoint.load(task, device=device, dtype=dtype)  # type: ignore[arg-type]
+    tied = is_tied(loaded.model)
+    mask_token, mask_id = checkpoint.require_tokens().role("mask")
+    if task == "causal_lm":
+        read, labels = batch, label_next(batch)
+        how = "Every token is to be guessed from those before it"
+    elif mask_id is not None:
+        read, labels = mask_some(batch, _ordinary(vocabulary), mask_id=mask_id)
+        how = f"15 % of the ordinary tokens were replaced by {mask_token} and are to be guessed"
+    else:
+        return Measured(f"The tokenizer of {checkpoint.name} has no mask token, so its loss "
+                        "cannot be asked for.", tied=tied, loaded=loaded)  # fmt: skip
+    work = Work(loaded.model, loaded.device, read, labels, shifted=task == "causal_lm")
+    count = int(predicting(work).sum())
+    if not count:
+        return Measured("The sentences hold no token that the loss could ask for: write longer "
+                        "ones.", tied=tied, loaded=loaded)  # fmt: skip
+    with memory_guard(loaded):
+        found = _run(checkpoint, work, loaded, row=row, vocabulary=vocabulary, progress=progress)
+    note = (
+        f"{how}: {count:,} positions, beside {batch.padding:,} of padding, whose labels are "
+        "ignored."
+    )
+    gradient = found.gradient and replace(found.gradient, task=task, predicted=count)
+    return replace(found, note=note, gradient=gradient, tied=tied, loaded=loaded, batch=read)
+
+
+def _run(
+    checkpoint: Checkpoint,
+    work: Work,
+    loaded: Loaded,
+    *,
+    row: int,
+    vocabulary: pd.DataFrame,
+    progress: Progress,
+) -> Measured:
+    tied = is_tied(loaded.model)
+    blocked = getattr(loaded.model.get_input_embeddings(), "padding_idx", None) == row
+    passes = 3 + 2 * blocked
+    table = _Table(row, _compared(work, vocabulary, row), vocabulary, tied)
+    only, rows = [row], [row, *table.compared.values()]
+    progress(0, "Backward pass: each path by itself")
+    paths = split(work, rows)
+    progress(1 / passes, "Backward pass: both paths together")
+    together = total(work, rows)
+    table.add(AS_IT_IS, paths, together)
+    if tied:
+        alone = replace(paths, into_output=torch.zeros_like(paths.into_output))
+        table.add(UNTIED, alone, None)
+    if blocked:
+        progress(2 / passes, "Backward pass: padding_idx lifted")
+        table.add(LIFTED, split(work, only, padding_idx=False), None)
+        progress(3 / passes, "Backward pass: no attention mask")
+        table.add(UNMASKED, split(work, only, padding_idx=False, masked=False), None)
+    progress((passes - 1) / passes, "A fresh model of the same size, as a control")
+    refused = too_large(checkpoint, work.batch, work.device, models=2)
+    if not refused:
+        _add_fresh(table, work, loaded)
+    into_look_up, into_output = norms(paths.into_look_up)[0], norms(paths.into_output)[0]
+    both = paths.into_look_up + paths.into_output if tied else paths.into_look_up
+    gradient = PaddingGradient(
+        task="",
+        loss=paths.loss,
+        predicted=0,
+        padding=work.batch.padding,
+        probability=float(paths.probability[0]),
+        tied=tied,
+        input_path=into_look_up,
+        output_path=into_output if tied else 0.0,
+        total=norms(together)[0],
+        split_error=float((both - together).abs().max()),
+        output_matrix=None if tied else into_output,
+        rows=len(vocabulary),
+        rows_input=paths.rows_look_up,
+        rows_output=paths.rows_output,
+    )
+    left_out = (f"The control with a fresh model was left out. {refused}",) if refused else ()
+    experiments = pd.DataFrame(table.lines, columns=COLUMNS)
+    return Measured("", "", gradient, experiments, warnings=left_out)
+
+
+def _add_fresh(table: _Table, work: Work, loaded: Loaded) -> None:
+    model = fresh_model(loaded)
+    paths = split(replace(work, model=model), [table.row])
+    table.tied = is_tied(model)
+    weight = input_matrix(model).detach()[[table.row]]
+    table.add(FRESH, paths, None, row_norm=norms(weight.float().cpu())[0])
+
+
+def _ordinary(vocabulary: pd.DataFrame) -> torch.Tensor:
+    return torch.tensor(vocabulary["kind"].isin(ORDINARY).tolist())
+
+
+def _compared(work: Work, vocabulary: pd.DataFrame, row: int) -> dict[str, int]:
+    """An ordinary token that occurs nowhere in the text, of median norm, and one that occurs."""
+    read, labels = work.batch.ids.flatten().tolist(), work.labels.flatten().tolist()
+    ordinary = vocabulary.loc[vocabulary["kind"].isin(ORDINARY) & np.isfinite(vocabulary["norm"])]
+    absent = ordinary.loc[~ordinary["token_id"].isin([row, *read, *labels])]
+    chosen: dict[str, int] = {}
+    if len(absent):
+        apart = (absent["norm"] - absent["norm"].median()).abs().to_numpy()
+        chosen["not in the text"] = int(absent["token_id"].iloc[int(apart.argmin())])
+    allowed = set(ordinary["token_id"]) - {row}
+    present = next((token_id for token_id in read if token_id in allowed), None)
+    return chosen if present is None else {**chosen, "in the text": present}
+
+
+@dataclass(slots=True)
+class _Table:
+    """The experiments, a line each."""
+
+    row: int
+    compared: dict[str, int]  # role -> row, only of the checkpoint as it is
+    vocabulary: pd.DataFrame
+    tied: bool  # of the model that is being measured
+    lines: list[tuple[object, ...]] = field(default_factory=list)
+
+    def add(
+        self,
+        experiment: str,
+        paths: Paths,
+        together: torch.Tensor | None,
+        *,
+        row_norm: float | None = None,
+    ) -> None:
+        """Add an experiment.
+
+        Args:
+            experiment: Its name.
+            paths: Gradients by path, of `row` first.
+            together: What an ordinary pass gave, for the compared rows too; None: the sum of both
+                paths, for `row` alone.
+            row_norm: Of the row, where it is another model's.
+        """
+        into_output = paths.into_output if self.tied else torch.zeros_like(paths.into_output)
+        roles = {ROLE: self.row}
+        if together is None:
+            together = paths.into_look_up + into_output
+        else:
+            roles |= self.compared
+        columns = (norms(paths.into_look_up), norms(into_output), norms(together))
+        for (role, row), *measured in zip(roles.items(), *columns, strict=False):
+            token, norm = self.vocabulary.loc[row, ["token", "norm"]]
+            norm = float(norm) if row_norm is None else row_norm
+            self.lines.append((experiment, role, token, row, norm, *measured))
