@@ -34,12 +34,16 @@ def draw(
     return sharing_graph(rows, groups, frame, title=title, **options)
 
 
+def traces(figure: go.Figure) -> list[Any]:
+    return list(figure["data"])
+
+
 def trace(figure: go.Figure, name: str) -> Any:
-    return next(t for t in figure.select_traces() if t.name == name)
+    return next(t for t in traces(figure) if t.name == name)
 
 
 def curves(figure: go.Figure) -> list[Any]:
-    return [t for t in figure.select_traces() if t.name.startswith("row ")]
+    return [t for t in traces(figure) if t.name.startswith("row ")]
 
 
 def notes(figure: go.Figure) -> list[str]:
