@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from streamlit.testing.v1 import AppTest
+from tokenizers import Tokenizer
 from transformers import BertConfig, BertForPreTraining
 
 from inspector.demo import DEMOS
@@ -68,7 +69,9 @@ def test_every_field_has_its_shape(open_app: Open) -> None:
     page = said(open_app("classes", text=TEXT)).replace("\\", "")
     config = demo_model().config
     assert "**BertForPreTrainingOutput**" in page
-    assert f"batch **1** × positions **7** × vocab **{config.vocab_size:,}**" in page
+    tokenizer = Tokenizer.from_file(str(DEMOS["demo-bert"].folder / "tokenizer.json"))
+    positions = len(tokenizer.encode(TEXT).ids)
+    assert f"batch **1** × positions **{positions}** × vocab **{config.vocab_size:,}**" in page
     assert "| loss | – | None here: labels=… and next_sentence_label=… " in page
 
 
