@@ -16,7 +16,7 @@ MAX_REFERENCES = 4096  # spread evenly over all of them
 NEAR_MEAN = (
     0.1  # unused rows this near the mean of all rows, in median distances, have no direction
 )
-IMPOSSIBLE_BYTE = r"<0x(?:C[01]|F[5-9A-F])>"  # no UTF-8 text holds them
+IMPOSSIBLE_BYTES = [f"<0x{byte:02X}>" for byte in (0xC0, 0xC1, *range(0xF5, 0x100))]  # in UTF-8
 SENTINEL = "<extra_id_"  # T5's are trained, though they look unused
 SAMPLE = 4096  # rows whose median distance from the mean stands for all
 
@@ -42,8 +42,10 @@ def find_references(
     these are fewer than three, tokens that the tokenizer never produces as well.
     """
     token, kind = vocabulary["token"], vocabulary["kind"]
-    known = kind.isin(["unused", "no token"]) & ~token.str.startswith(SENTINEL)
-    known |= kind.isin(ORDINARY) & token.str.fullmatch(IMPOSSIBLE_BYTE)
+    known = kind.isin(["unused", "no token"])
+    some = [row for row in known.to_numpy().nonzero()[0] if token.iloc[row].startswith(SENTINEL)]
+    known.iloc[some] = False
+    known |= kind.isin(ORDINARY) & token.isin(IMPOSSIBLE_BYTES)
     rows = torch.tensor(known.tolist(), dtype=torch.bool) & facts.finite & ~facts.zero
     if int(rows.sum()) < MIN_REFERENCES:
         rows |= mask_of(torch.tensor(unreachable, dtype=torch.long), len(rows)) & ~facts.zero

@@ -101,7 +101,7 @@ def _sides(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows known to be unused, and which rows are judged, (vocab,) of bool."""
     whole = facts.finite & ~facts.zero
-    if set(vocabulary["kind"]) == {"no token"}:  # there is no tokenizer
+    if vocabulary["kind"].unique().tolist() == ["no token"]:  # there is no tokenizer
         return torch.empty(0, dtype=torch.long), whole
     unused = find_references(vocabulary, facts, unreachable)
     ordinary = torch.tensor(vocabulary["kind"].isin(ORDINARY).tolist(), dtype=torch.bool)
