@@ -99,6 +99,8 @@ def _rows(hierarchy: Sequence[AncestorClass], siblings: Sequence[SiblingClass]) 
         parent = places.get(each.parent, len(chain) - 1)
         kind = OWN if number == 0 else LOADS if each.present else RANDOM
         remark = "this checkpoint's class" if number == 0 else _state(each)
+        if number == 0 and not each.present:
+            kind, remark = RANDOM, f"{remark} · {_state(each)}"
         if each.parent not in places:
             remark += f" · from {each.parent}"
         hover = _hover(each.name, each.summary, each.note)

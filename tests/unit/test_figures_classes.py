@@ -68,6 +68,13 @@ def test_full_marks_are_what_the_file_holds():
     ]  # fmt: skip
 
 
+def test_the_models_own_class_is_hollow_too_where_the_file_lacks_its_weights():
+    own = sibling("XForMaskedLM", present=False, missing=2)
+    marks: Any = class_tree(HIERARCHY, (own, *SIBLINGS[1:]), title="x").data[1]
+    assert marks.marker.symbol[3] == "circle-open"
+    assert "this checkpoint's class · 2 tensors would be random" in marks.text[3]
+
+
 def test_lines_join_each_class_to_its_parent():
     lines, marks = drawn()
     corners = list(zip(lines.x, lines.y, strict=True))
