@@ -4,6 +4,7 @@ Show them with `st.plotly_chart(figure, theme=None)`: Streamlit's own theme woul
 """
 
 from inspector.figures.classes import class_tree
+from inspector.figures.health import score_histogram
 from inspector.figures.lens import token_heatmap
 from inspector.figures.norms import norms_histogram, pad_norm_curve
 from inspector.figures.parameters import parameter_icicle
@@ -23,6 +24,7 @@ __all__ = [
     "parameter_icicle",
     "projection_figure",
     "scatter3d",
+    "score_histogram",
     "sharing_graph",
     "token_heatmap",
     "topk_bars",
