@@ -30,6 +30,8 @@ CATALOG: tuple[Analysis, ...] = (
              "inspector.analyses.embeddings:embeddings", "scatter_plot", False),
     Analysis("embeddings", "project", "Projection", "Which tokens lie together on a map?",
              "inspector.analyses.projection:project", "scatter_plot", False),
+    Analysis("padding", "padding", "Padding", "Why is the padding vector not zero?",
+             "inspector.analyses.padding:padding", "padding", True),
     Analysis("lens", "lens", "Vocabulary lens",
              "What does each layer's hidden state say in tokens?",
              "inspector.analyses.lens:lens", "layers", True),

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from inspector.cli.answering import AsJson, Source, answer, app, refusals
+from inspector.cli.answering import AsJson, Device, Dtype, Source, answer, app, refusals
 from inspector.errors import RequestError
 from inspector.render import write_frame
 
@@ -53,3 +53,18 @@ def project(
         "project", checkpoint, as_json=as_json, then=write, method=method, dimensions=dimensions,
         neighbours=neighbours, metric=metric, seed=seed,
     )  # fmt: skip
+
+
+@app.command()
+def padding(
+    checkpoint: Source,
+    text: Annotated[
+        str | None,
+        typer.Option("--text", help="Sentences, one a line, for the gradient and the averages."),
+    ] = None,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Why is the padding vector not zero?"""
+    answer("padding", checkpoint, as_json=as_json, text=text, device=device, dtype=dtype)

@@ -7,6 +7,7 @@ from inspector.figures.classes import class_tree
 from inspector.figures.health import score_histogram
 from inspector.figures.lens import token_heatmap
 from inspector.figures.norms import norms_histogram, pad_norm_curve
+from inspector.figures.padding import gradient_bars
 from inspector.figures.parameters import parameter_icicle
 from inspector.figures.predictions import topk_bars
 from inspector.figures.projection import projection_figure, scatter3d
@@ -19,6 +20,7 @@ __all__ = [
     "Theme",
     "class_tree",
     "get_theme",
+    "gradient_bars",
     "norms_histogram",
     "pad_norm_curve",
     "parameter_icicle",

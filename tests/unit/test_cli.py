@@ -188,6 +188,30 @@ def test_project(answer, name, suffix, tmp_path):
 
 
 @EVERY
+def test_padding(answer, name):
+    found = answer("padding", name, "--text", "the dog is an animal.\nthe dog.")
+    assert set(found) >= {
+        "pad_token", "pad_id", "padding_idx", "norm", "median_norm", "percentile", "is_zero",
+        "nearest", "gradient", "verdict",
+    }  # fmt: skip
+    assert all(set(row) >= {"token", "token_id", "cosine"} for row in found["nearest"])
+    assert found["verdict"].endswith(".")
+    assert [row["padding"] > 0 for row in found["averaging"]] == [False, True]
+    if name == "demo-bert":
+        assert found["gradient"]["input_path"] == 0
+        assert found["gradient"]["output_path"] > 0
+    else:
+        assert found["gradient"] is None
+    if name == "MiniLM":
+        assert (found["pad_token"], found["pad_id"], found["padding_idx"]) == ("[PAD]", 0, 0)
+        assert found["norm"] == pytest.approx(0.767, abs=5e-4)
+        assert found["median_norm"] == pytest.approx(1.110, abs=1e-3)
+    if name == "demo-gpt2":
+        assert (found["pad_token"], found["norm"]) == (None, None)
+        assert found["stand_in"]["gradient"]["output_path"] > 0
+
+
+@EVERY
 def test_lens(answer, name):
     found = answer("lens", name, "--text", "the dog is an animal.", "-k", "2", "--layers", "0,1")
     assert set(found) >= {"tokens", "rungs", "cells", "max_abs_error"}
@@ -265,6 +289,7 @@ def test_refusals_are_one_sentence_and_status_2(call, arguments, sentence, as_js
         ("classes", "BertForPreTrainingOutput"),
         ("embeddings", "[PAD]"),
         ("project", "Kept neighbours: 0."),
+        ("padding", "They agree"),
     ],
 )
 def test_tables_for_people(call, verb, shown):

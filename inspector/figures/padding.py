@@ -1,0 +1,116 @@
+"""What pushes on the padding row: its gradient by path, beside the controls."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from inspector.figures import theme as look
+from inspector.figures.frames import columns, where
+from inspector.figures.text import plain
+from inspector.figures.theme import LIGHT, Theme
+from inspector.results.padding import AS_IT_IS, FRESH, UNTIED
+
+BAR = 52  # pixels from bar to bar
+ROOM = 0.3  # powers of ten left of the smallest bar and right of the largest
+# label, experiment, column, colour of the theme's groups
+BARS = (
+    ("this checkpoint:<br>through the look-up", AS_IT_IS, "input_path", 1),
+    ("this checkpoint:<br>through the softmax", AS_IT_IS, "output_path", 0),
+    ("the same, untied:<br>both paths", UNTIED, "total", 1),
+    ("control, a fresh random<br>model: both paths", FRESH, "total", 5),
+)
+
+
+def gradient_bars(
+    experiments: pd.DataFrame,
+    *,
+    title: str,
+    subtitle: str = "",
+    theme: Theme = LIGHT,
+) -> go.Figure:
+    """Draw the gradient on one row by path, on a logarithmic scale.
+
+    Args:
+        experiments: `PaddingRow.experiments`.
+        title: Of the figure, with the checkpoint's name.
+        subtitle: One more line of plain text.
+        theme: Colours.
+
+    Returns:
+        A figure with one bar each for the look-up, the softmax, and the controls that there are. A
+        gradient of exactly 0 has no bar: a ring at the left edge and "exactly 0" stand for it.
+    """
+    bars = _bars(experiments)
+    height = look.title_height(title, subtitle) + BAR * max(len(bars), 1) + 64
+    figure = go.Figure(
+        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=height)
+    )
+    positive = [value for _, value, _ in bars if value > 0 and math.isfinite(value)]
+    low = math.floor(math.log10(min(positive, default=0.1)) - ROOM)
+    high = math.log10(max(positive, default=1.0))
+    figure.update_layout(
+        xaxis={
+            **look.axis(title="norm of the gradient, logarithmic", theme=theme),
+            "type": "log",
+            "range": [low, high + max(0.22 * (high - low), ROOM)],  # room for the text
+            "exponentformat": "power",
+            "dtick": max(1, math.ceil((high - low) / 6)),
+        },
+        yaxis={
+            **look.axis(title="", theme=theme, grid=False),
+            "range": [len(bars) - 0.5, -0.5],
+            "tickvals": list(range(len(bars))),
+            "ticktext": [label for label, *_ in bars],
+            "tickfont": {"size": 13, "color": theme.ink},
+        },
+        bargap=0.36,
+        dragmode=False,
+        showlegend=False,
+    )
+    left = 10.0**low
+    figure.add_trace(
+        go.Bar(
+            name="gradient",
+            orientation="h",
+            y=list(range(len(bars))),
+            base=left,
+            x=[max(value - left, 0) if value > 0 else 0 for _, value, _ in bars],
+            marker={"color": [theme.groups[color] for *_, color in bars]},
+            text=[f" <b>{_exact(value)}</b>" for _, value, _ in bars],
+            textposition="outside",
+            textfont={"size": 14, "color": theme.ink},
+            cliponaxis=False,
+            hovertext=[f"{label}<br>{value!r}" for label, value, _ in bars],
+            hoverinfo="text",
+        )
+    )
+    zeros = [place for place, (_, value, _) in enumerate(bars) if value == 0]
+    figure.add_trace(
+        go.Scatter(
+            name="exactly 0",
+            x=[left] * len(zeros),
+            y=zeros,
+            mode="markers",
+            marker={"symbol": "circle-open", "size": 11, "color": theme.ink, "line": {"width": 2}},
+            cliponaxis=False,
+            hoverinfo="skip",
+        )
+    )
+    return figure
+
+
+def _bars(experiments: pd.DataFrame) -> list[tuple[str, float, int]]:
+    """Label, norm and colour of each bar."""
+    found = []
+    padding = where(experiments, experiments["role"] == "as padding")
+    for label, experiment, column, color in BARS:
+        for (value,) in columns(where(padding, padding["experiment"] == experiment), column):
+            found.append((label, float(value), color))
+    return found
+
+
+def _exact(value: float) -> str:
+    return "  exactly 0" if value == 0 else f"{value:.3g}"

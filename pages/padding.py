@@ -1,0 +1,95 @@
+"""Why is the padding vector not zero?"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from inspector import figures
+from inspector.results import Padding
+from pages._shared import embedding_map, inputs, parts, session
+from pages._shared import padding_words as words
+from pages._shared.words import literal
+
+session.guard()
+checkpoint = session.opened()
+parts.heading("padding", checkpoint)
+
+text = st.text_area("Sentences, one a line", words.SENTENCES, key="sentences", height=100,
+                    bind="query-params",
+                    help="They are padded together. Ctrl+Enter runs them.")  # fmt: skip
+with st.expander("Options", icon=":material/tune:"), st.container(horizontal=True):
+    device, dtype = inputs.placement()
+result: Padding = session.run("padding", text=text, device=device, dtype=dtype)
+parts.warnings(result.warnings)
+with st.container(border=True):
+    st.markdown(f"**{literal(result.verdict)}**")
+row = result.row
+if row is None:
+    st.info(literal(result.agreement), icon=":material/info:")
+    st.stop()
+if result.stand_in:
+    st.info(f"All that follows is about {literal(row.token)}, which stands in for padding. "
+            "Unlike padding it is usually a label in training, and so is pulled as well as pushed.",
+            icon=":material/swap_horiz:")  # fmt: skip
+
+left, right = st.columns([2, 3], gap="large")
+with left:
+    st.subheader("The vector", anchor=False)
+    with st.container(horizontal=True):
+        st.metric("Norm", f"{row.norm:.3f}")
+        st.metric("Median norm", f"{result.median_norm:.3f}")
+        st.metric("Percentile", f"{row.percentile:.1f}", help="Share of rows that are shorter.")
+    parts.facts(words.facts(result, row))
+    st.markdown(literal(result.agreement))
+with right:
+    st.subheader("Where it lies", anchor=False)
+    st.caption("In the original space, measured exactly.")
+    parts.table(row.places, alt="Distances to the mean row, to the unknown token, to unused rows")
+    if row.nearest.empty:
+        st.caption("A vector without a direction has no nearest rows by cosine.")
+    else:
+        st.caption(words.neighbours(row))
+        parts.table(row.nearest, height=212, alt="Nearest rows by cosine")
+        parts.download(row.nearest, name=f"{checkpoint.name}-padding-neighbours")
+    if result.output_row:
+        st.caption(f"The output matrix has a row of its own for {literal(row.token)}: norm "
+                   f"{result.output_row.norm:.3f}, percentile "
+                   f"{result.output_row.percentile:.1f}; its nearest rows there:")  # fmt: skip
+        parts.table(result.output_row.nearest, height=212, alt="Nearest rows of the output matrix")
+
+st.subheader("What pushes on it", anchor=False)
+if row.gradient is None or row.experiments is None:
+    st.info(literal(result.gradient_note), icon=":material/info:")
+else:
+    st.caption(literal(result.gradient_note))
+    drawn, said = st.columns([3, 2], gap="large")
+    with drawn:
+        bars = figures.gradient_bars(
+            row.experiments,
+            title=f"Gradient on {row.token} of {checkpoint.name}",
+            subtitle="one backward pass on the sentences, by path",
+            theme=session.theme(),
+        )
+        parts.chart(bars, alt="Gradient by path, as bars; the table below holds the same numbers")
+    with said:
+        st.markdown(words.explain_gradient(row, row.gradient))
+    parts.table(words.experiment_table(row.experiments), alt="Gradients of every experiment")
+    parts.download(row.experiments, name=f"{checkpoint.name}-padding-gradient")
+    with st.expander("What the model read"):
+        st.code("\n".join(result.masked_text), language=None, wrap_lines=True)
+        st.caption(f"Loss {row.gradient.loss:.4f}, {result.device}, {result.dtype}; evaluation "
+                   "mode, no dropout.")  # fmt: skip
+with st.expander("Is it because padding may be predicted?", expanded=True):
+    st.markdown(words.FORUM)
+
+st.subheader("What it means for averaging", anchor=False)
+st.markdown(words.AVERAGES)
+st.caption(literal(result.averaging_note))
+if not result.averaging.empty:
+    parts.table(words.averaging_table(result.averaging),
+                alt="Mean hidden state with and without the attention mask")  # fmt: skip
+    st.caption(words.MEASURES)
+    parts.download(result.averaging, name=f"{checkpoint.name}-padding-averaging")
+embedding_map.draw_padding_history(checkpoint)
+options = (f"--text={text}", *inputs.placement_options(device, dtype))
+parts.elsewhere(checkpoint, ("padding", *options))

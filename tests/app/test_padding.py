@@ -1,0 +1,86 @@
+"""The padding page with the real engine: its numbers against the files, with and without a head."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import load_file
+from streamlit.testing.v1 import AppTest
+
+from inspector.demo import DEMOS
+from tests.unit.families import random_model, save_checkpoint
+
+from .looking import metrics, said
+
+Open = Callable[..., AppTest]
+BERT = load_file(DEMOS["demo-bert"].folder / "model.safetensors")
+GPT2 = load_file(DEMOS["demo-gpt2"].folder / "model.safetensors")
+
+
+def figure_titles(app: AppTest) -> list[str]:
+    charts = [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
+    return [chart["layout"]["title"]["text"] for chart in charts]
+
+
+def test_the_demo_shows_vector_gradient_averages_and_history(open_app: Open) -> None:
+    app = open_app("padding", checkpoint="demo-bert", sentences="a dog.\na dog. a dog.")
+    matrix = BERT["bert.embeddings.word_embeddings.weight"]
+    norms = np.linalg.norm(matrix, axis=1)
+    shown = metrics(app)
+    assert shown["Norm"] == f"{norms[0]:.3f}"
+    assert shown["Median norm"] == f"{np.median(norms):.3f}"
+    assert shown["Percentile"] == f"{100 * (norms < norms[0]).mean():.1f}"
+    text = said(app)
+    assert "it is tied to the output matrix" in text
+    assert r"the look\-up path is blocked by padding\_idx \(gradient 0 on your text\)" in text
+    assert "They agree" in text
+    assert f"it pushes {len(matrix):,} of {len(matrix):,} output vectors" in text
+    assert [title.split("<b>")[1][:8] for title in figure_titles(app)] == ["Gradient", "How padd"]
+    averaging = app.dataframe[3].value
+    assert averaging["sentence"].tolist() == ["a dog.", "a dog. a dog."]
+    assert averaging["padding"].tolist() == [3, 0]
+    assert averaging["cosine"].iloc[0] < 1
+    experiments = app.dataframe[2].value
+    assert experiments["through look-up"].iloc[0] == "0"
+    assert float(experiments["through softmax"].iloc[0]) > 0
+
+
+def test_gpt2_has_no_padding_and_shows_the_end_of_text_in_its_place(open_app: Open) -> None:
+    app = open_app("padding", checkpoint="demo-gpt2")
+    norm = float(np.linalg.norm(GPT2["transformer.wte.weight"][0]))
+    assert metrics(app)["Norm"] == f"{norm:.3f}"
+    text = said(app)
+    assert "There is no padding vector" in text
+    assert r"\<\|endoftext\|\>, which stands in for padding" in text
+    assert len(figure_titles(app)) == 1
+
+
+def test_an_encoder_without_a_head_gives_averages_and_no_gradient(
+    open_app: Open, tmp_path: Path
+) -> None:
+    folder = save_checkpoint(random_model("BertModel"), tmp_path / "bare")
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for file in folder.iterdir():
+            archive.write(file, f"bare/{file.name}")
+    app = open_app("padding", sentences="w1\nw1 w2 w3 w4")
+    app.file_uploader[0].set_value(("bare.zip", buffer.getvalue(), "application/zip")).run()
+    assert not app.error
+    text = said(app)
+    assert r"bare has no language\-model head" in text
+    assert "its gradient cannot be measured" in text
+    assert figure_titles(app) == []
+    averaging = app.dataframe[2].value
+    assert averaging["tokens"].tolist() == [3, 6]
+    assert averaging["difference"].iloc[0] > 0 == averaging["difference"].iloc[1]
+
+
+def test_no_sentence_is_one_sentence(open_app: Open) -> None:
+    app = open_app("padding", sentences=" ")
+    assert len(app.error) == 1
+    assert "There is no sentence" in app.error[0].value

@@ -1,0 +1,44 @@
+"""The padding page in a real browser: one's own sentences, a link, a checkpoint without padding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Browser, Page, expect
+
+from .looking import expect_calm, expect_page, fill, metric
+from .server import Server
+
+SENTENCES = "Sentences, one a line"
+
+
+def test_ones_own_sentences_are_measured_and_stand_in_the_link(
+    page: Page, server: Server, browser: Browser, watch: Callable[[Page], Page]
+) -> None:
+    page.goto(f"{server.url}/padding?checkpoint=demo-bert")
+    expect_page(page, "padding", "demo-bert")
+    expect(page.get_by_text("the look-up path is blocked by padding_idx")).to_be_visible()
+    expect(page.locator(".js-plotly-plot .barlayer .point")).to_have_count(4)
+    expect(page.locator(".js-plotly-plot").get_by_text("exactly 0")).to_have_count(2)
+    text = "a cat.\na small animal with a short tail."
+    fill(page, SENTENCES, text, key="Control+Enter")
+    expect(page.get_by_text("2 sentences padded together")).to_be_visible()
+    expect(page).to_have_url(re.compile("sentences="))
+    expect_calm(page)
+    said = page.get_by_text("Through the softmax").first.inner_text()
+
+    other = watch(browser.new_page(viewport={"width": 1400, "height": 1000}))
+    other.goto(page.url)
+    expect_page(other, "padding", "demo-bert")
+    expect(other.get_by_label(SENTENCES, exact=True)).to_have_value(text)
+    expect(other.get_by_text("Through the softmax").first).to_have_text(said)
+    other.close()
+
+
+def test_a_tokenizer_without_padding_is_explained(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/padding?checkpoint=demo-gpt2")
+    expect_page(page, "padding", "demo-gpt2")
+    expect(page.get_by_text("There is no padding vector")).to_be_visible()
+    expect(page.get_by_text("which stands in for padding")).to_be_visible()
+    expect(metric(page, "Norm")).to_have_text(re.compile(r"^\d\.\d{3}$"))
