@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from urllib.parse import quote
 
+import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -113,15 +114,6 @@ def test_insert_mask_adds_a_mask(page: Page, server: Server) -> None:
     expect(page.get_by_role("heading", name="All masks together")).to_be_visible()
 
 
-def test_a_click_on_the_graph_shows_properties(page: Page, server: Server) -> None:
-    page.goto(f"{server.url}/sharing")
-    expect_page(page, "sharing", "demo-bert")
-    expect(page.get_by_text("Click a row of the graph")).to_be_visible()
-    click_mark(page.locator(".js-plotly-plot .barlayer .trace").first.locator(".point").nth(1))
-    expect(page.get_by_text("Click a row of the graph")).to_have_count(0)
-    expect(page.get_by_role("row", name="Shared with nothing")).to_be_visible()
-
-
 def test_a_click_on_the_heat_map_shows_that_cell(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/lens")
     expect_page(page, "lens", "demo-bert")
@@ -136,12 +128,40 @@ def test_a_click_on_the_heat_map_shows_that_cell(page: Page, server: Server) -> 
 def test_a_search_finds_neighbours(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/embeddings")
     expect_page(page, "embeddings", "demo-bert")
-    fill(page, "Find a token", "city")
-    expect(page.get_by_text(re.compile(r"of city \(id \d+\) in all"))).to_be_visible()
+    fill(page, "Find tokens", "city, king")
+    expect(page.get_by_text("2 tokens found")).to_be_visible()
+    expect(page.get_by_text(re.compile(r"^city · id \d+"))).to_be_visible()
     expect(page).to_have_url(re.compile("token=city"))
-    fill(page, "Find a token", "no such token at all")
-    expect(page.get_by_text("is not one token of demo-bert")).to_be_visible()
+    page.get_by_role("radio", name="king", exact=True).click()
+    expect(page.get_by_text(re.compile(r"^king · id \d+"))).to_be_visible()
+    fill(page, "Find tokens", "nosuchtoken")
+    expect(page.get_by_text("No single token of demo-bert")).to_be_visible()
     expect(page.get_by_text("Why is [PAD] not zero?")).to_be_visible()
+
+
+def test_a_token_of_the_map_shows_its_neighbours_and_a_choice_its_table(
+    page: Page, server: Server
+) -> None:
+    page.goto(f"{server.url}/embeddings?dimensions=3-D")
+    expect_page(page, "embeddings", "demo-bert")
+    canvas = page.locator(".stage canvas")
+    expect(canvas).to_have_attribute("data-drawn", re.compile(r"\d"))
+    canvas.focus()
+    page.keyboard.press("Enter")  # the token nearest to the centre
+    expect(page).to_have_url(re.compile(r"row=\d+"))
+    expect(page.get_by_text("Nearest in all 160 dimensions by cosine")).to_be_visible()
+    canvas.focus()
+    page.keyboard.press("a")
+    expect(page.get_by_role("heading", name="5120 chosen tokens")).to_be_visible()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Chosen: Parquet").click()
+    assert len(pd.read_parquet(waiting.value.path())) == 5120
+    page.get_by_role("button", name="under-trained").click()
+    expect(page).to_have_url(re.compile("hide=under-trained"))
+    canvas.focus()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("heading", name="5120 chosen tokens")).to_have_count(0)
+    expect(page).to_have_url(re.compile("row=none"))
 
 
 def test_umap_can_be_stopped_and_started_again(page: Page, server: Server) -> None:

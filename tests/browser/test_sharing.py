@@ -1,0 +1,118 @@
+"""The sharing page in a real browser: clicks, downloads, phones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image
+from playwright.sync_api import Browser, Download, Page, expect
+
+from inspector.figures import DARK, LIGHT
+
+from .looking import click_mark, expect_page
+from .server import Server
+
+SVG = "{http://www.w3.org/2000/svg}"
+TITLES = ("Names and tensors of demo-bert", "Parameters of demo-bert")
+
+
+def show(page: Page, server: Server) -> Page:
+    page.goto(f"{server.url}/sharing")
+    expect_page(page, "sharing", "demo-bert")
+    expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
+    return page
+
+
+def save(page: Page, kind: str, title: str) -> Download:
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name=f"Download as {kind}: {title}").click()
+    return waiting.value
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_a_figure_arrives_as_svg_with_its_title(title: str, page: Page, server: Server) -> None:
+    download = save(show(page, server), "SVG", title)
+    assert download.suggested_filename == f"{title.replace(' ', '-')}.svg"
+    root = ElementTree.fromstring(Path(download.path()).read_text("utf-8"))
+    assert root.tag == f"{SVG}svg"
+    assert root.get("width") == "1000"
+    texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
+    assert title in texts
+    assert any("word_embeddings.weight" in text for text in texts)
+
+
+@pytest.mark.parametrize(("scheme", "ground"), [("light", LIGHT.page), ("dark", DARK.page)])
+def test_a_figure_arrives_as_png_on_the_pages_ground(
+    scheme: str, ground: str, browser: Browser, server: Server, watch: Callable[[Page], Page]
+) -> None:
+    context = browser.new_context(color_scheme=scheme, viewport={"width": 1400, "height": 1000})  # type: ignore[arg-type]
+    page = show(watch(context.new_page()), server)
+    expect(page.locator(".js-plotly-plot").first).to_be_visible()
+    download = save(page, "PNG", TITLES[0])
+    assert download.suggested_filename == "Names-and-tensors-of-demo-bert.png"
+    with Image.open(download.path()) as picture:
+        assert picture.format == "PNG"
+        assert picture.width == 3_000  # enough for print
+        pixels = np.asarray(picture.convert("RGB")).astype(int)
+    wanted = [int(ground[place : place + 2], 16) for place in (1, 3, 5)]
+    assert pixels[5, 5].tolist() == wanted
+    title = pixels[30:110, :1500]
+    assert (np.abs(title - wanted).max(axis=2) > 128).any()  # the title is written there
+    context.close()
+
+
+def test_other_pages_offer_their_figures_too(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/lens")
+    expect_page(page, "lens", "demo-bert")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name=re.compile("^Download as SVG: ")).first.click()
+    assert "demo-bert" in waiting.value.suggested_filename
+
+
+def test_clicks_on_names_and_tensors_tell_what_they_are(page: Page, server: Server) -> None:
+    show(page, server)
+    chart = page.locator(".st-key-sharing_graph .js-plotly-plot")
+    expect(page.get_by_role("heading", name="Properties")).to_have_count(0)
+    click_mark(chart.locator(".barlayer .trace").nth(0).locator(".point").nth(0))
+    expect(page.get_by_role("row", name="Verdict tied")).to_be_visible()
+    expect(
+        page.get_by_role("row", name=re.compile("In memory storage 0, offset 0"))
+    ).to_be_visible()
+    expect(
+        page.get_by_role("row", name=re.compile("In the file model.safetensors"))
+    ).to_be_visible()
+    click_mark(chart.locator(".barlayer .trace").nth(2).locator(".point").nth(1))
+    expect(page.get_by_role("row", name="Name cls.predictions.bias")).to_be_visible()
+
+
+def test_hovering_a_row_tells_all_of_it(page: Page, server: Server) -> None:
+    show(page, server)
+    chart = page.locator(".st-key-sharing_graph .js-plotly-plot")
+    mark = chart.locator(".barlayer .trace").nth(0).locator(".point").nth(0)
+    mark.scroll_into_view_if_needed()
+    page.wait_for_timeout(500)  # Streamlit's scrolling has momentum
+    box = mark.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    hover = chart.locator(".hoverlayer .hovertext")
+    expect(hover).to_contain_text("bert.embeddings.word_embeddings.weight")
+    expect(hover).to_contain_text("in memory: storage 0, offset 0 B")
+    expect(hover).to_contain_text("from byte")
+
+
+def test_on_a_phone_the_graph_scrolls_by_itself(
+    browser: Browser, server: Server, watch: Callable[[Page], Page]
+) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 800})
+    page = show(watch(context.new_page()), server)
+    frame = page.locator(".st-key-sharing_graph")
+    page.wait_for_function(
+        "() => document.querySelector('.st-key-sharing_graph').scrollWidth >= 560"
+    )
+    assert frame.evaluate("each => each.clientWidth") < 390
+    context.close()
