@@ -23,6 +23,8 @@ CATALOG: tuple[Analysis, ...] = (
              "inspector.analyses.overview:overview", "inventory_2", False),
     Analysis("sharing", "sharing", "Parameter sharing", "Which parameters share memory?",
              "inspector.analyses.sharing:sharing", "hub", True),
+    Analysis("sharing", "whatif", "What if", "Which ties break when the model is changed?",
+             "inspector.analyses.what_if:what_if", "link_off", True),
     Analysis("classes", "classes", "Model classes",
              "Which classes is this model made of, and what does it return?",
              "inspector.analyses.classes:classes", "account_tree", True),

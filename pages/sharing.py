@@ -9,7 +9,7 @@ from inspector import figures
 from inspector.figures.sharing_words import sharing_subtitle
 from inspector.figures.text import bytes_text, percent_text
 from inspector.results import Sharing
-from pages._shared import parts, session, sharing_parts
+from pages._shared import parts, session, sharing_parts, what_if
 from pages._shared.sharing_words import explain_sharing
 
 session.guard()
@@ -63,6 +63,8 @@ st.subheader("Why is it so?", anchor=False)
 for question, answer in explain_sharing(sharing):
     with st.expander(question, expanded=True):
         st.markdown(answer)
+
+what_if.draw(checkpoint, sharing)
 
 st.subheader("Where the parameters are", anchor=False)
 parts.chart(

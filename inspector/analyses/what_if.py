@@ -25,6 +25,7 @@ from inspector.models.stepping import Lesson, Outcome, prepare, train
 from inspector.models.ties import possible_ties
 from inspector.results.what_if import (
     CHANGES,
+    EXAMPLE,
     OPTIMIZERS,
     Drift,
     Edge,
@@ -58,7 +59,7 @@ def what_if(
     *,
     progress: Progress,
     change: str,
-    text: str = "",
+    text: str = EXAMPLE,
     steps: int = 1,
     learning_rate: float = LEARNING_RATE,
     optimizer: str = "adamw",

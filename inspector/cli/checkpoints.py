@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from inspector.cli.answering import AsJson, Source, answer, app
+from inspector.results.what_if import CHANGES, EXAMPLE, WhatIf
 
 
 @app.command()
@@ -19,6 +20,50 @@ def overview(checkpoint: Source, as_json: AsJson = False) -> None:
 def sharing(checkpoint: Source, as_json: AsJson = False) -> None:
     """Which parameters share memory?"""
     answer("sharing", checkpoint, as_json=as_json)
+
+
+@app.command()
+def whatif(
+    checkpoint: Source,
+    change: Annotated[str, typer.Option("--change", help=f"{', '.join(CHANGES)}.")] = "untie",
+    text: Annotated[
+        str, typer.Option("--text", help='What the copy is trained on; "": no training.')
+    ] = EXAMPLE,
+    steps: Annotated[int, typer.Option("--steps", help="Training steps, 0 to 20.")] = 1,
+    learning_rate: Annotated[
+        float, typer.Option("--learning-rate", help="Above 0, up to 1.")
+    ] = 5e-5,
+    optimizer: Annotated[str, typer.Option("--optimizer", help="adamw or sgd.")] = "adamw",
+    as_json: AsJson = False,
+) -> None:
+    """Which ties break when the model is changed?"""
+    answer(
+        "whatif", checkpoint, as_json=as_json, then=lambda result: result if as_json
+        else _in_short(result), change=change, text=text, steps=steps,
+        learning_rate=learning_rate, optimizer=optimizer,
+    )  # fmt: skip
+
+
+def _in_short(result: WhatIf) -> dict[str, Any]:
+    """What fits a terminal."""
+    columns = ["way", "name", "before", "after", "saved_and_loaded", "after_training"]
+    return {
+        "answer": result.answer,
+        "model_class": result.model_class,
+        "ways": [
+            {
+                "way": way.title,
+                "parameters": way.unique_parameters,
+                "nbytes": way.nbytes,
+                "file_nbytes": way.file.nbytes if way.file else None,
+                "loss": way.training.loss if way.training else None,
+                "loss_after": way.training.loss_after if way.training else None,
+            }
+            for way in (result.original, *result.ways)
+        ],
+        "names": result.table[columns] if len(result.table) else [],
+        "warnings": result.warnings,
+    }
 
 
 @app.command()

@@ -96,6 +96,9 @@ def drifts_of(
         rows = min(len(tensors[name]), len(tensors[source]))
         both = {key: tensors[key].detach()[:rows] for key in (source, name)}
         found = LiveCopies(both, ()).difference(source, name)
-        return Drift(found.max_abs, found.relative, found.cosine) if found else None
+        if found is None:
+            return None
+        cosine = min(max(found.cosine, -1.0), 1.0)  # rounding may pass 1 by a hair
+        return Drift(found.max_abs, found.relative, cosine)
 
     return {name: measure(name, source) for name, source in pairs.items()}

@@ -18,6 +18,7 @@ CHANGES = {
     "half": "What if the weights were cast to half precision?",
     "reload": "What if the model were saved and loaded again?",
 }
+EXAMPLE = "Paris is the capital and largest city of France."  # where no text is given
 OPTIMIZERS = ("adamw", "sgd")
 # How two names stand to each other; "random" where a loader finds no bytes for one of them.
 RELATIONS = (

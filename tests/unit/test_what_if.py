@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -34,7 +35,7 @@ TIED = [
 ]  # fmt: skip
 
 
-def ask(checkpoint, change, *, text=TEXT, **options):
+def ask(checkpoint, change, *, text=TEXT, **options: Any) -> Any:
     options = {"learning_rate": RATE} | options
     return what_if(checkpoint, progress=silent, change=change, text=text, **options)
 

@@ -1,0 +1,163 @@
+"""A section of the sharing page: change a copy of the model, and see which tie breaks."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from inspector.figures.text import bytes_text
+from inspector.results import Opened, Sharing
+from inspector.results.what_if import CHANGES, EXAMPLE, OPTIMIZERS, Edge, SavedFile, Way, WhatIf
+from pages._shared import parts, session
+from pages._shared.words import command, literal
+
+# The word says it; symbol and colour repeat it.
+LOOKS = {
+    "one tensor": ("link", "green"),
+    "equal copies": ("content_copy", "orange"),
+    "different numbers": ("link_off", "red"),
+    "another dtype": ("link_off", "red"),
+    "another shape": ("link_off", "red"),
+    "random": ("casino", "red"),
+}
+QUICK_NBYTES = 150_000_000  # of a model: up to here nobody needs to be asked first
+
+
+@st.fragment
+def draw(checkpoint: Opened, sharing: Sharing) -> None:
+    """Ask what to change, do it to a copy in memory, and show before and after."""
+    st.subheader("What if …?", anchor=False)
+    st.caption("Done to a copy in memory, and measured: the checkpoint stays as it is.")
+    change = st.segmented_control(
+        "Change", list(CHANGES), default="untie", required=True, key="change",
+        bind="query-params",
+    )  # fmt: skip
+    st.markdown(CHANGES[change])
+    text, steps, rate, optimizer = _inputs()
+    if sharing.unique_nbytes > QUICK_NBYTES and not _agreed(checkpoint, sharing):
+        return
+    result: WhatIf | None = session.ask(
+        "whatif", change=change, text=text, steps=steps, learning_rate=rate, optimizer=optimizer
+    )
+    if result is None:
+        return
+    parts.warnings(result.warnings)
+    if not result.ways:
+        st.info(literal(result.answer), icon=":material/info:")
+    if result.original.edges:
+        for way in (result.original, *result.ways):
+            _draw_way(result, way)
+        with st.expander("As a table"):
+            parts.table(result.table, alt="Every pair of names under every way")
+        parts.download(result.table, name=f"{checkpoint.name}-what-if-{change}")
+    options = [f"--change={change}", f"--steps={steps}", f"--text={text}",
+               f"--learning-rate={rate}", f"--optimizer={optimizer}"]  # fmt: skip
+    st.code(command("whatif", checkpoint, *options), language=None, wrap_lines=True)
+
+
+def _inputs() -> tuple[str, int, float, str]:
+    text = st.text_input("Text that the copy is trained on", EXAMPLE, key="lesson",
+                         bind="query-params", help="Empty: no training.")  # fmt: skip
+    with (
+        st.expander("Training", icon=":material/tune:"),
+        st.container(horizontal=True),
+    ):
+        steps = st.number_input("Steps", 0, 20, 1, key="steps", bind="query-params")
+        rate = st.number_input("Learning rate", 1e-7, 1.0, 5e-5, step=1e-5, format="%.0e",
+                               key="rate", bind="query-params")  # fmt: skip
+        optimizer = st.selectbox("Optimizer", OPTIMIZERS, key="optimizer", bind="query-params",
+                                 help="Without weight decay and without momentum")  # fmt: skip
+    return text, int(steps), float(rate), optimizer or OPTIMIZERS[0]
+
+
+def _agreed(checkpoint: Opened, sharing: Sharing) -> bool:
+    """Let a large model be copied only when somebody wants it."""
+    key = f"copies of {checkpoint.fingerprint}"
+    if st.session_state.get(key):
+        return True
+    st.caption(
+        f"The model takes {bytes_text(sharing.unique_nbytes)}: copying, saving and training it "
+        "needs several times as much memory, and a while."
+    )
+    if st.button("Do it", icon=":material/play_arrow:", key="what if"):
+        st.session_state[key] = True
+        return True
+    return False
+
+
+def _draw_way(result: WhatIf, way: Way) -> None:
+    changed = way is not result.original
+    with st.container(border=True):
+        st.markdown(f"**{literal(way.title)}**{'' if changed else ', for comparison'}")
+        if changed:
+            st.code(way.code, language="python", wrap_lines=True)
+            st.markdown(literal(way.answer))
+        for edge in way.edges:
+            st.markdown(_picture(result, edge, changed=changed))
+        for line in _facts(result, way):
+            st.caption(line)
+
+
+def _picture(result: WhatIf, edge: Edge, *, changed: bool) -> str:
+    """What becomes of two names, step by step, and how far apart they end."""
+    steps = f"after {result.steps} step{'s' if result.steps != 1 else ''}"
+    stations = {
+        "before": edge.before,
+        "after": edge.after if changed else None,
+        "saved and loaded": edge.reloaded,
+        steps: edge.trained,
+        f"{steps}, saved and loaded": edge.trained_reloaded,
+    }
+    path = " → ".join(f"{name} {_badge(state)}" for name, state in stations.items() if state)
+    return f"`{_code(edge.name)}` ↔ `{_code(edge.source)}`  \n{path}{_drift(edge)}"
+
+
+def _badge(relation: str) -> str:
+    symbol, colour = LOOKS[relation]
+    return f":{colour}-badge[:material/{symbol}: {relation}]"
+
+
+def _drift(edge: Edge) -> str:
+    drift = edge.trained_drift
+    if drift is None:
+        return ""
+    if drift.max_abs == 0:
+        return ", difference exactly 0"
+    return (
+        f", largest difference {drift.max_abs:.2g}, {drift.relative:.2g} of the norm, "
+        f"1 − cosine {1 - drift.cosine:.2g}"
+    )
+
+
+def _facts(result: WhatIf, way: Way) -> list[str]:
+    before, after = result.original, way
+    facts = [f"{after.unique_parameters:,} parameters, {bytes_text(after.nbytes)}"]
+    if way is not before:
+        facts = [f"{before.unique_parameters:,} → {facts[0]}"]
+    if way.training:
+        facts.append(
+            f"loss {way.training.loss:.4f} → {way.training.loss_after:.4f} on "
+            f"{way.training.labels} predicted positions, without dropout"
+        )
+    else:
+        facts.append(f"not trained: {literal(way.not_trained)}")
+    lines = ["; ".join(facts)]
+    return [*lines, _file(way.file)] if way.file else lines
+
+
+def _file(file: SavedFile) -> str:
+    """What the written file's header lists."""
+    kind = "safetensors" if file.format == "safetensors" else ".bin"
+    storages = len({held.storage for held in file.held})
+    text = (
+        f"The {kind} file has {bytes_text(file.nbytes)} and {file.tensors:,} names. It holds "
+        + (", ".join(f"`{_code(held.name)}`" for held in file.held) or "none of these names")
+    )
+    if storages < len(file.held):
+        text += f" on {storages} storage{'s' if storages != 1 else ''}"
+    if file.lacking:
+        text += f"; it does not hold {', '.join(f'`{_code(name)}`' for name in file.lacking)}"
+    return f"{text}." + (f" {literal(file.refused).capitalize()}." if file.refused else "")
+
+
+def _code(name: str) -> str:
+    return name.replace("`", "'")

@@ -1,0 +1,56 @@
+"""The section "What if …?" of the sharing page, with the real engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from safetensors.numpy import load_file
+from streamlit.testing.v1 import AppTest
+
+from inspector.demo import DEMOS
+from inspector.results.what_if import CHANGES
+
+from .looking import said
+
+Open = Callable[..., AppTest]
+GPT2 = load_file(DEMOS["demo-gpt2"].folder / "model.safetensors")
+
+
+@pytest.mark.parametrize("change", sorted(CHANGES))
+def test_each_change_is_answered_and_in_the_address_bar(open_app: Open, change: str) -> None:
+    app = open_app("sharing", checkpoint="demo-gpt2", change=change)
+    assert not app.exception
+    assert not app.error
+    shown = said(app)
+    assert CHANGES[change] in shown
+    assert "for comparison" in shown
+    assert "difference exactly 0" in shown
+    assert f"--change={change}" in "".join(code.value for code in app.code)
+    broken = "equal copies]" in shown or "another" in shown
+    assert broken == (change != "reload")
+
+
+def test_untying_shows_the_cost_of_this_checkpoint(open_app: Open) -> None:
+    shown = said(open_app("sharing", checkpoint="demo-gpt2"))
+    numbers = sum(tensor.size for tensor in GPT2.values())
+    matrix = GPT2["transformer.wte.weight"].size
+    assert f"{numbers:,} → {numbers + matrix:,} parameters" in shown
+    share = f"({100 * matrix / numbers:.1f} %)"
+    assert share in shown.replace("\\", "")
+
+
+def test_an_empty_text_trains_nothing(open_app: Open) -> None:
+    app = open_app("sharing", checkpoint="demo-gpt2")
+    app.text_input(key="lesson").set_value("").run()
+    assert "not trained: No training was asked for" in said(app).replace("\\", "")
+    assert "difference exactly 0" not in said(app)
+
+
+def test_why_is_answered_with_the_checkpoints_own_numbers(open_app: Open) -> None:
+    app = open_app("sharing", checkpoint="demo-gpt2")
+    rows, columns = GPT2["transformer.wte.weight"].shape
+    assert f"({rows:,}, {columns:,}) = (vocab, d_model)" in said(app)
+    assert "it holds `transformer.wte.weight`, and not `lm_head.weight`" in said(app)
+    listed = sum(tensor.size for tensor in GPT2.values()) + rows * columns
+    assert f"{rows * columns:,} fewer, {100 * rows * columns / listed:.1f} %" in said(app)
