@@ -82,4 +82,4 @@ def chosen(points: pd.DataFrame, ids: Sequence[int], *, checkpoint: Opened) -> N
     parts.table(pd.DataFrame(rows).head(LISTED), alt="Tokens inside the lasso", height=260)
     if len(rows) > LISTED:
         st.caption(f"The first {LISTED:,} are shown; the files hold all {len(rows):,}.")
-    table_files.offer(pd.DataFrame(rows), name=f"{checkpoint.name}-chosen")
+    table_files.offer(pd.DataFrame(rows), name=f"{checkpoint.name}-chosen", label="Chosen")

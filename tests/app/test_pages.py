@@ -101,10 +101,53 @@ def test_embeddings_list_the_exact_neighbours(open_app: Open) -> None:
 
 
 def test_an_unknown_token_is_one_sentence_and_the_page_stays(open_app: Open) -> None:
-    app = open_app("embeddings", token="no such token")
-    assert len(app.error) == 1
-    assert "is not one token of demo\\-bert" in app.error[0].value
+    app = open_app("embeddings", token="nosuchtoken")
+    assert not app.error
+    (warning,) = (each.value for each in app.warning if "No single token" in each.value)
+    assert "demo\\-bert: **nosuchtoken**" in warning
     assert metrics(app)["Median norm"]
+
+
+def test_several_words_are_found_and_the_first_has_its_neighbours(open_app: Open) -> None:
+    app = open_app("embeddings", token="city, king nosuchtoken")
+    vocabulary = json.loads((BERT / "tokenizer.json").read_text())["model"]["vocab"]
+    city, king = vocabulary["city"], vocabulary["king"]
+    assert "2 tokens found" in said(app)
+    assert f"**city** · id {city}" in said(app)
+    assert "**nosuchtoken**" in said(app)
+    app.pills(key="found token").set_value(king).run()
+    assert f"**king** · id {king}" in said(app)
+    assert app.query_params["row"] == str(king)
+
+
+def test_a_link_names_the_row_that_was_clicked(open_app: Open) -> None:
+    matrix = TENSORS["bert.embeddings.word_embeddings.weight"]
+    app = open_app("embeddings", token="city", row="700", measure="euclidean")
+    distances = ((matrix - matrix[700]) ** 2).sum(axis=1)
+    distances[700] = float("inf")
+    assert app.dataframe[0].value["token_id"].tolist() == distances.argsort()[:10].tolist()
+    # What a link names and the vocabulary lacks falls back to the search.
+    far = open_app("embeddings", token="city", row="99999999")
+    assert "**city** · id" in said(far)
+
+
+@pytest.mark.parametrize("dimensions", ["2-D", "3-D"])
+def test_the_map_says_how_much_it_keeps(open_app: Open, dimensions: str) -> None:
+    app = open_app("embeddings", dimensions=dimensions)
+    assert "15 true neighbours are still neighbours" in said(app)
+    rows = len(TENSORS["bert.embeddings.word_embeddings.weight"])
+    assert f"{rows:,} rows of bert" in said(app)
+    shown = [json.loads(each.proto.json) for each in app.get("bidi_component") if each.proto.json]
+    (state,) = (each for each in shown if "digest" in each)
+    assert state["title"] == f"PCA of demo-bert, {dimensions}"
+
+
+def test_the_link_holds_colour_and_hidden_layers(open_app: Open) -> None:
+    app = open_app("embeddings", colour="script", hide="unused|subword")
+    shown = [json.loads(each.proto.json) for each in app.get("bidi_component") if each.proto.json]
+    (state,) = (each for each in shown if "digest" in each)
+    assert state["color"]["name"] == "script"
+    assert state["hidden"] == ["subword", "unused"]
 
 
 def test_the_lens_shows_every_rung_of_the_chosen_cell(open_app: Open) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import io
+import xml.etree.ElementTree as ET
 from typing import Any
 
 import numpy as np
@@ -25,11 +27,13 @@ MOUNT = """async ([html, css, script]) => {
   const url = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
   const module = await import(url);
   window.reported = [];
-  window.update = (data) => module.default({
-    data,
-    parentElement: root,
-    setTriggerValue: (name, value) => window.reported.push([name, value]),
-  });
+  const setTriggerValue = (name, value) => window.reported.push([name, value]);
+  window.update = (data) => module.default({ data, parentElement: root, setTriggerValue });
+  const other = document.createElement("div");
+  window.bring = (text) => {
+    const data = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    module.default({ data, parentElement: other, setTriggerValue });
+  };
 }"""
 SETTLED = """async () => {
   const canvas = document.querySelector(".stage canvas");
@@ -71,11 +75,14 @@ def page(page: Page) -> Page:
     return page
 
 
-def show(page: Page, *, theme: Theme = LIGHT, **options: Any) -> None:
-    data = component.payload(
-        frame_of_points(), title="demo: map", theme=theme, height=HEIGHT, **options
-    )
+def show(
+    page: Page, *, theme: Theme = LIGHT, points: pd.DataFrame | None = None, **options: Any
+) -> None:
+    """Draw points as the page does: the state first, then the points that it speaks of."""
+    packed = component.pack(frame_of_points() if points is None else points)
+    data = component.state(packed.digest, title="demo: map", theme=theme, height=HEIGHT, **options)
     page.evaluate("(data) => { window.update(data); }", data)
+    page.evaluate("(text) => { window.bring(text); }", base64.b64encode(packed.data).decode())
     page.evaluate(SETTLED)
 
 
@@ -155,13 +162,147 @@ def test_the_legend_hides_a_kind(page: Page) -> None:
     button.click()
     page.evaluate(SETTLED)
     assert button.get_attribute("aria-pressed") == "false"
-    assert click(page, *place_of(0, 0)) == [["clicked", 15]]  # the word that lay below
+    assert page.evaluate("window.reported") == [["hidden", ["padding"]]]
+    assert click(page, *place_of(0, 0))[-1] == ["clicked", 15]  # the word that lay below
+
+
+def test_layers_of_a_link_are_off_from_the_start(page: Page) -> None:
+    show(page, hidden=["padding"])
+    button = page.get_by_role("button", name="padding (1)")
+    assert button.get_attribute("aria-pressed") == "false"
+    assert click(page, *place_of(0, 0)) == [["clicked", 15]]
 
 
 def test_search_results_are_ringed_and_counted(page: Page) -> None:
-    show(page, highlighted=[11, 19])
+    show(page, found=[11, 19])
     assert color_at(page, *place_of(1, 1)) == LIGHT.ink
     assert "2 found" in page.locator(".hint").inner_text()
+
+
+def test_lines_lead_to_the_true_neighbours(page: Page) -> None:
+    show(page, selected=19, neighbours=[11])  # from (1, 1) to (-1, -1)
+    assert color_at(page, *place_of(-1, -1)) == LIGHT.accent
+    x, y = place_of(0.5, 0.5)
+    around = {color_at(page, x + dx, y + dx) for dx in (-1, 0, 1)}
+    assert around != {LIGHT.page}
+
+
+def test_under_trained_tokens_are_a_layer(page: Page) -> None:
+    points = frame_of_points()
+    points["flagged"] = points["token_id"] == 19
+    plain = LIGHT.kinds["word"]
+    show(page, points=points)
+    x, y = place_of(1, 1)
+    shown = page.locator(".stage canvas").screenshot()
+    page.get_by_role("button", name="under-trained (1)").click()
+    page.evaluate(SETTLED)
+    assert page.locator(".stage canvas").screenshot() != shown
+    assert page.evaluate("window.reported") == [["hidden", ["under-trained"]]]
+    assert color_at(page, x, y) not in {LIGHT.page, plain}  # words are translucent
+
+
+def test_numbers_become_colours_of_the_ramp(page: Page) -> None:
+    points = frame_of_points()
+    points["trust"] = np.linspace(0, 1, len(points))
+    points.loc[5, "trust"] = np.nan
+    show(page, points=points, color="trust")
+    legend = page.get_by_role("group", name="What the colours say")
+    assert legend.inner_text().split("\n") == [
+        "true neighbours kept", "0 %", "100 %", "not measured (1)",
+    ]  # fmt: skip
+    low, high = (
+        [int(color_at(page, *place_of(*place))[1:][i : i + 2], 16) for i in (0, 2, 4)]
+        for place in ((-1, -1), (1, 1))
+    )
+    first, last = component.RAMPS["light"][0], component.RAMPS["light"][-1]
+    red = [int(color[1:3], 16) for color in (first, last)]
+    assert low[0] > red[0] - 60
+    assert high[0] < red[1] + 90
+
+
+@pytest.mark.parametrize(
+    ("token", "kind", "script"),
+    [
+        ("house", "word", "Latin"),
+        ("␣дом", "word", "Cyrillic"),
+        ("##家", "subword", "Han"),
+        ("かな", "word", "Kana"),
+        ("ﬁn", "word", "Latin"),
+        ("हिन्दी", "word", "Devanagari"),
+        ("2nd", "word", "Latin"),
+        ("1984", "word", "digits"),
+        ("٣", "word", "digits"),
+        ("##!?", "subword", "punctuation, symbols"),
+        ("##", "word", "punctuation, symbols"),
+        ("␣<0xE2><0x80>", "word", "bytes"),
+        ("<0x0A>", "byte", "bytes"),
+        ("ᚠ", "word", "other scripts"),
+        ("[CLS]", "special", "not text"),
+    ],
+)
+def test_tokens_are_told_apart_by_script(page: Page, token: str, kind: str, script: str) -> None:
+    points = frame_of_points().iloc[[9]].assign(token=token, kind=kind)
+    show(page, points=points, color="script")
+    legend = page.get_by_role("group", name="What the colours say")
+    assert legend.inner_text() == f"{script} (1)"
+
+
+def test_a_script_can_be_hidden(page: Page) -> None:
+    points = frame_of_points()
+    points.loc[9, "token"] = "дом"
+    show(page, points=points, color="script")
+    page.get_by_role("button", name="Cyrillic (1)").click()
+    page.evaluate(SETTLED)
+    assert color_at(page, *place_of(1, 1)) == LIGHT.page
+    assert color_at(page, *place_of(-1, 1)) != LIGHT.page
+
+
+def chosen(page: Page) -> list[int]:
+    """The token ids of the last choice that was reported."""
+    choices = [value for name, value in page.evaluate("window.reported") if name == "chosen"]
+    return np.frombuffer(base64.b64decode(choices[-1]), "<i4").tolist()
+
+
+def draw(page: Page, *places: tuple[float, float]) -> None:
+    """Drag along places of the canvas."""
+    box = page.locator(".stage canvas").bounding_box()
+    assert box is not None
+    first, *others = [(box["x"] + x, box["y"] + y) for x, y in places]
+    page.mouse.move(*first)
+    page.mouse.down()
+    for place in others:
+        page.mouse.move(*place, steps=4)
+    page.mouse.up()
+    page.evaluate(SETTLED)
+
+
+def test_a_lasso_chooses_what_lies_inside(page: Page) -> None:
+    show(page)
+    page.get_by_role("button", name="Lasso").click()
+    # A line around the right column's lower two and the middle's lowest.
+    draw(page, place_of(-0.2, -1.1), place_of(1.1, -1.1), place_of(1.1, 0.3), place_of(0.7, 0.2))
+    assert chosen(page) == [14, 17, 18]
+    assert "3 chosen" in page.locator(".hint").inner_text()
+    assert not [name for name, _ in page.evaluate("window.reported") if name == "clicked"]
+
+
+def test_a_box_chooses_shown_tokens_alone(page: Page) -> None:
+    show(page, hidden=["padding"])
+    page.get_by_role("button", name="Box").click()
+    draw(page, place_of(-0.5, 1.1), place_of(0.5, -0.5))
+    assert chosen(page) == [15, 16]
+    page.locator(".stage canvas").focus()
+    page.keyboard.press("Escape")
+    assert chosen(page) == []
+    assert page.get_by_role("button", name="Move").get_attribute("aria-pressed") == "true"
+
+
+def test_shift_draws_a_lasso_without_changing_the_tool(page: Page) -> None:
+    show(page)
+    page.keyboard.down("Shift")
+    draw(page, place_of(0.5, 0.5), place_of(1.1, 0.5), place_of(1.1, 1.1), place_of(0.5, 1.1))
+    page.keyboard.up("Shift")
+    assert chosen(page) == [19]
 
 
 def test_the_keyboard_reaches_everything(page: Page) -> None:
@@ -178,6 +319,64 @@ def test_the_keyboard_reaches_everything(page: Page) -> None:
     assert page.evaluate("window.reported")[-1] == ["clicked", 18]  # the word at (1, 0)
     page.keyboard.press("Escape")
     assert page.evaluate("window.reported")[-1] == ["clicked", -1]
+    page.keyboard.press("0")
+    page.keyboard.press("a")
+    assert chosen(page) == [0, *range(11, 20)]
+
+
+def test_two_fingers_zoom(page: Page) -> None:
+    show(page)
+    before = page.locator(".stage canvas").screenshot()
+    page.evaluate(
+        """() => {
+          const canvas = document.querySelector(".stage canvas");
+          canvas.setPointerCapture = () => {};
+          const box = canvas.getBoundingClientRect();
+          const send = (name, pointerId, x) => canvas.dispatchEvent(new PointerEvent(name, {
+            pointerId, clientX: box.left + x, clientY: box.top + 250, bubbles: true,
+          }));
+          send("pointerdown", 1, 350);
+          send("pointerdown", 2, 450);
+          for (let i = 1; i <= 10; i++) {
+            send("pointermove", 1, 350 - 10 * i);
+            send("pointermove", 2, 450 + 10 * i);
+          }
+          send("pointerup", 1, 250);
+          send("pointerup", 2, 550);
+        }"""
+    )
+    page.evaluate(SETTLED)
+    assert page.locator(".stage canvas").screenshot() != before
+    assert page.evaluate("window.reported") == []
+    # Fingers went from 100 to 300 pixels apart: three times as near, around the middle.
+    x, y = place_of(0, 0)
+    assert click(page, x, y) == [["clicked", 0]]
+    right = (HEIGHT - 60) / 2 * 3
+    assert x + right > WIDTH  # the right column has left the picture
+    assert color_at(page, *place_of(1, 0)) == LIGHT.page
+
+
+def cloud() -> pd.DataFrame:
+    points = frame_of_points()
+    points["z"] = np.array([0, *(0.5 * n for n in (-1, 0, 1, 1, 0, -1, -1, 1, 0))], np.float32)
+    return points
+
+
+def test_a_cloud_is_turned_and_its_points_are_clicked(page: Page) -> None:
+    show(page, points=cloud())
+    middle = (WIDTH / 2, HEIGHT / 2)
+    first = page.locator(".stage canvas").screenshot()
+    draw(page, middle, (WIDTH / 2 + 120, HEIGHT / 2 + 40))
+    assert page.locator(".stage canvas").screenshot() != first
+    assert page.evaluate("window.reported") == []
+    assert "turn" in (page.locator(".stage canvas").get_attribute("aria-label") or "")
+    page.locator(".stage canvas").focus()
+    page.keyboard.press("a")
+    assert chosen(page) == [0, *range(11, 20)]
+    page.keyboard.press("0")
+    page.keyboard.press("Escape")
+    page.evaluate(SETTLED)
+    assert page.locator(".stage canvas").screenshot() == first
 
 
 def test_the_picture_holds_map_title_and_legend(page: Page) -> None:
@@ -187,13 +386,28 @@ def test_the_picture_holds_map_title_and_legend(page: Page) -> None:
     download = waiting.value
     assert download.suggested_filename == "demo-map.png"
     picture = Image.open(download.path()).convert("RGB")
-    assert picture.width == 2 * WIDTH
-    assert picture.height > 2 * HEIGHT
+    fine = picture.width / WIDTH
+    assert picture.width == 2400  # eight inches of print
+    assert picture.height > fine * HEIGHT
     x, y = place_of(0, 0)
-    top = 2 * 42  # the title's line, at twice the density
+    top = round(42 * fine)  # the title's line
     padding = tuple(int(LIGHT.kinds["padding"][i : i + 2], 16) for i in (1, 3, 5))
-    assert picture.getpixel((round(2 * x), round(2 * y) + top)) == padding
+    assert picture.getpixel((round(fine * x), round(fine * y) + top)) == padding
     head = np.asarray(picture.crop((0, 0, picture.width, top)))
-    foot = np.asarray(picture.crop((0, top + 2 * HEIGHT, picture.width, picture.height)))
+    below = (0, round(top + fine * HEIGHT), picture.width, picture.height)
+    foot = np.asarray(picture.crop(below))
     assert head.min() < 100  # something dark is written there
     assert (foot == padding).all(axis=2).any()  # padding's mark in the legend
+
+
+def test_the_svg_keeps_text_as_text(page: Page) -> None:
+    show(page, found=[19], color="norm")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="SVG").click()
+    assert waiting.value.suggested_filename == "demo-map.svg"
+    root = ET.parse(waiting.value.path()).getroot()
+    space = "{http://www.w3.org/2000/svg}"
+    texts = {node.text for node in root.iter(f"{space}text")}
+    assert {"demo: map", "<b>pad</b>", "word19", "word (9)", "norm"} <= texts
+    (image,) = root.iter(f"{space}image")
+    assert (image.get("href") or "").startswith("data:image/png;base64,")

@@ -104,7 +104,8 @@ class VocabularyMap {
   resize(fresh = false) {
     if (!this.scene) return;
     const before = this.whole?.scale;
-    this.size = { width: Math.max(this.find(".stage").clientWidth, 50), height: this.data.height };
+    const width = Math.max(this.find(".stage").clientWidth, 50);
+    this.size = { width, height: Math.min(this.data.height, Math.max(width, 340)) };
     this.density = Math.min(window.devicePixelRatio || 1, 2);
     const start = this.turn && this.turn !== START ? flatten(this.points, START).uv : null;
     this.whole = wholeView(start ?? this.scene.flat.uv, this.size);
