@@ -30,9 +30,9 @@ MOUNT = """async ([html, css, script]) => {
   const setTriggerValue = (name, value) => window.reported.push([name, value]);
   window.update = (data) => module.default({ data, parentElement: root, setTriggerValue });
   const other = document.createElement("div");
+  window.bringBytes = (data) => module.default({ data, parentElement: other, setTriggerValue });
   window.bring = (text) => {
-    const data = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-    module.default({ data, parentElement: other, setTriggerValue });
+    window.bringBytes(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)));
   };
 }"""
 SETTLED = """async () => {
