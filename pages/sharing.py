@@ -29,7 +29,9 @@ with st.container(horizontal=True):
               percent_text(saved / sharing.listed_nbytes) if saved else "nothing",
               help=f"{bytes_text(saved)}: {bytes_text(sharing.listed_nbytes)} if every name had a "
               f"tensor of its own, {bytes_text(sharing.unique_nbytes)} as it is.")  # fmt: skip
-    st.metric("Shared groups", len(sharing.groups))
+    st.metric("Shared groups", sum(group.in_memory for group in sharing.groups),
+              help="Groups of names that are one block of memory, of "
+              f"{len(sharing.groups)} that are, were declared to be, or could be.")  # fmt: skip
 
 graph = figures.sharing_graph(
     sharing.rows,

@@ -44,6 +44,7 @@ from inspector.results import SharedGroup
 __all__ = ["group_letter", "sharing_graph"]
 
 BAR = 3.0  # pixels: the strip that shows a row's size
+EDGE = 2.0  # above and below, for the outlines of the first and last box
 RADIUS = 8.0  # of the letter at the end of a row
 
 
@@ -82,12 +83,12 @@ def sharing_graph(
             title=plain(title),
             subtitle=plain(subtitle),
             theme=theme,
-            height=round(below + look.title_height(title, subtitle) + 16),
+            height=round(below + look.title_height(title, subtitle) + 16 + 2 * EDGE),
         )
     )
     figure.update_layout(
         xaxis=look.hidden_axis(-0.5, 100.5),
-        yaxis=look.hidden_axis(below, 0.0),
+        yaxis=look.hidden_axis(below + EDGE, -EDGE),
         barmode="overlay",
         bargap=0,
         showlegend=False,
