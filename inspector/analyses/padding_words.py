@@ -158,7 +158,7 @@ def _unmeasured(row: PaddingRow, *, blocked: bool, declared: bool, reason: str) 
     if row.is_zero:
         return f"{why}; padding_idx {idle}, and no tied output matrix seems to have trained it"
     return (
-        f"{why}; padding_idx {idle}, but a tied output matrix, which the configuration declares, "
+        f"{why}; padding_idx {idle}, but a tied output matrix, which the configuration calls for, "
         "moves every row by its softmax while such a model is pre-trained"
     )
 

@@ -55,7 +55,7 @@ def facts(result: Padding, row: PaddingRow) -> dict[str, str]:
         named = "none"
     else:
         named = f"{result.pad_token or 'no name'} (id {result.pad_id:,})"
-    tied = {True: "yes: one tensor", False: "no: another matrix", None: "not loaded"}[result.tied]
+    tied = {True: "yes: one tensor", False: "no: another matrix", None: "not measured"}[result.tied]
     return {
         "Padding token": named,
         **({"Shown in its place": f"{row.token} (id {row.token_id:,})"} if result.stand_in else {}),
