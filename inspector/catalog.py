@@ -39,6 +39,9 @@ CATALOG: tuple[Analysis, ...] = (
              "inspector.analyses.lens:lens", "layers", True),
     Analysis("masked_lm", "predict", "Masked LM", "What does the model predict for a mask?",
              "inspector.analyses.masked_lm:predict", "stylus_note", True),
+    Analysis("training", "training", "Training",
+             "What would AdamW decay, and how would the learning rate run?",
+             "inspector.analyses.training:training", "model_training", True),
 )  # fmt: skip
 
 BY_VERB = {analysis.verb: analysis for analysis in CATALOG}

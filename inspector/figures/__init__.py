@@ -13,6 +13,7 @@ from inspector.figures.predictions import topk_bars
 from inspector.figures.projection import projection_figure, scatter3d
 from inspector.figures.sharing import sharing_graph
 from inspector.figures.theme import DARK, LIGHT, Theme, get_theme
+from inspector.figures.training import schedule_lines
 
 __all__ = [
     "DARK",
@@ -26,6 +27,7 @@ __all__ = [
     "parameter_icicle",
     "projection_figure",
     "scatter3d",
+    "schedule_lines",
     "score_histogram",
     "sharing_graph",
     "token_heatmap",

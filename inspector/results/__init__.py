@@ -28,12 +28,19 @@ from inspector.results.sharing import (
     SharedMember,
     Sharing,
 )
+from inspector.results.training import (
+    DecayExample,
+    ParameterGroup,
+    SharedParameter,
+    TrainingPlan,
+)
 
 __all__ = [
     "FILE_RELATIONS",
     "HEADS",
     "KINDS",
     "AncestorClass",
+    "DecayExample",
     "Embeddings",
     "EqualRows",
     "Finding",
@@ -53,14 +60,17 @@ __all__ = [
     "Padding",
     "PaddingGradient",
     "PaddingRow",
+    "ParameterGroup",
     "Prediction",
     "Projection",
     "ReusedModule",
     "SharedGroup",
     "SharedMember",
+    "SharedParameter",
     "Sharing",
     "SiblingClass",
     "TokenizerInfo",
+    "TrainingPlan",
     "TreeLine",
     "UsedClass",
     "local",

@@ -44,6 +44,8 @@ def _plain(value: Any, path: str, replaced: list[str]) -> Any:
         return {name: _plain(getattr(value, name), name, replaced) for name in fields}
     if hasattr(value, "to_dict"):  # a frame
         return [_plain(row, path, replaced) for row in value.to_dict("records")]
+    if hasattr(value, "tolist") and hasattr(value, "__len__"):  # a NumPy array
+        return _plain(value.tolist(), path, replaced)
     if isinstance(value, dict):
         return {str(key): _plain(item, f"{path}.{key}", replaced) for key, item in value.items()}
     if isinstance(value, list | tuple):

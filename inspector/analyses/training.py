@@ -1,0 +1,202 @@
+"""Say what AdamW would decay in this model, what training takes, and how the rates would run."""
+
+from __future__ import annotations
+
+import pandas as pd
+import torch
+from transformers import PreTrainedModel
+
+from inspector.analyses import Progress
+from inspector.analyses.training_groups import (
+    NAMES,
+    Sorted,
+    gather,
+    memory_frame,
+    parameter_frame,
+    reason_frame,
+    shared,
+    sort_parameters,
+)
+from inspector.analyses.training_schedules import check_request, learning_rates, shrinkage
+from inspector.models.build import build_model, own_class, quiet
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.memory import shared_names
+from inspector.results.training import DECAYED, FROZEN, NOT_DECAYED, DecayExample, TrainingPlan
+
+BLOCK = 1 << 22  # numbers that are made float64 at once
+
+
+def training(
+    checkpoint: Checkpoint,
+    *,
+    progress: Progress,
+    learning_rate: float = 5e-5,
+    warmup_steps: int = 100,
+    steps: int = 1_000,
+    weight_decay: float = 0.01,
+    cycles: int = 1,
+    power: float = 1.0,
+) -> TrainingPlan:
+    """Say how AdamW would train the class that config.json names; nothing is trained.
+
+    AdamW takes the decay out of the gradient: before each update, w becomes w - rate × decay × w
+    (Loshchilov & Hutter, Decoupled Weight Decay Regularization, 2019).
+
+    Args:
+        checkpoint: With config.json and weights.
+        progress: Told what is being done.
+        learning_rate: The highest one, above 1e-7, up to 1.
+        warmup_steps: Updates until it is reached, 0..steps.
+        steps: Updates in all, 1..1,000,000.
+        weight_decay: Of the group that decays, 0..1.
+        cycles: Of the cosine with restarts, 1..100.
+        power: Of the polynomial schedule, above 0, up to 10.
+
+    Raises:
+        RequestError: If a number is out of its range.
+        CheckpointError: If the model cannot be built.
+        NotInCheckpointError: If there is no config.json.
+    """
+    check_request(
+        learning_rate=learning_rate, warmup_steps=warmup_steps, steps=steps,
+        weight_decay=weight_decay, cycles=cycles, power=power,
+    )  # fmt: skip
+    progress(None, "Building the model")
+    quiet()
+    model_class = own_class(checkpoint.config)
+    model, missing = build_model(
+        model_class, checkpoint.config, checkpoint.state, name=checkpoint.name
+    )
+    parameters = sort_parameters(model, missing)
+    rates = learning_rates(
+        learning_rate=learning_rate, warmup_steps=warmup_steps, steps=steps, cycles=cycles,
+        power=power, progress=progress,
+    )  # fmt: skip
+    frame = parameter_frame(parameters)
+    factors = {name: shrinkage(each, weight_decay) for name, each in rates.items()}
+    example = _example(model, parameters, factors, learning_rate * weight_decay)
+    return TrainingPlan(
+        model_class=model_class.__name__,
+        learning_rate=learning_rate,
+        warmup_steps=warmup_steps,
+        steps=steps,
+        weight_decay=weight_decay,
+        groups=(gather(parameters, DECAYED, weight_decay), gather(parameters, NOT_DECAYED, 0.0)),
+        frozen=gather(parameters, FROZEN, 0.0),
+        shared=shared(parameters),
+        reasons=reason_frame(frame),
+        memory=memory_frame(parameters),
+        example=example,
+        schedules=rates,
+        snippet=snippet(
+            model_class.__name__, learning_rate=learning_rate, warmup_steps=warmup_steps,
+            steps=steps, weight_decay=weight_decay,
+        ),
+        warnings=(
+            *_warnings(checkpoint, parameters, example),
+            *_thawed(model_class, checkpoint, parameters),
+        ),
+        parameters=frame,
+    )  # fmt: skip
+
+
+def _example(
+    model: PreTrainedModel, parameters: list[Sorted], factors: dict[str, float], step: float
+) -> DecayExample | None:
+    """What decay does to the embedding matrix; None where the file does not hold its numbers."""
+    matrix = getattr(model.get_input_embeddings(), "weight", None)
+    found = next((each for each in parameters if each.tensor is matrix), None)
+    if found is None or not found.in_file:
+        return None
+    flat = found.tensor.detach().reshape(-1)
+    squares = (block.double().square().sum() for block in flat.split(BLOCK))
+    norm = float(torch.stack(list(squares)).sum().sqrt())
+    if not torch.isfinite(torch.tensor(norm)):
+        return None
+    decays = found.group == DECAYED
+    after = [
+        (name, factor if decays else 1.0, norm * (factor if decays else 1.0))
+        for name, factor in factors.items()
+    ]
+    first = float(flat[0])
+    return DecayExample(
+        name=found.names[0],
+        shape=tuple(found.tensor.shape),
+        group=found.group,
+        norm=norm,
+        first=first,
+        first_after=first * (1 - step) if decays else first,
+        after=pd.DataFrame(after, columns=["schedule", "factor", "norm"]),
+    )
+
+
+def _warnings(
+    checkpoint: Checkpoint, parameters: list[Sorted], example: DecayExample | None
+) -> list[str]:
+    said = []
+    trained = [each for each in parameters if each.group != FROZEN]
+    lacking = [each.names[0] for each in trained if not each.in_file]
+    if lacking:
+        said.append(
+            f"The file of {checkpoint.name} lacks {len(lacking)} of the {len(trained)} tensors "
+            f"that would be trained, such as {lacking[0]}: training would start them at random."
+        )
+    for first, *others in shared_names((each.names[0], each.tensor) for each in trained):
+        said.append(
+            f"{first} and {', '.join(others)} are parameters of their own on the same memory: "
+            "AdamW would change it once for each of them. Tie them, or copy one."
+        )
+    if example is None:
+        said.append(
+            "There is no worked example: the file holds no embedding matrix of finite numbers for "
+            "this model class."
+        )
+    return said
+
+
+def _thawed(
+    model_class: type[PreTrainedModel], checkpoint: Checkpoint, parameters: list[Sorted]
+) -> list[str]:
+    """What the class builds frozen, and loading sets free: sinusoidal positions, for one."""
+    with torch.device("meta"):
+        fresh = model_class(checkpoint.config)
+    frozen = {name for name, each in fresh.named_parameters() if not each.requires_grad}
+    free = [each.names[0] for each in parameters if each.group != FROZEN]
+    thawed = [name for name in free if name in frozen]
+    if not thawed:
+        return []
+    return [
+        f"{model_class.__name__} builds {', '.join(thawed)} frozen, but from_pretrained gives "
+        "them back with requires_grad True: set it to False before training."
+    ]
+
+
+def snippet(
+    model_class: str, *, learning_rate: float, warmup_steps: int, steps: int, weight_decay: float
+) -> str:
+    """Write the Python that builds these groups, an AdamW and a schedule for them."""
+    patterns = ",\n    ".join(f'r"{pattern}"' for pattern in NAMES)
+    return f"""\
+import torch
+from transformers import {model_class}, get_scheduler
+from transformers.trainer_pt_utils import get_parameter_names
+
+model = {model_class}.from_pretrained("path/to/the/checkpoint")
+
+# The rule of transformers' Trainer: no decay inside a LayerNorm, nor where the name matches.
+names_without_decay = [
+    {patterns},
+]
+decayed = set(get_parameter_names(model, [torch.nn.LayerNorm], names_without_decay))
+trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]  # tied: once
+groups = [
+    {{"params": [p for name, p in trained if name in decayed], "weight_decay": {weight_decay!r}}},
+    {{"params": [p for name, p in trained if name not in decayed], "weight_decay": 0.0}},
+]
+optimizer = torch.optim.AdamW(groups, lr={learning_rate!r})
+scheduler = get_scheduler(
+    "linear", optimizer, num_warmup_steps={warmup_steps!r}, num_training_steps={steps!r}
+)
+# In the loop, for every batch:
+#     loss.backward(); optimizer.step(); scheduler.step(); optimizer.zero_grad()
+"""

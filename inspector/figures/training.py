@@ -1,0 +1,91 @@
+"""Learning-rate schedules as lines."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from inspector.figures import theme as look
+from inspector.figures.frames import column
+from inspector.figures.text import plain, plural
+from inspector.figures.theme import LIGHT, Theme
+
+POINTS = 500  # of each line, evenly spread; turning points are always among them
+HEIGHT = 420
+DASHES = ("solid", "dash", "solid", "dot", "dashdot", "longdash")  # told apart without colour
+
+
+def schedule_lines(
+    rates: pd.DataFrame,
+    *,
+    warmup_steps: int,
+    title: str,
+    subtitle: str = "",
+    theme: Theme = LIGHT,
+) -> go.Figure:
+    """Draw learning-rate schedules over the updates.
+
+    Args:
+        rates: One column a schedule, one row an update, the first at 0; finite.
+        warmup_steps: Marked from the left where it is above 0.
+        title: Of the figure, with the checkpoint's name.
+        subtitle: One more line of plain text.
+        theme: Colours.
+
+    Returns:
+        One line a column, thinned to what can be seen: every drawn point is one of the rows.
+    """
+    drawn = rates.loc[drawn_steps(rates)]
+    top = look.title_height(title, subtitle)
+    figure = go.Figure(
+        layout=look.layout(
+            title=plain(title), subtitle=plain(subtitle), theme=theme, height=top + HEIGHT
+        )
+    )
+    highest = max(float(rates.max().max()), 1e-12)
+    figure.update_layout(
+        xaxis={**look.axis(title="update", theme=theme), "separatethousands": True,
+               "range": [-0.01 * len(rates), 1.01 * len(rates)]},
+        yaxis={**look.axis(title="learning rate", theme=theme), "exponentformat": "power",
+               "range": [-0.03 * highest, 1.06 * highest]},
+        hovermode="x unified",
+        legend={"orientation": "h", "x": 0, "y": -0.2, "yanchor": "top",
+                "font": {"size": 13, "color": theme.ink}, "itemwidth": 42},
+        margin={"t": top + 24, "b": 96},  # above the plot: how long the warm-up is
+    )  # fmt: skip
+    if warmup_steps:
+        ground = look.alpha(theme.muted, 0.1)
+        figure.add_vrect(x0=0, x1=warmup_steps, fillcolor=ground, line_width=0, layer="below")
+        figure.add_annotation(
+            x=0, y=1, yref="paper", text=f"warm-up: {plural(warmup_steps, 'update')}",
+            showarrow=False, xanchor="left", yanchor="bottom",
+            font={"size": 12, "color": theme.muted},
+        )  # fmt: skip
+    for number, name in enumerate(rates.columns):
+        figure.add_trace(
+            go.Scatter(
+                name=plain(str(name).replace("_", " ")),
+                x=drawn.index.tolist(),
+                y=column(drawn, name),
+                mode="lines" if len(drawn) > 1 else "markers",
+                line={
+                    "width": 2.4,
+                    "color": theme.groups[number % len(theme.groups)],
+                    "dash": DASHES[number % len(DASHES)],
+                },
+                hovertemplate="%{y:.4g}",
+            )
+        )
+    return figure
+
+
+def drawn_steps(rates: pd.DataFrame) -> list[int]:
+    """Choose the rows to draw: evenly spread ones, the first, the last, and both sides of turns."""
+    stride = max(1, math.ceil(len(rates) / POINTS))
+    signs = (rates.diff() > 0).astype(int)
+    turns = (signs.diff().abs() > 0).any(axis=1)
+    around = turns | turns.shift(-1, fill_value=False) | turns.shift(-2, fill_value=False)
+    chosen = set(range(0, len(rates), stride)) | {len(rates) - 1}
+    return sorted(chosen | {int(place) for place in rates.index[around]})

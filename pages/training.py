@@ -1,0 +1,96 @@
+"""What would AdamW decay, and how would the learning rate run?"""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from inspector import figures
+from inspector.figures.text import bytes_text, plural
+from inspector.results import TrainingPlan
+from pages._shared import parts, session, table_files
+from pages._shared import training_inputs as inputs
+from pages._shared import training_words as words
+
+session.guard()
+checkpoint = session.opened()
+parts.heading("training", checkpoint)
+
+choice = inputs.choose()
+plan: TrainingPlan = session.run("training", **choice.parameters())
+parts.warnings(plan.warnings)
+decayed, kept = plan.groups
+full, _, alone = plan.memory["total"]
+
+with st.container(horizontal=True):
+    parts.count("Decayed", decayed.parameters,
+                explanation=f"Parameters, in {plural(len(decayed.names), 'tensor')}.")  # fmt: skip
+    parts.count("Not decayed", kept.parameters,
+                explanation=f"Parameters, in {plural(len(kept.names), 'tensor')}.")  # fmt: skip
+    if plan.frozen.names:
+        parts.count("Frozen", plan.frozen.parameters,
+                    explanation="The optimizer is never given these.")  # fmt: skip
+    st.metric("Memory to train", bytes_text(full),
+              help="In float32: weights, gradients and AdamW's two moments, without "
+              "activations.")  # fmt: skip
+
+st.subheader("Six learning-rate schedules", anchor=False)
+rates = pd.DataFrame(plan.schedules)
+parts.chart(
+    figures.schedule_lines(
+        rates,
+        warmup_steps=plan.warmup_steps,
+        title=f"Learning rate of each update, {checkpoint.name}",
+        subtitle=words.subtitle(plan, choice),
+        theme=session.theme(),
+    ),
+    alt="Learning rate over the updates for six schedules; the table below holds chosen updates, "
+    "the files every one",
+)
+rows = inputs.choose_rows(plan)
+shown = rates.iloc[list(rows)].rename_axis("update").reset_index()
+parts.table(words.readable(shown), alt="Learning rates at the chosen updates")
+table_files.offer(
+    rates.rename_axis("update").reset_index(),
+    name=f"{checkpoint.name}-learning-rates",
+    label=f"All {plural(plan.steps, 'update')}",
+)
+with st.expander("What the schedules are, and why they warm up", expanded=True):
+    st.markdown(words.schedule_list(choice))
+    st.markdown(words.WARM_UP)
+
+st.subheader("Which parameters decay", anchor=False)
+st.markdown(words.groups_said(plan))
+parts.table(plan.reasons, alt="How many parameters decay and how many do not, by reason")
+if plan.shared:
+    st.markdown(words.shared_said(plan))
+with st.expander("Why biases and norms are left out, and what the Trainer does"):
+    st.markdown(words.RULE)
+find = st.text_input("Find parameters by name, module, group or reason", type="search", live=True,
+                     key="find", bind="query-params", icon=":material/search:",
+                     placeholder="such as LayerNorm or not decayed")  # fmt: skip
+matching = words.found(plan.parameters, find)
+if matching.empty:
+    st.info("No parameter matches: clear the search field, or try a part of a name.")
+else:
+    parts.table(matching, height=360, alt="Every parameter with its group and the reason")
+with st.container(horizontal=True, vertical_alignment="center"):
+    parts.download(matching, name=f"{checkpoint.name}-decay")
+    st.caption(f"{len(matching):,} of {plural(len(plan.parameters), 'tensor')}, each once.")
+
+st.subheader("What decay alone would do", anchor=False)
+if plan.example:
+    st.markdown(words.example_said(plan, plan.example))
+    parts.table(words.after_frame(plan.example),
+                alt="Norm of the embedding matrix after decay alone, by schedule")  # fmt: skip
+with st.expander("Why AdamW takes the decay out of the gradient"):
+    st.markdown(words.DECOUPLED)
+
+st.subheader("What training takes in memory", anchor=False)
+st.markdown(words.memory_said(plan, full, alone))
+parts.table(words.memory_frame(plan.memory), alt="Bytes by precision and by what holds them")
+st.caption(words.MEMORY_NOTE)
+
+st.subheader("The same groups in Python", anchor=False)
+st.code(plan.snippet, language="python", wrap_lines=True)
+parts.elsewhere(checkpoint, ("training", *choice.options()))

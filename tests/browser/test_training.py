@@ -1,0 +1,43 @@
+"""The Training page in a real browser: drawn lines, a changed number in the link, a refusal."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from .looking import expect_calm, expect_page, fill, metric
+from .server import Server
+
+
+def test_numbers_redraw_the_schedules_and_stand_in_the_link(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/training?checkpoint=demo-gpt2")
+    expect_page(page, "training", "demo-gpt2")
+    expect(metric(page, "Not decayed")).to_have_text("6,912")
+    lines = page.locator(".js-plotly-plot .scatterlayer .trace")
+    expect(lines).to_have_count(6)
+    expect(page.get_by_text("warm-up: 100 updates")).to_be_visible()
+    fill(page, "Warm-up steps", "250")
+    expect(page.get_by_text("warm-up: 250 updates")).to_be_visible()
+    expect(page).to_have_url(re.compile("warmup=250"))
+    expect_calm(page)
+    page.reload()
+    expect(page.get_by_text("warm-up: 250 updates")).to_be_visible()
+    fill(page, "Steps", "200")
+    expect(page.get_by_test_id("stAlert")).to_have_text(
+        re.compile("The warm-up takes 250 steps and the whole training 200")
+    )
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+
+
+def test_all_updates_come_as_a_file(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/training?steps=700&warmup=70&rate=0.001")
+    expect_page(page, "training", "demo-bert")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="All 700 updates: CSV").click()
+    rows = waiting.value.path().read_text().splitlines()
+    assert len(rows) == 701
+    assert rows[0].split(",")[:4] == ["update", "constant", "constant_with_warmup", "linear"]
+    values = [float(value) for value in rows[1 + 385].split(",")]
+    assert values[0] == 385
+    assert abs(values[3] - 0.001 * (700 - 385) / 630) < 1e-15  # linear: exactly half way
