@@ -11,9 +11,9 @@ from pages._shared.words import literal
 
 # What the file holds, by its relation to the model's names.
 FILES = {
-    "one copy": "The file stores each tensor once, and safetensors has no way to say that a second "
-    "name means the same bytes: here it holds {held}, and not {lacking}. That is no loss: a "
-    "loader puts the one tensor under every name that the class ties.",
+    "one copy": "The file stores the tensor once: no two tensors of a safetensors file may have "
+    "bytes in common. Here it holds {held}, and not {lacking}. That is no loss: a loader puts the "
+    "one tensor under every name that the class ties.",
     "one storage": "It does not: a `.bin` file lists every name and keeps which of them share a "
     "storage. Here it holds {held}, whose bytes are written once.",
     "equal copies": "It does not: it holds equal copies under {held}, so the same bytes are "

@@ -234,6 +234,21 @@ def test_lens_error_is_measured_at_the_last_layer(answer):
     assert answer("lens", "MiniLM", "--text", "dog", "-k", "1")["max_abs_error"] is None
 
 
+def test_whatif(answer):
+    found = answer("whatif", "demo-gpt2", "--change", "clone", "--optimizer", "sgd")
+    assert set(found) >= {"change", "model_class", "answer", "tied", "original", "ways", "steps"}
+    assert (found["change"], found["steps"], found["tied"]) == ("clone", 1, True)
+    (way,) = found["ways"]
+    (edge,) = way["edges"]
+    assert (edge["name"], edge["source"]) == ("lm_head.weight", "transformer.wte.weight")
+    assert (edge["before"], edge["after"], edge["reloaded"]) == (
+        "one tensor", "equal copies", "one tensor",
+    )  # fmt: skip
+    assert way["unique_parameters"] == found["listed_parameters"]
+    assert edge["trained_drift"]["max_abs"] > 0
+    assert {held["name"] for held in way["file"]["held"]} == {edge["name"], edge["source"]}
+
+
 def test_predict(answer):
     found = answer("predict", "demo-bert", "--text", "a [MASK] is an [MASK].", "-k", "3")
     assert set(found) >= {"device", "dtype", "milliseconds", "tokens", "masks", "joint"}
