@@ -1,13 +1,41 @@
-"""Exact nearest neighbours by blocked matrix products, and how many of them a map keeps."""
+"""Exact nearest neighbours by blocked matrix products."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import torch
 
 from inspector.analyses import Progress
+from inspector.analyses.compiled import kernels
+from inspector.analyses.rows import blocks
 
 BLOCK_NUMEL = 1 << 25  # numbers in one block of distances: 128 MB in float32
-JUDGED = 3_000  # rows whose neighbours are compared when a vocabulary is larger than this
+SMALL_ROWS = 6_000  # up to which plain torch is quick: no waiting for compiled code
+BLOCK_ROWS = 2_048  # of both sides of a block when all rows are compared with all
+
+
+def comparable(matrix: torch.Tensor, *, metric: str) -> torch.Tensor:
+    """Copy rows to float32 so that products compare them.
+
+    Args:
+        matrix: (rows, columns), finite, of any floating dtype.
+        metric: "cosine": rows of length 1, zero rows left zero. "euclidean": the mean row taken
+            off, which moves no two rows apart and keeps the digits that tell them apart.
+    """
+    copy = torch.empty(matrix.shape)
+    if metric == "cosine":
+        for place, block in blocks(matrix):
+            # Scaled first: the squares of very long or very short rows are no float32.
+            scale = block.abs().amax(dim=1, keepdim=True)
+            copy[place] = block / torch.where(scale > 0, scale, 1)
+            copy[place] /= torch.linalg.vector_norm(copy[place], dim=1, keepdim=True).clamp_min(1)
+        return copy
+    mean = sum(block.double().sum(dim=0) for _, block in blocks(matrix)) / max(len(matrix), 1)
+    for place, block in blocks(matrix):
+        copy[place] = (block.double() - mean).float()
+    return copy
 
 
 def nearest(
@@ -18,7 +46,7 @@ def nearest(
     metric: str,
     progress: Progress | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Find the k nearest rows of each query row, itself left out.
+    """Find the k nearest rows of some rows, the row itself left out.
 
     Args:
         matrix: (rows, columns), finite.
@@ -31,48 +59,111 @@ def nearest(
         Row numbers and distances, both (queries, k), nearest first. The cosine distance is
         1 - cosine, in 0..2; a zero row is at distance 1 from every other.
     """
-    if metric == "cosine":
-        matrix = torch.nn.functional.normalize(matrix, dim=1)
-    squares = (matrix * matrix).sum(dim=1)
+    return nearest_of(
+        comparable(matrix, metric=metric), queries, k, metric=metric, progress=progress
+    )
+
+
+def nearest_of(
+    rows: torch.Tensor,
+    queries: torch.Tensor,
+    k: int,
+    *,
+    metric: str,
+    progress: Progress | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same for rows that `comparable` made, on the device that they are on."""
+    halves = _halves(rows, metric)
     indices, distances = [], []
-    for part in queries.split(max(1, BLOCK_NUMEL // len(matrix))):
-        block = matrix[part] @ matrix.T
-        if metric == "cosine":
-            block = block.neg_().add_(1).clamp_(0, 2)
-        else:
-            block = block.mul_(-2).add_(squares).add_(squares[part, None]).clamp_(min=0).sqrt_()
-        block[torch.arange(len(part)), part] = torch.inf
-        found = block.topk(k, largest=False)
-        indices.append(found.indices)
-        distances.append(found.values)
+    for part in queries.to(rows.device).split(max(1, BLOCK_NUMEL // len(rows))):
+        block = rows[part] @ rows.T
+        if halves is not None:
+            block -= halves
+        block[torch.arange(len(part), device=rows.device), part] = -torch.inf
+        best = block.topk(k)
+        found, far = measured(rows, part, best.indices, best.values, metric=metric)
+        indices.append(found.cpu())
+        distances.append(far.cpu())
         if progress:
             done = sum(map(len, indices)) / len(queries)
             progress(done, f"Finding neighbours: {done:.0%}")
     return torch.cat(indices), torch.cat(distances)
 
 
-def kept_neighbours(
-    matrix: torch.Tensor, places: torch.Tensor, *, k: int = 15, metric: str = "cosine"
-) -> float:
-    """Share of the true k nearest neighbours that are still among the k nearest on a map.
+def nearest_of_all(
+    rows: torch.Tensor, k: int, *, metric: str, home: Path, progress: Progress
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Find the k nearest rows of every row; each pair of rows is compared once.
 
     Args:
-        matrix: The original vectors, (rows, columns).
-        places: Their places on the map, (rows, 2 or 3).
-        k: Neighbours compared; at most rows - 1 are.
-        metric: Of the original space; the map is read by eye, so there it is Euclidean.
+        rows: What `comparable` made.
+        k: 1 <= k < rows.
+        metric: "cosine" or "euclidean".
+        home: Where compiled code is kept.
+        progress: Told the share of pairs done.
 
     Returns:
-        The mean over all rows, or over 3,000 rows drawn with a fixed seed from a larger
-        vocabulary, 0..1.
+        As of `nearest`.
     """
-    rows = len(matrix)
-    k = min(k, rows - 1)
-    if k < 1:
-        return 1.0
-    generator = torch.Generator().manual_seed(0)
-    judged = torch.randperm(rows, generator=generator)[:JUDGED]
-    truth, _ = nearest(matrix, judged, k, metric=metric)
-    seen, _ = nearest(places, judged, k, metric="euclidean")
-    shared = (truth[:, :, None] == seen[:, None, :]).any(dim=2)
-    return shared.float().mean().item()
+    if rows.device.type != "cpu" or len(rows) <= SMALL_ROWS:
+        everyone = torch.arange(len(rows))
+        return nearest_of(rows, everyone, k, metric=metric, progress=progress)
+    loops = kernels(home)
+    halves = _halves(rows, metric)
+    best = np.full((len(rows), k), -np.inf, dtype=np.float32)
+    found = np.zeros((len(rows), k), dtype=np.int32)
+    starts = range(0, len(rows), BLOCK_ROWS)
+    pairs, done = len(starts) * (len(starts) + 1) // 2, 0
+    for first in starts:
+        for second in range(first, len(rows), BLOCK_ROWS):
+            block = _similarities(rows, halves, first, second)
+            loops.merge_rows(block, first, second, best, found)
+            if second != first:
+                loops.merge_columns(block, second, first, best, found)
+            done += 1
+            progress(done / pairs, f"Finding neighbours: {done / pairs:.0%}")
+    everyone = torch.arange(len(rows))
+    return measured(rows, everyone, torch.from_numpy(found), torch.from_numpy(best), metric=metric)
+
+
+def _halves(rows: torch.Tensor, metric: str) -> torch.Tensor | None:
+    """What is taken off x·y so that the largest is nearest: |y|²/2 for "euclidean"."""
+    return (rows * rows).sum(dim=1) / 2 if metric == "euclidean" else None
+
+
+def _similarities(
+    rows: torch.Tensor, halves: torch.Tensor | None, first: int, second: int
+) -> np.ndarray:
+    block = rows[first : first + BLOCK_ROWS] @ rows[second : second + BLOCK_ROWS].T
+    if halves is not None:
+        block -= halves[first : first + BLOCK_ROWS, None]
+        block -= halves[second : second + BLOCK_ROWS]
+    return block.numpy()
+
+
+def measured(
+    rows: torch.Tensor,
+    queries: torch.Tensor,
+    found: torch.Tensor,
+    values: torch.Tensor,
+    *,
+    metric: str,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Turn what was compared into distances, nearest first.
+
+    Args:
+        rows: What `comparable` made.
+        queries: Row numbers, (queries,).
+        found: Their neighbours, (queries, k).
+        values: Cosines; not read for "euclidean", where the difference of large squares would
+            tell nothing of small distances: they are measured again.
+        metric: "cosine" or "euclidean".
+    """
+    if metric == "cosine":
+        return found, (1 - values).clamp_(0, 2)
+    parts = []
+    size = max(1, BLOCK_NUMEL // (found.shape[1] * rows.shape[1]))
+    for asking, near in zip(queries.split(size), found.split(size), strict=True):
+        parts.append(torch.linalg.vector_norm(rows[near.long()] - rows[asking][:, None], dim=2))
+    distances, order = torch.cat(parts).sort(dim=1, stable=True)
+    return found.gather(1, order), distances

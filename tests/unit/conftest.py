@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 
 from .families import MODELS, random_model, save_checkpoint
+
+# Code compiled in one test serves them all, and those of the next run.
+COMPILED = Path(__file__).parents[2] / ".pytest_cache" / "numba"
+os.environ.setdefault("NUMBA_CACHE_DIR", str(COMPILED))
 
 Opener = Callable[[Path], Checkpoint]
 

@@ -1,4 +1,4 @@
-"""Embeddings, neighbours and projections against brute force and hand-computed numbers."""
+"""Embeddings and neighbours against brute force and hand-computed numbers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import pytest
 import torch
 
 from inspector.analyses.embeddings import embeddings
-from inspector.analyses.neighbours import kept_neighbours, nearest
-from inspector.analyses.projection import principal_components, project
 from inspector.errors import NotInCheckpointError, RequestError
 
 from .conftest import silent
@@ -82,87 +80,6 @@ def test_nan_row_is_named_and_left_out(tmp_path, open_path):
     assert "w12 (id 20)" in result.warnings[0]
     assert 20 not in result.neighbours["token_id"].tolist()
     assert np.isfinite(result.norms.max)
-    points = project(checkpoint, progress=silent).points
-    assert len(points) == 59
-    assert 20 not in points["token_id"].tolist()
-
-
-def test_pca_is_numpys_svd(open_model):
-    result = project(open_model("BertModel"), progress=silent, dimensions=3)
-    matrix = matrix_of("BertModel").astype(np.float64)
-    centred = matrix - matrix.mean(axis=0)
-    left, values, _ = np.linalg.svd(centred, full_matrices=False)
-    for axis, column in enumerate("xyz"):
-        truth = left[:, axis] * values[axis]
-        mine = result.points[column].to_numpy()
-        assert min(np.abs(mine - truth).max(), np.abs(mine + truth).max()) < 1e-4
-    assert result.explained == pytest.approx(tuple(values[:3] ** 2 / (values**2).sum()), rel=1e-4)
-    assert result.rows == 60
-
-
-def test_pca_signs_do_not_depend_on_the_order_of_rows():
-    matrix = torch.randn(40, 6, generator=torch.Generator().manual_seed(1))
-    places, _ = principal_components(matrix, 2)
-    flipped, _ = principal_components(matrix.flip(0), 2)
-    assert np.allclose(places, flipped[::-1], atol=1e-4)
-
-
-def test_umap_is_seeded_finite_and_tells_epochs(open_model):
-    checkpoint = open_model("BertModel")
-    seen: list[tuple[float | None, str]] = []
-    options = {"method": "umap", "neighbours": 10, "seed": 3}
-    first = project(checkpoint, progress=lambda f, t: seen.append((f, t)), **options)
-    again = project(checkpoint, progress=silent, **options)
-    assert first.method == "umap"
-    assert np.isfinite(first.points[["x", "y"]].to_numpy()).all()
-    assert first.points.equals(again.points)
-    epochs = [fraction for fraction, text in seen if text.startswith("UMAP: epoch")]
-    assert epochs[-1:] == [1.0]
-
-
-def test_few_rows_get_pca_and_the_reason(tmp_path, open_path):
-    folder = save_checkpoint(random_model("BertModel", vocab_size=9), tmp_path / "tiny",
-                             tokenizer=False)  # fmt: skip
-    result = project(open_path(folder), progress=silent, method="umap")
-    assert result.method == "pca"
-    assert "UMAP needs more than 16 tokens and there are 9" in result.warnings[0]
-    assert result.points["token"].tolist()[0] == "id 0"
-
-
-@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
-def test_nearest_by_brute_force(metric):
-    matrix = torch.randn(50, 8, generator=torch.Generator().manual_seed(0))
-    indices, distances = nearest(matrix, torch.tensor([4, 17]), 6, metric=metric)
-    for row, found, far in zip((4, 17), indices, distances, strict=True):
-        if metric == "cosine":
-            truth = 1 - torch.cosine_similarity(matrix[row][None], matrix)
-        else:
-            truth = (matrix - matrix[row]).norm(dim=1)
-        truth[row] = torch.inf
-        best = truth.argsort()[:6]
-        assert found.tolist() == best.tolist()
-        assert far.tolist() == pytest.approx(truth[best].tolist(), abs=1e-5)
-
-
-def test_kept_neighbours_of_the_same_space_and_of_chance():
-    matrix = torch.randn(400, 3, generator=torch.Generator().manual_seed(0))
-    assert kept_neighbours(matrix, matrix, metric="euclidean") == 1.0
-    shuffled = matrix[torch.randperm(400, generator=torch.Generator().manual_seed(1))]
-    assert kept_neighbours(matrix, shuffled, metric="euclidean") < 0.15
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"method": "tsne"}, "There is no method 'tsne': use pca or umap."),
-        ({"dimensions": 4}, "A map has 2 or 3 dimensions, not 4."),
-        ({"neighbours": 1}, "neighbours is 1: use 2 to 200."),
-    ],
-)
-def test_refusals(open_model, options, sentence):
-    with pytest.raises(RequestError) as error:
-        project(open_model("BertModel"), progress=silent, **options)
-    assert str(error.value) == sentence
 
 
 def test_no_embedding_matrix(tmp_path, open_path):

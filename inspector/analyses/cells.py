@@ -1,0 +1,128 @@
+"""Approximate nearest neighbours for large vocabularies: only near cells are searched.
+
+Rows are put into cells by k-means (Lloyd 1982), and each row is compared with the members of the
+cells whose centres are nearest to it (inverted file, Jégou et al. 2011). The recall is measured on
+rows whose neighbours are known exactly, and more cells are searched until it is high enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from inspector.analyses import Progress
+from inspector.analyses.compiled import kernels
+from inspector.analyses.neighbours import measured
+
+CELL_ROWS = 512  # members of a cell, on average
+TRAINING_ROWS = 64  # rows for each centre
+ITERATIONS = 5  # of k-means
+ROUNDS = (4, 4, 8, 16)  # further cells that each row is compared with
+ENOUGH = 0.9  # recall at which no further cell is searched
+QUERIES = 8_192  # rows compared with a cell, or with the centres, at once
+
+Judge = Callable[[np.ndarray], float]
+
+
+def nearest_by_cells(
+    rows: torch.Tensor, k: int, *, metric: str, home: Path, recall: Judge, progress: Progress
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Find most of the k nearest rows of every row.
+
+    Args:
+        rows: What `comparable` made, on the CPU.
+        k: 1 <= k < rows.
+        metric: "cosine" or "euclidean".
+        home: Where compiled code is kept.
+        recall: Tells of neighbours, (rows, k), which share of the true ones they hold.
+        progress: Told the share done of each round.
+
+    Returns:
+        Row numbers and distances, both (rows, k), nearest first.
+    """
+    progress(None, "Putting the rows into cells")
+    centres = find_centres(rows)
+    near = nearest_cells(rows, centres, min(sum(ROUNDS), len(centres)))
+    order = torch.argsort(near[:, 0], stable=True)
+    sizes = torch.bincount(near[:, 0], minlength=len(centres))
+    members = order.split(sizes.tolist())
+    search = _Search(rows, k, metric=metric, home=home)
+    begin = 0
+    for count in ROUNDS:
+        part = near[:, begin : begin + count]
+        asking = queries_of_cells(part, len(centres))
+        for cell, (inside, queries) in enumerate(zip(members, asking, strict=True)):
+            search.compare(queries, inside)
+            progress(cell / len(centres), f"Comparing near cells: {cell / len(centres):.0%}")
+        begin += count
+        if begin >= near.shape[1] or (search.full and recall(search.found) >= ENOUGH):
+            break
+    search.complete()
+    found, best = torch.from_numpy(search.found), torch.from_numpy(search.best)
+    return measured(rows, torch.arange(len(rows)), found, best, metric=metric)
+
+
+def find_centres(rows: torch.Tensor) -> torch.Tensor:
+    """Centres of cells by k-means on a sample drawn with a fixed seed, (cells, columns)."""
+    count = max(1, len(rows) // CELL_ROWS)
+    generator = torch.Generator().manual_seed(0)
+    sample = rows[torch.randperm(len(rows), generator=generator)[: TRAINING_ROWS * count]]
+    centres = sample[:count].clone()
+    for _ in range(ITERATIONS):
+        cell = nearest_cells(sample, centres, 1)[:, 0]
+        sums = torch.zeros_like(centres).index_add_(0, cell, sample)
+        sizes = torch.bincount(cell, minlength=count)[:, None]
+        centres = torch.where(sizes > 0, sums / sizes.clamp_min(1), centres)
+    return centres
+
+
+def nearest_cells(rows: torch.Tensor, centres: torch.Tensor, count: int) -> torch.Tensor:
+    """The cells with the nearest centres, nearest first, (rows, count)."""
+    halves = (centres * centres).sum(dim=1) / 2
+    parts = (
+        (part @ centres.T).sub_(halves).topk(count, dim=1).indices for part in rows.split(QUERIES)
+    )
+    return torch.cat(list(parts))
+
+
+def queries_of_cells(near: torch.Tensor, cells: int) -> tuple[torch.Tensor, ...]:
+    """Turn "cells that a row asks" into "rows that ask a cell", by cell."""
+    asked = near.flatten()
+    order = torch.argsort(asked, stable=True)
+    return (order // near.shape[1]).split(torch.bincount(asked, minlength=cells).tolist())
+
+
+class _Search:
+    """The best of each row so far."""
+
+    def __init__(self, rows: torch.Tensor, k: int, *, metric: str, home: Path) -> None:
+        self._rows = rows
+        self._halves = (rows * rows).sum(dim=1) / 2 if metric == "euclidean" else None
+        self._merge = kernels(home).merge_cell
+        self.best = np.full((len(rows), k), -np.inf, dtype=np.float32)
+        self.found = np.zeros((len(rows), k), dtype=np.int32)
+
+    @property
+    def full(self) -> bool:
+        """Whether every row has met as many others as are wanted."""
+        return bool(np.isfinite(self.best[:, -1]).all())
+
+    def compare(self, queries: torch.Tensor, members: torch.Tensor) -> None:
+        """Compare some rows with the members of a cell that they have not met before."""
+        for group in members.split(QUERIES):
+            inside = self._rows[group].T.contiguous()
+            for part in queries.split(QUERIES):
+                block = self._rows[part] @ inside
+                if self._halves is not None:
+                    block.sub_(self._halves[part, None]).sub_(self._halves[group])
+                self._merge(block.numpy(), part.numpy(), group.numpy(), self.best, self.found)
+
+    def complete(self) -> None:
+        """Compare rows that met too few others, in small cells far out, with every row."""
+        lacking = np.flatnonzero(~np.isfinite(self.best[:, -1]))
+        self.best[lacking] = -np.inf
+        everyone = torch.arange(len(self._rows))
+        self.compare(torch.from_numpy(lacking), everyone)

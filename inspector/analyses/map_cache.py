@@ -1,0 +1,65 @@
+"""Maps and neighbours on disk, by the content of the matrix and every parameter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from inspector.analyses.truth import Neighbours, Truth
+from inspector.models.checkpoint import Checkpoint
+from inspector.store.arrays import ArrayCache
+
+FOLDER = "maps"  # below home
+VERSION = 1  # raise it when the same parameters give another map
+
+
+class MapCache:
+    """What was computed about one embedding matrix, in this process or an earlier one."""
+
+    def __init__(self, checkpoint: Checkpoint, *, device: str) -> None:
+        tensor = checkpoint.embedding
+        digests = {file.name: file.sha256 for file in checkpoint.manifest.files}
+        self._arrays = ArrayCache(checkpoint.settings.home / FOLDER)
+        self._content = {
+            "version": VERSION,
+            "file": digests[tensor.file],
+            "tensor": tensor.name,
+            "device": device,
+        }
+
+    def neighbours(self, *, k: int, metric: str) -> Neighbours | None:
+        """The neighbours that were found earlier."""
+        arrays = self._arrays.get(self._key("neighbours", k=k, metric=metric))
+        if arrays is None:
+            return None
+        return Neighbours(
+            indices=arrays["indices"],
+            distances=arrays["distances"],
+            recall=float(arrays["recall"]),
+            truth=Truth(arrays["judged"], arrays["truth"]),
+        )
+
+    def keep_neighbours(self, found: Neighbours, *, k: int, metric: str) -> None:
+        """Keep neighbours for the next map of the same matrix."""
+        self._arrays.put(
+            self._key("neighbours", k=k, metric=metric),
+            {
+                "indices": found.indices,
+                "distances": found.distances,
+                "recall": np.array(found.recall),
+                "judged": found.truth.rows,
+                "truth": found.truth.nearest,
+            },
+        )
+
+    def map(self, parameters: dict[str, Any]) -> dict[str, np.ndarray] | None:
+        """The arrays of a map that was made earlier."""
+        return self._arrays.get(self._key("map", **parameters))
+
+    def keep_map(self, parameters: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Keep the arrays of a map."""
+        self._arrays.put(self._key("map", **parameters), arrays)
+
+    def _key(self, what: str, **parameters: Any) -> dict[str, Any]:
+        return {"what": what, **self._content, **parameters}

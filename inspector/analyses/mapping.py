@@ -1,0 +1,210 @@
+"""Make the maps of one embedding matrix, or find them on the disk."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from inspector.analyses import Progress
+from inspector.analyses.components import principal_components
+from inspector.analyses.layout import fuzzy_graph, lay_out
+from inspector.analyses.map_cache import MapCache
+from inspector.analyses.neighbours import comparable
+from inspector.analyses.preservation import JUDGED_NEIGHBOURS
+from inspector.analyses.preservation import stability as stable_share
+from inspector.analyses.preservation import trust as trusted_share
+from inspector.analyses.rows import RowFacts, read_facts
+from inspector.analyses.truth import Neighbours, Truth, find_neighbours, sample_truth
+from inspector.errors import NotInCheckpointError
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.device import pick_device
+
+AXES = ("x", "y", "z")
+SEEDS = 2**32
+QUICK_ROWS = 6_000  # of a PCA whose rows are all judged: that takes no time
+
+
+@dataclass(frozen=True, slots=True)
+class MapRequest:
+    """Which map is wanted."""
+
+    method: str  # "pca" or "umap"
+    dimensions: int
+    neighbours: int
+    metric: str
+    seed: int
+
+    def key(self) -> dict[str, Any]:
+        """What the map depends on: of PCA, the judgement alone depends on the metric."""
+        if self.method == "umap":
+            return asdict(self)
+        return {"method": "pca", "dimensions": self.dimensions, "metric": self.metric}
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """Places of the finite rows, and how far to trust them."""
+
+    method: str
+    finite: np.ndarray  # (rows of the matrix,) of bool
+    places: np.ndarray  # (finite rows, dimensions) of float32
+    norms: np.ndarray  # (finite rows,) of float32
+    trust: np.ndarray  # (finite rows,), 0..1; NaN where a row was not judged
+    explained: tuple[float, ...]
+    recall: float
+    seconds: float  # that it took to make
+    warnings: tuple[str, ...] = ()
+    cached: bool = False
+
+    @property
+    def kept_neighbours(self) -> float:
+        """Mean trust of the judged rows."""
+        judged = self.trust[np.isfinite(self.trust)]
+        return float(judged.mean(dtype=np.float64)) if len(judged) else 1.0
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """For the disk."""
+        told = {
+            "method": self.method,
+            "explained": self.explained,
+            "recall": self.recall,
+            "seconds": self.seconds,
+            "warnings": self.warnings,
+        }
+        names = ("finite", "places", "norms", "trust")
+        return {**{name: getattr(self, name) for name in names}, "told": np.array(json.dumps(told))}
+
+
+def map_from_arrays(arrays: dict[str, np.ndarray]) -> Map:
+    """A map from the disk."""
+    told = json.loads(str(arrays.pop("told")))
+    told |= {"explained": tuple(told["explained"]), "warnings": tuple(told["warnings"])}
+    return Map(**arrays, **told, cached=True)
+
+
+class Mapper:
+    """Makes maps of a checkpoint's embedding matrix."""
+
+    def __init__(self, checkpoint: Checkpoint, *, progress: Progress) -> None:
+        self._checkpoint = checkpoint
+        self._progress = progress
+        self._home = checkpoint.settings.home
+        chosen = pick_device(checkpoint.settings.device)
+        self._device = "cuda" if chosen.type == "cuda" else "cpu"
+        self._cache = MapCache(checkpoint, device=self._device)
+
+    def make(self, request: MapRequest) -> Map:
+        """Find a map on the disk, or make it and keep it there.
+
+        Raises:
+            NotInCheckpointError: If the matrix is too small.
+        """
+        arrays = self._cache.map(request.key())
+        if arrays is not None:
+            return map_from_arrays(arrays)
+        started = time.perf_counter()
+        self._progress(None, "Reading the embedding matrix")
+        request, warnings = self._possible(request)
+        self._progress(None, "Computing the principal components")
+        places, explained = principal_components(self._matrix, request.dimensions)
+        if request.method == "umap":
+            places, explained = self._lay_out(request, places), ()
+        made = self._judge(request, places)
+        made = replace(made, explained=explained, warnings=warnings)
+        made = replace(made, seconds=time.perf_counter() - started)
+        self._cache.keep_map(request.key(), made.arrays())
+        return made
+
+    def stability(self, request: MapRequest) -> np.ndarray:
+        """Share of each point's neighbours on the map that the next seed's map has too, 0..1."""
+        key = {**request.key(), "stability": True}
+        arrays = self._cache.map(key)
+        if arrays is None:
+            first = self.make(request).places
+            self._progress(None, "Laying the rows out again with another seed")
+            again = self.make(replace(request, seed=(request.seed + 1) % SEEDS)).places
+            share = stable_share(first, again, min(JUDGED_NEIGHBOURS, len(first) - 1))
+            arrays = {"stability": share}
+            self._cache.keep_map(key, arrays)
+        return arrays["stability"]
+
+    @cached_property
+    def _facts(self) -> RowFacts:
+        return read_facts(self._checkpoint.embedding_matrix())
+
+    @cached_property
+    def _matrix(self) -> torch.Tensor:
+        matrix = self._checkpoint.embedding_matrix()
+        finite = self._facts.finite
+        return matrix if finite.all() else matrix[finite]
+
+    @cached_property
+    def _norms(self) -> np.ndarray:
+        return self._facts.norms[self._facts.finite].numpy()
+
+    def _possible(self, request: MapRequest) -> tuple[MapRequest, tuple[str, ...]]:
+        rows, columns = self._matrix.shape
+        if rows < 2 or min(rows, columns) < request.dimensions:
+            raise NotInCheckpointError(
+                f"{rows} × {columns} embeddings are too few for a map in "
+                f"{request.dimensions} dimensions."
+            )
+        if request.method == "pca" or rows > request.neighbours + 1:
+            return request, ()
+        return replace(request, method="pca"), (
+            f"UMAP needs more than {request.neighbours + 1} tokens and there are {rows}: "
+            "this is a PCA.",
+        )
+
+    def _lay_out(self, request: MapRequest, start: np.ndarray) -> np.ndarray:
+        found = self._neighbours(request)
+        self._progress(None, "Weighing the neighbours")
+        k = request.neighbours - 1  # UMAP counts a row as its own first neighbour
+        graph = fuzzy_graph(found.indices[:, :k], found.distances[:, :k])
+        return lay_out(
+            graph, start, seed=request.seed, home=self._home, progress=self._progress,
+            device=self._device,
+        )  # fmt: skip
+
+    def _neighbours(self, request: MapRequest) -> Neighbours:
+        k = self._k(request)
+        found = self._cache.neighbours(k=k, metric=request.metric)
+        if found is None:
+            self._progress(None, "Finding neighbours")
+            rows = comparable(self._matrix, metric=request.metric).to(self._device)
+            found = find_neighbours(
+                rows, k, metric=request.metric, home=self._home, progress=self._progress
+            )
+            self._cache.keep_neighbours(found, k=k, metric=request.metric)
+        return found
+
+    def _k(self, request: MapRequest) -> int:
+        wanted = request.neighbours - 1 if request.method == "umap" else 0
+        return min(max(wanted, JUDGED_NEIGHBOURS), len(self._matrix) - 1)
+
+    def _judge(self, request: MapRequest, places: np.ndarray) -> Map:
+        truth, recall = self._truth(request)
+        self._progress(None, "Checking how many neighbours the map keeps")
+        trust = np.full(len(places), np.nan, dtype=np.float32)
+        trust[truth.rows] = trusted_share(places, truth.rows, truth.nearest)
+        finite = self._facts.finite.numpy()
+        return Map(request.method, finite, places, self._norms, trust, (), recall, 0.0)
+
+    def _truth(self, request: MapRequest) -> tuple[Truth, float]:
+        """What to judge by: all rows if that takes no time or was found before, else a sample."""
+        k = self._k(request)
+        quick = request.method == "umap" or len(self._matrix) <= QUICK_ROWS
+        found = self._cache.neighbours(k=k, metric=request.metric)
+        if found is None and quick:
+            found = self._neighbours(request)
+        if found is not None:
+            return found.truth, found.recall
+        rows = comparable(self._matrix, metric=request.metric).to(self._device)
+        truth = sample_truth(rows, k, metric=request.metric, progress=self._progress)
+        return truth, 1.0

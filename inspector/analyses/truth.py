@@ -1,0 +1,81 @@
+"""The true neighbours that a map is made from and judged by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from inspector.analyses import Progress
+from inspector.analyses.cells import nearest_by_cells
+from inspector.analyses.neighbours import nearest_of, nearest_of_all
+from inspector.analyses.preservation import JUDGED_NEIGHBOURS, shared
+
+EXACT_ROWS = 60_000  # beyond, all pairs take minutes on a CPU
+JUDGED = 1_000  # rows that stand for all where not all are judged
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Exact nearest neighbours of the rows that a map is judged by."""
+
+    rows: np.ndarray  # (judged,), rising; every row, or a random sample drawn with a fixed seed
+    nearest: np.ndarray  # (judged, at most 15), nearest first
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Nearest neighbours of every row."""
+
+    indices: np.ndarray  # (rows, k) of int32, nearest first
+    distances: np.ndarray  # (rows, k) of float32
+    recall: float  # share of the true neighbours found, 0..1; 1 exactly if the search was exact
+    truth: Truth
+
+
+def find_neighbours(
+    rows: torch.Tensor, k: int, *, metric: str, home: Path, progress: Progress
+) -> Neighbours:
+    """Find the neighbours of every row: exactly, or in a large vocabulary on a CPU nearly so.
+
+    Args:
+        rows: What `comparable` made, on the device that is to compare them.
+        k: At least 15, where there are so many others.
+        metric: "cosine" or "euclidean".
+        home: Where compiled code is kept.
+        progress: Told the share done.
+    """
+    judged = min(JUDGED_NEIGHBOURS, k)
+    if rows.device.type != "cpu" or len(rows) <= EXACT_ROWS:
+        found, far = nearest_of_all(rows, k, metric=metric, home=home, progress=progress)
+        indices = found.numpy().astype(np.int32)
+        truth = Truth(np.arange(len(rows)), indices[:, :judged])
+        return Neighbours(indices, far.numpy(), 1.0, truth)
+    truth = sample_truth(rows, judged, metric=metric, progress=progress)
+
+    def recall(found: np.ndarray) -> float:
+        return float(shared(truth.nearest, found[truth.rows]).mean())
+
+    found, far = nearest_by_cells(
+        rows, k, metric=metric, home=home, recall=recall, progress=progress
+    )
+    indices = found.numpy()
+    return Neighbours(indices, far.numpy(), recall(indices), truth)
+
+
+def sample_truth(rows: torch.Tensor, k: int, *, metric: str, progress: Progress) -> Truth:
+    """Find the exact neighbours of at most 1,000 rows.
+
+    Args:
+        rows: What `comparable` made.
+        k: 1 <= k < rows.
+        metric: "cosine" or "euclidean".
+        progress: Told what is being done.
+    """
+    progress(None, "Finding the true neighbours of a sample")
+    generator = torch.Generator().manual_seed(0)
+    chosen = torch.randperm(len(rows), generator=generator)[:JUDGED].sort().values
+    found, _ = nearest_of(rows, chosen, k, metric=metric)
+    return Truth(chosen.numpy(), found.numpy())

@@ -1,0 +1,290 @@
+"""Maps: PCA against numpy, UMAP's parts against umap-learn, and what is kept on the disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from inspector.analyses import mapping
+from inspector.analyses.components import principal_components
+from inspector.analyses.projection import project
+from inspector.errors import NotInCheckpointError, RequestError
+
+from .conftest import silent
+from .families import random_model, save_checkpoint
+from .test_neighbours import clustered
+from .test_preservation import naive_neighbours
+
+UMAP = {"method": "umap", "neighbours": 10, "seed": 3}
+
+
+@pytest.fixture
+def open_matrix(tmp_path, open_path):
+    """Open a checkpoint whose input embeddings are given."""
+
+    def opened(matrix: torch.Tensor):
+        model = random_model("BertModel", vocab_size=len(matrix), hidden_size=matrix.shape[1])
+        with torch.no_grad():
+            model.get_input_embeddings().weight.copy_(matrix)
+        return open_path(save_checkpoint(model, tmp_path / "planted", tokenizer=False))
+
+    return opened
+
+
+@pytest.fixture
+def no_work(monkeypatch):
+    """Fail whatever is computed anew."""
+
+    def fail(*args: object, **options: object) -> None:
+        raise AssertionError("computed again")
+
+    def forbid() -> None:
+        for name in ("principal_components", "lay_out", "find_neighbours"):
+            monkeypatch.setattr(mapping, name, fail)
+
+    return forbid
+
+
+def places_of(result) -> np.ndarray:
+    return result.points[["x", "y", "z"][: result.dimensions]].to_numpy()
+
+
+def test_pca_is_numpys_svd(open_model):
+    checkpoint = open_model("BertModel")
+    result = project(checkpoint, progress=silent, dimensions=3)
+    matrix = checkpoint.embedding_matrix().double().numpy()
+    left, values, _ = np.linalg.svd(matrix - matrix.mean(axis=0), full_matrices=False)
+    for axis, column in enumerate("xyz"):
+        truth = left[:, axis] * values[axis]
+        mine = result.points[column].to_numpy()
+        assert min(np.abs(mine - truth).max(), np.abs(mine + truth).max()) < 1e-4
+    assert result.explained == pytest.approx(tuple(values[:3] ** 2 / (values**2).sum()), rel=1e-4)
+    assert result.rows == 60
+    assert result.stability is None
+
+
+def test_pca_of_many_columns_is_the_same():
+    matrix = clustered(50, 1_100)
+    places, shares = principal_components(matrix, 2)
+    left, values, _ = np.linalg.svd(matrix.double() - matrix.double().mean(0), full_matrices=False)
+    assert np.abs(places) == pytest.approx(np.abs(left[:, :2] * values[:2]), abs=1e-2)
+    assert shares == pytest.approx(tuple(values[:2] ** 2 / (values**2).sum()), rel=1e-4)
+
+
+def test_pca_signs_do_not_depend_on_the_order_of_rows():
+    matrix = torch.randn(40, 6, generator=torch.Generator().manual_seed(1))
+    places, _ = principal_components(matrix, 2)
+    flipped, _ = principal_components(matrix.flip(0), 2)
+    assert np.allclose(places, flipped[::-1], atol=1e-4)
+
+
+def test_umap_tells_epochs_and_time(open_model):
+    seen: list[tuple[float | None, str]] = []
+    result = project(
+        open_model("BertModel"), progress=lambda part, text: seen.append((part, text)), **UMAP
+    )
+    assert result.method == "umap"
+    assert np.isfinite(places_of(result)).all()
+    epochs = [(part, text) for part, text in seen if text.startswith("UMAP: epoch")]
+    assert epochs[-1] == (1.0, "UMAP: epoch 250 of 250, about 0 s left")
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_umap_keeps_planted_clusters(open_matrix, dimensions, metric):
+    matrix = clustered(240, 32, clusters=6, seed=5)
+    result = project(
+        open_matrix(matrix), progress=silent, method="umap", dimensions=dimensions, metric=metric
+    )
+    generator = torch.Generator().manual_seed(5)
+    torch.randn(6, 32, generator=generator)
+    which = torch.randint(6, (240,), generator=generator).numpy()
+    places = places_of(result)
+    assert places.shape == (240, dimensions)
+    same = [
+        np.mean([which[j] == which[row] for j in naive_neighbours(places, row, 10)])
+        for row in range(240)
+    ]
+    assert np.mean(same) > 0.95
+    assert result.metric == metric
+
+
+def test_trust_of_every_row_by_a_double_loop(open_matrix):
+    matrix = clustered(120, 16)
+    result = project(open_matrix(matrix), progress=silent, method="umap", metric="euclidean")
+    rows, places = matrix.double().numpy(), places_of(result)
+    naive = [
+        len(naive_neighbours(rows, row, 15) & naive_neighbours(places, row, 15)) / 15
+        for row in range(120)
+    ]
+    assert result.points["trust"].tolist() == pytest.approx(naive)
+    assert result.kept_neighbours == pytest.approx(np.mean(naive))
+    assert (result.judged_rows, result.neighbour_recall) == (120, 1.0)
+
+
+def test_stability_is_what_the_next_seed_keeps(open_matrix):
+    checkpoint = open_matrix(clustered(80, 8))
+    result = project(checkpoint, progress=silent, stability=True, **UMAP)
+    first = places_of(result)
+    again = places_of(project(checkpoint, progress=silent, **{**UMAP, "seed": 4}))
+    naive = [
+        len(naive_neighbours(first, row, 15) & naive_neighbours(again, row, 15)) / 15
+        for row in range(80)
+    ]
+    assert result.points["stability"].tolist() == pytest.approx(naive)
+    assert result.stability == pytest.approx(np.mean(naive))
+    assert min(naive) < 1
+
+
+def test_a_large_pca_is_judged_by_a_sample_until_neighbours_are_known(open_matrix, monkeypatch):
+    monkeypatch.setattr(mapping, "QUICK_ROWS", 10)
+    monkeypatch.setattr("inspector.analyses.truth.JUDGED", 20)
+    matrix = clustered(90, 8)
+    checkpoint = open_matrix(matrix)
+    result = project(checkpoint, progress=silent)
+    judged = result.points.dropna(subset="trust")
+    assert result.judged_rows == len(judged) == 20
+    assert result.kept_neighbours == pytest.approx(judged["trust"].mean())
+    project(checkpoint, progress=silent, method="umap")
+    whole = project(checkpoint, progress=silent, dimensions=3)
+    assert whole.judged_rows == 90
+
+
+def test_the_same_seed_gives_the_same_map_elsewhere(open_matrix, settings, tmp_path):
+    checkpoint = open_matrix(clustered(150, 16))
+    first = project(checkpoint, progress=silent, **UMAP)
+    checkpoint.settings = dataclasses.replace(settings, home=tmp_path / "another home")
+    again = project(checkpoint, progress=silent, **UMAP)
+    other = project(checkpoint, progress=silent, **{**UMAP, "seed": 4})
+    assert not again.cached
+    pd.testing.assert_frame_equal(first.points, again.points)
+    assert not np.allclose(places_of(first), places_of(other))
+
+
+@pytest.mark.parametrize("options", [{}, {"dimensions": 3}, UMAP, {**UMAP, "stability": True}])
+def test_a_second_visit_computes_nothing(open_matrix, no_work, options):
+    matrix = clustered(60, 8)
+    matrix[7, 2] = torch.nan
+    checkpoint = open_matrix(matrix)
+    first = project(checkpoint, progress=silent, **options)
+    no_work()
+    again = project(checkpoint, progress=silent, **options)
+    assert (first.cached, again.cached) == (False, True)
+    pd.testing.assert_frame_equal(first.points, again.points)
+    for field in dataclasses.fields(first):
+        if field.name not in ("cached", "points"):
+            assert getattr(first, field.name) == getattr(again, field.name)
+
+
+def test_every_parameter_that_counts_has_a_map_of_its_own(open_matrix):
+    checkpoint = open_matrix(clustered(60, 8))
+    changes = [
+        {}, {"seed": 1}, {"metric": "euclidean"}, {"neighbours": 5}, {"dimensions": 3},
+        {"method": "pca"},
+    ]  # fmt: skip
+    options = {"method": "umap"}
+    assert [project(checkpoint, progress=silent, **options | change).cached for change in changes
+            ] == [False] * len(changes)  # fmt: skip
+    # PCA knows no seed.
+    assert project(checkpoint, progress=silent, seed=9).cached
+
+
+def test_another_matrix_has_another_map(open_matrix):
+    first = project(open_matrix(clustered(60, 8)), progress=silent)
+    second = project(open_matrix(clustered(60, 8, seed=1)), progress=silent)
+    assert not second.cached
+    assert not np.allclose(places_of(first), places_of(second))
+
+
+def test_damaged_files_are_computed_again(open_matrix, settings):
+    checkpoint = open_matrix(clustered(60, 8))
+    first = project(checkpoint, progress=silent, **UMAP)
+    files = list((settings.home / "maps").iterdir())
+    assert len(files) == 2  # the map, the neighbours
+    for path in files:
+        path.write_bytes(path.read_bytes()[:-20])
+    again = project(checkpoint, progress=silent, **UMAP)
+    assert not again.cached
+    pd.testing.assert_frame_equal(first.points, again.points)
+
+
+def test_rows_that_are_equal_zero_or_no_numbers(open_matrix):
+    matrix = clustered(120, 8)
+    matrix[10:40] = matrix[10]
+    matrix[50:70] = 0
+    matrix[80] = torch.nan
+    matrix[81, 0] = -torch.inf
+    for metric in ("cosine", "euclidean"):
+        result = project(open_matrix(matrix), progress=silent, method="umap", metric=metric)
+        assert result.rows == 118
+        assert not set(result.points["token_id"]) & {80, 81}
+        assert np.isfinite(places_of(result)).all()
+        assert "2 embedding rows hold NaN or infinity" in result.warnings[0]
+        assert result.points["trust"].between(0, 1).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_a_matrix_of_equal_rows(open_matrix, value):
+    result = project(open_matrix(torch.full((40, 8), value)), progress=silent, method="umap")
+    assert np.isfinite(places_of(result)).all()
+    assert 0 <= result.kept_neighbours <= 1
+
+
+@pytest.mark.parametrize(("rows", "neighbours"), [(3, 15), (9, 15), (16, 15), (4, 3)])
+def test_few_rows_get_pca_and_the_reason(open_matrix, rows, neighbours):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        checkpoint = open_matrix(clustered(rows, 8))
+        result = project(checkpoint, progress=silent, method="umap", neighbours=neighbours)
+    assert result.method == "pca"
+    expected = f"UMAP needs more than {neighbours + 1} tokens and there are {rows}: this is a PCA."
+    assert result.warnings == (expected,)
+    assert result.points["token"].tolist()[0] == "id 0"
+    assert len(result.points) == rows
+
+
+def test_just_enough_rows(open_matrix):
+    result = project(open_matrix(clustered(17, 8)), progress=silent, method="umap")
+    assert result.method == "umap"
+    assert np.isfinite(places_of(result)).all()
+
+
+def test_more_neighbours_than_are_judged(open_matrix):
+    result = project(
+        open_matrix(clustered(90, 8)), progress=silent, method="umap", neighbours=60
+    )  # fmt: skip
+    assert result.method == "umap"
+    assert result.judged_rows == 90
+
+
+def test_one_row_is_refused(open_matrix):
+    with pytest.raises(NotInCheckpointError, match="1 × 8 embeddings are too few for a map in 2"):
+        project(open_matrix(torch.ones(1, 8)), progress=silent)
+
+
+def test_nothing_half_written_is_left_behind(open_matrix, settings):
+    project(open_matrix(clustered(60, 8)), progress=silent, **UMAP)
+    names = [path.name for path in Path(settings.home / "maps").iterdir()]
+    assert all(name.endswith(".arrays") for name in names)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"method": "tsne"}, "There is no method 'tsne': use pca or umap."),
+        ({"dimensions": 4}, "A map has 2 or 3 dimensions, not 4."),
+        ({"neighbours": 1}, "neighbours is 1: use 2 to 200."),
+        ({"metric": "dot"}, "There is no metric 'dot' for a map: use cosine or euclidean."),
+        ({"seed": -1}, "seed is -1: use a number from 0 to 4294967295."),
+    ],
+)
+def test_refusals(open_model, options, sentence):
+    with pytest.raises(RequestError) as error:
+        project(open_model("BertModel"), progress=silent, **options)
+    assert str(error.value) == sentence

@@ -1,0 +1,164 @@
+"""The layout's parts against umap-learn's, and its loops against plain Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from numba import get_num_threads, set_num_threads
+
+from inspector.analyses.compiled import kernels
+from inspector.analyses.layout import (
+    CURVE,
+    fuzzy_graph,
+    lay_out,
+    prune,
+    rates,
+    starting_places,
+)
+from inspector.analyses.layout import forces as forces_by_bits
+from inspector.analyses.neighbours import nearest
+
+from .conftest import silent
+from .test_neighbours import clustered
+from .test_preservation import naive_neighbours
+
+
+def neighbour_graph(rows: int = 200, k: int = 10):
+    matrix = clustered(rows, 12)
+    found, far = nearest(matrix, torch.arange(rows), k, metric="euclidean")
+    return matrix, found.numpy().astype(np.int32), far.numpy()
+
+
+def test_the_graph_is_umaps():
+    """umap-learn counts a row as its own first neighbour, at distance 0."""
+    from umap.umap_ import fuzzy_simplicial_set
+
+    matrix, found, far = neighbour_graph()
+    own = np.arange(len(matrix), dtype=np.int32)[:, None]
+    theirs, _, _ = fuzzy_simplicial_set(  # type: ignore[misc]
+        matrix.numpy(),
+        11,
+        np.random.RandomState(0),
+        "euclidean",
+        knn_indices=np.hstack([own, found]),
+        knn_dists=np.hstack([np.zeros_like(far[:, :1]), far]),
+    )
+    assert fuzzy_graph(found, far).toarray() == pytest.approx(
+        theirs.toarray(),  # type: ignore[union-attr]
+        abs=2e-3,
+    )
+
+
+def test_the_curve_is_umaps():
+    from umap.umap_ import find_ab_params
+
+    assert pytest.approx(find_ab_params(1.0, 0.0), rel=1e-5) == CURVE
+
+
+def test_forces_are_right_to_half_a_per_cent():
+    a, b = CURVE
+    squared = np.geomspace(1e-6, 1e4, 1_000).astype(np.float32)
+    places = squared.view(np.int32) >> 16
+    pull, push = forces_by_bits()
+    exact = squared.astype(np.float64)
+    assert pull[places] == pytest.approx(
+        -2 * a * b * exact ** (b - 1) / (1 + a * exact**b), rel=0.01
+    )
+    assert push[places] == pytest.approx(2 * b / ((0.001 + exact) * (1 + a * exact**b)), rel=0.01)
+    assert np.isfinite(pull).all()
+    assert np.isfinite(push).all()
+
+
+def test_edges_are_used_as_often_as_they_weigh():
+    _, found, far = neighbour_graph()
+    graph = fuzzy_graph(found, far)
+    pruned, every = prune(graph, 50)
+    assert (pruned.data >= graph.data.max() / 50).all()
+    assert pruned.nnz == (graph.data >= graph.data.max() / 50).sum()
+    assert every == pytest.approx(graph.data.max() / pruned.data)
+    assert (rates(4).tolist(), rates(1).tolist()) == ([1, 27 / 64, 1 / 8, 1 / 64], [1])
+
+
+def attract(now, ends, others, rate):
+    """One epoch of attraction alone, in plain Python, by the formula."""
+    a, b = CURVE
+    after = now.astype(np.float64)
+    for i in range(len(now)):
+        for j in others[ends[i] : ends[i + 1]]:
+            gap = after[i] - now[j]
+            squared = (gap**2).sum()
+            force = -2 * a * b * squared ** (b - 1) / (1 + a * squared**b)
+            after[i] += rate * np.clip(force * gap, -4, 4)
+    return after
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_an_epoch_by_plain_python(dimensions, tmp_path):
+    rng = np.random.default_rng(0)
+    now = rng.normal(scale=3, size=(30, dimensions)).astype(np.float32)
+    ends = np.arange(0, 121, 4, dtype=np.int32)
+    others = rng.integers(0, 30, 120).astype(np.int32)
+    others = np.where(others == np.repeat(np.arange(30), 4), (others + 1) % 30, others)
+    others = others.astype(np.int32)
+    every = np.ones(120, dtype=np.float32)
+    after, due = now.copy(), np.zeros(120, dtype=np.float32)
+    pull, push = forces_by_bits()
+    kernels(tmp_path).epoch(
+        now, after, ends, others, every, due, pull, push, np.uint64(0), 0, np.float32(0.3), 0
+    )
+    assert after == pytest.approx(attract(now, ends, others, 0.3), abs=0.02)
+    assert due.tolist() == [1.0] * 120
+    # Random rows push: with nobody to pull, what lies together parts.
+    nobody = np.zeros(120, dtype=np.float32)
+    kernels(tmp_path).epoch(
+        now * np.float32(0.01), after, ends, others, every, nobody, 0 * pull, push, np.uint64(0), 0,
+        np.float32(0.3), 5,
+    )  # fmt: skip
+    assert after.std() > 10 * (now * 0.01).std()
+
+
+def test_nothing_depends_on_the_number_of_threads(tmp_path):
+    _, found, far = neighbour_graph()
+    graph = fuzzy_graph(found, far)
+    start = np.random.default_rng(0).normal(size=(200, 2))
+    threads = get_num_threads()
+    maps = []
+    try:
+        for count in {1, threads}:
+            set_num_threads(count)
+            maps.append(lay_out(graph, start, seed=2, home=tmp_path, progress=silent))
+    finally:
+        set_num_threads(threads)
+    assert np.array_equal(maps[0], maps[-1])
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_batches_keep_neighbours_as_the_loops_do(dimensions, tmp_path):
+    """What runs on an accelerator, run by torch on the CPU."""
+    from inspector.analyses import layout
+
+    matrix, found, far = neighbour_graph(300)
+    graph = fuzzy_graph(found, far)
+    start = matrix.numpy()[:, :dimensions]
+    epochs = 100
+    pruned, every = prune(graph, epochs)
+
+    def batches(seed: int) -> np.ndarray:
+        return layout.lay_out_in_batches(
+            pruned, every, starting_places(start, seed), rates(epochs), forces_by_bits(),
+            negatives=layout.NEGATIVES, seed=seed, device="cpu", done=lambda _: None,
+        )  # fmt: skip
+
+    def kept(places: np.ndarray) -> float:
+        return float(np.mean([
+            len(set(found[row].tolist()) & naive_neighbours(places, row, 10)) / 10
+            for row in range(0, 300, 5)
+        ]))  # fmt: skip
+
+    loops = lay_out(graph, start, seed=1, home=tmp_path, progress=silent)
+    first, again = batches(1), batches(1)
+    assert np.array_equal(first, again)
+    assert first.shape == (300, dimensions)
+    assert kept(first) == pytest.approx(kept(loops), abs=0.08)
+    assert kept(first) > 1.3 * kept(starting_places(start, 1))
