@@ -44,6 +44,7 @@ def _pin() -> None:
     inputs.pin(st.session_state["found token"])
 
 
+MEASURED = {"cosine": "similarity", "dot": "dot product", "euclidean": "distance"}
 HINT = (
     ":material/ads_click: Click a point or find a token: its nearest rows are listed here, "
     "measured exactly in the original space."
@@ -69,7 +70,8 @@ def neighbours(answer: Embeddings | None, *, waits: bool, busy: bool, checkpoint
         f"Nearest in all {answer.columns:,} dimensions by {answer.metric}"
         f"{' distance' * (answer.metric == 'euclidean')}; lines on the map lead to them."
     )
-    parts.table(answer.neighbours, alt=f"Nearest tokens by {answer.metric}")
+    named = answer.neighbours.rename(columns={"similarity": MEASURED[answer.metric]})
+    parts.table(named, alt=f"Nearest tokens by {answer.metric}")
     table_files.offer(answer.neighbours, name=f"{checkpoint.name}-neighbours-{answer.query_id}")
 
 
