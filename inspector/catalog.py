@@ -37,6 +37,8 @@ CATALOG: tuple[Analysis, ...] = (
     Analysis("lens", "lens", "Vocabulary lens",
              "What does each layer's hidden state say in tokens?",
              "inspector.analyses.lens:lens", "layers", True),
+    Analysis("lens", "ladder", "Ladder", "What does each step of the head do to a token?",
+             "inspector.analyses.climb:climb", "layers", True),
     Analysis("masked_lm", "predict", "Masked LM", "What does the model predict for a mask?",
              "inspector.analyses.masked_lm:predict", "stylus_note", True),
     Analysis("training", "training", "Training",

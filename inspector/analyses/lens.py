@@ -1,45 +1,50 @@
-"""Read every layer's hidden state as tokens: dot product, cosine, and the head's true logits."""
+"""Read every layer's hidden state as tokens, at every rung from dot product to true logits."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 import torch
 
 from inspector.analyses import Progress
-from inspector.errors import NotInCheckpointError, RequestError
+from inspector.analyses.lens_frames import (
+    EMPTY_PINS,
+    WITHOUT_SOFTMAX,
+    cell_frame,
+    pinned_frame,
+    stack,
+    state_frame,
+    with_tokens,
+)
+from inspector.analyses.lens_scores import LOGITS, NOTES, Scorer
+from inspector.analyses.lens_setting import Setting, prepare
+from inspector.analyses.readout import (
+    BLOCK,
+    COMPARED,
+    Readout,
+    join,
+    overlap,
+    rank_correlation,
+    read,
+)
+from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.running import Forward, Loaded, apply_head, forward, memory_guard
+from inspector.models.running import memory_guard
 from inspector.results import Lens
 
 LARGEST_K = 100
-LOGITS = "logits"
-NOTES = {
-    "dot": "h · eᵢ: the hidden state times every input embedding, nothing else.",
-    "cosine": "The same with both lengths divided out: direction alone.",
-    LOGITS: "What the model's own head answers: its transform or final norm, then the unembedding "
-    "and its bias. At the last layer these are the model's logits.",
-}
+MOST_PINS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class _Ladder:
-    """All that turns one layer's hidden states into scores."""
+@dataclass(slots=True)
+class _Rung:
+    """What was read of one layer's states at one rung, block by block."""
 
-    loaded: Loaded
-    checkpoint: Checkpoint
-    embedding: torch.Tensor | None  # (vocab, d_model) in float32; None where sizes differ
-    norms: torch.Tensor | None  # (vocab,)
-    finite: torch.Tensor  # (vocab,) of bool
-    has_head: bool
-
-    @property
-    def rungs(self) -> tuple[str, ...]:
-        geometric = ("dot", "cosine") if self.embedding is not None else ()
-        return (*geometric, *((LOGITS,) if self.has_head else ()))
+    reads: list[Readout]
+    overlaps: list[torch.Tensor]
+    correlations: list[torch.Tensor]
 
 
 def lens(
@@ -49,20 +54,25 @@ def lens(
     text: str,
     k: int = 5,
     layers: Sequence[int] | None = None,
+    pins: Sequence[str] = (),
+    decoder_text: str = "",
     device: str = "auto",
     dtype: str = "auto",
 ) -> Lens:
     """Ask at every layer and position which tokens the hidden state is nearest to.
 
     The true logits of an inner layer are the logit lens (nostalgebraist 2020): the head of the last
-    layer applied early. "dot" and "cosine" compare with the *input* embeddings.
+    layer applied early. "dot" and "cosine" compare with the *input* embeddings; the rungs between
+    are the head's own modules, one after the other.
 
     Args:
         checkpoint: With weights for at least the base model.
         progress: Told what is being done.
-        text: What the model reads.
+        text: What the model reads; the encoder, where it has two stacks.
         k: Tokens kept for each cell, 1..100.
         layers: Which hidden states, 0 = embeddings; None: all.
+        pins: Tokens whose rank is followed everywhere, up to eight.
+        decoder_text: What the decoder has written so far, where there is one.
         device: "auto", "cpu", "cuda" or "mps".
         dtype: "auto", "float32", "bfloat16" or "float16".
 
@@ -72,88 +82,63 @@ def lens(
     """
     if not 1 <= k <= LARGEST_K:
         raise RequestError(f"k is {k}: ask for 1 to {LARGEST_K} tokens.")
-    encoded = checkpoint.require_tokens().encode(text)
-    checkpoint.check_ids(encoded.ids)
-    task = _task(checkpoint)
-    progress(None, "Loading the model")
-    loaded = checkpoint.load(task, device=device, dtype=dtype)  # type: ignore[arg-type]
-    ladder, warnings = _ladder(checkpoint, loaded, has_head=task != "base")
-    progress(None, "Running the model")
-    run = forward(
-        loaded,
-        torch.tensor([encoded.ids]),
-        torch.tensor([encoded.type_ids]),
-        head=ladder.has_head,
-        every_layer=True,
-    )
-    chosen = _chosen(layers, len(run.hidden_states))
-    cells, error, largest = [], None, 1.0
+    if len(pins) > MOST_PINS:
+        raise RequestError(f"{len(pins)} tokens are pinned: pin up to {MOST_PINS}.")
+    setting = prepare(
+        checkpoint, progress=progress, text=text, pins=pins, decoder_text=decoder_text,
+        device=device, dtype=dtype,
+    )  # fmt: skip
+    chosen = choose_layers(layers, len(setting.run.hidden_states))
+    frames: dict[str, list[pd.DataFrame]] = {"cells": [], "pinned": [], "states": []}
+    error: float | None = None
     for number, layer in enumerate(chosen):
         progress(number / len(chosen), f"Layer {layer}")
-        with memory_guard(loaded), torch.inference_mode():
-            scores = _scores(ladder, run, layer)
-            cells += [_top(values, rung, layer, k) for rung, values in scores.items()]
-        if run.logits is not None and layer == len(run.hidden_states) - 1 and LOGITS in scores:
-            truth = run.logits[0].float()
-            mine = scores[LOGITS][:, : truth.shape[1]]
-            error = (mine - truth).masked_fill(~torch.isfinite(mine), 0).abs().max().item()
-            largest = max(1.0, truth[torch.isfinite(truth)].abs().max().item())
+        with memory_guard(setting.loaded), torch.inference_mode():
+            found, apart = _read_layer(setting, layer, k)
+        error = apart if apart is not None else error
+        for rung in setting.scorer.rungs:
+            if rung not in found:  # true logits of an inner layer whose head is not known
+                continue
+            whole = join(found[rung].reads)
+            compared = {
+                name: torch.cat(values).cpu()
+                for name, values in (
+                    ("overlap", found[rung].overlaps),
+                    ("correlation", found[rung].correlations),
+                )
+                if values
+            }
+            frames["cells"].append(cell_frame(whole, rung=rung, layer=layer))
+            frames["states"].append(state_frame(whole, rung=rung, layer=layer, compared=compared))
+            if len(setting.pins):
+                frames["pinned"].append(
+                    pinned_frame(whole, rung=rung, layer=layer, pins=setting.pins)
+                )
+    tokens = checkpoint.require_tokens()
     return Lens(
-        tokens=encoded.tokens,
-        rungs=ladder.rungs,
-        cells=_name(pd.concat(cells, ignore_index=True), checkpoint),
+        tokens=setting.tokens,
+        rungs=setting.scorer.rungs,
+        cells=with_tokens(stack(frames["cells"], EMPTY_PINS), tokens, place=4),
         max_abs_error=error,
-        warnings=tuple(warnings),
-        rung_notes={rung: NOTES[rung] for rung in ladder.rungs},
-        layers=("embeddings", *(str(layer) for layer in range(1, len(run.hidden_states)))),
-        tolerance=None if error is None else 8 * torch.finfo(loaded.dtype).eps * largest,
-        device=str(loaded.device),
-        dtype=str(loaded.dtype).removeprefix("torch."),
-        milliseconds=run.milliseconds,
+        warnings=setting.warnings,
+        pinned=with_tokens(stack(frames["pinned"], EMPTY_PINS.copy()), tokens, place=3),
+        rung_notes={rung: NOTES[rung] for rung in setting.scorer.rungs},
+        states=_agree(stack(frames["states"], EMPTY_PINS), len(setting.run.hidden_states) - 1),
+        layers=layer_names(len(setting.run.hidden_states)),
+        tolerance=None if error is None else setting.tolerance,
+        device=str(setting.loaded.device),
+        dtype=str(setting.loaded.dtype).removeprefix("torch."),
+        milliseconds=setting.run.milliseconds,
+        left_out=setting.left_out,
     )
 
 
-def _task(checkpoint: Checkpoint) -> str:
-    """The head to climb to, or the base model alone."""
-    if checkpoint.config_values.get("is_encoder_decoder"):
-        raise NotInCheckpointError(
-            f"{checkpoint.name} is an encoder–decoder model, whose decoder the lens does not read "
-            "yet: Sharing and Embeddings work."
-        )
-    if checkpoint.family is None:
-        return "base"
-    present = [task for task in ("masked_lm", "causal_lm") if checkpoint.heads[task] == "present"]
-    return present[0] if present else "base"
+def choose_layers(layers: Sequence[int] | None, count: int) -> list[int]:
+    """The layers that were asked for, in order.
 
-
-def _ladder(checkpoint: Checkpoint, loaded: Loaded, *, has_head: bool) -> tuple[_Ladder, list[str]]:
-    embedding = loaded.input_embedding.float()
-    finite = torch.isfinite(embedding).all(dim=1)
-    warnings = []
-    if not has_head:
-        warnings.append(
-            f"{checkpoint.name} has no language-model head that this lens knows, so there are no "
-            "logits: a random head would answer nonsense."
-        )
-    if not finite.all():
-        warnings.append(
-            f"{int((~finite).sum())} embedding rows hold NaN or infinity and are left out, such as "
-            f"{checkpoint.require_tokens().visible(int((~finite).nonzero()[0]))}."
-        )
-    width = getattr(loaded.model.config, "hidden_size", embedding.shape[1])
-    if width != embedding.shape[1]:
-        warnings.append(
-            f"Hidden states are {width} wide and embeddings {embedding.shape[1]}: their dot "
-            "product and cosine have no meaning before the head's transform, and are left out."
-        )
-        if not has_head:
-            raise NotInCheckpointError(" ".join(warnings))
-        return _Ladder(loaded, checkpoint, None, None, finite, has_head), warnings
-    norms = torch.linalg.vector_norm(embedding, dim=1)
-    return _Ladder(loaded, checkpoint, embedding, norms, finite, has_head), warnings
-
-
-def _chosen(layers: Sequence[int] | None, count: int) -> list[int]:
+    Raises:
+        RequestError: If there is no such layer.
+    """
     chosen = sorted(set(layers)) if layers else list(range(count))
     if outside := [layer for layer in chosen if not 0 <= layer < count]:
         raise RequestError(
@@ -162,47 +147,75 @@ def _chosen(layers: Sequence[int] | None, count: int) -> list[int]:
     return chosen
 
 
-def _scores(ladder: _Ladder, run: Forward, layer: int) -> Mapping[str, torch.Tensor]:
-    """Scores of every token at one layer: rung -> (positions, vocab) in float32."""
-    hidden = run.hidden_states[layer][0]
-    scores: dict[str, torch.Tensor] = {}
-    if ladder.embedding is not None and ladder.norms is not None:
-        dots = hidden.float() @ ladder.embedding.T
-        lengths = torch.linalg.vector_norm(hidden.float(), dim=1, keepdim=True)
-        scores["dot"] = dots
-        scores["cosine"] = dots / (lengths * ladder.norms).clamp_min(1e-12)
-    if ladder.has_head and ladder.checkpoint.family:
-        last = layer == len(run.hidden_states) - 1
-        logits = apply_head(ladder.loaded, ladder.checkpoint.family, hidden[None], normed=last)
-        scores[LOGITS] = logits[0].float()
-    for values in scores.values():
-        rows = min(values.shape[1], len(ladder.finite))
-        values[:, :rows].masked_fill_(~ladder.finite[:rows], -torch.inf)
-    return scores
+def layer_names(count: int) -> tuple[str, ...]:
+    """Labels of hidden states: the embeddings, then the layers from 1."""
+    return ("embeddings", *(str(layer) for layer in range(1, count)))
 
 
-def _top(values: torch.Tensor, rung: str, layer: int, k: int) -> pd.DataFrame:
-    positions, vocab = values.shape
-    best = values.topk(min(k, vocab), dim=1)
-    kept = best.values.shape[1]
-    probability = torch.full_like(best.values, torch.nan)
-    if rung != "cosine":
-        probability = (best.values - torch.logsumexp(values, dim=1, keepdim=True)).exp()
-    return pd.DataFrame(
-        {
-            "layer": layer,
-            "position": np.repeat(np.arange(positions), kept),
-            "rung": rung,
-            "rank": np.tile(np.arange(kept), positions),
-            "token_id": best.indices.flatten().cpu().numpy(),
-            "score": best.values.flatten().cpu().numpy(),
-            "probability": probability.flatten().cpu().numpy(),
-        }
-    )
+def _read_layer(setting: Setting, layer: int, k: int) -> tuple[dict[str, _Rung], float | None]:
+    """Read one layer's states at every rung; with the error of the last layer's logits."""
+    rungs: dict[str, _Rung] = {}
+    error: float | None = None
+    last = layer == len(setting.run.hidden_states) - 1
+    hidden = setting.run.hidden_states[layer][0]
+    for begin in range(0, len(hidden), BLOCK):
+        block = slice(begin, begin + BLOCK)
+        best: tuple[torch.Tensor, torch.Tensor] | None = None  # scores and ids of the logits
+        kept: torch.Tensor | None = None  # ids of the logits' top k
+        for rung, scores in _scores(setting, hidden[block], block, last=last):
+            correlation = None
+            if rung == LOGITS:
+                if last and setting.run.logits is not None:
+                    apart = _apart(scores, setting.run.logits[0, block], setting.scorer)
+                    error = max(error or 0.0, apart)
+                top = scores.topk(min(COMPARED, scores.shape[1]), dim=1)
+                best = (top.values, top.indices)
+                correlation = torch.ones(len(scores), device=scores.device)
+            elif best is not None:
+                correlation = rank_correlation(best[0], scores.gather(1, best[1]))
+            found = read(
+                scores,
+                k=min(k, setting.scorer.rows),
+                pins=setting.pins.to(scores.device),
+                softmax=rung not in WITHOUT_SOFTMAX,
+            )
+            kept = found.ids if rung == LOGITS else kept
+            here = rungs.setdefault(rung, _Rung([], [], []))
+            here.reads.append(found)
+            if correlation is not None and kept is not None:
+                here.overlaps.append(overlap(found.ids, kept))
+                here.correlations.append(correlation)
+    return rungs, error
 
 
-def _name(cells: pd.DataFrame, checkpoint: Checkpoint) -> pd.DataFrame:
-    tokens = checkpoint.require_tokens()
-    names = {index: tokens.visible(index) for index in cells["token_id"].unique().tolist()}
-    cells.insert(4, "token", [names[index] for index in cells["token_id"].tolist()])
-    return cells
+def _scores(
+    setting: Setting, hidden: torch.Tensor, block: slice, *, last: bool
+) -> Iterator[tuple[str, torch.Tensor]]:
+    received = setting.run.received if last else None
+    rows = setting.scorer.rows
+    for rung, scores in setting.scorer.score(
+        hidden, last=last, received=None if received is None else received[0, block]
+    ):
+        yield rung, scores[:, :rows] if scores.shape[1] > rows else scores
+
+
+def _apart(mine: torch.Tensor, truth: torch.Tensor, scorer: Scorer) -> float:
+    """Largest difference of finite logits."""
+    theirs = truth[:, : mine.shape[1]].float()
+    apart = (mine - theirs).abs()
+    usable = torch.isfinite(apart)
+    usable[:, scorer.unusable] = False
+    return apart.where(usable, 0.0).max().item()
+
+
+def _agree(states: pd.DataFrame, last: int) -> pd.DataFrame:
+    """Say of each state whether its top token is that of the logits at the last layer."""
+    final = states[(states["rung"] == LOGITS) & (states["layer"] == last)]
+    if not len(final):
+        return states.drop(columns="top")
+    winner = dict(zip(final["position"].tolist(), final["top"].tolist(), strict=True))
+    agrees = [
+        float(winner[position] == top)
+        for position, top in zip(states["position"].tolist(), states["top"].tolist(), strict=True)
+    ]
+    return states.drop(columns="top").assign(agrees=agrees)

@@ -12,7 +12,8 @@ from inspector.analyses import Progress
 from inspector.analyses.embeddings import find_row
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.running import Loaded, apply_head, forward, memory_guard
+from inspector.models.ladder import build_ladder
+from inspector.models.running import Loaded, forward, memory_guard
 from inspector.models.tokens import Encoded, Tokens
 from inspector.results import Joint, Mask, Prediction
 
@@ -129,7 +130,8 @@ class _Reader:
         """
         type_ids = torch.tensor([self.encoded.type_ids]).expand(ids.shape)
         family = self.checkpoint.family
-        if family is None:
+        ladder = build_ladder(self.loaded.model, family) if family else None
+        if ladder is None:
             run = forward(self.loaded, ids, type_ids, head=True)
             if run.logits is None:
                 raise NotInCheckpointError(f"{self.checkpoint.name} answers without logits.")
@@ -137,7 +139,7 @@ class _Reader:
         run = forward(self.loaded, ids, type_ids, head=False)
         with memory_guard(self.loaded), torch.inference_mode():
             hidden = run.hidden_states[-1][:, positions]
-            logits = apply_head(self.loaded, family, hidden, normed=True)
+            logits = ladder.logits(hidden)
         return logits.float(), run.milliseconds
 
     def joint(self, tokens: Tokens, first: torch.Tensor) -> tuple[Joint, ...]:

@@ -9,6 +9,13 @@ import typer
 from inspector.cli.answering import AsJson, Device, Dtype, Source, Text, answer, app, refusals
 from inspector.errors import RequestError
 
+Pins = Annotated[
+    list[str] | None, typer.Option("--pin", help="Follow this token everywhere (repeatable).")
+]
+DecoderText = Annotated[
+    str, typer.Option("--decoder-text", help="What the decoder has written so far.")
+]
+
 
 @app.command()
 def lens(
@@ -18,6 +25,8 @@ def lens(
     layers: Annotated[
         str | None, typer.Option("--layers", help='Such as "0,6,12" or "0-3"; default: all.')
     ] = None,
+    pins: Pins = None,
+    decoder_text: DecoderText = "",
     device: Device = "auto",
     dtype: Dtype = "auto",
     as_json: AsJson = False,
@@ -26,8 +35,28 @@ def lens(
     with refusals():
         chosen = parse_layers(layers) if layers else None
     answer(
-        "lens", checkpoint, as_json=as_json, text=text, k=k, layers=chosen, device=device,
-        dtype=dtype,
+        "lens", checkpoint, as_json=as_json, text=text, k=k, layers=chosen, pins=tuple(pins or ()),
+        decoder_text=decoder_text, device=device, dtype=dtype,
+    )  # fmt: skip
+
+
+@app.command()
+def ladder(
+    checkpoint: Source,
+    text: Text,
+    layer: Annotated[int, typer.Option("--layer", help="0 = embeddings; -1: the last.")] = -1,
+    position: Annotated[int, typer.Option("--position", help="Token; -1: the last.")] = -1,
+    k: Annotated[int, typer.Option("-k", help="Tokens from the top of each rung.")] = 5,
+    pins: Pins = None,
+    decoder_text: DecoderText = "",
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """What does each step of the head do to a token?"""
+    answer(
+        "ladder", checkpoint, as_json=as_json, text=text, layer=layer, position=position, k=k,
+        pins=tuple(pins or ()), decoder_text=decoder_text, device=device, dtype=dtype,
     )  # fmt: skip
 
 

@@ -16,6 +16,10 @@ from inspector.errors import CheckpointError, NotInCheckpointError
 TASKS = {
     "masked_lm": (modeling_auto.MODEL_FOR_MASKED_LM_MAPPING, "masked-LM head"),
     "causal_lm": (modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING, "causal-LM head"),
+    "seq2seq_lm": (
+        modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
+        "decoder with a language-model head",
+    ),
     "base": (modeling_auto.MODEL_MAPPING, "base model"),
 }
 # Absent from many files, and no language model's answer depends on them.
@@ -53,6 +57,9 @@ def task_class(config: PreTrainedConfig, task: str) -> type[PreTrainedModel]:
         NotInCheckpointError: If this kind of model has no such task.
     """
     mapping, what = TASKS[task]
+    architecture = str(next(iter(config.architectures or ()), ""))
+    if task == "base" and architecture.endswith("EncoderModel"):  # half of a T5
+        return own_class(config)
     found: Any = mapping.get(type(config), None)
     if found is None:
         raise NotInCheckpointError(f"A {config.model_type} model has no {what}.")

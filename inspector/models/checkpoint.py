@@ -144,7 +144,7 @@ class Checkpoint:
         """Build the model for a task, once for each device and dtype.
 
         Args:
-            task: "masked_lm", "causal_lm" or "base".
+            task: "masked_lm", "causal_lm", "seq2seq_lm" or "base".
             device: Where to; "auto" asks the settings, then takes the best there is.
             dtype: In which precision; "auto" likewise.
 
@@ -178,7 +178,9 @@ class Checkpoint:
             torch.nn.Module.to(model, where)
             loaded = Loaded(model, where, precision)
             # A first pass pays for what torch sets up lazily: not in anybody's milliseconds.
-            forward(loaded, torch.zeros((1, 2), dtype=torch.long), head=False)
+            ids = torch.zeros((1, 2), dtype=torch.long)
+            decoder_ids = ids if task == "seq2seq_lm" else None
+            forward(loaded, ids, head=task == "seq2seq_lm", decoder_ids=decoder_ids)
             self._models[key] = loaded
         return self._models[key]
 

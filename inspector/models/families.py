@@ -14,6 +14,15 @@ from inspector.results import HEADS
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a head, from the last hidden state towards the unembedding."""
+
+    rung: str  # what the lens calls it
+    path: str  # attribute of the model: a module or a function
+    inside: bool = False  # done in the base model: hidden_states[-1] has it
+
+
+@dataclass(frozen=True, slots=True)
 class Family:
     """Names of one model family, full names as in the class with the language-model head."""
 
@@ -23,9 +32,15 @@ class Family:
     masked_lm: tuple[str, ...] = ()  # tensors that the head needs besides its tied ones
     causal_lm: tuple[str, ...] | None = None  # likewise; None: the family has no such head
     ties: Mapping[str, str] = field(default_factory=dict)  # tied name -> the name it repeats
-    head: tuple[str, ...] = ()  # modules from the last hidden state to the logits, in order
-    final_norm: str | None = None  # applied inside the base model, hidden_states[-1] has it
+    steps: tuple[Step, ...] = ()  # of the head, before the unembedding
+    unembedding: str = ""  # (vocab, width) matrix of the output layer, as the model has it
+    bias: str | None = None  # added to its product
+    scaled: str | None = None  # config key: if set, times d_model ** -0.5 before the unembedding
     softcap: str | None = None  # config key: logits = cap * tanh(logits / cap)
+    seq2seq_lm: bool = False  # encoder and decoder: the lens reads the decoder
+
+
+GELU = "gelu()"  # no attribute of the model: the head calls transformers' function
 
 
 def _linear(name: str) -> tuple[str, str]:
@@ -40,32 +55,65 @@ _BERT_TRANSFORM = (
 _ROBERTA_HEAD = (*_linear("lm_head.dense"), *_linear("lm_head.layer_norm"), "lm_head.bias")
 
 
+def _transform(dense: str, activation: str, norm: str) -> tuple[Step, ...]:
+    return Step("dense", dense), Step("activation", activation), Step("LayerNorm", norm)
+
+
 def _roberta(base: str) -> Family:
     return Family(
         base, f"{base}.embeddings.word_embeddings.weight", tied_by_default=True,
-        masked_lm=_ROBERTA_HEAD, head=("lm_head",),
+        masked_lm=_ROBERTA_HEAD,
         ties={"lm_head.decoder.weight": f"{base}.embeddings.word_embeddings.weight",
               "lm_head.decoder.bias": "lm_head.bias"},
+        steps=_transform("lm_head.dense", GELU, "lm_head.layer_norm"),
+        unembedding="lm_head.decoder.weight", bias="lm_head.decoder.bias",
     )  # fmt: skip
 
 
 def _bert(base: str) -> Family:
+    transform = "cls.predictions.transform"
     return Family(
         base, f"{base}.embeddings.word_embeddings.weight", tied_by_default=True,
-        masked_lm=_BERT_TRANSFORM, head=("cls",),
+        masked_lm=_BERT_TRANSFORM,
         ties={"cls.predictions.decoder.weight": f"{base}.embeddings.word_embeddings.weight",
               "cls.predictions.decoder.bias": "cls.predictions.bias"},
+        steps=_transform(f"{transform}.dense", f"{transform}.transform_act_fn",
+                         f"{transform}.LayerNorm"),
+        unembedding="cls.predictions.decoder.weight", bias="cls.predictions.decoder.bias",
     )  # fmt: skip
 
 
 def _decoder(
     base: str, embedding: str, norm: str, *, tied: bool = False, head: str = "lm_head",
-    softcap: str | None = None,
+    softcap: str | None = None, after: tuple[Step, ...] = (),
 ) -> Family:  # fmt: skip
     return Family(
         base, f"{base}.{embedding}", tied_by_default=tied, causal_lm=(),
         ties={f"{head}.weight": f"{base}.{embedding}"},
-        head=(head,), final_norm=f"{base}.{norm}", softcap=softcap,
+        steps=(Step("final norm", f"{base}.{norm}", inside=True), *after),
+        unembedding=f"{head}.weight", bias=f"{head}.bias", softcap=softcap,
+    )  # fmt: skip
+
+
+def _t5() -> Family:
+    return Family(
+        "transformer", "shared.weight", tied_by_default=True, seq2seq_lm=True,
+        ties=dict.fromkeys(("lm_head.weight", "encoder.embed_tokens.weight",
+                            "decoder.embed_tokens.weight"), "shared.weight"),
+        steps=(Step("final norm", "decoder.final_layer_norm", inside=True),),
+        unembedding="lm_head.weight", scaled="scale_decoder_outputs",
+    )  # fmt: skip
+
+
+def _bart(*, norm: bool = False, infills: bool = False) -> Family:
+    last = (Step("final norm", "model.decoder.layer_norm", inside=True),)
+    return Family(
+        "model", "model.shared.weight", tied_by_default=True, seq2seq_lm=True,
+        ties=dict.fromkeys(("lm_head.weight", "model.encoder.embed_tokens.weight",
+                            "model.decoder.embed_tokens.weight"), "model.shared.weight"),
+        masked_lm=_linear("model.decoder.layernorm_embedding") if infills else (),
+        steps=last if norm else (),
+        unembedding="lm_head.weight", bias="final_logits_bias",
     )  # fmt: skip
 
 
@@ -81,7 +129,8 @@ FAMILIES: Mapping[str, Family] = {
         masked_lm=(*_linear("vocab_transform"), *_linear("vocab_layer_norm"),
                    "vocab_projector.bias"),
         ties={"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
-        head=("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector"),
+        steps=_transform("vocab_transform", "activation", "vocab_layer_norm"),
+        unembedding="vocab_projector.weight", bias="vocab_projector.bias",
     ),
     "albert": Family(
         "albert", "albert.embeddings.word_embeddings.weight", tied_by_default=True,
@@ -89,18 +138,24 @@ FAMILIES: Mapping[str, Family] = {
                    "predictions.bias"),
         ties={"predictions.decoder.weight": "albert.embeddings.word_embeddings.weight",
               "predictions.decoder.bias": "predictions.bias"},
-        head=("predictions",),
+        steps=_transform("predictions.dense", "predictions.activation", "predictions.LayerNorm"),
+        unembedding="predictions.decoder.weight", bias="predictions.decoder.bias",
     ),
     "electra": Family(
         "electra", "electra.embeddings.word_embeddings.weight", tied_by_default=True,
         masked_lm=(*_linear("generator_predictions.dense"),
                    *_linear("generator_predictions.LayerNorm"), "generator_lm_head.bias"),
         ties={"generator_lm_head.weight": "electra.embeddings.word_embeddings.weight"},
-        head=("generator_predictions", "generator_lm_head"),
+        steps=_transform("generator_predictions.dense", "generator_predictions.activation",
+                         "generator_predictions.LayerNorm"),
+        unembedding="generator_lm_head.weight", bias="generator_lm_head.bias",
     ),
     "gpt2": _decoder("transformer", "wte.weight", "ln_f", tied=True),
     "gpt_neox": _decoder("gpt_neox", "embed_in.weight", "final_layer_norm"),
-    "opt": _decoder("model", "decoder.embed_tokens.weight", "decoder.final_layer_norm", tied=True),
+    "opt": _decoder(
+        "model", "decoder.embed_tokens.weight", "decoder.final_layer_norm", tied=True,
+        after=(Step("projection", "model.decoder.project_out", inside=True),),
+    ),
     "llama": _decoder("model", "embed_tokens.weight", "norm"),
     "mistral": _decoder("model", "embed_tokens.weight", "norm"),
     "qwen2": _decoder("model", "embed_tokens.weight", "norm"),
@@ -109,6 +164,12 @@ FAMILIES: Mapping[str, Family] = {
     "gemma2": _decoder(
         "model", "embed_tokens.weight", "norm", tied=True, softcap="final_logit_softcapping"
     ),
+    "t5": _t5(),
+    "mt5": _t5(),
+    "bart": _bart(infills=True),
+    "marian": _bart(),
+    "mbart": _bart(norm=True, infills=True),
+    "pegasus": _bart(norm=True),
 }  # fmt: skip
 
 # Heads that several classes name alike: the architecture decides between them.

@@ -13,7 +13,6 @@ from transformers import PreTrainedModel
 from inspector.errors import WorkerError
 from inspector.models.device import release
 from inspector.models.execution import input_embedding
-from inspector.models.families import Family
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +33,11 @@ class Loaded:
 class Forward:
     """One forward pass of one text or a batch of equally long ones."""
 
-    hidden_states: tuple[torch.Tensor, ...]  # layers + 1 of (batch, positions, d_model)
+    # layers + 1 of (batch, positions, d_model); of the decoder where there are two stacks
+    hidden_states: tuple[torch.Tensor, ...]
     logits: torch.Tensor | None  # (batch, positions, vocab); None without a head or if not asked
     milliseconds: float
+    received: torch.Tensor | None  # what the output layer got, (batch, positions, width), if asked
 
 
 def forward(
@@ -46,6 +47,8 @@ def forward(
     *,
     head: bool,
     every_layer: bool = False,
+    decoder_ids: torch.Tensor | None = None,
+    capture: bool = False,
 ) -> Forward:
     """Run a model on token ids without padding.
 
@@ -55,6 +58,8 @@ def forward(
         type_ids: Segment of each position, same shape; left out for models without segments.
         head: Whether to run the head too; without it only the base model runs.
         every_layer: Whether to keep every hidden state; else only the last.
+        decoder_ids: (batch, positions) that the decoder reads, where the model has one.
+        capture: Whether to keep what the output layer receives.
 
     Raises:
         WorkerError: If the device has too little memory.
@@ -64,37 +69,39 @@ def forward(
     inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
     if type_ids is not None and getattr(loaded.model.config, "type_vocab_size", 0) > 1:
         inputs["token_type_ids"] = type_ids.to(loaded.device)
-    with memory_guard(loaded), torch.inference_mode():
+    if decoder_ids is not None:
+        inputs["decoder_input_ids"] = decoder_ids.to(loaded.device)
+    received: list[torch.Tensor] = []
+    with memory_guard(loaded), torch.inference_mode(), _capturing(loaded, received, on=capture):
         started = time.perf_counter()
         output = model(**inputs, output_hidden_states=every_layer or head, use_cache=False)
         _wait(loaded.device)
         milliseconds = 1000 * (time.perf_counter() - started)
     if every_layer or head:
-        hidden_states = tuple(output.hidden_states)
+        decoder = getattr(output, "decoder_hidden_states", None)
+        hidden_states = tuple(output.hidden_states if decoder is None else decoder)
     else:
         hidden_states = (output.last_hidden_state,)
-    return Forward(hidden_states, getattr(output, "logits", None) if head else None, milliseconds)
+    return Forward(
+        hidden_states,
+        getattr(output, "logits", None) if head else None,
+        milliseconds,
+        received[-1] if received else None,
+    )
 
 
-def apply_head(
-    loaded: Loaded, family: Family, hidden: torch.Tensor, *, normed: bool
-) -> torch.Tensor:
-    """Map hidden states to logits through the model's own modules, as its forward method does.
-
-    Args:
-        loaded: A model with a language-model head.
-        family: Its row of the table: which modules, in which order.
-        hidden: (..., d_model).
-        normed: Whether the final norm has been applied already, as to hidden_states[-1].
-
-    Returns:
-        (..., vocab) in the model's dtype.
-    """
-    names = family.head if normed or not family.final_norm else (family.final_norm, *family.head)
-    for name in names:
-        hidden = loaded.model.get_submodule(name)(hidden)
-    cap = getattr(loaded.model.config, family.softcap, None) if family.softcap else None
-    return cap * torch.tanh(hidden / cap) if cap else hidden
+@contextmanager
+def _capturing(loaded: Loaded, received: list[torch.Tensor], *, on: bool) -> Iterator[None]:
+    """Keep what the output layer is given."""
+    layer = loaded.model.get_output_embeddings() if on else None
+    if layer is None:
+        yield
+        return
+    handle = layer.register_forward_pre_hook(lambda _, given: received.append(given[0].detach()))
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 @contextmanager

@@ -122,6 +122,10 @@ class Tokens:
             tokens=tuple(self.visible(index) for index in encoding.ids),
         )
 
+    def pieces(self, text: str) -> tuple[int, ...]:
+        """Ids of a text alone, without the special tokens that a model is given around it."""
+        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
     def find(self, text: str) -> int | None:
         """The id of one token, given as typed: its raw form, its visible form, or a word.
 

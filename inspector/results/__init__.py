@@ -17,7 +17,7 @@ from inspector.results.classes import (
 )
 from inspector.results.embeddings import KINDS, Embeddings, Norms, Projection
 from inspector.results.health import EqualRows, Finding, Health, Indicator
-from inspector.results.lens import Lens
+from inspector.results.lens import Climb, Lens
 from inspector.results.padding import Padding, PaddingGradient, PaddingRow
 from inspector.results.plain import local, to_json
 from inspector.results.prediction import Joint, Mask, Prediction
@@ -40,13 +40,14 @@ __all__ = [
     "HEADS",
     "KINDS",
     "AncestorClass",
+    "Climb",
     "DecayExample",
     "Embeddings",
     "EqualRows",
+    "ExampleOutput",
     "Finding",
     "Health",
     "Indicator",
-    "ExampleOutput",
     "Joint",
     "Lens",
     "Mask",

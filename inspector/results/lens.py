@@ -15,16 +15,45 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
 class Lens:
     """What each layer's hidden state says in tokens, at every rung of the head's ladder."""
 
-    tokens: tuple[str, ...]  # positions
+    tokens: tuple[str, ...]  # positions; of the decoder where there are two stacks
     rungs: tuple[str, ...]  # first to last: "dot", "cosine", ..., "logits" where there is a head
     # layer (0 = embeddings), position, rung, rank (0 = likeliest), token, token_id, score,
     # probability (softmax over the whole vocabulary; NaN for cosine)
     cells: pd.DataFrame
     max_abs_error: float | None  # last rung, last layer, against the model's own logits
     warnings: tuple[str, ...]
+    # layer, position, rung, token, token_id, rank (0 = likeliest), score, probability: of the
+    # tokens that were pinned
+    pinned: pd.DataFrame
     rung_notes: dict[str, str] = local()  # rung -> one sentence on what it computes
+    # layer, position, rung, entropy (nats; NaN for cosine), and where there is a head: overlap
+    # (share of the top k that the logits of the same state have too), correlation (Spearman's,
+    # over the logits' 100 likeliest tokens), agrees (1 if the top token is that of the logits at
+    # the last layer, else 0)
+    states: pd.DataFrame = local()
     layers: tuple[str, ...] = local()  # label of each layer: "embeddings", "1", ..., "12"
     tolerance: float | None = local(default=None)  # largest error that the dtype explains
     device: str = local(default="cpu")
     dtype: str = local(default="float32")
     milliseconds: float = local(default=0.0)
+    left_out: tuple[str, ...] = local(default=())  # why rungs that others have are missing here
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """What each step of the head does to the tokens of one hidden state."""
+
+    layer: int
+    position: int
+    token: str  # what the text has there
+    rungs: tuple[str, ...]  # in the order in which they are climbed: cosine, then dot, then others
+    hidden_norm: float  # of the hidden state
+    # One row a token and rung: token, token_id, rung, rank, score, probability, step (what leads
+    # here from the rung before, in words), change (ranks gained, positive is up; 0 at the first)
+    ranks: pd.DataFrame
+    # One row a token: token, token_id, norm (of its input embedding), cosine, dot, bias (NaN where
+    # there is none), logit and probability (NaN without a head), pinned (bool)
+    geometry: pd.DataFrame
+    warnings: tuple[str, ...]
+    layers: tuple[str, ...] = local()
+    rung_notes: dict[str, str] = local()

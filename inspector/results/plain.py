@@ -14,7 +14,16 @@ def local(*, default: Any = dataclasses.MISSING) -> Any:
 
 
 # NaN here means "no such number": a cosine is no probability, a zero vector has no direction.
-UNDEFINED = frozenset({"cells.probability", "places.cosine", "averaging.padding_norm"})
+UNDEFINED = frozenset(
+    {
+        "averaging.padding_norm",
+        "cells.probability",
+        *(f"geometry.{name}" for name in ("cosine", "dot", "bias", "logit", "probability")),
+        "pinned.probability",
+        "places.cosine",
+        "ranks.probability",
+    }
+)
 
 
 def to_json(result: Any) -> dict[str, Any]:

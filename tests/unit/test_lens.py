@@ -78,7 +78,7 @@ def test_dot_and_cosine_by_brute_force(open_model):
 
 def test_sizes_that_differ_leave_dot_and_cosine_out(open_model):
     result = lens(open_model("AlbertForMaskedLM"), progress=silent, text=TEXT)
-    assert result.rungs == ("logits",)
+    assert result.rungs == ("dense", "activation", "LayerNorm", "logits")
     assert "32 wide and embeddings 16" in result.warnings[0]
 
 

@@ -1,0 +1,169 @@
+"""Follow the tokens of one hidden state up the ladder: what each step of the head does to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import torch
+
+from inspector.analyses import Progress
+from inspector.analyses.lens import LARGEST_K, MOST_PINS, choose_layers, layer_names
+from inspector.analyses.lens_frames import NO_SCORE
+from inspector.analyses.lens_scores import LOGITS, NOTES, step_names
+from inspector.analyses.lens_setting import Setting, prepare
+from inspector.analyses.readout import Readout, read, top_tokens
+from inspector.errors import RequestError
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.running import memory_guard
+from inspector.results import Climb
+
+
+def climb(
+    checkpoint: Checkpoint,
+    *,
+    progress: Progress,
+    text: str,
+    layer: int = -1,
+    position: int = -1,
+    k: int = 5,
+    pins: Sequence[str] = (),
+    decoder_text: str = "",
+    device: str = "auto",
+    dtype: str = "auto",
+) -> Climb:
+    """Say how far each step moves the tokens that matter for one hidden state.
+
+    The way goes from direction alone (cosine) over the norms of the embeddings (dot) and the head's
+    own modules to the logits; h · eᵢ = |h| |eᵢ| cos, so cosine and dot rank alike exactly if all
+    |eᵢ| are equal.
+
+    Args:
+        checkpoint: With weights for at least the base model.
+        progress: Told what is being done.
+        text: What the model reads; the encoder, where it has two stacks.
+        layer: Which hidden state, 0 = embeddings; -1: the last.
+        position: Which token; -1: the last.
+        k: Tokens taken from the top of every rung, 1..100.
+        pins: Tokens that are followed besides, up to eight.
+        decoder_text: What the decoder has written so far, where there is one.
+        device: "auto", "cpu", "cuda" or "mps".
+        dtype: "auto", "float32", "bfloat16" or "float16".
+
+    Raises:
+        NotInCheckpointError: If the file lacks the base model or a tokenizer.
+        RequestError: If a parameter does not fit.
+    """
+    if not 1 <= k <= LARGEST_K:
+        raise RequestError(f"k is {k}: ask for 1 to {LARGEST_K} tokens.")
+    if len(pins) > MOST_PINS:
+        raise RequestError(f"{len(pins)} tokens are pinned: pin up to {MOST_PINS}.")
+    setting = prepare(
+        checkpoint, progress=progress, text=text, pins=pins, decoder_text=decoder_text,
+        device=device, dtype=dtype,
+    )  # fmt: skip
+    count = len(setting.run.hidden_states)
+    layer = choose_layers([layer if layer >= 0 else count + layer], count)[0]
+    place = position if position >= 0 else len(setting.tokens) + position
+    if not 0 <= place < len(setting.tokens):
+        raise RequestError(
+            f"There is no position {position}: this text has 0 to {len(setting.tokens) - 1}."
+        )
+    hidden = setting.run.hidden_states[layer][0, place : place + 1]
+    with memory_guard(setting.loaded), torch.inference_mode():
+        ids, reads = _read_rungs(setting, hidden, layer == count - 1, place, k)
+        geometry = _geometry(setting, hidden[0], ids, reads)
+    tokens = checkpoint.require_tokens()
+    names = {index: tokens.visible(index) for index in ids.tolist()}
+    way = [(rung, step) for rung, step in step_names(setting.scorer) if rung in reads]
+    geometry.insert(0, "token", [names[index] for index in geometry["token_id"].tolist()])
+    return Climb(
+        layer=layer,
+        position=place,
+        token=setting.tokens[place],
+        rungs=tuple(rung for rung, _ in way),
+        hidden_norm=torch.linalg.vector_norm(hidden.float()).item(),
+        ranks=_ranks(way, reads, ids, names),
+        geometry=geometry,
+        warnings=setting.warnings,
+        layers=layer_names(count),
+        rung_notes={rung: NOTES[rung] for rung, _ in way},
+    )
+
+
+def _read_rungs(
+    setting: Setting, hidden: torch.Tensor, last: bool, place: int, k: int
+) -> tuple[torch.Tensor, dict[str, Readout]]:
+    """Tokens at the top of any rung and pinned ones, ids ascending; and their place at each."""
+    received = setting.run.received if last else None
+    if received is not None:
+        received = received[0, place : place + 1]
+    kept = {
+        rung: scores[:, : setting.scorer.rows].clone()
+        for rung, scores in setting.scorer.score(hidden, last=last, received=received)
+    }
+    tops = []
+    for scores in kept.values():
+        ids, best = top_tokens(scores, min(k, scores.shape[1]))
+        tops.append(ids[best > NO_SCORE].cpu())
+    ids = torch.cat([*tops, setting.pins]).unique()
+    reads = {
+        rung: read(scores, k=1, pins=ids.to(scores.device), softmax=rung != "cosine")
+        for rung, scores in kept.items()
+    }
+    return ids, reads
+
+
+def _ranks(
+    way: Sequence[tuple[str, str]],
+    reads: dict[str, Readout],
+    ids: torch.Tensor,
+    names: dict[int, str],
+) -> pd.DataFrame:
+    rows = []
+    for place, index in enumerate(ids.tolist()):
+        before: int | None = None
+        for rung, step in way:
+            found = reads[rung]
+            rank = int(found.pinned_ranks[0, place])
+            rows.append(
+                {
+                    "token": names[index],
+                    "token_id": index,
+                    "rung": rung,
+                    "rank": rank,
+                    "score": float(found.pinned_scores[0, place]),
+                    "probability": float(found.pinned_probabilities[0, place]),
+                    "step": step,
+                    "change": 0 if before is None else before - rank,
+                }
+            )
+            before = rank
+    return pd.DataFrame(rows)
+
+
+def _geometry(
+    setting: Setting, hidden: torch.Tensor, ids: torch.Tensor, reads: dict[str, Readout]
+) -> pd.DataFrame:
+    embedding = setting.loaded.input_embedding[ids.to(hidden.device)].float()
+    norms = torch.linalg.vector_norm(embedding, dim=1)
+    nothing = torch.full((len(ids),), torch.nan)
+    dots = reads["dot"].pinned_scores[0] if "dot" in reads else nothing
+    cosines = reads["cosine"].pinned_scores[0] if "cosine" in reads else nothing
+    unembedding = setting.scorer.unembedding
+    bias = unembedding.bias if unembedding else None
+    logits = reads.get(LOGITS)
+    return pd.DataFrame(
+        {
+            "token_id": ids.numpy(),
+            "norm": norms.cpu().numpy(),
+            "cosine": cosines.cpu().numpy(),
+            "dot": dots.cpu().numpy(),
+            "bias": (nothing if bias is None else bias[ids.to(bias.device)].float().cpu()).numpy(),
+            "logit": (nothing if logits is None else logits.pinned_scores[0].cpu()).numpy(),
+            "probability": (
+                nothing if logits is None else logits.pinned_probabilities[0].cpu()
+            ).numpy(),
+            "pinned": [index in setting.pins.tolist() for index in ids.tolist()],
+        }
+    )

@@ -1,0 +1,180 @@
+"""Score hidden states at every rung of the ladder, one block at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from inspector.models.ladder import Ladder, Unembedding
+from inspector.models.running import Loaded
+
+DOT, COSINE, DOT_BIAS, LOGITS = "dot", "cosine", "dot + bias", "logits"
+LOWEST = -3e38  # stands for "no score": a row that holds NaN or infinity
+NOTES = {
+    DOT: "h · eᵢ: the hidden state times every input embedding, nothing else.",
+    COSINE: "The same with both lengths divided out: direction alone.",
+    DOT_BIAS: "h · eᵢ + bᵢ: with the output layer's bias, still without the head's transform.",
+    "dense": "The head's dense layer first, then times every output embedding.",
+    "activation": "Dense layer and activation, then times every output embedding.",
+    "LayerNorm": "The head's whole transform, then times every output embedding: all but the bias.",
+    "final norm": "The model's final norm, then times every output embedding: all but what follows "
+    "in the head.",
+    "projection": "Final norm and output projection, then times every output embedding.",
+    LOGITS: "What the model's own head answers: its transform or final norm, then the unembedding "
+    "and its bias. At the last layer these are the model's logits.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """All that turns hidden states into scores of the vocabulary."""
+
+    embedding: torch.Tensor | None  # (vocab, d_model) in float32; None where the sizes differ
+    norms: torch.Tensor | None  # (vocab,)
+    bias: torch.Tensor | None  # (vocab,) in float32, where dot + bias is a rung
+    ladder: Ladder | None
+    # The output layer where the head is not in the table of families: what it received at the last
+    # layer is known, and nothing of the other layers.
+    output: Unembedding | None
+    unusable: torch.Tensor  # ids of rows that hold NaN or infinity
+    tied: bool  # whether the unembedding is the input embedding
+
+    @property
+    def rungs(self) -> tuple[str, ...]:
+        """Names of the rungs, first to last."""
+        geometric = (DOT, COSINE) if self.embedding is not None else ()
+        biased = (DOT_BIAS,) if self.bias is not None else ()
+        steps = self.ladder.rungs if self.ladder else ()
+        return (*geometric, *biased, *steps, *((LOGITS,) if self.has_head else ()))
+
+    @property
+    def has_head(self) -> bool:
+        """Whether there are true logits, at the last layer at least."""
+        return self.ladder is not None or self.output is not None
+
+    @property
+    def rows(self) -> int:
+        """Tokens that are scored."""
+        matrices = [each.weight for each in (self.unembedding,) if each is not None]
+        matrices += [self.embedding] if self.embedding is not None else []
+        return min(len(matrix) for matrix in matrices)
+
+    @property
+    def unembedding(self) -> Unembedding | None:
+        """The output layer, however it was found."""
+        return self.ladder.unembedding if self.ladder else self.output
+
+    def score(
+        self, hidden: torch.Tensor, *, last: bool, received: torch.Tensor | None
+    ) -> Iterator[tuple[str, torch.Tensor]]:
+        """Score a block of hidden states, the logits first.
+
+        Args:
+            hidden: (states, d_model).
+            last: Whether they are of the last layer.
+            received: What the output layer got for them, where it was captured.
+
+        Yields:
+            Rung and (states, vocab) in float32, which the taker may overwrite before going on.
+        """
+        if self.ladder is not None:
+            yield from self._climb(self.ladder, hidden, last=last)
+        elif self.output is not None and received is not None:
+            yield LOGITS, self._clean(self.output.score(received), hidden)
+        if self.embedding is None or self.norms is None:
+            return
+        states = hidden.float()
+        dots = self._clean(states @ self.embedding.T, hidden)
+        lengths = torch.linalg.vector_norm(states, dim=1, keepdim=True)
+        yield COSINE, self._clean(dots / (lengths * self.norms).clamp_min(1e-12), hidden)
+        if self.bias is not None:
+            yield DOT_BIAS, self._clean(dots + self.bias, hidden)
+        yield DOT, dots
+
+    def _climb(
+        self, ladder: Ladder, hidden: torch.Tensor, *, last: bool
+    ) -> Iterator[tuple[str, torch.Tensor]]:
+        climbed = list(ladder.climb(hidden, last=last))
+        top = climbed[-1][1] if climbed else hidden
+        yield LOGITS, self._clean(ladder.unembedding.score(top), hidden)
+        for rung, vectors in climbed:
+            if rung in ladder.rungs and vectors.shape[1] == ladder.unembedding.weight.shape[1]:
+                yield rung, self._clean(ladder.unembedding.score(vectors, plain=True), hidden)
+
+    def _clean(self, scores: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
+        scores = scores.float()
+        if len(self.unusable):
+            scores[:, self.unusable] = LOWEST
+        if not torch.isfinite(hidden).all():
+            scores = scores.nan_to_num(nan=LOWEST, posinf=-LOWEST, neginf=LOWEST)
+        return scores
+
+
+def build_scorer(
+    loaded: Loaded, ladder: Ladder | None, output: Unembedding | None
+) -> tuple[Scorer, list[str]]:
+    """Put together what a model's hidden states can be compared with.
+
+    Returns:
+        The scorer, and one sentence for each rung that other models have and this one has not.
+    """
+    embedding = loaded.input_embedding
+    unembedding = ladder.unembedding if ladder else output
+    unusable = ~torch.isfinite(embedding).all(dim=1)
+    if unembedding is not None and unembedding.weight.shape == embedding.shape:
+        unusable |= ~torch.isfinite(unembedding.weight).all(dim=1)
+    width = hidden_width(loaded)
+    left_out = []
+    tied = unembedding is not None and unembedding.weight.data_ptr() == embedding.data_ptr()
+    if width != embedding.shape[1]:
+        left_out.append(
+            f"Hidden states are {width} wide and embeddings {embedding.shape[1]}: their dot "
+            "product and cosine have no meaning before the head's transform, and are left out."
+        )
+        return Scorer(None, None, None, ladder, output, unusable.nonzero()[:, 0], tied), left_out
+    matrix = embedding.float()
+    bias = unembedding.bias if unembedding else None
+    if bias is not None and len(bias) != len(matrix):
+        bias = None
+    scorer = Scorer(
+        matrix,
+        torch.linalg.vector_norm(matrix, dim=1),
+        None if bias is None else bias.float(),
+        ladder,
+        output,
+        unusable.nonzero()[:, 0],
+        tied,
+    )
+    return scorer, left_out
+
+
+def hidden_width(loaded: Loaded) -> int:
+    """Width of the hidden states, by the config."""
+    config = loaded.model.config
+    return getattr(config, "hidden_size", loaded.input_embedding.shape[1])
+
+
+def step_names(scorer: Scorer) -> list[tuple[str, str]]:
+    """The way from direction alone to the logits: (rung, what leads there from the one before)."""
+    way: list[tuple[str, str]] = []
+    if scorer.embedding is not None:
+        way += [(COSINE, ""), (DOT, "the norm of its embedding")]
+    if scorer.ladder is None:
+        return [*way, (LOGITS, "the head")] if scorer.output else way
+    waiting = [] if scorer.tied or scorer.embedding is None else ["the output matrix"]
+    for step, _ in scorer.ladder.steps:
+        waiting.append(f"the {step.rung}")
+        if step.rung in scorer.ladder.rungs:
+            way.append((step.rung, _listed(waiting)))
+            waiting = []
+    if scorer.ladder.unembedding.bias is not None:
+        waiting.append("the output bias")
+    if scorer.ladder.unembedding.cap is not None:
+        waiting.append("the soft cap")
+    return [*way, (LOGITS, _listed(waiting) or "nothing more")]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(names)

@@ -1,0 +1,151 @@
+"""Set the lens up: the text as ids, one forward pass, and the ladder that the head has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from inspector.analyses import Progress
+from inspector.analyses.embeddings import find_row
+from inspector.analyses.lens_scores import Scorer, build_scorer
+from inspector.errors import NotInCheckpointError, RequestError
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.ladder import Unembedding, build_ladder
+from inspector.models.running import Forward, Loaded, forward
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One text in one model, run once."""
+
+    loaded: Loaded
+    run: Forward
+    scorer: Scorer
+    tokens: tuple[str, ...]  # of the positions that are read
+    pins: torch.Tensor  # ids, (pins,)
+    warnings: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def tolerance(self) -> float:
+        """Largest error of a logit that the dtype explains."""
+        logits = self.run.logits
+        largest = 1.0
+        if logits is not None:
+            finite = logits[torch.isfinite(logits)].abs()
+            largest = max(1.0, finite.max().item()) if len(finite) else 1.0
+        return 8 * torch.finfo(self.loaded.dtype).eps * largest
+
+
+def prepare(
+    checkpoint: Checkpoint,
+    *,
+    progress: Progress,
+    text: str,
+    pins: Sequence[str],
+    decoder_text: str,
+    device: str,
+    dtype: str,
+) -> Setting:
+    """Run a text through a checkpoint, and find what its hidden states can be compared with.
+
+    Raises:
+        NotInCheckpointError: If the file lacks the base model or a tokenizer.
+        RequestError: If a parameter does not fit.
+    """
+    tokens = checkpoint.require_tokens()
+    encoded = tokens.encode(text)
+    checkpoint.check_ids(encoded.ids)
+    task = _task(checkpoint)
+    ids, shown = encoded.ids, encoded.tokens
+    decoder_ids = None
+    if task == "seq2seq_lm":
+        start = _decoder_start(checkpoint)
+        ids = (start, *tokens.pieces(decoder_text))
+        checkpoint.check_ids(ids)
+        shown = tuple(tokens.visible(index) for index in ids)
+        decoder_ids = torch.tensor([ids])
+    pinned = [find_row(checkpoint, pin, checkpoint.embedding.shape[0]) for pin in pins]
+    progress(None, "Loading the model")
+    loaded = checkpoint.load(task, device=device, dtype=dtype)  # type: ignore[arg-type]
+    has_head = task != "base"
+    family = checkpoint.family
+    ladder = build_ladder(loaded.model, family) if has_head and family else None
+    output = _output_layer(loaded) if has_head and ladder is None else None
+    scorer, left_out = build_scorer(loaded, ladder, output)
+    if not scorer.rungs:
+        raise NotInCheckpointError(" ".join([*left_out, *_warnings(checkpoint, scorer)]))
+    progress(None, "Running the model")
+    run = forward(
+        loaded,
+        torch.tensor([encoded.ids]),
+        torch.tensor([encoded.type_ids]),
+        head=scorer.has_head,
+        every_layer=True,
+        decoder_ids=decoder_ids,
+        capture=output is not None,
+    )
+    return Setting(
+        loaded=loaded,
+        run=run,
+        scorer=scorer,
+        tokens=shown,
+        pins=torch.tensor(pinned, dtype=torch.long),
+        warnings=(*_warnings(checkpoint, scorer), *left_out),
+        left_out=tuple(left_out),
+    )
+
+
+def _task(checkpoint: Checkpoint) -> str:
+    """The head to climb to, or the base model alone."""
+    if checkpoint.config.is_encoder_decoder:
+        return "seq2seq_lm"
+    present = [task for task in ("masked_lm", "causal_lm") if checkpoint.heads[task] == "present"]
+    return present[0] if present else "base"
+
+
+def _decoder_start(checkpoint: Checkpoint) -> int:
+    """The id that the decoder is given first."""
+    config, tokens = checkpoint.config, checkpoint.require_tokens()
+    candidates = (config.decoder_start_token_id, tokens.role("bos")[1], tokens.role("pad")[1])
+    for index in candidates:
+        if index is not None:
+            return index
+    raise RequestError(
+        f"{checkpoint.name} does not say what its decoder starts with: put "
+        "decoder_start_token_id into its config.json."
+    )
+
+
+def _output_layer(loaded: Loaded) -> Unembedding | None:
+    """The output layer of a head that is not in the table."""
+    layer = loaded.model.get_output_embeddings()
+    weight = getattr(layer, "weight", None)
+    if not isinstance(weight, torch.Tensor):
+        return None
+    bias = getattr(layer, "bias", None)
+    return Unembedding(weight.detach(), None if bias is None else bias.detach(), None)
+
+
+def _warnings(checkpoint: Checkpoint, scorer: Scorer) -> list[str]:
+    warnings = []
+    if not scorer.has_head:
+        warnings.append(
+            f"{checkpoint.name} has no language-model head in its file, so there are no logits: a "
+            "random head would answer nonsense."
+        )
+    elif scorer.ladder is None:
+        kind = checkpoint.config_values.get("model_type")
+        warnings.append(
+            f"The head of {kind} models is not in this tool's table: what its output layer really "
+            "received was captured, so logits are shown for the last layer alone."
+        )
+    if len(scorer.unusable):
+        row = checkpoint.require_tokens().visible(int(scorer.unusable[0]))
+        warnings.append(
+            f"{len(scorer.unusable)} embedding rows hold NaN or infinity and are left out, such "
+            f"as {row}."
+        )
+    return warnings

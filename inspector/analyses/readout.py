@@ -1,0 +1,120 @@
+"""Read scores of a whole vocabulary block by block: top tokens, normaliser, entropy, ranks.
+
+A block of states times the vocabulary is the largest thing in memory: (BLOCK, vocab) in float32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import torch
+
+BLOCK = 64  # states at once
+COMPARED = 100  # true tokens among which two rungs' orders are compared
+
+
+@dataclass(slots=True)
+class Readout:
+    """What is kept of the scores of some states at one rung."""
+
+    ids: torch.Tensor  # (states, k), best first, equal scores by id
+    scores: torch.Tensor  # (states, k)
+    normaliser: torch.Tensor  # (states,), log of the sum of exp(score); NaN for cosines
+    entropy: torch.Tensor  # (states,), of the softmax in nats; NaN for cosines
+    pinned_scores: torch.Tensor  # (states, pins)
+    pinned_ranks: torch.Tensor  # (states, pins), 0 = best
+
+    @property
+    def probabilities(self) -> torch.Tensor:
+        """(states, k), over the whole vocabulary."""
+        return (self.scores - self.normaliser[:, None]).exp()
+
+    @property
+    def pinned_probabilities(self) -> torch.Tensor:
+        """(states, pins), over the whole vocabulary."""
+        return (self.pinned_scores - self.normaliser[:, None]).exp()
+
+
+def join(parts: list[Readout]) -> Readout:
+    """Put the readouts of blocks together, on the CPU."""
+    return Readout(
+        *(torch.cat([getattr(part, each.name).cpu() for part in parts]) for each in fields(Readout))
+    )
+
+
+def read(scores: torch.Tensor, *, k: int, pins: torch.Tensor, softmax: bool = True) -> Readout:
+    """Read one block of scores; their memory is used up.
+
+    Args:
+        scores: (states, vocab) in float32, finite; overwritten.
+        k: Tokens kept, 1 <= k <= vocab.
+        pins: Ids of tokens whose rank is wanted, (pins,).
+        softmax: Whether the scores are logits of a distribution.
+
+    Returns:
+        Ranks count the tokens with a higher score, and of equal ones those with a smaller id.
+    """
+    ids, best = top_tokens(scores, k)
+    pinned = scores[:, pins]
+    ranks = torch.empty(len(scores), len(pins), dtype=torch.long, device=scores.device)
+    for place, pin in enumerate(pins.tolist()):
+        ranks[:, place] = _rank(scores, pinned[:, place], pin)
+    if not softmax:
+        nothing = torch.full((len(scores),), torch.nan, device=scores.device)
+        return Readout(ids, best, nothing, nothing, pinned, ranks)
+    top = best[:, :1]
+    scores.sub_(top)
+    weights = scores.exp()
+    total = weights.sum(dim=1)
+    entropy = total.log() - torch.linalg.vecdot(weights, scores) / total
+    return Readout(ids, best, total.log() + top[:, 0], entropy, pinned, ranks)
+
+
+def top_tokens(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The k best of each row, equal scores in the order of their ids.
+
+    Args:
+        scores: (states, vocab).
+        k: 1 <= k <= vocab.
+
+    Returns:
+        Ids and scores, (states, k) each.
+    """
+    kept = min(k + 1, scores.shape[1])
+    best, ids = scores.topk(kept, dim=1)
+    if kept > k:  # a tie across the border: topk may have kept any of the equal ones
+        for row in (best[:, k - 1] == best[:, k]).nonzero()[:, 0].tolist():
+            tied = (scores[row] == best[row, k - 1]).nonzero()[:, 0]
+            place = best[row, :k] == best[row, k - 1]
+            ids[row, :k][place] = tied[: int(place.sum())]
+        best, ids = best[:, :k], ids[:, :k]
+    by_id = ids.argsort(dim=1)
+    best, ids = best.gather(1, by_id), ids.gather(1, by_id)
+    by_score = best.argsort(dim=1, descending=True, stable=True)
+    return ids.gather(1, by_score), best.gather(1, by_score)
+
+
+def _rank(scores: torch.Tensor, pinned: torch.Tensor, pin: int) -> torch.Tensor:
+    """How many tokens stand before one, (states,)."""
+    above = (scores > pinned[:, None]).sum(dim=1)
+    return above + (scores[:, :pin] == pinned[:, None]).sum(dim=1)
+
+
+def overlap(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Share of the tokens of (states, k) ids that are among the others', (states,), 0..1."""
+    return (first[:, :, None] == second[:, None, :]).any(dim=2).float().mean(dim=1)
+
+
+def rank_correlation(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Spearman's correlation of two scores of the same tokens, row by row.
+
+    Args:
+        first: (states, tokens).
+        second: The same tokens' scores elsewhere.
+
+    Returns:
+        (states,), -1..1; NaN where there is one token alone. Equal scores count in the order given.
+    """
+    ranks = [scores.argsort(dim=1).argsort(dim=1).double() for scores in (first, second)]
+    one, other = (each - each.mean(dim=1, keepdim=True) for each in ranks)
+    return (one * other).sum(dim=1) / (one.square().sum(dim=1) * other.square().sum(dim=1)).sqrt()
