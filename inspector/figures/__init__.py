@@ -10,7 +10,7 @@ from inspector.figures.norms import norms_histogram, pad_norm_curve
 from inspector.figures.padding import gradient_bars
 from inspector.figures.parameters import parameter_icicle
 from inspector.figures.predictions import topk_bars
-from inspector.figures.projection import projection_figure, scatter3d
+from inspector.figures.projection import projection_figure
 from inspector.figures.sharing import sharing_graph
 from inspector.figures.theme import DARK, LIGHT, Theme, get_theme
 from inspector.figures.training import schedule_lines
@@ -26,7 +26,6 @@ __all__ = [
     "pad_norm_curve",
     "parameter_icicle",
     "projection_figure",
-    "scatter3d",
     "schedule_lines",
     "score_histogram",
     "sharing_graph",

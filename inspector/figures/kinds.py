@@ -9,8 +9,7 @@ from dataclasses import dataclass
 class KindStyle:
     """Marker of one kind of token."""
 
-    symbol: str  # Plotly's name in two dimensions, and the vocabulary map's
-    symbol_3d: str  # Plotly knows fewer in three
+    symbol: str  # Plotly's name, and the vocabulary map's
     size: float  # diameter in pixels
     opacity: float
     labels: int  # up to so many tokens of this kind have their text written beside them
@@ -18,11 +17,11 @@ class KindStyle:
 
 # In drawing order: later ones lie on top. The keys are `results.KINDS`.
 KIND_STYLES = {
-    "word": KindStyle("circle", "circle", 3.5, 0.6, 0),
-    "subword": KindStyle("circle-open", "circle-open", 4.5, 0.7, 0),
-    "byte": KindStyle("square", "square", 6, 0.9, 0),
-    "no token": KindStyle("x", "x", 7, 0.9, 0),
-    "unused": KindStyle("triangle-up", "cross", 6, 0.85, 0),
-    "special": KindStyle("diamond", "diamond", 11, 1.0, 24),
-    "padding": KindStyle("star", "diamond-open", 16, 1.0, 4),
+    "word": KindStyle("circle", 3.5, 0.6, 0),
+    "subword": KindStyle("circle-open", 4.5, 0.7, 0),
+    "byte": KindStyle("square", 6, 0.9, 0),
+    "no token": KindStyle("x", 7, 0.9, 0),
+    "unused": KindStyle("triangle-up", 6, 0.85, 0),
+    "special": KindStyle("diamond", 11, 1.0, 24),
+    "padding": KindStyle("star", 16, 1.0, 4),
 }

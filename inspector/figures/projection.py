@@ -1,8 +1,7 @@
-"""Maps of the vocabulary in two and three dimensions, as Plotly figures."""
+"""The flat map of the vocabulary as a Plotly figure, for a report."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +17,6 @@ from inspector.figures.theme import LIGHT, Theme
 
 PLOT = 500  # pixels of the plot's shorter side, to keep labels apart
 AROUND = ((48, -32), (48, 32), (-48, -32), (-48, 32), (0, -44), (0, 44), (80, 0), (-80, 0))
-MOST_3D = 20_000  # points that turn smoothly without a graphics card
 
 
 def projection_figure(
@@ -78,111 +76,12 @@ def projection_figure(
     return figure
 
 
-def scatter3d(
-    points: pd.DataFrame,
-    *,
-    title: str,
-    subtitle: str = "",
-    axes: tuple[str, str, str] = ("", "", ""),
-    theme: Theme = LIGHT,
-) -> go.Figure:
-    """Draw the map in three dimensions.
-
-    Args:
-        points: `Projection.points` of three dimensions: token_id, token, x, y, z, norm, kind.
-            Of more than 20,000 words and pieces an even sample is drawn, and the figure says so.
-        title: Of the figure, with the checkpoint's name.
-        subtitle: One more line of plain text.
-        axes: What x, y and z are.
-        theme: Colours.
-
-    Returns:
-        A figure with one trace a kind, padding last; special and padding tokens are written out.
-    """
-    drawn = _sample(points)
-    if len(drawn) < len(points):
-        note = f"{len(drawn):,} of {len(points):,} points are drawn"
-        subtitle = f"{subtitle} · {note}" if subtitle else note
-    figure = go.Figure(
-        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=680)
-    )
-    scene = {
-        "backgroundcolor": "rgba(0,0,0,0)",
-        "gridcolor": theme.faint,
-        "zerolinecolor": theme.faint,
-        "color": theme.muted,
-        "showticklabels": False,
-    }
-    figure.update_layout(
-        scene={
-            **{
-                name: {
-                    **scene,
-                    "title": {"text": plain(text), "font": {"size": 14, "family": "Arial"}},
-                }
-                for name, text in zip(("xaxis", "yaxis", "zaxis"), axes, strict=True)
-            },
-            "annotations": _labels_3d(drawn, theme=theme),
-            "camera": {"eye": {"x": 1.2, "y": 1.2, "z": 0.9}},
-        },
-        legend={"itemsizing": "constant", "orientation": "h", "y": 0, "yanchor": "top"},
-    )
-    for kind, of_kind in _by_kind(drawn):
-        figure.add_trace(_cloud(of_kind, kind, theme=theme))
-    return figure
-
-
-def _cloud(of_kind: pd.DataFrame, kind: str, *, theme: Theme) -> go.Scatter3d:
-    style = KIND_STYLES[kind]
-    return go.Scatter3d(
-        name=f"{kind} ({len(of_kind):,})",
-        x=of_kind["x"],
-        y=of_kind["y"],
-        z=of_kind["z"],
-        mode="markers",
-        marker={
-            "symbol": style.symbol_3d,
-            "size": style.size * 0.6,
-            "color": theme.kinds[kind],
-            "opacity": style.opacity,
-        },
-        customdata=column(of_kind, "token_id"),
-        hovertext=_hovers(of_kind, kind),
-        hoverinfo="text",
-    )
-
-
-def _labels_3d(points: pd.DataFrame, *, theme: Theme) -> list[dict[str, Any]]:
-    """Write special and padding tokens above the cloud: as text of a trace they drown in it."""
-    labelled = [
-        (kind, *row)
-        for kind, of_kind in _by_kind(points)
-        if len(of_kind) <= KIND_STYLES[kind].labels
-        for row in columns(of_kind, "token", "x", "y", "z")
-    ]
-    return [
-        {**_box(token, kind, theme), "x": x, "y": y, "z": z, "ax": around[0], "ay": around[1]}
-        for (kind, token, x, y, z), around in zip(labelled, itertools.cycle(AROUND), strict=False)
-    ]
-
-
 def _by_kind(points: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yield the kinds that occur, in drawing order."""
     for kind in KIND_STYLES:
         of_kind = where(points, points["kind"] == kind)
         if len(of_kind):
             yield kind, of_kind
-
-
-def _sample(points: pd.DataFrame) -> pd.DataFrame:
-    """Thin out the common kinds evenly by row, so that the same rows are drawn each time."""
-    common = points["kind"].isin(["word", "subword"]).to_numpy()
-    room = MOST_3D - int((~common).sum())
-    rows = np.flatnonzero(common)
-    if len(rows) <= room:
-        return points
-    kept = rows[np.linspace(0, len(rows) - 1, max(room, 1)).round().astype(int)]
-    return points.iloc[np.sort(np.concatenate([kept, np.flatnonzero(~common)]))]
 
 
 def _hovers(of_kind: pd.DataFrame, kind: str) -> list[str]:

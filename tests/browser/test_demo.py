@@ -152,7 +152,7 @@ def test_a_token_of_the_map_shows_its_neighbours_and_a_choice_its_table(
     expect(page.get_by_text("Nearest in all 160 dimensions by cosine")).to_be_visible()
     canvas.focus()
     page.keyboard.press("a")
-    expect(page.get_by_role("heading", name="5120 chosen tokens")).to_be_visible()
+    expect(page.get_by_role("heading", name="5,120 chosen tokens")).to_be_visible()
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Chosen: Parquet").click()
     assert len(pd.read_parquet(waiting.value.path())) == 5120
@@ -160,7 +160,7 @@ def test_a_token_of_the_map_shows_its_neighbours_and_a_choice_its_table(
     expect(page).to_have_url(re.compile("hide=under-trained"))
     canvas.focus()
     page.keyboard.press("Escape")
-    expect(page.get_by_role("heading", name="5120 chosen tokens")).to_have_count(0)
+    expect(page.get_by_role("heading", name="5,120 chosen tokens")).to_have_count(0)
     expect(page).to_have_url(re.compile("row=none"))
 
 

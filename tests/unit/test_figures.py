@@ -17,7 +17,6 @@ from inspector.figures import (
     norms_histogram,
     pad_norm_curve,
     projection_figure,
-    scatter3d,
     token_heatmap,
     topk_bars,
 )
@@ -291,12 +290,8 @@ def test_pad_curve_names_both_lines_apart() -> None:
 # --- maps ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["flat", "deep"])
-def test_maps_draw_kinds_in_order_with_padding_on_top(name: str) -> None:
-    if name == "flat":
-        figure = projection_figure(frame_of_points(), title="demo: map")
-    else:
-        figure = scatter3d(frame_of_points(z=[0.0] * 5), title="demo: map")
+def test_the_map_draws_kinds_in_order_with_padding_on_top() -> None:
+    figure = projection_figure(frame_of_points(), title="demo: map")
     data = [t for t in traces(figure) if t.name != "padding ring"]
     assert [t["name"] for t in data] == ["word (1)", "subword (1)", "special (2)", "padding (1)"]
     assert [t["customdata"] for t in data] == [(1,), (2,), (3, 4), (0,)]
@@ -321,26 +316,6 @@ def test_flat_map_keeps_labels_of_neighbours_apart() -> None:
     assert len(set(offsets)) == 3
 
 
-def test_deep_map_says_when_it_thins_out_and_keeps_the_rare_kinds() -> None:
-    count = 25_000
-    points = pd.DataFrame(
-        {
-            "token_id": range(count),
-            "token": "t",
-            "x": 0.0,
-            "y": 0.0,
-            "z": 0.0,
-            "norm": 1.0,
-            "kind": ["padding", *["special"] * 9, *["word"] * (count - 10)],
-        }
-    )
-    figure = scatter3d(points, title="t").to_dict()
-    drawn = sorted(row for t in figure["data"] for row in t["customdata"])
-    assert len(drawn) == 20_000
-    assert drawn[:10] == list(range(10))
-    assert "20,000 of 25,000" in figure["layout"]["title"]["subtitle"]["text"]
-
-
 def test_hostile_text_is_shown_and_not_obeyed() -> None:
     nasty = "\u202e<img src=x onerror=alert(1)>\x00"
     figure = projection_figure(frame_of_points(token=[nasty] * 5), title=nasty)
@@ -352,9 +327,8 @@ def test_hostile_text_is_shown_and_not_obeyed() -> None:
 
 
 def test_an_empty_vocabulary_has_figures_without_marks() -> None:
-    nothing = frame_of_points(z=[0.0] * 5).iloc[:0]
-    for figure in (projection_figure(nothing, title="t"), scatter3d(nothing, title="t")):
-        assert traces(figure) == []
+    nothing = frame_of_points().iloc[:0]
+    assert traces(projection_figure(nothing, title="t")) == []
     figure = norms_histogram(nothing, title="t")
     assert sum(trace(figure, "all tokens")["y"]) == 0
     assert notes(figure) == []

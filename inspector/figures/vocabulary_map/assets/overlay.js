@@ -102,7 +102,8 @@ function placed(box, x, y, gap, taken, size, must) {
 /** Choose places for the labels, the most important first, clear of each other and of rings. */
 function placeLabels(context, scene, view, size) {
   const { points, kinds } = scene;
-  const isRinged = (row) => kinds[points.kind[row]].ringed;
+  const chosen = selectedRow(scene);
+  const isRinged = (row) => kinds[points.kind[row]].ringed || row === chosen;
   const labels = labelsOf(scene, view, size);
   const taken = labels
     .filter(({ row }) => isRinged(row))
