@@ -25,7 +25,7 @@ def neighbours_on_map(places: np.ndarray, rows: np.ndarray, k: int) -> np.ndarra
     places = places.astype(np.float64)
     extent = np.ptp(places, axis=0).max() or 1.0
     places += np.random.default_rng(0).uniform(-1, 1, places.shape) * extent * TIE_BREAK
-    _, found = KDTree(places).query(places[rows], k=k + 1, workers=-1)
+    found = np.asarray(KDTree(places).query(places[rows], k=k + 1, workers=-1)[1])
     others = found != rows[:, None]
     others[others.all(axis=1), -1] = False  # itself lost against equals: drop the farthest
     return found[others].reshape(len(rows), k)

@@ -33,6 +33,9 @@ def project(
     neighbours: Annotated[int, typer.Option("--neighbours", help="UMAP's n_neighbors.")] = 15,
     metric: Annotated[str, typer.Option("--metric", help="cosine or euclidean.")] = "cosine",
     seed: Annotated[int, typer.Option("--seed", help="Of UMAP's random choices.")] = 0,
+    stability: Annotated[
+        bool, typer.Option("--stability", help="Tell what another seed changes, at a UMAP's cost.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the points: .csv or .parquet.")
     ] = None,
@@ -51,7 +54,7 @@ def project(
             raise RequestError(f"{output.name} is neither .csv nor .parquet: name it as one.")
     answer(
         "project", checkpoint, as_json=as_json, then=write, method=method, dimensions=dimensions,
-        neighbours=neighbours, metric=metric, seed=seed,
+        neighbours=neighbours, metric=metric, seed=seed, stability=stability,
     )  # fmt: skip
 
 

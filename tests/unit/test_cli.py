@@ -182,7 +182,8 @@ def test_project(answer, name, suffix, tmp_path):
     assert set(found) >= {"method", "dimensions", "rows", "seconds", "kept_neighbours", "file"}
     assert (found["method"], found["dimensions"], found["file"]) == ("pca", 3, str(path))
     points = pd.read_csv(path, keep_default_na=False) if suffix == ".csv" else pd.read_parquet(path)
-    assert list(points.columns) == ["token_id", "token", "x", "y", "z", "norm", "kind"]
+    assert list(points.columns) == ["token_id", "token", "x", "y", "z", "norm", "kind", "trust"]
+    assert points["trust"].notna().sum() == found["judged_rows"]
     assert len(points) == found["rows"]
     assert 0 < found["kept_neighbours"] < 1
 
