@@ -81,7 +81,6 @@ norms = figures.norms_histogram(
     theme=session.theme(),
 )
 parts.chart(norms, alt="Histogram of the rows' norms, padding and special tokens marked")
-embedding_map.draw_padding_history(checkpoint)
 
 health.draw(result, checkpoint=checkpoint)
 mapping = ("project", *choice.options(name=checkpoint.name))

@@ -80,7 +80,7 @@ def test_embeddings_explain_the_padding_row_by_its_norm(open_app: Open) -> None:
 def test_padding_grew_from_zero_where_a_log_tells(
     open_app: Open, checkpoint: str, drawn: bool
 ) -> None:
-    charts = open_app("embeddings", checkpoint=checkpoint).get("plotly_chart")
+    charts = open_app("padding", checkpoint=checkpoint).get("plotly_chart")
     curves = [chart for chart in charts if "How padding grew" in chart.proto.spec]
     assert len(curves) == drawn
     if drawn:

@@ -156,7 +156,7 @@ def test_a_token_of_the_map_shows_its_neighbours_and_a_choice_its_table(
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Chosen: Parquet").click()
     assert len(pd.read_parquet(waiting.value.path())) == 5120
-    page.get_by_role("button", name="under-trained").click()
+    page.get_by_title("Show or hide: under-trained").click()
     expect(page).to_have_url(re.compile("hide=under-trained"))
     canvas.focus()
     page.keyboard.press("Escape")

@@ -3,7 +3,7 @@
 
 const OUTLINED = { "circle-open": true, x: true, "triangle-down": true };
 const MANY = 60000; // while the map moves, only about so many points are drawn
-const DIM = 0.3; // opacity of what was not looked for
+const DIM = 0.45; // opacity of what was not looked for
 const NEARNESS = 4; // steps of size in a cloud: what is near is larger and fuller
 
 /** Trace one mark around (x, y); Plotly's names of symbols. */
