@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 import transformers
-from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
+from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, initialization
 from transformers.models.auto import modeling_auto
 
 from inspector.errors import CheckpointError, NotInCheckpointError
@@ -133,6 +133,14 @@ def build_model(
     return model.eval(), missing
 
 
+def hollow_model(model_class: type[PreTrainedModel], config: PreTrainedConfig) -> PreTrainedModel:
+    """Build a model's structure on the meta device: shapes, names and ties, and no numbers."""
+    with torch.device("meta"), initialization.no_init_weights():
+        model = model_class(config)
+    model.tie_weights()
+    return model.eval()
+
+
 def require(missing: Iterable[str], *, task: str, name: str) -> None:
     """Refuse to compute from a model whose file lacks weights.
 
@@ -168,8 +176,7 @@ def _check_size(
 ) -> None:
     held = sum(tensor.numel() for tensor in state.values())
     try:
-        with torch.device("meta"):
-            wanted = sum(p.numel() for p in model_class(config).parameters())
+        wanted = sum(p.numel() for p in hollow_model(model_class, config).parameters())
     except Exception as error:
         raise CheckpointError(
             f"The config.json of {name} cannot be built as {model_class.__name__} "

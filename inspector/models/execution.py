@@ -8,7 +8,11 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from inspector.models.build import hollow_model
+
 EXAMPLE_IDS = 4  # tokens of the pass that counts reused modules
+SMALL = 64_000_000  # bytes of weights that are quicker run than run without
+LARGE = 4_000_000_000  # bytes from which a pass would read too much
 
 
 def input_embedding(model: PreTrainedModel) -> torch.Tensor:
@@ -61,24 +65,26 @@ def reused_modules(
 def count_reuse(model: PreTrainedModel) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
     """Run a few tokens through the model's structure, and count the modules run more than once.
 
-    The pass runs on the meta device, without weights, where the model allows it: a large file is
-    not read for it. A model that cannot run is said to be uncounted.
+    A large model's pass runs on the meta device, without weights, so that its file is not read for
+    it; a small one's is quicker as it is, and some cannot run without numbers. A model that cannot
+    run is said to be uncounted.
 
     Returns:
         (name, uses) of the modules, and warnings.
     """
-    try:
-        with torch.device("meta"):
-            hollow = type(model)(model.config).eval()
-        return tuple(reused_modules(hollow, example_inputs(hollow))), ()
-    except Exception:  # what it computes decides what it runs
-        pass
-    try:
-        return tuple(reused_modules(model, example_inputs(model))), ()
-    except Exception as error:
-        return (), (
-            f"Reused modules were not counted: the model did not run ({type(error).__name__}).",
-        )
+    nbytes = sum(parameter.nbytes for parameter in model.parameters())
+    ways = [
+        *([lambda: hollow_model(type(model), model.config)] if nbytes > SMALL else []),
+        *([lambda: model] if nbytes <= LARGE else []),
+    ]
+    reason = "too large to be run for it"
+    for way in ways:
+        try:
+            runner = way()
+            return tuple(reused_modules(runner, example_inputs(runner))), ()
+        except Exception as error:  # numbers may decide what is run, and meta tensors have none
+            reason = f"did not run ({type(error).__name__})"
+    return (), (f"Reused modules were not counted: the model {reason}.",)
 
 
 def example_inputs(model: PreTrainedModel) -> dict[str, torch.Tensor]:
