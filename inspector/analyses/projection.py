@@ -60,6 +60,7 @@ def project(
     warnings = (
         *not_finite_warning(points, torch.from_numpy(found.finite)),
         *found.warnings,
+        *_approximate_warning(found.recall),
     )
     points = points.loc[found.finite].reset_index(drop=True)
     columns = dict(zip(AXES, found.places.T, strict=False))
@@ -84,6 +85,15 @@ def project(
         neighbour_recall=found.recall,
         stability=None if again is None else float(again.mean(dtype=np.float64)),
         cached=found.cached,
+    )
+
+
+def _approximate_warning(recall: float) -> tuple[str, ...]:
+    if recall >= 1:
+        return ()
+    return (
+        "The vocabulary is large, so the map's neighbours were searched approximately: "
+        f"{100 * recall:.0f} % of the true ones were found.",
     )
 
 

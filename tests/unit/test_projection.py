@@ -156,6 +156,16 @@ def test_a_large_pca_is_judged_by_a_sample_until_neighbours_are_known(open_matri
     assert whole.judged_rows == 90
 
 
+def test_an_approximate_search_is_told(open_matrix, monkeypatch):
+    monkeypatch.setattr("inspector.analyses.truth.EXACT_ROWS", 50)
+    monkeypatch.setattr("inspector.analyses.cells.CELL_ROWS", 20)
+    monkeypatch.setattr("inspector.analyses.cells.ROUNDS", (1,))
+    result = project(open_matrix(clustered(200, 16)), progress=silent, method="umap")
+    assert 0 < result.neighbour_recall < 1
+    percent = f"{100 * result.neighbour_recall:.0f} % of the true ones were found"
+    assert percent in result.warnings[0]
+
+
 def test_the_same_seed_gives_the_same_map_elsewhere(open_matrix, settings, tmp_path):
     checkpoint = open_matrix(clustered(150, 16))
     first = project(checkpoint, progress=silent, **UMAP)
