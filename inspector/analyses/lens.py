@@ -21,9 +21,9 @@ from inspector.analyses.lens_frames import (
 from inspector.analyses.lens_scores import LOGITS, NOTES, Scorer
 from inspector.analyses.lens_setting import Setting, prepare
 from inspector.analyses.readout import (
-    BLOCK,
     COMPARED,
     Readout,
+    block_states,
     join,
     overlap,
     rank_correlation,
@@ -158,8 +158,9 @@ def _read_layer(setting: Setting, layer: int, k: int) -> tuple[dict[str, _Rung],
     error: float | None = None
     last = layer == len(setting.run.hidden_states) - 1
     hidden = setting.run.hidden_states[layer][0]
-    for begin in range(0, len(hidden), BLOCK):
-        block = slice(begin, begin + BLOCK)
+    size = block_states(setting.scorer.rows)
+    for begin in range(0, len(hidden), size):
+        block = slice(begin, begin + size)
         best: tuple[torch.Tensor, torch.Tensor] | None = None  # scores and ids of the logits
         kept: torch.Tensor | None = None  # ids of the logits' top k
         for rung, scores in _scores(setting, hidden[block], block, last=last):

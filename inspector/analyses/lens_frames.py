@@ -57,7 +57,7 @@ def state_frame(
             "layer": layer,
             "position": np.arange(len(read.ids)),
             "rung": rung,
-            "entropy": read.entropy.numpy(),
+            "entropy": read.entropy.where(read.scores[:, 0] > NO_SCORE, torch.nan).numpy(),
             "top": read.ids[:, 0].numpy(),
             **{name: values.numpy() for name, values in compared.items()},
         }

@@ -250,12 +250,12 @@ def test_comparisons_by_hand():
 
 
 def test_blocks_make_no_difference(open_model, monkeypatch):
-    from inspector.analyses import lens as module
+    from inspector.analyses import readout as module
 
     checkpoint = open_model("BertForMaskedLM")
     options = {"text": TEXT * 3, "k": 4, "pins": ["w9"], "device": "cpu", "dtype": "float32"}
     whole = lens(checkpoint, progress=silent, **options)
-    monkeypatch.setattr(module, "BLOCK", 3)
+    monkeypatch.setattr(module, "BLOCK", 3 * 60)
     parts = lens(checkpoint, progress=silent, **options)
     assert parts.cells["token_id"].tolist() == whole.cells["token_id"].tolist()
     assert parts.cells["score"].tolist() == pytest.approx(whole.cells["score"].tolist(), abs=1e-5)
