@@ -17,6 +17,7 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.models.heads import HEAD_MAPPINGS
 from inspector.results import AncestorClass, SiblingClass
 
+BASE_SPARES = (*SPARE_MODULES, "pooler.")  # a base model is whole without them
 BASE = "base model"
 # What a reader of model code meets, in the order of use; the first class that has it defines it.
 OF_NOTE = (
@@ -124,7 +125,7 @@ def _tried(
         return _sibling(model_class, head, 0, present=False, note=f"It does not fit: {clause}.")
     lacking = sorted(missing)
     if head == BASE:
-        spare = [name for name in lacking if any(part in name for part in SPARE_MODULES)]
+        spare = [name for name in lacking if any(part in name for part in BASE_SPARES)]
         if spare == lacking:
             note = "Loads whole." if not spare else f"Loads, but {_would_be_random(spare)}"
             return _sibling(model_class, head, len(lacking), present=True, note=note)

@@ -225,7 +225,8 @@ def test_lens(answer, name):
         for cell in found["cells"]
     )  # fmt: skip
     assert len(found["cells"]) == 2 * len(found["tokens"]) * len(found["rungs"]) * 2
-    assert found["rungs"] == ["dot", "cosine"] + (["logits"] if name != "MiniLM" else [])
+    assert found["rungs"][:2] == ["dot", "cosine"]
+    assert (found["rungs"][-1] == "logits") == (name != "MiniLM")
     chances = {cell["probability"] for cell in found["cells"] if cell["rung"] == "cosine"}
     assert chances == {None}
 
