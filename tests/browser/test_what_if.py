@@ -1,0 +1,22 @@
+"""What if, in a real browser: choose a change, see which tie breaks, share the view."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+from .looking import expect_page
+from .server import Server
+
+
+def test_a_clone_is_no_longer_one_tensor_and_the_link_says_so(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/sharing")
+    expect_page(page, "sharing", "demo-bert")
+    page.get_by_role("radio", name="clone").click()
+    main = page.get_by_test_id("stMain")
+    expect(main.get_by_text("equal copies").first).to_be_visible()
+    expect(main.get_by_text("--change=clone").first).to_be_visible()
+    expect(page).to_have_url(f"{server.url}/sharing?change=clone")
+    page.reload()
+    expect_page(page, "sharing", "demo-bert")
+    expect(main.get_by_text("equal copies").first).to_be_visible()
+    expect(page.get_by_role("radio", name="clone")).to_be_checked()
