@@ -4,6 +4,7 @@ Show them with `st.plotly_chart(figure, theme=None)`: Streamlit's own theme woul
 """
 
 from inspector.figures.classes import class_tree
+from inspector.figures.heads import span_heatmap
 from inspector.figures.health import score_histogram
 from inspector.figures.lens import token_heatmap
 from inspector.figures.norms import norms_histogram, pad_norm_curve
@@ -29,6 +30,7 @@ __all__ = [
     "schedule_lines",
     "score_histogram",
     "sharing_graph",
+    "span_heatmap",
     "token_heatmap",
     "topk_bars",
 ]

@@ -21,9 +21,32 @@ TASKS = {
         "decoder with a language-model head",
     ),
     "base": (modeling_auto.MODEL_MAPPING, "base model"),
+    "pretraining": (modeling_auto.MODEL_FOR_PRETRAINING_MAPPING, "pre-training heads"),
+    "next_sentence": (
+        modeling_auto.MODEL_FOR_NEXT_SENTENCE_PREDICTION_MAPPING,
+        "next-sentence head",
+    ),
+    "sequence_classification": (
+        modeling_auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
+        "sequence-classification head",
+    ),
+    "token_classification": (
+        modeling_auto.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING,
+        "token-classification head",
+    ),
+    "question_answering": (
+        modeling_auto.MODEL_FOR_QUESTION_ANSWERING_MAPPING,
+        "question-answering head",
+    ),
+    "multiple_choice": (
+        modeling_auto.MODEL_FOR_MULTIPLE_CHOICE_MAPPING,
+        "multiple-choice head",
+    ),
 }
-# Absent from many files, and no language model's answer depends on them.
-SPARE_MODULES = ("pooler.", "position_ids", "token_type_ids")
+# Tasks whose answer no pooler has a part in.
+WITHOUT_POOLER = ("masked_lm", "causal_lm", "seq2seq_lm", "base")
+# Absent from many files, and no answer depends on them; nor a language model's on the pooler.
+SPARE_MODULES = ("position_ids", "token_type_ids")
 # A model far larger than its file could only be filled with random numbers.
 LARGEST_RATIO = 4
 
@@ -147,7 +170,8 @@ def require(missing: Iterable[str], *, task: str, name: str) -> None:
     Raises:
         NotInCheckpointError: If anything but spare modules is missing.
     """
-    lacking = sorted(m for m in missing if not any(spare in m for spare in SPARE_MODULES))
+    spares = (*SPARE_MODULES, *(("pooler.",) if task in WITHOUT_POOLER else ()))
+    lacking = sorted(m for m in missing if not any(spare in m for spare in spares))
     if lacking:
         what = TASKS[task][1]
         raise NotInCheckpointError(

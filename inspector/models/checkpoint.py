@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Mapping
 from functools import cached_property
@@ -144,7 +145,7 @@ class Checkpoint:
         """Build the model for a task, once for each device and dtype.
 
         Args:
-            task: "masked_lm", "causal_lm", "seq2seq_lm" or "base".
+            task: One of build.TASKS: "masked_lm", "question_answering", ..., or "base".
             device: Where to; "auto" asks the settings, then takes the best there is.
             dtype: In which precision; "auto" likewise.
 
@@ -179,7 +180,8 @@ class Checkpoint:
             loaded = Loaded(model, where, precision)
             # A first pass pays for what torch sets up lazily: not in anybody's milliseconds.
             ids = torch.zeros((1, 2), dtype=torch.long)
-            decoder_ids = ids if task == "seq2seq_lm" else None
+            takes = inspect.signature(model.base_model.forward).parameters
+            decoder_ids = ids if "decoder_input_ids" in takes else None
             forward(loaded, ids, head=task == "seq2seq_lm", decoder_ids=decoder_ids)
             self._models[key] = loaded
         return self._models[key]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import pandas as pd
+from tokenizers import Encoding
 
 from inspector.errors import RequestError
 from inspector.models.reachable import find_unreachable
@@ -103,6 +105,19 @@ class Tokens:
         Raises:
             RequestError: If the text is empty, too long or no Unicode text.
         """
+        encoding = self.encoding(text, pair)
+        return Encoded(
+            ids=tuple(encoding.ids),
+            type_ids=tuple(encoding.type_ids),
+            tokens=tuple(self.visible(index) for index in encoding.ids),
+        )
+
+    def encoding(self, text: str, pair: str | None = None) -> Encoding:
+        """Tokenize as `encode` does, and keep all that the library says: offsets, masks, words.
+
+        Raises:
+            RequestError: If the text is empty, too long or no Unicode text.
+        """
         for part in (text, pair or ""):
             if len(part) > MAX_CHARACTERS:
                 raise RequestError(
@@ -116,15 +131,24 @@ class Tokens:
         encoding = self._tokenizer.encode(text, pair)
         if not encoding.ids:
             raise RequestError("The text has no tokens: type a word or a sentence.")
-        return Encoded(
-            ids=tuple(encoding.ids),
-            type_ids=tuple(encoding.type_ids),
-            tokens=tuple(self.visible(index) for index in encoding.ids),
-        )
+        return encoding
+
+    @property
+    def padding_side(self) -> str:
+        """Where a batch is padded: "right", or "left" where the tokenizer's settings say so."""
+        return "left" if self._settings.get("padding_side") == "left" else "right"
 
     def pieces(self, text: str) -> tuple[int, ...]:
         """Ids of a text alone, without the special tokens that a model is given around it."""
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def text(self, ids: Sequence[int]) -> str:
+        """The text that ids stand for, special tokens included, with what cannot be seen named."""
+        return printable(self._tokenizer.decode(list(ids), skip_special_tokens=False))
+
+    def raw(self, index: int) -> str | None:
+        """An id's piece exactly as the vocabulary has it; None where there is no such id."""
+        return self._tokenizer.id_to_token(index)
 
     def find(self, text: str) -> int | None:
         """The id of one token, given as typed: its raw form, its visible form, or a word.

@@ -16,6 +16,7 @@ from inspector.results.classes import (
     UsedClass,
 )
 from inspector.results.embeddings import KINDS, Embeddings, Norms, Projection
+from inspector.results.heads import HeadAnswer, Pretraining, Tokenization
 from inspector.results.health import EqualRows, Finding, Health, Indicator
 from inspector.results.lens import Climb, Lens
 from inspector.results.padding import Padding, PaddingGradient, PaddingRow
@@ -46,6 +47,7 @@ __all__ = [
     "EqualRows",
     "ExampleOutput",
     "Finding",
+    "HeadAnswer",
     "Health",
     "Indicator",
     "Joint",
@@ -63,6 +65,7 @@ __all__ = [
     "PaddingRow",
     "ParameterGroup",
     "Prediction",
+    "Pretraining",
     "Projection",
     "ReusedModule",
     "SharedGroup",
@@ -70,6 +73,7 @@ __all__ = [
     "SharedParameter",
     "Sharing",
     "SiblingClass",
+    "Tokenization",
     "TokenizerInfo",
     "TrainingPlan",
     "TreeLine",

@@ -22,6 +22,8 @@ UNDEFINED = frozenset(
         "pinned.probability",
         "places.cosine",
         "ranks.probability",
+        "tokens.loss",
+        "tokens.probability",
     }
 )
 

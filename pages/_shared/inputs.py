@@ -16,18 +16,27 @@ from pages._shared.words import literal
 PLAIN = "the capital and largest city of France."  # for checkpoints that bring no example
 
 
-def text(checkpoint: Opened, *, slug: str, masks: bool = False) -> str:
+def text(
+    checkpoint: Opened,
+    *,
+    slug: str,
+    masks: bool = False,
+    examples: tuple[str, ...] = (),
+    label: str = "Text",
+) -> str:
     """Ask for the text that the model reads; without one the page ends here.
 
     Args:
         checkpoint: Its examples are offered.
         slug: Of the page.
         masks: True: offer to insert the mask token.
+        examples: In place of the checkpoint's own.
+        label: Of the field.
     """
     mask = mask_token()
-    examples = _examples(checkpoint, mask)
+    examples = examples or _examples(checkpoint, mask)
     _fill_in(examples, page=slug, fingerprint=checkpoint.fingerprint)
-    value = st.text_area("Text", key="text", bind="query-params", height=80,
+    value = st.text_area(label, key="text", bind="query-params", height=80,
                          help="Ctrl+Enter runs it.")  # fmt: skip
     st.session_state["own text"] = None if value in examples else value
     st.session_state["example"] = value if value in examples else None

@@ -1,0 +1,127 @@
+"""What comes next: the distribution of the next token, and a continuation step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+import torch
+
+from inspector.analyses.head_inputs import HeadRun
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.running import Loaded, memory_guard
+from inspector.results.heads import NextTokens
+
+MOST_NEW = 200  # steps
+
+
+def next_tokens(
+    checkpoint: Checkpoint,
+    loaded: Loaded,
+    inputs: Mapping[str, Any],
+    run: HeadRun,
+    *,
+    k: int,
+    new_tokens: int,
+    temperature: float,
+    seed: int,
+) -> NextTokens:
+    """List the likeliest next tokens, and go on from the text.
+
+    Args:
+        checkpoint: For its tokenizer and its limits.
+        loaded: The model.
+        inputs: What it read: input_ids, (1, positions), and attention_mask.
+        run: What it returned: logits, (1, positions, vocab).
+        k: Next tokens listed.
+        new_tokens: Steps at most.
+        temperature: 0 takes the likeliest token; else logits are divided by it and sampled.
+        seed: Of the sampling.
+    """
+    tokens = checkpoint.require_tokens()
+    logits = run.fields["logits"][0, -1]
+    best = logits.topk(min(k, len(logits)))
+    likely = pd.DataFrame(
+        {
+            "token": [tokens.visible(index) for index in best.indices.tolist()],
+            "token_id": best.indices.numpy(),
+            "probability": logits.softmax(dim=0)[best.indices].numpy(),
+            "logit": best.values.numpy(),
+        }
+    )
+    room = new_tokens
+    if checkpoint.positions is not None:
+        room = min(new_tokens, checkpoint.positions - inputs["input_ids"].shape[1])
+    ends = _ends(checkpoint, loaded)
+    draw = torch.Generator().manual_seed(seed)
+    steps: list[dict[str, Any]] = []
+    stopped = f"{new_tokens} steps were asked for"
+    if room < new_tokens:
+        stopped = f"the model has {checkpoint.positions:,} positions"
+    for scores in _logits(loaded, inputs, steps, room):
+        chosen = _choose(scores, temperature, draw)
+        steps.append(_step(len(steps) + 1, scores, chosen) | {"token": tokens.visible(chosen)})
+        if chosen in ends:
+            stopped = f"{tokens.visible(chosen)} ends a text"
+            break
+    columns = ["step", "token", "token_id", "probability", "rank", "entropy"]
+    return NextTokens(
+        next=likely,
+        steps=pd.DataFrame(steps, columns=columns),
+        continuation=tokens.text([step["token_id"] for step in steps]),
+        sampled=temperature > 0,
+        stopped=stopped,
+    )
+
+
+def _logits(
+    loaded: Loaded, inputs: Mapping[str, Any], steps: list[dict[str, Any]], room: int
+) -> Iterator[torch.Tensor]:
+    """Logits of the next token, (vocab,) in float32, after each step that was appended.
+
+    The model keeps keys and values where it can, and reads only what is new.
+    """
+    ids, past = inputs["input_ids"], None
+    read = ids
+    for _ in range(room):
+        with memory_guard(loaded), torch.inference_mode():
+            output = loaded.model(
+                input_ids=read,
+                attention_mask=torch.ones_like(ids),
+                past_key_values=past,
+                use_cache=True,
+                return_dict=True,
+            )
+        past = getattr(output, "past_key_values", None)
+        yield output.logits[0, -1].float().cpu()
+        new = torch.tensor([[steps[-1]["token_id"]]], device=ids.device)
+        ids = torch.cat([ids, new], dim=1)
+        read = ids if past is None else new
+
+
+def _choose(scores: torch.Tensor, temperature: float, draw: torch.Generator) -> int:
+    if temperature == 0 or not torch.isfinite(scores).all():
+        return int(scores.argmax())
+    chances = (scores / temperature).softmax(dim=0)
+    return int(torch.multinomial(chances, 1, generator=draw))
+
+
+def _step(number: int, scores: torch.Tensor, chosen: int) -> dict[str, Any]:
+    log_probability = scores.log_softmax(dim=0)
+    return {
+        "step": number,
+        "token_id": chosen,
+        "probability": log_probability[chosen].exp().item(),
+        "rank": int((scores > scores[chosen]).sum()),
+        "entropy": torch.special.entr(log_probability.exp()).sum().item(),
+    }
+
+
+def _ends(checkpoint: Checkpoint, loaded: Loaded) -> frozenset[int]:
+    """Ids that end a text, by the config and else by the tokenizer."""
+    stated = getattr(loaded.model.config, "eos_token_id", None)
+    if stated is None:
+        stated = checkpoint.require_tokens().role("eos")[1]
+    ids = stated if isinstance(stated, list | tuple) else [stated]
+    return frozenset(index for index in ids if isinstance(index, int))

@@ -1,0 +1,138 @@
+"""What tokens does a text become, alone and in a padded batch?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+from tokenizers import Encoding
+
+from inspector.analyses import Progress
+from inspector.analyses.head_inputs import pad
+from inspector.errors import RequestError
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.tokens import SPECIAL_ROLES, Tokens
+from inspector.results import Tokenization
+
+MOST_TEXTS = 64
+PARTS = {0: "first", 1: "second"}
+
+
+def tokenize(
+    checkpoint: Checkpoint,
+    *,
+    progress: Progress,
+    texts: Sequence[str],
+    pair: str = "",
+) -> Tokenization:
+    """Tokenize texts and pad them to one length.
+
+    Args:
+        checkpoint: With a tokenizer.
+        progress: Not needed: this is quick.
+        texts: One sequence each, 1..64.
+        pair: The second text of the first sequence; "" for none.
+
+    Raises:
+        NotInCheckpointError: If the checkpoint brings no tokenizer.
+        RequestError: If a text is empty, too long or no Unicode text, or there are too many.
+    """
+    progress(None, "Tokenizing")
+    wanted = [text for text in texts if text.strip()]
+    if not 1 <= len(wanted) <= MOST_TEXTS:
+        raise RequestError(f"There are {len(wanted)} texts: give 1 to {MOST_TEXTS}.")
+    tokens = checkpoint.require_tokens()
+    pairs = [pair if pair.strip() else None, *[None] * (len(wanted) - 1)]
+    encodings = [tokens.encoding(text, other) for text, other in zip(wanted, pairs, strict=True)]
+    longest = _positions(checkpoint)
+    warnings = _warnings(checkpoint, tokens, encodings, longest)
+    pad(encodings, tokens)
+    return Tokenization(
+        kind=tokens.kind,
+        size=tokens.size,
+        longest=longest,
+        special={role: tokens.role(role)[0] for role in SPECIAL_ROLES},
+        tokens=pd.DataFrame(
+            [
+                row
+                for number, encoding in enumerate(encodings)
+                for row in _rows(number, encoding, tokens, (wanted[number], pairs[number] or ""))
+            ]
+        ),
+        batch=pd.DataFrame(
+            [_sequence(number, encoding, tokens) for number, encoding in enumerate(encodings)]
+        ),
+        padded_to=len(encodings[0].ids),
+        padding_side=tokens.padding_side,
+        warnings=tuple(warnings),
+    )
+
+
+def _rows(
+    number: int, encoding: Encoding, tokens: Tokens, texts: tuple[str, str]
+) -> list[dict[str, Any]]:
+    unknown = tokens.role("unk")[1]
+    rows = []
+    for place, index in enumerate(encoding.ids):
+        part, (start, end) = encoding.sequence_ids[place], encoding.offsets[place]
+        word = encoding.word_ids[place]
+        rows.append(
+            {
+                "sequence": number,
+                "position": place,
+                "token": tokens.visible(index),
+                "piece": encoding.tokens[place],
+                "token_id": index,
+                "start": start,
+                "end": end,
+                "text": "" if part is None else texts[part][start:end],
+                "part": "" if part is None else PARTS[part],
+                "word": -1 if word is None else word,
+                "type_id": encoding.type_ids[place],
+                "attention": encoding.attention_mask[place],
+                "is_special": bool(encoding.special_tokens_mask[place]),
+                "is_unknown": part is not None and index == unknown,
+            }
+        )
+    return rows
+
+
+def _sequence(number: int, encoding: Encoding, tokens: Tokens) -> dict[str, Any]:
+    unknown = tokens.role("unk")[1]
+    real = sum(encoding.attention_mask)
+    return {
+        "sequence": number,
+        "tokens": real,
+        "padding": len(encoding.ids) - real,
+        "unknown": sum(
+            index == unknown and part is not None
+            for index, part in zip(encoding.ids, encoding.sequence_ids, strict=True)
+        ),
+        "ids": list(encoding.ids),
+        "type_ids": list(encoding.type_ids),
+        "attention_mask": list(encoding.attention_mask),
+    }
+
+
+def _positions(checkpoint: Checkpoint) -> int | None:
+    return checkpoint.positions if checkpoint.manifest.config is not None else None
+
+
+def _warnings(
+    checkpoint: Checkpoint, tokens: Tokens, encodings: Sequence[Encoding], longest: int | None
+) -> list[str]:
+    found = []
+    most = max(len(encoding.ids) for encoding in encodings)
+    if longest is not None and most > longest:
+        found.append(
+            f"{most:,} tokens are more than the {longest:,} positions of {checkpoint.name}: its "
+            "model cannot read this text."
+        )
+    uneven = len({len(encoding.ids) for encoding in encodings}) > 1
+    if uneven and tokens.role("pad")[1] is None:
+        found.append(
+            f"The tokenizer of {checkpoint.name} has no padding token: id 0 fills the batch, and "
+            "the attention mask hides it."
+        )
+    return found

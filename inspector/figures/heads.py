@@ -1,0 +1,96 @@
+"""What the question-answering head answers: every span as a heat map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from inspector.figures import theme as look
+from inspector.figures.text import plain, shorten
+from inspector.figures.theme import LIGHT, Theme
+
+CELL = 22  # pixels of a row
+LOW, HIGH = 300, 760  # pixels of the map
+NAMED = 60  # tokens that fit beside an axis
+LETTERS = 14
+
+
+def span_heatmap(
+    grid: np.ndarray,
+    *,
+    positions: Sequence[int],
+    tokens: Sequence[str],
+    best: tuple[int, int],
+    title: str,
+    subtitle: str = "",
+    theme: Theme = LIGHT,
+) -> go.Figure:
+    """Draw the score of every span, start downward and end to the right, the best one outlined.
+
+    Args:
+        grid: `AnswerSpan.grid`, (starts, ends): scores in 0..1, NaN where a span is not legal.
+        positions: Of the rows, which are those of the columns.
+        tokens: One a row.
+        best: Start and end position of the best span.
+        title: Of the figure, with the checkpoint's name.
+        subtitle: One more line of plain text.
+        theme: Colours.
+
+    Returns:
+        A figure with the trace "spans" over places 0, 1, ... and the trace "best" on top.
+    """
+    count = len(positions)
+    labels = [f"{plain(shorten(token, LETTERS))} {place}"
+              for token, place in zip(tokens, positions, strict=True)]  # fmt: skip
+    figure = go.Figure(
+        layout=look.layout(
+            title=plain(title),
+            subtitle=plain(subtitle),
+            theme=theme,
+            height=look.title_height(title, subtitle) + min(max(count * CELL, LOW), HIGH) + 110,
+        )
+    )
+    shown = [place for place in range(count) if place % (1 + count // NAMED) == 0]
+    ticks = {"tickvals": shown, "ticktext": [labels[place] for place in shown]}
+    edges = [-0.5, count - 0.5]
+    figure.update_layout(
+        xaxis={**look.axis(title="end", theme=theme, grid=False), **ticks, "range": edges,
+               "tickangle": -45 if count > 6 else 0},
+        yaxis={**look.axis(title="start", theme=theme, grid=False), **ticks, "range": edges[::-1]},
+        dragmode="zoom",
+        showlegend=False,
+    )  # fmt: skip
+    steps = len(theme.ramp) - 1
+    figure.add_trace(
+        go.Heatmap(
+            name="spans",
+            z=grid,
+            zmin=0,
+            xgap=1 if count <= NAMED else 0,
+            ygap=1 if count <= NAMED else 0,
+            colorscale=[[step / steps, color] for step, color in enumerate(theme.ramp)],
+            colorbar={"title": {"text": "score", "font": {"color": theme.muted}},
+                      "tickfont": {"color": theme.muted}, "tickformat": ".1%", "thickness": 10,
+                      "outlinewidth": 0},
+            customdata=np.array(
+                [[f"{start} to {end}" for end in labels] for start in labels], dtype=object
+            ) if count <= NAMED else None,
+            hovertemplate="%{customdata}<br>score %{z:.3%}<extra></extra>" if count <= NAMED
+            else "start %{y}, end %{x}<br>score %{z:.3%}<extra></extra>",
+            hoverongaps=False,
+        )
+    )  # fmt: skip
+    figure.add_trace(
+        go.Scatter(
+            name="best",
+            x=[positions.index(best[1])],
+            y=[positions.index(best[0])],
+            mode="markers",
+            marker={"symbol": "square-open", "size": 16, "color": theme.accent,
+                    "line": {"width": 3}},
+            hoverinfo="skip",
+        )
+    )  # fmt: skip
+    return figure

@@ -1,0 +1,202 @@
+"""What the task heads answer, what pre-training asks of a model, and what tokenization makes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from inspector.results.plain import local
+
+if TYPE_CHECKING:  # half a second of the first paint, and of every worker's start
+    import numpy as np
+    import pandas as pd
+
+IGNORED = -100  # the label that transformers' losses skip
+MASKED, REPLACED, KEPT, NOT_CHOSEN = "masked", "replaced", "kept", "not chosen"
+
+# What a class name says about its head.
+NAMED = (
+    (r"For(NextSentencePrediction|PreTraining)$", "next_sentence"),
+    (r"ForSequenceClassification$", "sequence_classification"),
+    (r"ForTokenClassification$", "token_classification"),
+    (r"ForQuestionAnswering$", "question_answering"),
+    (r"ForMultipleChoice$", "multiple_choice"),
+    (r"ForMaskedLM$", "masked_lm"),
+    (r"(ForCausalLM|LMHeadModel)$", "causal_lm"),
+)
+
+
+def named_head(architecture: str) -> str | None:
+    """The head that a class name stands for; None: none of HEADS."""
+    return next((head for pattern, head in NAMED if re.search(pattern, architecture)), None)
+
+
+def default_head(architecture: str, heads: Mapping[str, str]) -> str | None:
+    """The head that is shown first.
+
+    Args:
+        architecture: As config.json names it.
+        heads: Head -> "present" or "absent".
+
+    Returns:
+        The one that the architecture names if the file holds it, else the first that it holds;
+        None where it holds none.
+    """
+    named = named_head(architecture)
+    order = (named, *(head for _, head in NAMED))
+    return next((head for head in order if head and heads[head] == "present"), None)
+
+
+@dataclass(frozen=True, slots=True)
+class NextSentence:
+    """Whether the second text follows the first."""
+
+    is_next: float  # 0..1
+    not_next: float  # 0..1
+    logits: tuple[float, float]  # label 0: it follows; label 1: it does not
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Labels for a whole text."""
+
+    kind: str  # "softmax" (one label is right), "sigmoid" (each alone) or "regression" (numbers)
+    # label, label_id, score (0..1; the number itself for a regression), logit; highest first,
+    # a regression in the labels' own order
+    labels: pd.DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLabels:
+    """Labels for every token, and the spans that they make."""
+
+    # label, score (mean of its tokens, 0..1), start, end (characters of the text), text
+    spans: pd.DataFrame
+    # position, token, label, score (0..1), start, end; special tokens left out
+    tokens: pd.DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerLoss:
+    """The loss for a labelled answer, and what clamping makes of its positions."""
+
+    start: int  # as given
+    end: int
+    start_clamped: int  # at most the number of tokens, and that one is ignored
+    end_clamped: int
+    start_loss: float | None  # None: ignored
+    end_loss: float | None
+    loss: float | None  # what the model itself returns; None: both are ignored
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSpan:
+    """Where in the second text the answer to the first is."""
+
+    answer: str  # of the second text, as it was typed
+    score: float  # start times end probability
+    start: int  # positions in the input
+    end: int
+    start_character: int  # of the second text
+    end_character: int
+    no_answer: float | None  # the same product at the first special token; None without one
+    # The best spans: answer, score, start, end, start_character, end_character
+    spans: pd.DataFrame
+    # position, token, start_logit, end_logit, start_probability, end_probability, legal (bool)
+    positions: pd.DataFrame
+    loss: AnswerLoss | None  # None: no answer was labelled
+    # (starts, ends) probabilities of each legal span, NaN elsewhere, for the shown positions
+    grid: np.ndarray = local()
+    shown: tuple[int, ...] = local()  # positions of the grid's rows and columns
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Which of the endings fits best."""
+
+    best: int  # place in the order of the choices
+    choices: pd.DataFrame  # choice, text, probability (over the choices), logit
+
+
+@dataclass(frozen=True, slots=True)
+class NextTokens:
+    """What comes next, and a continuation."""
+
+    next: pd.DataFrame  # token, token_id, probability, logit; likeliest first
+    # step, token, token_id, probability (of the whole vocabulary, before temperature), rank
+    # (0 = likeliest), entropy (nats)
+    steps: pd.DataFrame
+    continuation: str
+    sampled: bool
+    stopped: str  # why the continuation ends
+
+
+@dataclass(frozen=True, slots=True)
+class FilledTokens:
+    """The likeliest token at every position, masks included."""
+
+    # position, token, token_id, prediction, prediction_id, probability, is_mask
+    tokens: pd.DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class HeadAnswer:
+    """One head's answer to the given texts."""
+
+    architecture: str  # the class that was run
+    head: str  # one of HEADS
+    output: dict[str, tuple[int, ...]]  # field of the class's output -> shape
+    result: NextSentence | Labels | TokenLabels | AnswerSpan | Choices | NextTokens | FilledTokens
+    heads: dict[str, str]  # head -> "present" or "absent"
+    output_class: str
+    device: str
+    dtype: str
+    milliseconds: float  # the first forward pass, the model already loaded
+    tokens: tuple[tuple[str, ...], ...]  # what the model read, one a sequence
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pretraining:
+    """What the pre-training objective asks of a model on one input."""
+
+    architecture: str
+    share: float  # of the ordinary tokens that are chosen, 0..1
+    seed: int
+    # position, before_id, before, what (MASKED, REPLACED, KEPT or NOT_CHOSEN), after_id, after,
+    # label (the id before, or IGNORED), loss (nats; NaN where ignored), probability (of the token
+    # before; NaN where ignored), prediction (the likeliest token there; "" where ignored)
+    tokens: pd.DataFrame
+    chosen: int
+    counts: dict[str, int]  # MASKED, REPLACED, KEPT -> tokens
+    masked_lm_loss: float  # mean over the chosen tokens, nats
+    next_sentence_label: int | None  # 0: it follows; 1: it does not; None: not asked
+    next_sentence_loss: float | None
+    is_next: float | None  # probability
+    loss: float  # what the model itself returns for these labels
+    output: dict[str, tuple[int, ...]]
+    device: str
+    dtype: str
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenization:
+    """What a tokenizer makes of texts."""
+
+    kind: str  # "WordPiece", "BPE", "Unigram" or "WordLevel"
+    size: int  # ids that it knows
+    longest: int | None  # positions that the model has; None where nothing bounds it
+    special: dict[str, str | None]  # role -> token
+    # One row a token of every sequence, padding included: sequence, position, token (visible),
+    # piece (as the vocabulary has it), token_id, start, end (characters of its text), text (there),
+    # part ("first", "second" or ""), word (counted in its text; -1: none), type_id, attention,
+    # is_special, is_unknown
+    tokens: pd.DataFrame
+    # One row a sequence: sequence, tokens, padding, unknown, ids, type_ids, attention_mask (lists)
+    batch: pd.DataFrame
+    padded_to: int
+    padding_side: str  # "right" or "left"
+    warnings: tuple[str, ...]

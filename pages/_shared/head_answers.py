@@ -1,0 +1,215 @@
+"""Draw what each head answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from inspector import figures
+from inspector.catalog import PAGES
+from inspector.figures.text import percent_text, plural
+from inspector.results import HeadAnswer, Opened
+from inspector.results.heads import (
+    AnswerLoss,
+    AnswerSpan,
+    Choices,
+    FilledTokens,
+    Labels,
+    NextSentence,
+    NextTokens,
+    TokenLabels,
+)
+from pages._shared import head_words as words
+from pages._shared import parts, session
+from pages._shared.words import literal
+
+COLORS = ("blue", "green", "orange", "violet", "red", "yellow", "primary")
+LONGEST_TEXT = 60  # characters of a choice beside a bar
+
+
+def draw(checkpoint: Opened, answer: HeadAnswer) -> None:
+    """Draw one head's answer."""
+    _DRAWN[type(answer.result)](checkpoint, answer, answer.result)
+
+
+def _next_sentence(_: Opened, __: HeadAnswer, result: NextSentence) -> None:
+    with st.container(horizontal=True):
+        st.metric("It follows", percent_text(result.is_next))
+        st.metric("It does not", percent_text(result.not_next))
+    likelier = "follows" if result.is_next >= 0.5 else "does not follow"
+    st.markdown(
+        f"By this head the second text **{likelier}** the first. Its two scores are "
+        f"{result.logits[0]:.3f} (label 0: it follows) and {result.logits[1]:.3f} (label 1: it "
+        "does not); a softmax makes probabilities of them."
+    )
+
+
+def _labels(checkpoint: Opened, _: HeadAnswer, result: Labels) -> None:
+    st.caption(words.LABEL_KINDS[result.kind])
+    if result.kind == "regression":
+        with st.container(horizontal=True):
+            for label, score in zip(result.labels["label"], result.labels["score"], strict=True):
+                st.metric(literal(label), f"{score:.4f}")
+    else:
+        _bars(checkpoint, result.labels, ("label", "label_id", "score"), what="Labels")
+    parts.table(result.labels, alt="Labels with their scores")
+    parts.download(result.labels, name=f"{checkpoint.name}-labels")
+
+
+def _bars(
+    checkpoint: Opened, frame: pd.DataFrame, names: tuple[str, str, str], *, what: str
+) -> None:
+    renamed = dict(zip(names, ("token", "token_id", "probability"), strict=True))
+    bars = frame.rename(columns=renamed).sort_values("probability", ascending=False).head(30)
+    parts.chart(
+        figures.topk_bars(bars, title=f"{what} of {checkpoint.name}", theme=session.theme()),
+        alt=f"{what} with their probabilities as bars; the table below holds the same",
+        key=f"bars {what}",
+    )
+
+
+def _token_labels(checkpoint: Opened, answer: HeadAnswer, result: TokenLabels) -> None:
+    colors: dict[str, str] = {}
+    for label in dict.fromkeys(result.spans["label"]):
+        colors[label] = COLORS[len(colors) % len(COLORS)]
+    st.markdown(_marked(st.session_state["text"], result.spans, colors))
+    if result.spans.empty:
+        st.info("No span: every token has the label O.", icon=":material/info:")
+    else:
+        parts.table(result.spans, alt="Spans with label, score and place")
+    st.caption("Neighbouring tokens with one label join into a span, B- begins a new one, and the "
+               "score is the mean of its tokens (the pipeline's strategy \"simple\").")  # fmt: skip
+    with st.expander(f"Every token: {plural(len(result.tokens), 'label')}"):
+        parts.table(result.tokens, alt="Every token with its likeliest label")
+        parts.download(result.tokens, name=f"{checkpoint.name}-token-labels")
+
+
+def _marked(text: str, spans: pd.DataFrame, colors: dict[str, str]) -> str:
+    """The text with its spans coloured and named."""
+    pieces, at = [], 0
+    for span in spans.to_dict("records"):
+        pieces.append(literal(text[at : span["start"]]))
+        color, at = colors[span["label"]], span["end"]
+        shown = (
+            f"{literal(span['text'])} **{literal(span['label'])}** {percent_text(span['score'])}"
+        )
+        pieces.append(f":{color}-background[{shown}]")
+    return " ".join(piece for piece in [*pieces, literal(text[at:])] if piece)
+
+
+def _span(checkpoint: Opened, answer: HeadAnswer, result: AnswerSpan) -> None:
+    context = st.session_state["pair"]
+    before, after = context[: result.start_character], context[result.end_character :]
+    with st.container(horizontal=True):
+        st.metric("Score of the best span", percent_text(result.score))
+        if result.no_answer is not None:
+            st.metric("No answer", percent_text(result.no_answer),
+                      help="The same product at the first special token, where models that may "
+                      "say so (SQuAD 2.0) put what has no answer.")  # fmt: skip
+        st.metric("Positions", f"{result.start} to {result.end}")
+    st.markdown(f"{literal(before)} :green-background[{literal(result.answer)} **answer**] "
+                f"{literal(after)}")  # fmt: skip
+    tokens = result.positions["token"].tolist()
+    shown = list(result.shown)
+    parts.chart(
+        figures.span_heatmap(
+            result.grid,
+            positions=shown,
+            tokens=[tokens[place] for place in shown],
+            best=(result.start, result.end),
+            title=f"Every span of the text, by {checkpoint.name}",
+            subtitle="" if len(shown) == sum(result.positions["legal"].tolist())
+            else f"{len(shown)} positions around the best span",
+            theme=session.theme(),
+        ),
+        alt="Score of every legal span, start downward and end to the right; the best is outlined",
+        key="spans",
+    )  # fmt: skip
+    null = "" if result.no_answer is None else " and the first special token (no answer)"
+    longest = st.session_state.get("longest", 15)
+    st.caption(words.SPAN.format(null=null, longest=longest))
+    parts.table(result.spans, alt="The best spans")
+    _loss(result.loss)
+    with st.expander("Every position: start and end"):
+        parts.table(result.positions, alt="Start and end scores of every position")
+        parts.download(result.positions, name=f"{checkpoint.name}-positions")
+
+
+def _loss(loss: AnswerLoss | None) -> None:
+    if loss is None:
+        return
+    pairs = {"start": (loss.start, loss.start_clamped, loss.start_loss),
+             "end": (loss.end, loss.end_clamped, loss.end_loss)}  # fmt: skip
+    st.markdown("**Loss for the right answer**")
+    parts.table(
+        pd.DataFrame(
+            {"of": name, "position": str(place), "clamped to": str(clamped),
+             "loss": "ignored" if value is None else f"{value:.4f}"}
+            for name, (place, clamped, value) in pairs.items()
+        ),
+        alt="Loss of start and end",
+    )  # fmt: skip
+    whole = (
+        "none: a position past the input is ignored" if loss.loss is None else f"{loss.loss:.4f}"
+    )
+    st.caption(f"The model's loss, the mean of both: **{whole}**. Positions past the input are "
+               "clamped to its length, and a label of exactly that length is ignored.")  # fmt: skip
+
+
+def _choices(checkpoint: Opened, answer: HeadAnswer, result: Choices) -> None:
+    best = result.choices.iloc[result.best]
+    st.markdown(f"Best: **{literal(best['text'])}**, {percent_text(best['probability'])} of the "
+                "choices together.")  # fmt: skip
+    _bars(checkpoint, result.choices, ("text", "choice", "probability"), what="Endings")
+    parts.table(result.choices, alt="Choices with their probabilities")
+    shape = (1, len(answer.tokens), len(answer.tokens[0]))
+    st.caption(words.CHOICES.format(shape=shape))
+
+
+def _next_tokens(checkpoint: Opened, answer: HeadAnswer, result: NextTokens) -> None:
+    left, right = st.columns(2, gap="large")
+    with left:
+        parts.chart(
+            figures.topk_bars(result.next.head(30), title=f"Next token, by {checkpoint.name}",
+                              theme=session.theme()),
+            alt="Likeliest next tokens as bars; the table below holds the same",
+            key="next",
+        )  # fmt: skip
+    with right:
+        how = "sampled with the seed" if result.sampled else "the likeliest token at each step"
+        st.markdown(f"**Continuation**, {how}:")
+        grown = st.session_state["text"] + result.continuation
+        st.code(grown, language=None, wrap_lines=True)
+        st.caption(f"It ends since {literal(result.stopped)}.")
+    if len(result.steps):
+        parts.table(result.steps, alt="The continuation step by step")
+        st.caption("Probability, rank (0: the likeliest) and entropy (nats: how undecided) are "
+                   "those of the whole vocabulary, before any temperature.")  # fmt: skip
+    with st.expander(f"Table: the {plural(len(result.next), 'likeliest next token')}"):
+        parts.table(result.next, alt="Likeliest next tokens")
+        parts.download(result.next, name=f"{checkpoint.name}-next")
+
+
+def _filled(checkpoint: Opened, _: HeadAnswer, result: FilledTokens) -> None:
+    page = PAGES["masked_lm"]
+    st.markdown("This head has a page of its own, with top-k, targets and joint answers for any "
+                "mask.")  # fmt: skip
+    st.page_link("pages/masked_lm.py", label=f"{page.title}: {page.question}",
+                 icon=f":material/{page.symbol}:")  # fmt: skip
+    with st.expander("What it takes to stand at every position"):
+        parts.table(result.tokens, alt="The likeliest token at every position")
+        parts.download(result.tokens, name=f"{checkpoint.name}-filled")
+
+
+_DRAWN: dict[type, Callable[[Opened, HeadAnswer, Any], None]] = {
+    NextSentence: _next_sentence,
+    Labels: _labels,
+    TokenLabels: _token_labels,
+    AnswerSpan: _span,
+    Choices: _choices,
+    NextTokens: _next_tokens,
+    FilledTokens: _filled,
+}

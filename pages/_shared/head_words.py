@@ -1,0 +1,87 @@
+"""Words of the Task heads page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from inspector.figures.text import shape_text
+from inspector.results import HeadAnswer
+from pages._shared.words import HEADS, literal
+
+# head -> what each field of its output holds
+FIELDS = {
+    "masked_lm": {"logits": "one score a token of the vocabulary, at every position"},
+    "causal_lm": {"logits": "one score a token of the vocabulary, at every position: the last one "
+                  "says what comes next"},
+    "next_sentence": {"logits": "label 0: the second text follows; label 1: it does not"},
+    "sequence_classification": {"logits": "one score a label"},
+    "token_classification": {"logits": "one score a label, at every position"},
+    "question_answering": {"start_logits": "how well an answer starts at each position",
+                           "end_logits": "how well an answer ends at each position"},
+    "multiple_choice": {"logits": "one score a choice"},
+}  # fmt: skip
+AXES = {
+    "masked_lm": "batch × positions × vocabulary",
+    "causal_lm": "batch × positions × vocabulary",
+    "next_sentence": "batch × 2",
+    "sequence_classification": "batch × labels",
+    "token_classification": "batch × positions × labels",
+    "question_answering": "batch × positions",
+    "multiple_choice": "batch × choices",
+}
+OTHER = "kept for the layers that follow, no answer"
+LABEL_KINDS = {
+    "softmax": "One label is right: a softmax over the labels.",
+    "sigmoid": "Each label for itself (problem_type is multi_label_classification): a sigmoid "
+    "each, so that the scores need not sum to 100 %.",
+    "regression": "A regression: the number itself, nothing applied. With one label and no "
+    "problem_type, transformers' loss is the squared error; its pipeline would show the sigmoid "
+    "of this number.",
+}
+ABSENT = (
+    "Not in this file, and so never run, since a head filled with random numbers would answer "
+    "nonsense: "
+)
+MASKING = """
+Of the ordinary tokens, a share is **chosen** (15 % in BERT). Of the chosen ones 80 % become the
+mask token, 10 % a random token and 10 % stay as they are (Devlin et al. 2019), so that the model
+cannot trust what it sees. The **label** of a chosen token is its id before; every other position
+has the label **-100**, which the loss ignores: special tokens, padding and all that was not chosen.
+The masked-LM loss is the mean cross-entropy over the chosen tokens, the next-sentence loss that of
+the two scores of the first position, and the objective is their **sum**. Both are in nats.
+"""
+CHOICES = (
+    "Each ending stands behind the text as a sequence of its own; the sequences are padded to one "
+    "length and go through the model together, as input_ids of shape {shape} (batch × choices × "
+    "positions). The head gives one score each, and a softmax over the choices makes probabilities."
+)
+SPAN = (
+    "Start and end each have a softmax over the second text's tokens{null}. A span's score is the "
+    "product; legal are spans inside the second text whose start is not after their end and which "
+    "have at most {longest} tokens."
+)
+BATCH = (
+    "Sequences of one batch must be equally long. The shorter ones are filled with the padding "
+    "token on the {side}; attention mask 0 tells the model to look past it."
+)
+
+
+def absent_line(heads: Mapping[str, str]) -> str:
+    """Name the heads that the file lacks; "" where there is none."""
+    lacking = [HEADS[head][0] for head, state in heads.items() if state == "absent"]
+    return f"{ABSENT}**{', '.join(lacking)}**." if lacking else ""
+
+
+def output_rows(answer: HeadAnswer) -> str:
+    """The output's fields and shapes as a Markdown table."""
+    known = FIELDS[answer.head]
+    rows = "\n".join(
+        f"| {literal(name)} | {literal(shape_text(shape))} | {_axes(answer.head, name)} | "
+        f"{known.get(name, OTHER)} |"
+        for name, shape in answer.output.items()
+    )
+    return f"| Field | Shape | Axes | What it holds |\n|---|---|---|---|\n{rows}"
+
+
+def _axes(head: str, name: str) -> str:
+    return AXES[head] if name in FIELDS[head] else "–"

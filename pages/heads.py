@@ -1,0 +1,45 @@
+"""What does each task head answer?"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from inspector.results import HeadAnswer, Overview
+from pages._shared import head_answers, head_asking, head_sections, parts, session
+from pages._shared import head_words as words
+from pages._shared.words import HEADS, literal
+
+session.guard()
+checkpoint = session.opened()
+parts.heading("heads", checkpoint)
+
+overview: Overview = session.run("overview")
+head = head_asking.choose(overview)
+if head:
+    st.markdown(f"**{HEADS[head][0]}**: {literal(HEADS[head][1])}")
+asked = head_asking.ask(checkpoint, head)
+wanted = {} if head is None else {"head": head}
+answer: HeadAnswer | None = session.ask("heads", **wanted, **asked.parameters())
+if answer is not None:
+    parts.warnings(answer.warnings)
+    with st.container(horizontal=True):
+        st.metric("Class", answer.architecture)
+        st.metric("Device", answer.device)
+        st.metric("Dtype", answer.dtype)
+        st.metric("Forward pass", f"{answer.milliseconds:.1f} ms",
+                  help="One pass through the model, which was loaded before.")  # fmt: skip
+        st.metric("Tokens", " + ".join(str(len(tokens)) for tokens in answer.tokens[:4]))
+    head_answers.draw(checkpoint, answer)
+    with st.expander(f"What it returns: {answer.output_class}", expanded=True):
+        st.markdown(words.output_rows(answer))
+if head and (line := words.absent_line(overview.heads)):
+    st.caption(line)
+
+commands = [
+    ("heads", *(f"--{name}={value}" for name, value in wanted.items()), *asked.command())
+    if answer else None,
+    head_sections.pretraining(checkpoint, overview, asked),
+    head_sections.tokenization(checkpoint, asked),
+]  # fmt: skip
+if any(commands):
+    parts.elsewhere(checkpoint, *filter(None, commands))
