@@ -1,0 +1,116 @@
+"""The Task heads page: each head's answer, absent heads, the objective and tokenization."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+from transformers import BertForPreTraining, BertTokenizerFast
+
+from inspector.demo import DEMOS
+
+from .looking import metrics, said
+
+Open = Callable[..., AppTest]
+BERT = DEMOS["demo-bert"].folder
+TEXT, PAIR = "a large plant with a thick trunk.", "a person who studies law."
+
+
+def table(app: AppTest, column: str):
+    """The first table that has a column."""
+    return next(each.value for each in app.dataframe if column in each.value.columns)
+
+
+@pytest.fixture(scope="module")
+def outputs():
+    """The demo's own scores, by transformers alone."""
+    model = BertForPreTraining.from_pretrained(BERT).eval()
+    tokenizer = BertTokenizerFast.from_pretrained(BERT)
+
+    def run(*texts: str, **changes: torch.Tensor):
+        inputs = tokenizer(*texts, return_tensors="pt") | changes
+        with torch.inference_mode():
+            return model(**inputs)
+
+    return run
+
+
+def test_the_next_sentence_is_the_models_own_and_the_file_lacks_other_heads(
+    open_app: Open, outputs
+) -> None:
+    app = open_app("heads", text=TEXT, pair=PAIR)
+    assert not app.exception
+    chance = float(outputs(TEXT, PAIR).seq_relationship_logits[0].softmax(0)[0])
+    shown = metrics(app)
+    assert shown["Class"] == "BertForNextSentencePrediction"
+    assert float(shown["It follows"].rstrip(" %")) == pytest.approx(100 * chance, abs=0.051)
+    absent = next(each.value for each in app.caption if "Not in this file" in each.value)
+    assert "Causal LM, Sequence classification" in absent
+    assert "| logits | 1 × 2 | batch × 2 |" in said(app)
+    assert f"heads demo-bert --head=next_sentence '--text={TEXT}' '--pair={PAIR}'" in (
+        app.code[-1].value
+    )
+
+
+def test_the_labels_table_and_losses_are_those_of_the_objective(open_app: Open, outputs) -> None:
+    app = open_app("heads", text=TEXT, pair=PAIR, share="60", masking="5", follows="false")
+    rows = table(app, "label")
+    labels = torch.tensor([rows["label"].tolist()])
+    changed = torch.tensor([rows["after_id"].tolist()])
+    output = outputs(
+        TEXT, PAIR, input_ids=changed, labels=labels, next_sentence_label=torch.tensor([1])
+    )
+    assert float(metrics(app)["Loss"]) == pytest.approx(output.loss.item(), abs=1e-3)
+    assert "label **1**" in said(app)
+    chosen = int((labels != -100).sum())
+    assert f"**{chosen}** of {len(rows)} tokens chosen" in said(app)
+    assert "--does-not-follow" in app.code[-1].value
+
+
+def test_the_masked_lm_head_points_to_its_page(open_app: Open) -> None:
+    app = open_app("heads", head="Masked LM", text="the [MASK] of england.")
+    assert not app.exception
+    assert metrics(app)["Class"] == "BertForMaskedLM"
+    assert any("What does the model predict" in link.proto.label for link in app.get("page_link"))
+
+
+def test_the_continuation_stands_step_by_step(open_app: Open) -> None:
+    app = open_app("heads", checkpoint="demo-gpt2", text="family Rosaceae is a", steps="3", k="4")
+    steps = table(app, "entropy")
+    assert len(steps) == 3
+    assert app.code[0].value.startswith("family Rosaceae is a genus")
+    bars = json.loads(app.get("plotly_chart")[0].proto.spec)["data"][0]
+    assert len(bars["hovertext"]) == 4
+    assert "The pre-training objective" not in [each.value for each in app.subheader]
+
+
+def test_the_batch_is_padded_to_the_longest(open_app: Open) -> None:
+    app = open_app("heads", text=TEXT, pair=PAIR, batch="one.\n☃ two three")
+    batch = table(app, "padding")
+    assert (batch["tokens"] + batch["padding"]).nunique() == 1
+    assert batch["unknown"].tolist() == [0, 0, 1]
+    tokenizer = BertTokenizerFast.from_pretrained(BERT)
+    first = tokenizer(TEXT, PAIR)["input_ids"]
+    others = tokenizer(["one.", "☃ two three"], padding="max_length", max_length=len(first))
+    assert [list(ids) for ids in batch["ids"]] == [first, *others["input_ids"]]
+
+
+def test_an_empty_second_sentence_is_one_sentence_and_the_rest_stays(open_app: Open) -> None:
+    app = open_app("heads", text=TEXT)
+    app.text_area(key="pair").set_value("").run()
+    assert [each.value for each in app.error] == [
+        "There is no second text\\: this head reads a sentence\\, and a second one that may follow "
+        "it\\."
+    ]
+    assert "Tokenization" in [each.value for each in app.subheader]
+    assert "Next-sentence loss" not in metrics(app)
+
+
+def test_too_long_a_text_is_one_sentence_for_each_that_would_run_it(open_app: Open) -> None:
+    app = open_app("heads", checkpoint="demo-gpt2", text="dog " * 300)
+    assert len(app.error) == 1
+    assert "takes 128\\: shorten it" in app.error[0].value
+    assert any("its model cannot read this text" in each.value for each in app.warning)

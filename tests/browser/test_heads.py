@@ -1,0 +1,29 @@
+"""The Task heads page in a real browser: an edit, the link, another head, a sampled text."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from .looking import expect_calm, expect_page, fill, metric
+from .server import Server
+
+
+def test_an_edited_second_sentence_changes_the_answer_and_the_link(
+    page: Page, server: Server
+) -> None:
+    page.goto(f"{server.url}/heads")
+    expect_page(page, "heads", "demo-bert")
+    expect(metric(page, "Class")).to_have_text("BertForNextSentencePrediction")
+    before = metric(page, "It follows").inner_text()
+    fill(page, "Second sentence: does it follow?", "it has leaves.", key="Control+Enter")
+    expect(page).to_have_url(re.compile("pair=it\\+has\\+leaves|pair=it%20has%20leaves"))
+    expect(metric(page, "It follows")).not_to_have_text(before)
+    expect_calm(page)
+    after = metric(page, "It follows").inner_text()
+    page.reload()
+    expect(metric(page, "It follows")).to_have_text(after)
+    page.get_by_role("radio", name="Masked LM").click()
+    expect(metric(page, "Class")).to_have_text("BertForMaskedLM")
+    expect(page.get_by_test_id("stException")).to_have_count(0)
