@@ -2,63 +2,70 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
 from inspector import figures
-from inspector.results import Lens
-from pages._shared import inputs, lens_cells, parts, session
+from inspector.figures.lens_lines import MEASURES
+from pages._shared import (
+    inputs,
+    lens_cells,
+    lens_climb,
+    lens_compare,
+    lens_grid,
+    lens_inputs,
+    lens_words,
+    parts,
+    session,
+)
 from pages._shared.words import literal
 
 session.guard()
 checkpoint = session.opened()
 parts.heading("lens", checkpoint)
 
-text = inputs.text(checkpoint, slug="lens")
-with st.expander("Options", icon=":material/tune:"), st.container(horizontal=True):
-    k = int(st.number_input("Tokens a cell", 1, 100, 5, key="k", bind="query-params"))
-    device, dtype = inputs.placement()
-lens: Lens = session.run("lens", text=text, k=k, layers=None, device=device, dtype=dtype)
-parts.warnings(lens.warnings)
+choice = lens_inputs.choose(checkpoint)
+lens, choice = lens_inputs.read(choice)
+other = lens_compare.choose(checkpoint, choice)
+parts.warnings(warning for warning in lens.warnings if warning not in lens.left_out)
+for reason in lens.left_out:
+    st.info(literal(reason), icon=":material/info:")
 
-with st.container(horizontal=True, vertical_alignment="bottom"):
-    rung = st.segmented_control("Rung of the ladder", lens.rungs, default=lens.rungs[-1],
-                                required=True, key="rung", bind="query-params")  # fmt: skip
-    parts.agreement(lens)
-    st.caption(f"{lens.device}, {lens.dtype}, {lens.milliseconds:.0f} ms")
-if rung not in lens.rungs:  # kept from another checkpoint, which has more rungs
-    rung = lens.rungs[-1]
-st.markdown(literal(lens.rung_notes[rung]))
+view = lens_grid.choose(lens)
+lens_cells.start(lens, inputs.mask_token())
+map_place = st.container()
+layer, position = lens_cells.choose(lens)
+with map_place:
+    lens_grid.draw(checkpoint, lens, view, (layer, position), other)
+lens_climb.draw(checkpoint, lens, choice, layer=layer, position=position)
+lens_climb.trajectories(checkpoint, lens, rung=view.rung, position=position)
 
-of_rung = pd.DataFrame(lens.cells[lens.cells["rung"] == rung])
-heatmap = figures.token_heatmap(
-    of_rung,
-    value="score" if rung == "cosine" else "probability",
-    tokens=lens.tokens,
-    layers=lens.layers,
-    title=f"Top token of {checkpoint.name} at every layer and position",
-    subtitle=f"by {rung}",
-    theme=session.theme(),
-)
-st.caption(":material/ads_click: Click a cell to compare all rungs there.")
-clicked = parts.clickable(heatmap, key=f"heatmap {rung}",
-                          alt=f"Top token by {rung}, layers by positions; the table below holds "
-                          "the chosen cell, the CSV file all cells")  # fmt: skip
-layer, position = lens_cells.choose(
-    lens, clicked, start=lens_cells.interesting(lens, inputs.mask_token())
-)
+if "agrees" in lens.states:
+    st.subheader("How early does the answer form?", anchor=False)
+    st.caption(
+        "Means over all positions of this text, for each rung: how often its top token is "
+        "the model's final one, and how near it is to the true logits of the same layer."
+    )
+    for measure, place in zip(MEASURES, parts.grid(len(MEASURES), wide=3), strict=False):
+        with place:
+            lines = figures.rung_lines(
+                lens.states, measure=measure, rungs=lens.rungs, layers=lens.layers,
+                title=MEASURES[measure], theme=session.theme(),
+            )  # fmt: skip
+            parts.chart(lines, key=measure, alt=f"{MEASURES[measure]}, over layers")
 
-st.subheader(f"Layer {lens.layers[layer]}, position {position}", anchor=False)
-st.caption(f"The ladder where the text has **{literal(lens.tokens[position])}**: "
-           f"{', then '.join(lens.rungs)}.")  # fmt: skip
-parts.table(lens_cells.ladder(lens, layer, position), alt="Best tokens of the cell by every rung")
-
-with st.expander("What the rungs are, and why they disagree", expanded=True):
-    for name in lens.rungs:
-        st.markdown(f"**{name}**: {literal(lens.rung_notes[name])}")
-    st.markdown(lens_cells.WHY)
-parts.download(lens.cells, name=f"{checkpoint.name}-lens")
-parts.elsewhere(
-    checkpoint,
-    ("lens", f"--text={text}", "-k", str(k), *inputs.placement_options(device, dtype)),
-)
+for question, answer in {
+    "How does the head map a hidden state back to a token?": lens_words.mapping(lens),
+    "Is the best token the one with the highest cosine?": lens_words.best_by_cosine(lens),
+    "Why do the rungs disagree, and why does tying make sense?": f"{lens_words.WHY}\n\n"
+    f"{lens_words.TYING}",
+}.items():
+    with st.expander(question, expanded=True):
+        st.markdown(answer)
+with st.container(horizontal=True):
+    parts.download(lens.cells, name=f"{checkpoint.name}-lens")
+    parts.download(lens.states, name=f"{checkpoint.name}-lens-states", label="CSV of the states")
+    if len(lens.pinned):
+        parts.download(lens.pinned, name=f"{checkpoint.name}-lens-pinned",
+                       label="CSV of pinned tokens")  # fmt: skip
+cell = ("--layer", str(layer), "--position", str(position))
+parts.elsewhere(checkpoint, ("lens", *choice.options()), ("ladder", *choice.options(), *cell))

@@ -4,14 +4,17 @@ Show them with `st.plotly_chart(figure, theme=None)`: Streamlit's own theme woul
 """
 
 from inspector.figures.classes import class_tree
+from inspector.figures.geometry import geometry_plot
 from inspector.figures.heads import span_heatmap
 from inspector.figures.health import score_histogram
 from inspector.figures.lens import token_heatmap
+from inspector.figures.lens_lines import rung_lines
 from inspector.figures.norms import norms_histogram, pad_norm_curve
 from inspector.figures.padding import gradient_bars
 from inspector.figures.parameters import parameter_icicle
 from inspector.figures.predictions import topk_bars
 from inspector.figures.projection import projection_figure
+from inspector.figures.ranks import rank_lines
 from inspector.figures.sharing import sharing_graph
 from inspector.figures.theme import DARK, LIGHT, Theme, get_theme
 from inspector.figures.training import schedule_lines
@@ -21,12 +24,15 @@ __all__ = [
     "LIGHT",
     "Theme",
     "class_tree",
+    "geometry_plot",
     "get_theme",
     "gradient_bars",
     "norms_histogram",
     "pad_norm_curve",
     "parameter_icicle",
     "projection_figure",
+    "rank_lines",
+    "rung_lines",
     "schedule_lines",
     "score_histogram",
     "sharing_graph",

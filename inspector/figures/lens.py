@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +13,18 @@ import plotly.graph_objects as go
 
 from inspector.figures import theme as look
 from inspector.figures.frames import columns, where
+from inspector.figures.lens_colors import Coloring, color_cells
 from inspector.figures.text import percent_text, plain, shorten
 from inspector.figures.theme import LIGHT, Theme
 
 ACROSS = 12  # positions that stand side by side with legible tokens
 WIDTH = 620  # pixels for which tokens are cut; Plotly fits their size to the true width
 LETTER = 7.8  # pixels that a letter of 12 pixels may take
-HOVER_RANKS = 5
+NARROWEST = 44  # pixels of a cell with a legible token: more columns make the figure wider
+MANY = 1000  # cells: above, they are shown small and without tokens
+SMALL_HEIGHT = 560  # pixels that all rows of small cells share
+LABELS = 40  # positions that are named along an axis of small cells
+HOVER_RANKS, HOVER_RANKS_OF_MANY = 5, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,7 @@ class Grid:
     """Which way the axes run, and how they are named."""
 
     down: bool  # positions run downward and layers to the right
+    small: bool  # all cells in one view, without tokens
     tokens: tuple[str, ...]
     labels: tuple[str, ...]  # of layers
 
@@ -40,33 +47,44 @@ class Grid:
         return max(1, len(self.tokens if self.down else self.labels))
 
     @property
-    def cell_height(self) -> int:
+    def cell_height(self) -> float:
         """Height of a cell in pixels."""
-        return 26 if self.down else 38
+        if self.small:
+            return min(max(SMALL_HEIGHT / self.rows, 8), 24)
+        return 26 if self.down or self.rows > ACROSS + 1 else 38
 
     @property
     def letters(self) -> int:
         """Characters of the longest token that a cell shows."""
-        return int(min(max(WIDTH / self.columns / LETTER, 4), 14))
+        return int(min(max(WIDTH / self.columns / LETTER, 5), 14))
+
+    @property
+    def width(self) -> int | None:
+        """Width of the figure in pixels; None takes what there is."""
+        if self.small or self.columns * NARROWEST <= WIDTH:
+            return None
+        return 120 + self.columns * NARROWEST
 
 
 def token_heatmap(
     cells: pd.DataFrame,
     *,
-    value: str = "probability",
+    coloring: Coloring | None = None,
     tokens: Sequence[str],
     layers: Sequence[str] = (),
     title: str,
     subtitle: str = "",
     theme: Theme = LIGHT,
     down: bool | None = None,
+    small: bool | None = None,
+    chosen: tuple[int, int] | None = None,
 ) -> go.Figure:
-    """Draw layers by positions, each cell with its top token, coloured by how sure it is.
+    """Draw layers by positions, each cell with its top token, coloured by a number.
 
     Args:
         cells: `Lens.cells` of one rung: layer, position, rank (0 = likeliest), token, token_id,
             score, probability. All ranks may be given; the first five go into the hover text.
-        value: What colours a cell: "probability" (0..1) or "score" (its range in the cells).
+        coloring: What colours the cells; None: the top token's probability.
         tokens: The text's tokens, one a position; the same may come twice.
         layers: Label of each layer, embeddings first; the numbers where there is none.
         title: Of the figure, with the checkpoint's name.
@@ -75,17 +93,22 @@ def token_heatmap(
         down: False puts positions from left to right and layers from bottom to top; True puts
             positions downward and layers from left to right, which keeps long texts legible;
             None takes False for up to 12 positions, or where there are more layers still.
+        small: True: all cells in one view, tokens in the hover text alone; None: for more than
+            1,000 cells.
+        chosen: Layer and position of the cell that is outlined before anything is clicked.
 
     Returns:
         A figure whose trace "cells" is one transparent square a cell, with customdata
-        [layer, position].
+        [layer, position]; its layout has a width where it is to be scrolled.
     """
     top = where(cells, cells["rank"] == 0)
     names = list(layers) or [str(n) for n in range(1 + max(top["layer"].tolist(), default=0))]
+    if small is None:
+        small = len(tokens) * len(names) > MANY
     if down is None:
-        down = ACROSS < len(tokens) >= len(names)
-    grid = Grid(down=down, tokens=tuple(tokens), labels=tuple(names))
-    low, high = _limits(top[value].to_numpy(dtype=float), value)
+        down = not small and ACROSS < len(tokens) >= len(names)
+    grid = Grid(down=down, small=small, tokens=tuple(tokens), labels=tuple(names))
+    coloring = coloring or color_cells("probability", cells=cells, states=cells, pinned=cells)
     above = look.title_height(title, subtitle) + (48 if down else 0)
     below = 66 if down else 118
     figure = go.Figure(
@@ -93,91 +116,99 @@ def token_heatmap(
             title=plain(title),
             subtitle=plain(subtitle),
             theme=theme,
-            height=grid.rows * grid.cell_height + above + below,
+            height=round(grid.rows * grid.cell_height) + above + below,
         )
     )
     figure.update_layout(
         xaxis=_position_axis(grid, theme) if not down else _layer_axis(grid, theme),
         yaxis=_layer_axis(grid, theme) if not down else _position_axis(grid, theme),
         margin={"t": above, "b": below},
+        width=grid.width,
         clickmode="event+select",
         hovermode="closest",
         hoverdistance=60,
         dragmode=False,
         showlegend=False,
     )
-    figure.add_trace(_colors(top, grid, value=value, limits=(low, high), theme=theme))
-    figure.add_trace(_squares(cells, top, grid, theme=theme))
+    figure.add_trace(_colors(top, grid, coloring=coloring, theme=theme))
+    figure.add_trace(_squares(cells, top, grid, coloring=coloring, chosen=chosen, theme=theme))
     return figure
 
 
-def _limits(values: np.ndarray, value: str) -> tuple[float, float]:
-    if value == "probability":
-        return 0.0, 1.0
-    finite = values[np.isfinite(values)]
-    if not len(finite):
-        return 0.0, 1.0
-    low, high = float(finite.min()), float(finite.max())
-    return low, high if high > low else low + 1.0
-
-
 def _position_axis(grid: Grid, theme: Theme) -> dict[str, Any]:
-    length = 20 if grid.down else grid.letters
+    length = 20 if grid.down else 10 if grid.small else grid.letters
     edges = [-0.5, len(grid.tokens) - 0.5]
+    stride = math.ceil(len(grid.tokens) / LABELS) if grid.small else 1
+    named = list(range(0, len(grid.tokens), stride))
+    numbered = stride > 1
     return {
         **look.axis(title="position", theme=theme, grid=False),
-        "tickvals": list(range(len(grid.tokens))),
-        "ticktext": [plain(shorten(token, length)) for token in grid.tokens],
-        "tickfont": {"size": 12, "color": theme.ink},
+        "tickvals": named,
+        "ticktext": [
+            (f"{at} " if numbered else "") + plain(shorten(grid.tokens[at], length)) for at in named
+        ],
+        "tickfont": {"size": 10 if grid.small else 12, "color": theme.ink},
         "range": edges[::-1] if grid.down else edges,
-        "tickangle": 0 if grid.down or grid.columns <= 9 else -35,
+        "tickangle": -90 if grid.small else 0 if grid.down or grid.columns <= 9 else -35,
     }
 
 
 def _layer_axis(grid: Grid, theme: Theme) -> dict[str, Any]:
-    length = grid.letters if grid.down else 20
+    length = max(grid.letters, 5) if grid.down else 20
+    stride = math.ceil(len(grid.labels) / (SMALL_HEIGHT / 14)) if grid.small else 1
+    named = list(range(0, len(grid.labels), stride))
     return {
         **look.axis(title="layer", theme=theme, grid=False),
-        "tickvals": list(range(len(grid.labels))),
-        "ticktext": [plain(shorten(label, length)) for label in grid.labels],
+        "tickvals": named,
+        "ticktext": [plain(shorten(grid.labels[at], length)) for at in named],
         "range": [-0.5, len(grid.labels) - 0.5],
         "side": "top" if grid.down else "left",
         "tickangle": 0,
     }
 
 
-def _colors(
-    top: pd.DataFrame, grid: Grid, *, value: str, limits: tuple[float, float], theme: Theme
-) -> go.Heatmap:
+def _colors(top: pd.DataFrame, grid: Grid, *, coloring: Coloring, theme: Theme) -> go.Heatmap:
     z = np.full((len(grid.labels), len(grid.tokens)), np.nan)
     text = np.full(z.shape, "", dtype=object)
-    for layer, position, token, number in columns(top, "layer", "position", "token", value):
-        z[layer, position] = number
-        text[layer, position] = plain(shorten(token, grid.letters))
+    for layer, position, token in columns(top, "layer", "position", "token"):
+        z[layer, position] = coloring.values.get((layer, position), np.nan)
+        sign = f"{coloring.sign} " if (layer, position) in coloring.signs else ""
+        shown = "" if grid.small else plain(shorten(token, grid.letters - len(sign)))
+        text[layer, position] = (sign + shown).strip()
     if grid.down:
         z, text = z.T, text.T
     steps = len(theme.ramp) - 1
+    gap = 2 if not grid.small else 1 if grid.columns <= 64 else 0
+    scale = [[step / steps, color] for step, color in enumerate(theme.ramp)]
     return go.Heatmap(
         name="colors",
         z=z,
-        zmin=limits[0],
-        zmax=limits[1],
+        zmin=coloring.low,
+        zmax=coloring.high,
         text=text.tolist(),
         texttemplate="%{text}",
         textfont={"color": theme.ramp_ink},
-        xgap=2,
-        ygap=2,
-        colorscale=[[step / steps, color] for step, color in enumerate(theme.ramp)],
-        colorbar=_colorbar(value, theme),
+        xgap=gap,
+        ygap=gap,
+        colorscale=scale,
+        reversescale=coloring.falling,
+        colorbar=_colorbar(coloring, theme),
         hoverinfo="skip",
     )
 
 
-def _colorbar(value: str, theme: Theme) -> dict[str, Any]:
+def _colorbar(coloring: Coloring, theme: Theme) -> dict[str, Any]:
+    ticks = (
+        {"tickvals": [value for value, _ in coloring.ticks],
+         "ticktext": [text for _, text in coloring.ticks]}
+        if coloring.ticks
+        else {}
+    )  # fmt: skip
     return {
-        "title": {"text": f" {value}", "side": "right", "font": {"color": theme.muted}},
+        "title": {"text": f" {plain(shorten(coloring.name, 40))}{coloring.unit}", "side": "right",
+                  "font": {"color": theme.muted}},
         "tickfont": {"size": 12, "color": theme.muted},
-        **({"tickvals": [0, 0.5, 1], "tickformat": ".0%"} if value == "probability" else {}),
+        **ticks,
         "orientation": "h",
         "thickness": 10,
         "len": 0.45,
@@ -190,13 +221,23 @@ def _colorbar(value: str, theme: Theme) -> dict[str, Any]:
         "ypad": 4,
         "xpad": 0,
         "outlinewidth": 0,
-    }
+    }  # fmt: skip
 
 
-def _squares(cells: pd.DataFrame, top: pd.DataFrame, grid: Grid, *, theme: Theme) -> go.Scatter:
+def _squares(
+    cells: pd.DataFrame,
+    top: pd.DataFrame,
+    grid: Grid,
+    *,
+    coloring: Coloring,
+    chosen: tuple[int, int] | None,
+    theme: Theme,
+) -> go.Scatter:
     """Lay a square over each cell, since a heat map's own cells cannot be selected."""
+    places = [list(place) for place in columns(top, "layer", "position")]
     layers, positions = top["layer"].tolist(), top["position"].tolist()
     x, y = (layers, positions) if grid.down else (positions, layers)
+    outlined = [places.index(list(chosen))] if chosen and list(chosen) in places else None
     return go.Scatter(
         name="cells",
         x=x,
@@ -204,21 +245,23 @@ def _squares(cells: pd.DataFrame, top: pd.DataFrame, grid: Grid, *, theme: Theme
         mode="markers",
         marker={
             "symbol": "square-open",
-            "size": min(grid.cell_height, WIDTH / grid.columns) - 4,
+            "size": max(min(grid.cell_height, WIDTH / grid.columns) - 4, 10),
             "color": theme.accent,
             "line": {"width": 3},
             "opacity": 0,
         },
         selected={"marker": {"opacity": 1}},
         unselected={"marker": {"opacity": 0}},
-        customdata=[list(place) for place in columns(top, "layer", "position")],
-        hovertext=_hovers(cells, top, grid),
+        selectedpoints=outlined,
+        customdata=places,
+        hovertext=_hovers(cells, top, grid, coloring),
         hoverinfo="text",
     )
 
 
-def _hovers(cells: pd.DataFrame, top: pd.DataFrame, grid: Grid) -> list[str]:
-    best = where(cells, cells["rank"] < HOVER_RANKS)
+def _hovers(cells: pd.DataFrame, top: pd.DataFrame, grid: Grid, coloring: Coloring) -> list[str]:
+    ranks = HOVER_RANKS if not grid.small else HOVER_RANKS_OF_MANY
+    best = where(cells, cells["rank"] < ranks)
     lines: dict[tuple[int, int], list[tuple[int, str]]] = {}
     for layer, position, rank, token, score, probability in columns(
         best, "layer", "position", "rank", "token", "score", "probability"
@@ -226,9 +269,15 @@ def _hovers(cells: pd.DataFrame, top: pd.DataFrame, grid: Grid) -> list[str]:
         share = f" · {plain(percent_text(probability))}" if np.isfinite(probability) else ""
         line = f"{rank + 1}. {plain(token)} · score {score:.3f}{share}"
         lines.setdefault((layer, position), []).append((rank, line))
-    return [
-        f"<b>layer {plain(grid.labels[layer])}, position {position}: "
-        f"{plain(grid.tokens[position])}</b><br>"
-        + "<br>".join(line for _, line in sorted(lines[layer, position]))
-        for layer, position in columns(top, "layer", "position")
-    ]
+    hovers = []
+    for layer, position in columns(top, "layer", "position"):
+        head = (
+            f"<b>layer {plain(grid.labels[layer])}, position {position}: "
+            f"{plain(grid.tokens[position])}</b>"
+        )
+        told = (
+            "" if coloring.name in {"probability", "cosine"} else coloring.told((layer, position))
+        )
+        ranking = [line for _, line in sorted(lines[layer, position])]
+        hovers.append("<br>".join([head, *ranking, *([plain(told)] if told else [])]))
+    return hovers

@@ -2,45 +2,43 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from inspector.figures.text import percent_text
 from inspector.results import Lens
+from pages._shared import parts
 
-WHY = (
-    "The dot product h·e = |h||e| cos ranks as the cosine does only if all rows e are equally "
-    "long: frequent and rare tokens differ in norm. A masked-LM head does not compare the hidden "
-    "state itself with the embeddings: it goes through a dense layer, an activation and a "
-    "LayerNorm first, and a bias for each token is added. On inner layers the head is applied "
-    "early (the *logit lens*, nostalgebraist 2020): it was trained for the last layer alone, so "
-    "early answers are a reading, not a prediction."
-)
+Cell = tuple[int, int]  # layer, position
+FIRST = "heatmap"  # key of the figure that outlines the cell
+HIGHEST = 800  # pixels: a higher figure scrolls inside
 
 
-def choose(lens: Lens, clicked: list[int] | None, *, start: int) -> tuple[int, int]:
-    """The cell to look at: chosen by hand, or the one that was clicked last.
+def start(lens: Lens, mask: str | None) -> None:
+    """Keep the chosen cell inside a shorter text or a smaller model; at first, what is asked for.
 
     Args:
         lens: What there is to choose from.
-        clicked: [layer, position] of the chart's selection.
-        start: Position to begin with.
-
-    Returns:
-        Layer and position; at first the last layer.
+        mask: The mask token: its first position is looked at first, else the last one.
     """
     state = st.session_state
     last = len(lens.layers) - 1
-    if clicked and clicked != state.get("lens clicked"):
-        state["layer"], state["position"] = clicked
-    state["lens clicked"] = clicked
     for key, largest in (("layer", last), ("position", len(lens.tokens) - 1)):
-        if state.get(key, 0) > largest:  # from a longer text or a deeper model
+        if state.get(key, 0) > largest:
             state[key] = largest
+    state["lens start"] = (last, interesting(lens, mask))
+
+
+def choose(lens: Lens) -> Cell:
+    """Choose a cell by hand, as a click does."""
+    layer, position = st.session_state["lens start"]
     with st.container(horizontal=True):
-        layer = st.number_input("Layer", 0, last, last, key="layer", bind="query-params",
-                                help="0 is the embeddings")  # fmt: skip
-        position = st.number_input("Position", 0, len(lens.tokens) - 1, start, key="position",
+        layer = st.number_input("Layer", 0, len(lens.layers) - 1, layer, key="layer",
+                                bind="query-params", help="0 is the embeddings")  # fmt: skip
+        position = st.number_input("Position", 0, len(lens.tokens) - 1, position, key="position",
                                    bind="query-params")  # fmt: skip
     return int(layer), int(position)
 
@@ -48,6 +46,46 @@ def choose(lens: Lens, clicked: list[int] | None, *, start: int) -> tuple[int, i
 def interesting(lens: Lens, mask: str | None) -> int:
     """The position to look at first: the first mask, else the last one."""
     return lens.tokens.index(mask) if mask in lens.tokens else len(lens.tokens) - 1
+
+
+def outlined(cell: Cell, *, view: tuple[object, ...]) -> Cell:
+    """The cell that a new figure outlines.
+
+    A click outlines its cell in the browser; a figure that followed would be drawn anew, and lose
+    the zoom. So the figure follows only what was chosen in another way, or when it is new anyway.
+
+    Args:
+        cell: That is looked at.
+        view: All that the figure shows.
+    """
+    state = st.session_state
+    if cell != state.get("lens clicked") or state.get("lens view") != view:
+        state["lens outlined"], state["lens view"] = cell, view
+        state.pop("lens clicked", None)
+    return state["lens outlined"]
+
+
+def draw(figure: go.Figure, *, key: str, alt: str) -> None:
+    """Draw a heat map whose cells can be clicked; a large one scrolls inside."""
+    layout = figure.to_dict()["layout"]
+    width, height = layout.get("width"), layout["height"]
+    name = key.replace(" ", "_")
+    if width:  # wider than the page: the frame scrolls, and the chart keeps its width
+        inside = f".st-key-{name}_frame div:has(> [data-testid=stPlotlyChart])"
+        st.html(f"<style>{inside} {{min-width: {width}px}}"
+                f".st-key-{name}_frame {{overflow: auto}}</style>")  # fmt: skip
+    scrolled = height > HIGHEST or width
+    with st.container(key=f"{name}_frame", border=False,
+                      height=min(height + 70, HIGHEST) if scrolled else "content"):  # fmt: skip
+        parts.clickable(figure, key=key, alt=alt, on_click=partial(_take, key), width=width)
+
+
+def _take(key: str) -> None:
+    clicked = parts.mark(st.session_state[key])
+    if clicked:
+        st.session_state["layer"], st.session_state["position"] = clicked
+        if key == FIRST:  # the browser has outlined it there
+            st.session_state["lens clicked"] = tuple(clicked)
 
 
 def ladder(lens: Lens, layer: int, position: int) -> pd.DataFrame:
@@ -61,9 +99,13 @@ def ladder(lens: Lens, layer: int, position: int) -> pd.DataFrame:
     columns: dict[str, list] = {}
     for rung in lens.rungs:
         best = pd.DataFrame(here[here["rung"] == rung]).sort_values("rank")
+        if not len(best):  # true logits of an inner layer whose head is not known
+            continue
         columns[rung] = best["token"].tolist()
         if rung == "cosine":
             columns["cosine: value"] = [f"{score:.3f}" for score in best["score"]]
         else:
             columns[f"{rung}: share"] = [percent_text(share) for share in best["probability"]]
-    return pd.DataFrame({"rank": range(1, len(columns[lens.rungs[0]]) + 1), **columns})
+    longest = max((len(values) for values in columns.values()), default=0)
+    padded = {name: values + [""] * (longest - len(values)) for name, values in columns.items()}
+    return pd.DataFrame({"rank": range(1, longest + 1), **padded})

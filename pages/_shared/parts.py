@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -98,10 +99,24 @@ def facts(pairs: dict[str, str]) -> None:
     st.markdown(f"| Property | Value |\n|---|---|\n{rows}")
 
 
-def clickable(figure: go.Figure, *, alt: str, key: str) -> list[int] | None:
+def clickable(
+    figure: go.Figure,
+    *,
+    alt: str,
+    key: str,
+    on_click: Callable[[], None] | None = None,
+    width: int | None = None,
+) -> list[int] | None:
     """Draw a figure and give the customdata of the mark that was clicked last, as a list.
 
     Like any figure it is offered as PNG and SVG.
+
+    Args:
+        figure: With customdata.
+        alt: What it shows, in words.
+        key: Its name; the event stands there when `on_click` is called, for `mark`.
+        on_click: Called before the script runs anew.
+        width: In pixels; None takes what there is.
     """
     event = st.plotly_chart(
         _opaque(figure),
@@ -109,10 +124,16 @@ def clickable(figure: go.Figure, *, alt: str, key: str) -> list[int] | None:
         key=key,
         config=CHART,
         alt=alt,
-        on_select="rerun",
+        on_select=on_click or "rerun",
         selection_mode="points",
+        width=width or "stretch",
     )
     figure_files.offer(figure, key=key)
+    return mark(event)
+
+
+def mark(event: Any) -> list[int] | None:
+    """The customdata of the mark that a chart's event names."""
     points = event["selection"]["points"]
     if not points:
         return None

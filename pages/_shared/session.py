@@ -92,13 +92,22 @@ def want(reference: str) -> None:
     st.session_state["wanted"] = reference
 
 
-def ask(verb: str, **parameters: Any) -> Any:
-    """Ask the open checkpoint.
+def open_beside(reference: str) -> Opened | None:
+    """Open a second checkpoint, to compare with; None where the page now says why it cannot be."""
+    try:
+        return wait(engine().open(CheckpointRef.parse(reference)), stopped_key=("open", reference))
+    except InspectorError as error:
+        st.error(literal(error), icon=":material/error:")
+    return None
+
+
+def ask(verb: str, *, of: Opened | None = None, **parameters: Any) -> Any:
+    """Ask the open checkpoint, or the one that is compared with it.
 
     Returns:
         The analysis' result, or None where the page now says why there is none.
     """
-    checkpoint = opened()
+    checkpoint = of or opened()
     key = (checkpoint.fingerprint, verb, repr(parameters))
     if st.session_state.get("stopped") == key:
         st.info("This work was stopped.", icon=":material/stop_circle:")

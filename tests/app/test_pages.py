@@ -156,7 +156,7 @@ def test_the_lens_shows_every_rung_of_the_chosen_cell(open_app: Open) -> None:
     assert app.subheader[0].value == "Layer 1, position 2"
     table = app.dataframe[0].value
     assert [name for name in table.columns if ":" not in name and " " not in name] == [
-        "rank", "dot", "cosine", "logits",
+        "rank", "dot", "cosine", "dense", "activation", "LayerNorm", "logits",
     ]  # fmt: skip
     assert len(table) == 3
     assert "**city**" in said(app)

@@ -21,6 +21,7 @@ from inspector.figures import (
     topk_bars,
 )
 from inspector.figures.kinds import KIND_STYLES
+from inspector.figures.lens_colors import color_cells
 from inspector.figures.theme import contrast, ink_on, mix
 from inspector.results import KINDS
 
@@ -176,14 +177,16 @@ def test_lens_colours_by_probability_of_all_or_by_the_range_of_scores() -> None:
     cells = lens_cells(2, 2)
     heat = trace(token_heatmap(cells, tokens=["a", "b"], title="t"), "colors")
     assert (heat["zmin"], heat["zmax"]) == (0.0, 1.0)
-    heat = trace(token_heatmap(cells, value="score", tokens=["a", "b"], title="t"), "colors")
+    by_score = color_cells("cosine", cells=cells, states=cells, pinned=cells)
+    heat = trace(token_heatmap(cells, coloring=by_score, tokens=["a", "b"], title="t"), "colors")
     assert (heat["zmin"], heat["zmax"]) == (0.0, 11.0)
     assert np.array_equal(heat["z"], [[0.0, 1.0], [10.0, 11.0]])
 
 
 def test_lens_shows_cosine_which_has_no_probability() -> None:
     cells = lens_cells(1, 2).assign(probability=math.nan)
-    figure = token_heatmap(cells, value="score", tokens=["a", "b"], title="t")
+    by_score = color_cells("cosine", cells=cells, states=cells, pinned=cells)
+    figure = token_heatmap(cells, coloring=by_score, tokens=["a", "b"], title="t")
     assert trace(figure, "cells")["hovertext"][0].endswith(
         "<br>1. l0p0r0 · score 0.000<br>2. l0p0r1 · score -1.000"
     )

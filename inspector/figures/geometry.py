@@ -1,0 +1,170 @@
+"""A hidden state against its top tokens: cosine, norm and dot product on one plot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from inspector.figures import theme as look
+from inspector.figures.frames import column, columns, where
+from inspector.figures.ranks import SYMBOLS
+from inspector.figures.text import plain, shorten
+from inspector.figures.theme import LIGHT, Theme
+
+HEIGHT = 430
+COMPARED = ("cosine", "dot", "logits")  # rungs whose winners are marked
+NAMED = 18  # tokens whose text is written
+CURVE_POINTS = 80
+
+
+def geometry_plot(
+    geometry: pd.DataFrame,
+    ranks: pd.DataFrame,
+    *,
+    hidden_norm: float,
+    title: str,
+    subtitle: str = "",
+    theme: Theme = LIGHT,
+) -> go.Figure:
+    """Draw tokens by their cosine with a hidden state and by the norm of their embedding.
+
+    On each curve the dot product |h| |e| cos is one number: a token further up needs less cosine
+    for it.
+
+    Args:
+        geometry: `Climb.geometry`: token, token_id, norm, cosine, dot, ...; without NaN in cosine.
+        ranks: `Climb.ranks`: token_id, rung, rank (0 = best), ...
+        hidden_norm: |h|, above 0.
+        title: Of the figure.
+        subtitle: One more line of plain text.
+        theme: Colours.
+
+    Returns:
+        One trace for each set of rungs that rank a token first, the curves below them.
+    """
+    above = look.title_height(title, subtitle)
+    figure = go.Figure(
+        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme,
+                           height=HEIGHT + above)
+    )  # fmt: skip
+    cosines, norms = _limits(column(geometry, "cosine")), _limits(column(geometry, "norm"))
+    figure.update_layout(
+        xaxis={**look.axis(title="cosine with the hidden state", theme=theme), "range": cosines},
+        yaxis={**look.axis(title="norm of the embedding", theme=theme), "range": norms},
+        legend={"orientation": "h", "x": 0, "y": -0.16, "yanchor": "top",
+                "font": {"size": 13, "color": theme.ink}},
+        margin={"t": above + 8, "r": 60, "b": 90},
+        hovermode="closest",
+    )  # fmt: skip
+    for dot in dot_levels(geometry):
+        _add_curve(figure, dot, hidden_norm, cosines=cosines, norms=norms, theme=theme)
+    firsts = first_by(ranks)
+    groups: dict[str, list[int]] = {}
+    for index, pinned in columns(geometry, "token_id", "pinned"):
+        name = f"first by {' and '.join(firsts[index])}" if index in firsts else (
+            "pinned" if pinned else "others")  # fmt: skip
+        groups.setdefault(name, []).append(index)
+    shown = _named(ranks, set(firsts)) | set(
+        column(where(geometry, geometry["pinned"]), "token_id")
+    )
+    for number, name in enumerate(sorted(groups, key=lambda name: (name == "others", name))):
+        rows = where(geometry, geometry["token_id"].isin(groups[name]))
+        _add_tokens(figure, rows, name, number=number, shown=shown, theme=theme)
+    return figure
+
+
+def first_by(ranks: pd.DataFrame) -> dict[int, list[str]]:
+    """Tokens that cosine, dot product or logits rank first -> those rungs, in this order."""
+    best = where(ranks, ranks["rank"] == 0)
+    firsts: dict[int, list[str]] = {}
+    for rung in COMPARED:
+        for index, at in columns(best, "token_id", "rung"):
+            if at == rung:
+                firsts.setdefault(index, []).append(rung)
+    return firsts
+
+
+def dot_levels(geometry: pd.DataFrame) -> list[float]:
+    """Dot products that get a curve: the largest of the tokens, and halves of it."""
+    largest = max(column(geometry, "dot"), default=0.0)
+    return [largest, largest * 0.75, largest * 0.5, largest * 0.25] if largest > 0 else []
+
+
+def _limits(values: Sequence[float]) -> list[float]:
+    low, high = min(values), max(values)
+    edge = 0.1 * (high - low) or 0.1 * abs(high) or 0.1
+    return [low - edge, high + 1.5 * edge]
+
+
+def _add_curve(
+    figure: go.Figure,
+    dot: float,
+    hidden_norm: float,
+    *,
+    cosines: Sequence[float],
+    norms: Sequence[float],
+    theme: Theme,
+) -> None:
+    x = np.linspace(max(cosines[0], 1e-3), cosines[1], CURVE_POINTS)
+    y = dot / (hidden_norm * x)
+    inside = (y >= norms[0]) & (y <= norms[1])
+    if not inside.any():
+        return
+    x, y = x[inside], y[inside]
+    figure.add_trace(
+        go.Scatter(x=x, y=y, mode="lines", line={"color": theme.muted, "width": 1, "dash": "dot"},
+                   hoverinfo="skip", showlegend=False, name=f"h·e = {dot:.3g}")
+    )  # fmt: skip
+    figure.add_annotation(
+        x=float(x[-1]), y=float(y[-1]), text=f"h·e = {dot:.3g}", showarrow=False, xanchor="left",
+        yanchor="bottom", font={"size": 11, "color": theme.muted},
+    )  # fmt: skip
+
+
+def _named(ranks: pd.DataFrame, firsts: set[int]) -> set[int]:
+    """Tokens whose text is written: winners, and the best of any rung."""
+    best = where(ranks, ranks["rank"] < NAMED)
+    order = sorted(columns(best, "rank", "token_id"))
+    return firsts | set(list(dict.fromkeys(index for _, index in order))[:NAMED])
+
+
+def _add_tokens(
+    figure: go.Figure, rows: pd.DataFrame, name: str, *, number: int, shown: set[int], theme: Theme
+) -> None:
+    quiet = name == "others"
+    figure.add_trace(
+        go.Scatter(
+            name=name,
+            x=column(rows, "cosine"),
+            y=column(rows, "norm"),
+            mode="markers+text",
+            text=[f" {plain(shorten(token, 16))}" if index in shown else ""
+                  for index, token in columns(rows, "token_id", "token")],
+            textposition=_sides(column(rows, "cosine")),
+            textfont={"size": 12 if quiet else 13, "color": theme.muted if quiet else theme.ink},
+            cliponaxis=False,
+            marker={
+                "symbol": "circle-open" if quiet else SYMBOLS[number % len(SYMBOLS)],
+                "size": 8 if quiet else 13,
+                "color": theme.muted if quiet else theme.groups[number % len(theme.groups)],
+            },
+            hovertext=[
+                f"<b>{plain(token)}</b><br>cosine {cosine:.4f}<br>norm {norm:.4f}<br>"
+                f"h·e = {dot:.4f}"
+                for token, cosine, norm, dot in columns(rows, "token", "cosine", "norm", "dot")
+            ],
+            hoverinfo="text",
+        )
+    )  # fmt: skip
+
+
+def _sides(cosines: Sequence[float]) -> list[str]:
+    """Put texts above and below in turn, from left to right: neighbours overlap less."""
+    order = sorted(range(len(cosines)), key=lambda at: cosines[at])
+    sides = [""] * len(cosines)
+    for turn, at in enumerate(order):
+        sides[at] = ("top center", "bottom center")[turn % 2]
+    return sides

@@ -1,0 +1,93 @@
+"""How early the answer forms: each rung against the true logits, over layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from inspector.figures import theme as look
+from inspector.figures.frames import column, columns, where
+from inspector.figures.ranks import SYMBOLS, thinned
+from inspector.figures.text import plain
+from inspector.figures.theme import LIGHT, Theme
+
+HEIGHT = 260
+# Column of the states -> what its mean over positions says.
+MEASURES = {
+    "agrees": "Top token is already the final one",
+    "overlap": "Top tokens shared with the logits",
+    "correlation": "Rank correlation with the logits",
+}
+
+
+def rung_means(states: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Average a measure over positions.
+
+    Args:
+        states: `Lens.states`.
+        measure: One of MEASURES.
+
+    Returns:
+        layer, rung and the measure; the logits' agreement with themselves is left out.
+    """
+    kept = states if measure == "agrees" else where(states, states["rung"] != "logits")
+    kept = where(kept, kept[measure].notna())
+    means = kept.groupby(["rung", "layer"], as_index=False).agg({measure: "mean"})
+    return pd.DataFrame(means)
+
+
+def rung_lines(
+    states: pd.DataFrame,
+    *,
+    measure: str,
+    rungs: Sequence[str],
+    layers: Sequence[str],
+    title: str,
+    theme: Theme = LIGHT,
+) -> go.Figure:
+    """Draw the mean of a measure over layers, one line a rung.
+
+    Args:
+        states: `Lens.states`.
+        measure: One of MEASURES.
+        rungs: In the ladder's order, which keeps a rung's colour and symbol.
+        layers: Label of each layer.
+        title: Of the figure.
+        theme: Colours.
+    """
+    means = rung_means(states, measure)
+    above = look.title_height(title, "")
+    figure = go.Figure(
+        layout=look.layout(title=plain(title), subtitle="", theme=theme, height=HEIGHT + above)
+    )
+    low = min([0.0, *column(means, measure)])
+    shares = {} if measure == "correlation" else {"tickformat": ".0%"}
+    stops = thinned(len(layers))
+    figure.update_layout(
+        title={"font": {"size": 15}},
+        xaxis={**look.axis(title="layer", theme=theme, grid=False), "tickvals": stops,
+               "ticktext": ["emb." if at == 0 else plain(layers[at]) for at in stops]},
+        yaxis={**look.axis(title="", theme=theme), "range": [low - 0.04, 1.06], **shares},
+        legend={"orientation": "h", "x": 0, "y": -0.32, "yanchor": "top"},
+        margin={"t": above, "b": 110},
+        hovermode="x unified",
+    )  # fmt: skip
+    for number, rung in enumerate(rungs):
+        line = where(means, means["rung"] == rung)
+        if not len(line):
+            continue
+        points = columns(line, "layer", measure)
+        figure.add_trace(
+            go.Scatter(
+                name=plain(rung),
+                x=[layer for layer, _ in points],
+                y=[value for _, value in points],
+                mode="lines+markers",
+                line={"width": 2, "color": theme.groups[number % len(theme.groups)]},
+                marker={"symbol": SYMBOLS[number % len(SYMBOLS)], "size": 7},
+                hovertemplate="%{y:.3f}",
+            )
+        )
+    return figure

@@ -1,0 +1,102 @@
+"""The whole ladder of one cell: what each step did to its tokens, and the geometry behind it."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from inspector import figures
+from inspector.results import Climb, Lens, Opened
+from pages._shared import lens_cells, lens_words, parts, session
+from pages._shared.lens_inputs import MOST_PINS, LensChoice
+from pages._shared.words import literal
+
+TOLD = 5  # tokens from the top, besides the pinned ones
+
+
+def draw(checkpoint: Opened, lens: Lens, choice: LensChoice, *, layer: int, position: int) -> None:
+    """Show the ladder of one cell: table, ranks, sentences, geometry."""
+    st.subheader(f"Layer {lens.layers[layer]}, position {position}", anchor=False)
+    st.caption(f"The ladder where the text has **{literal(lens.tokens[position])}**: "
+               f"{', then '.join(lens.rungs)}.")  # fmt: skip
+    parts.table(
+        lens_cells.ladder(lens, layer, position), alt="Best tokens of the cell by every rung"
+    )
+    climb: Climb | None = session.ask(
+        "ladder", layer=layer, position=position, **choice.parameters()
+    )
+    if climb is None:
+        return
+    where = f"{checkpoint.name}, layer {lens.layers[layer]}, position {position}"
+    ids = lens_words.told(climb, most=TOLD)
+    _ranks(climb, ids, where)
+    known = pd.DataFrame(climb.geometry[climb.geometry["cosine"].notna()])
+    if len(known):
+        _geometry(climb, known, where)
+    with st.expander("Numbers: every token at every rung"):
+        columns = ["token", "token_id", "norm", "cosine", "dot", "bias", "logit", "probability"]
+        parts.table(
+            pd.DataFrame(climb.geometry[columns]),
+            alt="Norm, cosine, dot product and logit of tokens",
+        )
+        ranks = climb.ranks.assign(rank=climb.ranks["rank"] + 1)
+        parts.table(ranks, alt="Rank of each token at each rung")
+        parts.download(climb.ranks, name=f"{checkpoint.name}-ladder-{layer}-{position}",
+                       label="CSV of the ladder")  # fmt: skip
+    best = [f"id {index}" for index in ids[: min(TOLD, MOST_PINS)]]
+    st.button(f"Pin the {len(best)} best tokens of this cell", icon=":material/keep:",
+              on_click=_pin, args=(best,))  # fmt: skip
+
+
+def _ranks(climb: Climb, ids: list[int], where: str) -> None:
+    if len(climb.rungs) > 1:
+        figure = figures.rank_lines(
+            pd.DataFrame(climb.ranks[climb.ranks["token_id"].isin(ids)]),
+            along="rung",
+            stops=climb.rungs,
+            labels=climb.rungs,
+            title="What each step of the head does to a token's rank",
+            subtitle=where,
+            theme=session.theme(),
+        )
+        parts.chart(figure, key="climb", alt="Rank of the best tokens at each rung; the sentences "
+                    "below say the same")  # fmt: skip
+    st.markdown("\n".join(f"- {lens_words.moves(climb, index)}" for index in ids))
+
+
+def _geometry(climb: Climb, known: pd.DataFrame, where: str) -> None:
+    figure = figures.geometry_plot(
+        known,
+        climb.ranks,
+        hidden_norm=climb.hidden_norm,
+        title="Direction and length: cosine, norm and dot product",
+        subtitle=f"{where}, |h| = {climb.hidden_norm:.3g}",
+        theme=session.theme(),
+    )
+    parts.chart(figure, key="geometry", alt="Tokens by cosine with the hidden state and by norm; "
+                "the table below holds the numbers")  # fmt: skip
+    beyond = f" {lens_words.TRANSFORMED}" if "logits" in climb.rungs else ""
+    st.caption(lens_words.GEOMETRY + beyond)
+
+
+def trajectories(checkpoint: Opened, lens: Lens, *, rung: str, position: int) -> None:
+    """Draw the ranks of the pinned tokens over layers at one position."""
+    pinned = lens.pinned
+    here = pd.DataFrame(pinned[(pinned["rung"] == rung) & (pinned["position"] == position)])
+    if not len(here):
+        return
+    figure = figures.rank_lines(
+        here,
+        along="layer",
+        stops=range(len(lens.layers)),
+        labels=["emb.", *lens.layers[1:]],
+        title="Pinned tokens over layers",
+        subtitle=f"{checkpoint.name}, position {position} ({lens.tokens[position]}), by {rung}",
+        theme=session.theme(),
+    )
+    parts.chart(figure, key="trajectories", alt="Rank of each pinned token at every layer; the "
+                "CSV file of pinned tokens holds the numbers")  # fmt: skip
+
+
+def _pin(best: list[str]) -> None:
+    st.session_state["pins"] = ", ".join(best)

@@ -1,0 +1,66 @@
+"""A second text or a second checkpoint beside the open one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import streamlit as st
+
+from inspector.demo import DEMOS
+from inspector.results import Lens, Opened
+from inspector.settings import settings
+from inspector.store import registry
+from pages._shared import session
+from pages._shared.lens_inputs import LensChoice
+
+SAME = "the same checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """What the open checkpoint's lens is compared with."""
+
+    title: str  # its name, and its text where that is another
+    lens: Lens
+
+
+def choose(checkpoint: Opened, choice: LensChoice) -> Other | None:
+    """Ask for a second text and a second checkpoint; None where neither is another."""
+    with st.expander("Compare with another text or checkpoint", icon=":material/compare:",
+                     expanded=_linked()):  # fmt: skip
+        names = {SAME: checkpoint.reference} | _references(checkpoint)
+        text = st.text_input("Second text", key="second", bind="query-params",
+                             placeholder="the same text")  # fmt: skip
+        name = st.selectbox("Second checkpoint", list(names), key="versus", bind="query-params")
+        if not text.strip() and name in {SAME, None}:
+            return None
+        other = session.open_beside(names[name or SAME])
+        if other is None:
+            return None
+        wanted = replace(choice, text=text if text.strip() else choice.text)
+        lens = _read(other, wanted)
+    words = f"{other.name}, “{text}”" if text.strip() else other.name
+    return Other(words, lens) if lens else None
+
+
+def _read(other: Opened, wanted: LensChoice) -> Lens | None:
+    """Ask the second checkpoint; a vocabulary without the pinned tokens is read without them."""
+    lens: Lens | None = session.ask("lens", of=other, layers=None, **wanted.parameters())
+    if lens is None and wanted.pins:
+        plain = replace(wanted, pins=())
+        lens = session.ask("lens", of=other, layers=None, **plain.parameters())
+    return lens
+
+
+def _references(checkpoint: Opened) -> dict[str, str]:
+    uploads = {
+        f"{stored.name} ({stored.fingerprint[:8]})": f"upload:{stored.fingerprint}"
+        for stored in registry.list_checkpoints(settings())
+    }
+    every = {name: name for name in DEMOS} | uploads
+    return {name: reference for name, reference in every.items()
+            if reference != checkpoint.reference}  # fmt: skip
+
+
+def _linked() -> bool:
+    return any(st.query_params.get(key) for key in ("second", "versus"))

@@ -1,0 +1,140 @@
+"""The heat map of the lens: what it shows, one text or two side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pandas as pd
+import streamlit as st
+
+from inspector import figures
+from inspector.figures import lens_colors
+from inspector.figures.lens_colors import Coloring
+from inspector.figures.lens_compare import compare_cells
+from inspector.results import Lens, Opened
+from pages._shared import lens_cells, lens_words, parts, session
+from pages._shared.lens_compare import Other
+from pages._shared.words import literal
+
+SIZES = ("automatic", "with tokens", "all in one view")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the heat map shows of a lens."""
+
+    rung: str
+    color: str
+    pin: str | None  # token whose rank is shown, where that is what is shown
+    small: bool | None  # None: by the number of cells
+
+    def cells(self, lens: Lens) -> pd.DataFrame:
+        """Cells of the rung."""
+        return pd.DataFrame(lens.cells[lens.cells["rung"] == self.rung])
+
+    def coloring(self, lens: Lens) -> Coloring:
+        """What colours the cells."""
+        states, pinned = lens.states, lens.pinned
+        return lens_colors.color_cells(
+            self.color,
+            cells=self.cells(lens),
+            states=pd.DataFrame(states[states["rung"] == self.rung]),
+            pinned=pd.DataFrame(
+                pinned[(pinned["rung"] == self.rung) & (pinned["token"] == self.pin)]
+            ),
+        )
+
+
+def choose(lens: Lens) -> View:
+    """Draw the choices of the heat map, and the badge."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        rung = st.segmented_control("Rung of the ladder", lens.rungs, default=lens.rungs[-1],
+                                    required=True, key="rung", bind="query-params")  # fmt: skip
+        if rung not in lens.rungs:  # kept from another checkpoint, which has more rungs
+            rung = lens.rungs[-1]
+        states = pd.DataFrame(lens.states[lens.states["rung"] == rung])
+        names = lens_colors.offered(rung, states=states, pinned=lens.pinned)
+        color = st.selectbox("Colour by", names, key="colour", bind="query-params", width=260)
+        pin = None
+        if color == "rank of a pinned token":
+            pin = st.selectbox("Pinned token", list(dict.fromkeys(lens.pinned["token"])),
+                               key="pin", bind="query-params", width=180)  # fmt: skip
+        size = st.selectbox("Cells", SIZES, key="cells", bind="query-params", width=180,
+                            help="With tokens: wide cells, scrolled. All in one view: tokens "
+                            "appear under the pointer.")  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="center"):
+        parts.agreement(lens)
+        st.caption(f"{lens.device}, {lens.dtype}, {lens.milliseconds:.0f} ms")
+    st.markdown(literal(lens.rung_notes[rung]))
+    small = {"with tokens": False, "all in one view": True}.get(size or "")
+    return View(rung, color if color in names else names[0], pin, small)
+
+
+def draw(
+    checkpoint: Opened, lens: Lens, view: View, cell: lens_cells.Cell, other: Other | None
+) -> None:
+    """Draw the heat map, and the other one below it on the same scale."""
+    coloring = view.coloring(lens)
+    both = _on_one_scale(view, coloring, other.lens) if other else None
+    coloring, theirs = both or (coloring, None)
+    st.caption(":material/ads_click: Click a cell for its whole ladder, or choose it below.")
+    shown = lens_cells.outlined(
+        cell, view=(checkpoint.fingerprint, lens.tokens, lens.dtype, view, session.theme().name,
+                    other and other.title)
+    )  # fmt: skip
+    _draw_one(lens, view, coloring, title=f"Top token of {checkpoint.name} at every layer and "
+              "position", chosen=shown, key=lens_cells.FIRST)  # fmt: skip
+    if other is not None:
+        _draw_other(lens, view, theirs, other)
+
+
+def _on_one_scale(view: View, mine: Coloring, lens: Lens) -> tuple[Coloring, Coloring] | None:
+    """Both colourings with one range; None where the other lens lacks the numbers."""
+    states = pd.DataFrame(lens.states[lens.states["rung"] == view.rung])
+    if view.rung not in lens.rungs or view.color not in lens_colors.offered(
+        view.rung, states=states, pinned=lens.pinned
+    ):
+        return None
+    if view.pin is not None and view.pin not in set(lens.pinned["token"]):
+        return None
+    return lens_colors.on_one_scale(mine, view.coloring(lens))
+
+
+def _draw_other(lens: Lens, view: View, coloring: Coloring | None, other: Other) -> None:
+    if view.rung not in other.lens.rungs:
+        st.info(f"{literal(other.title)} has no rung {literal(view.rung)}: its rungs are "
+                f"{literal(', '.join(other.lens.rungs))}.", icon=":material/info:")  # fmt: skip
+        return
+    if coloring is None:
+        first = lens_colors.offered(view.rung, states=other.lens.states.head(0),
+                                    pinned=other.lens.pinned.head(0))[0]  # fmt: skip
+        st.info(f"{literal(other.title)} cannot be coloured by {literal(view.color)}: it shows "
+                f"{first}.", icon=":material/info:")  # fmt: skip
+        coloring = replace(view, color=first, pin=None).coloring(other.lens)
+    found = compare_cells(
+        view.cells(lens), view.cells(other.lens), tokens=(lens.tokens, other.lens.tokens),
+        layers=(len(lens.layers), len(other.lens.layers)),
+    )  # fmt: skip
+    st.markdown(lens_words.apart(found, (lens.tokens, other.lens.tokens), lens.layers))
+    marked = replace(coloring, signs=frozenset(found.cells), sign=lens_colors.DIFFERS)
+    _draw_one(other.lens, view, marked, title=f"For comparison: {other.title}", chosen=None,
+              key="second heatmap")  # fmt: skip
+
+
+def _draw_one(
+    lens: Lens, view: View, coloring: Coloring, *, title: str, chosen: lens_cells.Cell | None,
+    key: str,
+) -> None:  # fmt: skip
+    figure = figures.token_heatmap(
+        view.cells(lens),
+        coloring=coloring,
+        tokens=lens.tokens,
+        layers=lens.layers,
+        title=title,
+        subtitle=f"by {view.rung}, coloured by {coloring.name}",
+        theme=session.theme(),
+        small=view.small,
+        chosen=chosen,
+    )
+    lens_cells.draw(figure, key=key, alt=f"Top token by {view.rung}, layers by positions; the "
+                    "table below holds the chosen cell, the CSV file all cells")  # fmt: skip

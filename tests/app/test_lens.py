@@ -1,0 +1,102 @@
+"""The lens page with the real engine: pins, links, a second text, and explanations with numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from safetensors.numpy import load_file
+from streamlit.testing.v1 import AppTest
+
+from inspector.demo import DEMOS
+
+from .looking import button, said
+
+Open = Callable[..., AppTest]
+TEXT = "the city of [MASK]."
+BERT = DEMOS["demo-bert"].folder
+
+
+def charts(app: AppTest) -> list[dict[str, Any]]:
+    return [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
+
+
+def chart(app: AppTest, title: str) -> dict[str, Any]:
+    (found,) = (each for each in charts(app) if title in each["layout"]["title"]["text"])
+    return found
+
+
+def test_pins_are_followed_over_layers_and_rungs(open_app: Open) -> None:
+    app = open_app("lens", text=TEXT, pins="france, england", layer="4", position="4")
+    assert not app.error
+    assert [line["name"] for line in chart(app, "Pinned tokens")["data"]] == ["france", "england"]
+    assert {line["name"] for line in chart(app, "What each step")["data"]} >= {"england", "france"}
+    ladder = next(each.value for each in app.dataframe if "step" in each.value.columns)
+    changes = ladder[(ladder["token"] == "france") & (ladder["rung"] == "dense")]["change"]
+    (change,) = changes.tolist()
+    sentence = next(line for line in said(app).splitlines() if line.startswith("- **france**"))
+    assert f"{abs(change):,} rank" in sentence
+    assert "--pin=france --pin=england" in app.code[0].value
+
+
+def test_the_geometry_holds_the_files_norms(open_app: Open) -> None:
+    app = open_app("lens", text=TEXT, pins="france", position="4")
+    table = next(each.value for each in app.dataframe if "cosine" in each.value.columns
+                 and "norm" in each.value.columns)  # fmt: skip
+    matrix = load_file(BERT / "model.safetensors")["bert.embeddings.word_embeddings.weight"]
+    for row in table.to_dict("records"):
+        norm = float((matrix[row["token_id"]] ** 2).sum() ** 0.5)
+        assert row["norm"] == pytest.approx(norm, rel=1e-5)
+    assert chart(app, "Direction and length")
+
+
+def test_a_pin_that_is_no_token_is_one_sentence_and_the_page_stays(open_app: Open) -> None:
+    app = open_app("lens", text=TEXT, pins="nosuchtoken")
+    (error,) = app.error
+    assert "nosuchtoken" in error.value
+    assert chart(app, "Top token of demo-bert")
+
+
+def test_the_best_tokens_of_a_cell_can_be_pinned(open_app: Open) -> None:
+    app = open_app("lens", text=TEXT, position="4")
+    button(app, "Pin the 5 best tokens of this cell").click().run()
+    assert app.text_input(key="pins").value.count("id ") == 5
+    assert len(chart(app, "Pinned tokens")["data"]) == 5
+
+
+def test_a_link_holds_rung_colour_and_cell(open_app: Open) -> None:
+    app = open_app("lens", text=TEXT, rung="dot", colour="entropy", layer="2", position="3")
+    figure = chart(app, "Top token of demo-bert")
+    assert "by dot, coloured by entropy" in figure["layout"]["title"]["subtitle"]["text"]
+    squares = figure["data"][1]
+    (outlined,) = squares["selectedpoints"]
+    assert squares["customdata"][outlined] == [2, 3]
+    assert app.subheader[0].value == "Layer 2, position 3"
+
+
+def test_a_second_text_has_the_same_scale_and_its_differences_marked(open_app: Open) -> None:
+    app = open_app("lens", text="the city of france.", second="the city of england.",
+                   colour="entropy")  # fmt: skip
+    first, second = chart(app, "Top token of demo-bert"), chart(app, "For comparison")
+    assert first["data"][0]["zmax"] == second["data"][0]["zmax"]
+    assert "first differ at position 4: france and england" in said(app)
+    written = [text for row in second["data"][0]["text"] for text in row]
+    marked = sum(text.startswith("≠") for text in written)
+    assert marked > 0
+    assert f"{marked} of {len(written)} cells name another top token" in said(app)
+
+
+def test_a_second_checkpoint_says_what_cannot_be_compared(open_app: Open) -> None:
+    app = open_app("lens", checkpoint="demo-gpt2", text="the city", versus="demo-bert")
+    assert chart(app, "For comparison: demo-bert")
+    assert not app.error
+    other = open_app("lens", text="the city", versus="demo-gpt2", rung="dense")
+    assert "has no rung dense" in "\n".join(each.value for each in other.info)
+
+
+def test_the_questions_are_answered_with_this_checkpoints_numbers(open_app: Open) -> None:
+    text = said(open_app("lens", text=TEXT))
+    assert "The model's own answer is the token of highest cosine at **" in text
+    assert "no part of the head is missing" in text
