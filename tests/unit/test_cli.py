@@ -267,6 +267,47 @@ def test_predict(answer):
     assert {row["token"] for row in chosen["masks"][0]["predictions"]} == {"dog", "cat"}
 
 
+def test_heads(answer):
+    texts = ("--text", "a large plant with a thick trunk.", "--pair", "a person of law.")
+    found = answer("heads", "demo-bert", *texts)
+    assert set(found) >= {"architecture", "head", "output", "result"}
+    assert (found["architecture"], found["head"]) == (
+        "BertForNextSentencePrediction", "next_sentence",
+    )  # fmt: skip
+    assert found["output"] == {"logits": [1, 2]}
+    assert 0 < found["result"]["is_next"] < 1
+    assert found["result"]["is_next"] + found["result"]["not_next"] == pytest.approx(1)
+    begun = answer("heads", "demo-gpt2", "--text", "family Rosaceae is a", "-k", "3",
+                   "--new-tokens", "4")  # fmt: skip
+    assert begun["head"] == "causal_lm"
+    assert [len(begun["result"][name]) for name in ("next", "steps")] == [3, 4]
+    assert begun["result"]["steps"][0]["token"] == begun["result"]["next"][0]["token"]
+
+
+def test_pretrain(answer):
+    found = answer("pretrain", "demo-bert", "--text", "a large plant with a thick trunk.",
+                   "--pair", "it has leaves.", "--share", "0.4", "--seed", "3")  # fmt: skip
+    assert found["architecture"] == "BertForPreTraining"
+    assert found["loss"] == pytest.approx(found["masked_lm_loss"] + found["next_sentence_loss"])
+    chosen = [row for row in found["tokens"] if row["label"] != -100]
+    assert len(chosen) == found["chosen"] == sum(found["counts"].values())
+    assert sum(row["loss"] for row in chosen) / len(chosen) == pytest.approx(
+        found["masked_lm_loss"], rel=1e-4
+    )
+    assert {row["loss"] for row in found["tokens"] if row["label"] == -100} == {None}
+    assert found["warnings"] == []
+
+
+@EVERY
+def test_tokenize(answer, name):
+    found = answer("tokenize", name, "--text", "the dog is an animal.", "--text", "dog")
+    assert [sequence["tokens"] + sequence["padding"] for sequence in found["batch"]] == [
+        found["padded_to"]
+    ] * 2
+    first = [row for row in found["tokens"] if row["sequence"] == 0 and row["part"]]
+    assert "".join(row["text"].strip() for row in first) == "thedogisananimal."
+
+
 NO_SUCH = (
     "There is no 'no-such-thing' on this disk, and it is neither a demo (demo-bert, demo-gpt2) "
     "nor a hub id such as org/name: check the spelling."
@@ -280,6 +321,9 @@ CAUSAL = (
     "demo-gpt2 is a causal language model: it predicts the next token and has no masked-LM head. "
     "Its Vocabulary lens shows what it predicts at every position."
 )
+NO_PAIR = (
+    "There is no second text: this head reads a sentence, and a second one that may follow it."
+)
 SUFFIX = "map.txt is neither .csv nor .parquet: name it as one."
 LAYERS = '\'x\' is no list of layers: write "0,6,12" or "0-3".'
 
@@ -290,6 +334,7 @@ LAYERS = '\'x\' is no list of layers: write "0,6,12" or "0-3".'
         (("overview", "no-such-thing"), NO_SUCH),
         (("predict", str(MINILM), "--text", "a [MASK]"), NO_HEAD),
         (("predict", "demo-gpt2", "--text", "a"), CAUSAL),
+        (("heads", "demo-bert", "--text", "a"), NO_PAIR),
         (("project", "demo-bert", "-o", "map.txt"), SUFFIX),
         (("lens", "demo-bert", "--text", "a", "--layers", "x"), LAYERS),
     ],
