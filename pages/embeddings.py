@@ -29,9 +29,14 @@ rows = set(first.points["token_id"])
 selected = inputs.selected(found, rows, fingerprint=checkpoint.fingerprint)
 asked = query.parameters(selected) if selected is not None else {}
 near: Embeddings | None = session.peek("embeddings", **asked) if asked else None
-# PCA stays on the screen, and can be used, while UMAP is computed.
-better: Projection | None = session.peek("project", **choice.parameters())
-projection = better or first
+# PCA stays on the screen, and can be used, while UMAP is computed; a map, while it is judged.
+shown, projection, missing = choice.at_once(), first, None
+for step in choice.steps()[1:]:
+    better: Projection | None = session.peek("project", **step.parameters())
+    if better is None:
+        missing = step
+        break
+    shown, projection = step, better
 points = embedding_map.judged(projection.points, result)
 
 map_place, side = st.columns([7, 3], gap="medium")
@@ -40,7 +45,7 @@ with map_place:
         projection,
         points,
         result,
-        choice=choice if better else choice.at_once(),
+        choice=shown,
         color=color,
         checkpoint=checkpoint,
         selected=selected,
@@ -55,7 +60,7 @@ with side:
     near_place = st.empty()
     with near_place.container():
         embedding_tables.neighbours(
-            near, waits=bool(asked), busy=better is None, checkpoint=checkpoint
+            near, waits=bool(asked), busy=missing is not None, checkpoint=checkpoint
         )
 embedding_tables.chosen(points, embedding_map.chosen(checkpoint, points), checkpoint=checkpoint)
 
@@ -87,7 +92,7 @@ mapping = ("project", *choice.options(name=checkpoint.name))
 parts.elsewhere(checkpoint, ("embeddings", *query.options(selected)), mapping)
 
 with progress_place:  # last, so that everything else is there while a map is computed
-    waited = None if better else session.ask("project", **choice.parameters())
+    waited = session.ask("project", **missing.parameters()) if missing else None
 if near is None and asked:
     with near_place.container():
         waited = session.ask("embeddings", **asked) or waited

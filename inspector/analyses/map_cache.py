@@ -11,7 +11,7 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.store.arrays import ArrayCache
 
 FOLDER = "maps"  # below home
-VERSION = 1  # raise it when the same parameters give another map
+VERSION = 2  # raise it when the same parameters give another map
 
 
 class MapCache:
@@ -52,6 +52,16 @@ class MapCache:
                 "truth": found.truth.nearest,
             },
         )
+
+    def truth(self, *, metric: str) -> Truth | None:
+        """The exact neighbours of every row, if they were found earlier."""
+        arrays = self._arrays.get(self._key("truth", metric=metric))
+        return None if arrays is None else Truth(arrays["judged"], arrays["truth"])
+
+    def keep_truth(self, found: Truth, *, metric: str) -> None:
+        """Keep the exact neighbours of every row: every later map is judged by them."""
+        arrays = {"judged": found.rows, "truth": found.nearest}
+        self._arrays.put(self._key("truth", metric=metric), arrays)
 
     def map(self, parameters: dict[str, Any]) -> dict[str, np.ndarray] | None:
         """The arrays of a map that was made earlier."""

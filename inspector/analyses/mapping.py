@@ -20,7 +20,7 @@ from inspector.analyses.preservation import JUDGED_NEIGHBOURS
 from inspector.analyses.preservation import stability as stable_share
 from inspector.analyses.preservation import trust as trusted_share
 from inspector.analyses.rows import RowFacts, read_facts
-from inspector.analyses.truth import Neighbours, Truth, find_neighbours, sample_truth
+from inspector.analyses.truth import Neighbours, Truth, find_neighbours, sample_truth, whole_truth
 from inspector.errors import NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.device import pick_device
@@ -63,6 +63,11 @@ class Map:
     cached: bool = False
 
     @property
+    def wholly_judged(self) -> bool:
+        """Whether the trust of every row is known."""
+        return bool(np.isfinite(self.trust).all())
+
+    @property
     def kept_neighbours(self) -> float:
         """Mean trust of the judged rows."""
         judged = self.trust[np.isfinite(self.trust)]
@@ -99,25 +104,34 @@ class Mapper:
         self._device = "cuda" if chosen.type == "cuda" else "cpu"
         self._cache = MapCache(checkpoint, device=self._device)
 
-    def make(self, request: MapRequest) -> Map:
+    def make(self, request: MapRequest, *, judge_all: bool = False) -> Map:
         """Find a map on the disk, or make it and keep it there.
+
+        Args:
+            request: Which map.
+            judge_all: Judge every row, though its true neighbours take long to find.
 
         Raises:
             NotInCheckpointError: If the matrix is too small.
         """
         arrays = self._cache.map(request.key())
         if arrays is not None:
-            return map_from_arrays(arrays)
+            return self._judge_again(request, map_from_arrays(arrays), judge_all=judge_all)
         started = time.perf_counter()
         self._progress(None, "Reading the embedding matrix")
         request, warnings = self._possible(request)
         self._progress(None, "Computing the principal components")
         places, explained = principal_components(self._matrix, request.dimensions)
+        recall = 1.0
         if request.method == "umap":
-            places, explained = self._lay_out(request, places), ()
-        made = self._judge(request, places)
-        made = replace(made, explained=explained, warnings=warnings)
-        made = replace(made, seconds=time.perf_counter() - started)
+            places, recall = self._lay_out(request, places)
+            explained = ()
+        trust = self._judge(places, self._truth(request, whole=judge_all))
+        finite = self._facts.finite.numpy()
+        seconds = time.perf_counter() - started
+        made = Map(
+            request.method, finite, places, self._norms, trust, explained, recall, seconds, warnings
+        )
         self._cache.keep_map(request.key(), made.arrays())
         return made
 
@@ -162,24 +176,28 @@ class Mapper:
             "this is a PCA.",
         )
 
-    def _lay_out(self, request: MapRequest, start: np.ndarray) -> np.ndarray:
+    def _lay_out(self, request: MapRequest, start: np.ndarray) -> tuple[np.ndarray, float]:
         found = self._neighbours(request)
         self._progress(None, "Weighing the neighbours")
         k = request.neighbours - 1  # UMAP counts a row as its own first neighbour
         graph = fuzzy_graph(found.indices[:, :k], found.distances[:, :k])
-        return lay_out(
+        places = lay_out(
             graph, start, seed=request.seed, home=self._home, progress=self._progress,
             device=self._device,
         )  # fmt: skip
+        return places, found.recall
 
     def _neighbours(self, request: MapRequest) -> Neighbours:
         k = self._k(request)
         found = self._cache.neighbours(k=k, metric=request.metric)
         if found is None:
             self._progress(None, "Finding neighbours")
-            rows = comparable(self._matrix, metric=request.metric).to(self._device)
             found = find_neighbours(
-                rows, k, metric=request.metric, home=self._home, progress=self._progress
+                self._comparable(request),
+                k,
+                metric=request.metric,
+                home=self._home,
+                progress=self._progress,
             )
             self._cache.keep_neighbours(found, k=k, metric=request.metric)
         return found
@@ -188,23 +206,48 @@ class Mapper:
         wanted = request.neighbours - 1 if request.method == "umap" else 0
         return min(max(wanted, JUDGED_NEIGHBOURS), len(self._matrix) - 1)
 
-    def _judge(self, request: MapRequest, places: np.ndarray) -> Map:
-        truth, recall = self._truth(request)
+    def _comparable(self, request: MapRequest) -> torch.Tensor:
+        return comparable(self._matrix, metric=request.metric).to(self._device)
+
+    def _judge(self, places: np.ndarray, truth: Truth) -> np.ndarray:
         self._progress(None, "Checking how many neighbours the map keeps")
         trust = np.full(len(places), np.nan, dtype=np.float32)
         trust[truth.rows] = trusted_share(places, truth.rows, truth.nearest)
-        finite = self._facts.finite.numpy()
-        return Map(request.method, finite, places, self._norms, trust, (), recall, 0.0)
+        return trust
 
-    def _truth(self, request: MapRequest) -> tuple[Truth, float]:
-        """What to judge by: all rows if that takes no time or was found before, else a sample."""
-        k = self._k(request)
-        quick = request.method == "umap" or len(self._matrix) <= QUICK_ROWS
-        found = self._cache.neighbours(k=k, metric=request.metric)
-        if found is None and quick:
+    def _judge_again(self, request: MapRequest, found: Map, *, judge_all: bool) -> Map:
+        """Judge every row of a map from the disk, once their true neighbours are known."""
+        if found.wholly_judged:
+            return found
+        truth = self._cache.truth(metric=request.metric)
+        if truth is None and judge_all:
+            truth = self._truth(request, whole=True)
+        if truth is None:
+            return found
+        found = replace(found, trust=self._judge(found.places, truth))
+        self._cache.keep_map(request.key(), found.arrays())
+        return found
+
+    def _truth(self, request: MapRequest, *, whole: bool) -> Truth:
+        """What to judge by: all rows if wanted, found before, or quickly found; else a sample."""
+        truth = self._cache.truth(metric=request.metric)
+        if truth is not None:
+            return truth
+        rows = len(self._matrix)
+        found = self._cache.neighbours(k=self._k(request), metric=request.metric)
+        if found is None and rows <= QUICK_ROWS:
             found = self._neighbours(request)
-        if found is not None:
-            return found.truth, found.recall
-        rows = comparable(self._matrix, metric=request.metric).to(self._device)
-        truth = sample_truth(rows, k, metric=request.metric, progress=self._progress)
-        return truth, 1.0
+        if found is not None and (len(found.truth.rows) == rows or not whole):
+            return found.truth
+        if not whole:
+            return sample_truth(
+                self._comparable(request), self._k(request), metric=request.metric,
+                progress=self._progress,
+            )  # fmt: skip
+        self._progress(None, "Finding the true neighbours of every row")
+        truth = whole_truth(
+            self._comparable(request), metric=request.metric, home=self._home,
+            progress=self._progress,
+        )  # fmt: skip
+        self._cache.keep_truth(truth, metric=request.metric)
+        return truth

@@ -13,7 +13,7 @@ from inspector.analyses.cells import nearest_by_cells
 from inspector.analyses.neighbours import nearest_of, nearest_of_all
 from inspector.analyses.preservation import JUDGED_NEIGHBOURS, shared
 
-EXACT_ROWS = 60_000  # beyond, all pairs take minutes on a CPU
+EXACT_ROWS = 10_000  # beyond, all pairs take longer on a CPU than the rest of a map
 JUDGED = 1_000  # rows that stand for all where not all are judged
 
 
@@ -38,7 +38,7 @@ class Neighbours:
 def find_neighbours(
     rows: torch.Tensor, k: int, *, metric: str, home: Path, progress: Progress
 ) -> Neighbours:
-    """Find the neighbours of every row: exactly, or in a large vocabulary on a CPU nearly so.
+    """Find the neighbours that a map is made from: of many rows on a CPU, most of them.
 
     Args:
         rows: What `comparable` made, on the device that is to compare them.
@@ -63,6 +63,20 @@ def find_neighbours(
     )
     indices = found.numpy()
     return Neighbours(indices, far.numpy(), recall(indices), truth)
+
+
+def whole_truth(rows: torch.Tensor, *, metric: str, home: Path, progress: Progress) -> Truth:
+    """Find the exact neighbours of every row, however long it takes.
+
+    Args:
+        rows: What `comparable` made.
+        metric: "cosine" or "euclidean".
+        home: Where compiled code is kept.
+        progress: Told the share done.
+    """
+    k = min(JUDGED_NEIGHBOURS, len(rows) - 1)
+    found, _ = nearest_of_all(rows, k, metric=metric, home=home, progress=progress)
+    return Truth(np.arange(len(rows)), found.numpy().astype(np.int32))
 
 
 def sample_truth(rows: torch.Tensor, k: int, *, metric: str, progress: Progress) -> Truth:

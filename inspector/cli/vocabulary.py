@@ -36,6 +36,9 @@ def project(
     stability: Annotated[
         bool, typer.Option("--stability", help="Tell what another seed changes, at a UMAP's cost.")
     ] = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Judge every row, not a sample of a large vocabulary.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the points: .csv or .parquet.")
     ] = None,
@@ -55,6 +58,7 @@ def project(
     answer(
         "project", checkpoint, as_json=as_json, then=write, method=method, dimensions=dimensions,
         neighbours=neighbours, metric=metric, seed=seed, stability=stability,
+        trust=trust,
     )  # fmt: skip
 
 

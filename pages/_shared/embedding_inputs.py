@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import streamlit as st
@@ -26,6 +26,7 @@ class MapChoice:
     metric: str = "cosine"
     seed: int = 0
     stability: bool = False
+    trust: bool = False  # judge every row
 
     def parameters(self) -> dict[str, Any]:
         """Parameters of the analysis "project", those that do not count left at one value."""
@@ -34,7 +35,14 @@ class MapChoice:
             chosen |= {"neighbours": self.neighbours, "metric": self.metric, "seed": self.seed}
         if self.stability:
             chosen["stability"] = True
+        if self.trust:
+            chosen["trust"] = True
         return chosen
+
+    def steps(self) -> tuple[MapChoice, ...]:
+        """What can be on the screen meanwhile, quickest first: PCA, the map, the map judged."""
+        steps = (self.at_once(), replace(self, stability=False, trust=False), self)
+        return tuple(dict.fromkeys(steps))
 
     def at_once(self) -> MapChoice:
         """The map that is there in a moment."""
@@ -77,7 +85,8 @@ def choose_map() -> tuple[MapChoice, str]:
         shape = st.segmented_control("Dimensions", ["2-D", "3-D"], default="2-D", required=True,
                                      key="dimensions", bind="query-params")  # fmt: skip
         if method == "PCA":
-            return MapChoice("pca", int(shape[0])), _choose_colour()
+            color = _choose_colour()
+            return MapChoice("pca", int(shape[0]), trust=color == "trust"), color
         neighbours = st.number_input("Neighbours", 2, 200, 15, key="neighbours", width=130,
                                      bind="query-params",
                                      help="UMAP's n_neighbors: small shows detail, large the whole"
@@ -90,8 +99,9 @@ def choose_map() -> tuple[MapChoice, str]:
             help="Compute the map once more under another seed, and measure how many neighbours "
             "stay together. Takes as long again.")  # fmt: skip
         color = _choose_colour(stability=bool(stability))
-    choice = MapChoice("umap", int(shape[0]), int(neighbours), metric, int(seed), bool(stability))
-    return choice, color
+    return MapChoice(
+        "umap", int(shape[0]), int(neighbours), metric, int(seed), bool(stability), color == "trust"
+    ), color
 
 
 def choose_tokens() -> TokenChoice:

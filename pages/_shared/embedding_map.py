@@ -111,7 +111,17 @@ def _trust(projection: Projection) -> str:
     )
     return (
         f":material/verified_user: On this map **{_kept(projection)}** of each token's 15 true "
-        f"neighbours are still neighbours: {advice}.{_stability(projection)}"
+        f"neighbours are still neighbours{_measured(projection)}: {advice}."
+        f"{_stability(projection)}"
+    )
+
+
+def _measured(projection: Projection) -> str:
+    if projection.judged_rows >= projection.rows:
+        return ""
+    return (
+        f" (measured on {projection.judged_rows:,} random tokens; colour by neighbour trust to "
+        "measure all)"
     )
 
 

@@ -156,12 +156,65 @@ def test_a_large_pca_is_judged_by_a_sample_until_neighbours_are_known(open_matri
     assert whole.judged_rows == 90
 
 
+def naive_trust(matrix: torch.Tensor, places: np.ndarray) -> list[float]:
+    rows = matrix.double().numpy()
+    return [
+        len(naive_neighbours(rows, row, 15) & naive_neighbours(places, row, 15)) / 15
+        for row in range(len(rows))
+    ]
+
+
+@pytest.mark.parametrize("asked_at", ["once", "later"])
+def test_trust_of_every_row_of_a_large_vocabulary(open_matrix, monkeypatch, no_work, asked_at):
+    monkeypatch.setattr(mapping, "QUICK_ROWS", 10)
+    monkeypatch.setattr("inspector.analyses.truth.EXACT_ROWS", 10)
+    monkeypatch.setattr("inspector.analyses.truth.JUDGED", 20)
+    monkeypatch.setattr("inspector.analyses.cells.CELL_ROWS", 20)
+    matrix = clustered(150, 16)
+    checkpoint = open_matrix(matrix)
+    options = {"method": "umap", "metric": "euclidean"}
+    if asked_at == "later":
+        sampled = project(checkpoint, progress=silent, **options)
+        truth = naive_trust(matrix, places_of(sampled))
+        judged = sampled.points["trust"].dropna()
+        assert sampled.judged_rows == len(judged) == 20
+        assert judged.tolist() == pytest.approx([truth[row] for row in judged.index])
+        assert sampled.kept_neighbours == pytest.approx(judged.mean())
+    whole = project(checkpoint, progress=silent, trust=True, **options)
+    truth = naive_trust(matrix, places_of(whole))
+    assert whole.points["trust"].tolist() == pytest.approx(truth)
+    assert (whole.judged_rows, whole.kept_neighbours) == (150, pytest.approx(np.mean(truth)))
+    # From now on every map of this metric is judged in full, and nothing is searched for it.
+    monkeypatch.setattr(mapping, "whole_truth", None)
+    monkeypatch.setattr(mapping, "sample_truth", None)
+    other = project(checkpoint, progress=silent, metric="euclidean")
+    assert other.points["trust"].tolist() == pytest.approx(naive_trust(matrix, places_of(other)))
+    no_work()
+    again = project(checkpoint, progress=silent, **options)
+    pd.testing.assert_frame_equal(again.points, whole.points)
+
+
+def test_a_map_does_not_depend_on_what_is_known_of_its_neighbours(open_matrix, monkeypatch):
+    monkeypatch.setattr(mapping, "QUICK_ROWS", 10)
+    monkeypatch.setattr("inspector.analyses.truth.EXACT_ROWS", 10)
+    monkeypatch.setattr("inspector.analyses.cells.CELL_ROWS", 20)
+    monkeypatch.setattr("inspector.analyses.cells.ROUNDS", (1,))
+    matrix = clustered(150, 16)
+    before = project(open_matrix(matrix), progress=silent, method="umap")
+    checkpoint = open_matrix(matrix)
+    project(checkpoint, progress=silent, trust=True)
+    after = project(checkpoint, progress=silent, **{"method": "umap", "trust": True})
+    assert np.array_equal(places_of(before), places_of(after))
+    assert before.neighbour_recall == after.neighbour_recall < 1
+
+
 def test_an_approximate_search_is_told(open_matrix, monkeypatch):
     monkeypatch.setattr("inspector.analyses.truth.EXACT_ROWS", 50)
     monkeypatch.setattr("inspector.analyses.cells.CELL_ROWS", 20)
     monkeypatch.setattr("inspector.analyses.cells.ROUNDS", (1,))
+    monkeypatch.setattr("inspector.analyses.projection.ENOUGH", 0.99)
     result = project(open_matrix(clustered(200, 16)), progress=silent, method="umap")
-    assert 0 < result.neighbour_recall < 1
+    assert 0 < result.neighbour_recall < 0.99
     percent = f"{100 * result.neighbour_recall:.0f} % of the true ones were found"
     assert percent in result.warnings[0]
 
