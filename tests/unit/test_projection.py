@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -172,15 +173,15 @@ def test_trust_of_every_row_of_a_large_vocabulary(open_matrix, monkeypatch, no_w
     monkeypatch.setattr("inspector.analyses.cells.CELL_ROWS", 20)
     matrix = clustered(150, 16)
     checkpoint = open_matrix(matrix)
-    options = {"method": "umap", "metric": "euclidean"}
+    umap = partial(project, checkpoint, progress=silent, method="umap", metric="euclidean")
     if asked_at == "later":
-        sampled = project(checkpoint, progress=silent, **options)
+        sampled = umap()
         truth = naive_trust(matrix, places_of(sampled))
         judged = sampled.points["trust"].dropna()
         assert sampled.judged_rows == len(judged) == 20
         assert judged.tolist() == pytest.approx([truth[row] for row in judged.index])
         assert sampled.kept_neighbours == pytest.approx(judged.mean())
-    whole = project(checkpoint, progress=silent, trust=True, **options)
+    whole = umap(trust=True)
     truth = naive_trust(matrix, places_of(whole))
     assert whole.points["trust"].tolist() == pytest.approx(truth)
     assert (whole.judged_rows, whole.kept_neighbours) == (150, pytest.approx(np.mean(truth)))
@@ -190,7 +191,7 @@ def test_trust_of_every_row_of_a_large_vocabulary(open_matrix, monkeypatch, no_w
     other = project(checkpoint, progress=silent, metric="euclidean")
     assert other.points["trust"].tolist() == pytest.approx(naive_trust(matrix, places_of(other)))
     no_work()
-    again = project(checkpoint, progress=silent, **options)
+    again = umap()
     pd.testing.assert_frame_equal(again.points, whole.points)
 
 
@@ -203,7 +204,7 @@ def test_a_map_does_not_depend_on_what_is_known_of_its_neighbours(open_matrix, m
     before = project(open_matrix(matrix), progress=silent, method="umap")
     checkpoint = open_matrix(matrix)
     project(checkpoint, progress=silent, trust=True)
-    after = project(checkpoint, progress=silent, **{"method": "umap", "trust": True})
+    after = project(checkpoint, progress=silent, method="umap", trust=True)
     assert np.array_equal(places_of(before), places_of(after))
     assert before.neighbour_recall == after.neighbour_recall < 1
 
