@@ -20,7 +20,7 @@ def test_every_judged_row_is_counted_once_and_listed_ones_apart():
             "flagged": [False] * 400 + [True] * 25 + [False],
         }
     )
-    figure = json.loads(score_histogram(scores, INDICATOR, title="<b>t", theme=DARK).to_json())
+    figure = json.loads(str(score_histogram(scores, INDICATOR, title="<b>t", theme=DARK).to_json()))
     bars = {trace["name"]: trace for trace in figure["data"]}
     drawn = {name: decoded(trace["y"]) for name, trace in bars.items()}
     assert sum(drawn["ordinary tokens"]) == 400
@@ -36,7 +36,7 @@ def test_every_judged_row_is_counted_once_and_listed_ones_apart():
 def test_one_score_for_all_is_drawn_too():
     scores = pd.DataFrame({"score": [0.1] * 5, "flagged": [False] * 5})
     figure = score_histogram(scores, Indicator("norm", 0, "", threshold=0.5), title="t")
-    assert sum(decoded(json.loads(figure.to_json())["data"][0]["y"])) == 5
+    assert sum(decoded(json.loads(str(figure.to_json()))["data"][0]["y"])) == 5
 
 
 def decoded(values: list[float] | dict[str, str]) -> list[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -46,7 +47,7 @@ def test_agreement_is_written_as_well_as_coloured() -> None:
     coloring = color_cells("agreement with the last layer", cells=cells(SQUARE), states=STATES,
                            pinned=EMPTY)  # fmt: skip
     figure = token_heatmap(cells(SQUARE), coloring=coloring, tokens=["x", "y"], title="t")
-    heat = figure["data"][0]
+    heat: Any = figure["data"][0]
     assert [list(row) for row in heat["text"]] == [["a", "✓ b"], ["✓ c", "✓ d"]]
     assert heat["z"].tolist() == [[0.0, 1.0], [1.0, 1.0]]
     assert list(heat["colorbar"]["ticktext"]) == ["another token", "✓ the same"]
@@ -71,7 +72,7 @@ def test_only_what_there_are_numbers_for_is_offered() -> None:
     assert offered("cosine", states=cosine, pinned=EMPTY) == [
         "cosine", "agreement with the last layer", "overlap with the logits",
     ]  # fmt: skip
-    headless = STATES[["layer", "position", "rung", "entropy"]]
+    headless = pd.DataFrame(STATES[["layer", "position", "rung", "entropy"]])
     pinned = pd.DataFrame({"rank": [1]})
     assert offered("dot", states=headless, pinned=pinned) == [
         "probability", "entropy", "rank of a pinned token",
@@ -140,11 +141,12 @@ def test_the_geometry_marks_who_wins_by_which_rung() -> None:
     )  # fmt: skip
     assert first_by(ranks) == {1: ["cosine"], 2: ["dot", "logits"]}
     figure = geometry_plot(geometry, ranks, hidden_norm=2.0, title="t")
-    points = {line["name"]: line for line in figure["data"] if "markers" in line["mode"]}
+    lines: Any = figure["data"]
+    points = {line["name"]: line for line in lines if "markers" in line["mode"]}
     assert set(points) == {"first by cosine", "first by dot and logits"}
     assert points["first by dot and logits"]["x"] == (0.5,)
     assert points["first by dot and logits"]["y"] == (3.0,)
-    curves = [line for line in figure["data"] if line["mode"] == "lines"]
+    curves = [line for line in lines if line["mode"] == "lines"]
     assert curves[0]["name"] == "h·e = 3"
     for x, y in zip(curves[0]["x"], curves[0]["y"], strict=True):
         assert 2.0 * x * y == pytest.approx(3.0)

@@ -42,7 +42,7 @@ def test_four_bars_end_at_their_norms_and_zeros_have_rings() -> None:
 
 
 def test_an_untied_checkpoint_has_no_bar_for_untying() -> None:
-    untied = TIED[TIED["experiment"] != UNTIED]
+    untied = pd.DataFrame(TIED[TIED["experiment"] != UNTIED])
     labels = gradient_bars(untied, title="t").to_dict()["layout"]["yaxis"]["ticktext"]
     assert len(labels) == 3
     assert not [label for label in labels if "untied" in label]
