@@ -49,13 +49,13 @@ with right:
         st.caption("A vector without a direction has no nearest rows by cosine.")
     else:
         st.caption(words.neighbours(row))
-        parts.table(row.nearest, height=212, alt="Nearest rows by cosine")
+        parts.table(row.nearest, alt="Nearest rows by cosine")
         parts.download(row.nearest, name=f"{checkpoint.name}-padding-neighbours")
     if result.output_row:
         st.caption(f"The output matrix has a row of its own for {literal(row.token)}: norm "
                    f"{result.output_row.norm:.3f}, percentile "
                    f"{result.output_row.percentile:.1f}; its nearest rows there:")  # fmt: skip
-        parts.table(result.output_row.nearest, height=212, alt="Nearest rows of the output matrix")
+        parts.table(result.output_row.nearest, alt="Nearest rows of the output matrix")
 
 st.subheader("What pushes on it", anchor=False)
 if row.gradient is None or row.experiments is None:

@@ -108,10 +108,7 @@ def verdict(
 def _state(row: PaddingRow) -> str:
     if row.is_zero:
         return "The padding vector is exactly zero"
-    return (
-        f"The padding vector is not zero (norm {row.norm:.3f}, {ordinal(row.percentile)} "
-        "percentile)"
-    )
+    return f"The padding vector is not zero (norm {row.norm:.3f}, percentile {row.percentile:.1f})"
 
 
 def _moved_because(row: PaddingRow, *, blocked: bool) -> str:
@@ -182,10 +179,3 @@ def _look_up(row: PaddingRow) -> str:
 def number(value: float) -> str:
     """Write a norm: an exact zero as 0, anything else with three digits."""
     return "0" if value == 0 else f"{value:.3g}"
-
-
-def ordinal(value: float) -> str:
-    """Write a percentile as an ordinal number: 1st, 2nd, 3rd, 12th."""
-    whole = int(value)
-    ending = "th" if 10 <= whole % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(whole % 10, "th")
-    return f"{whole}{ending}"

@@ -345,7 +345,7 @@ def test_the_verdict_of_a_tied_model_names_both_paths_with_their_numbers(open_mo
     assert result.gradient is not None
     assert result.verdict == (
         f"The padding vector is not zero (norm {result.norm:.3f}, "
-        f"{math.floor(result.percentile or 0)}th percentile): it is tied to the output matrix, "
+        f"percentile {result.percentile:.1f}): it is tied to the output matrix, "
         f"whose softmax pushes on every row (gradient {result.gradient.output_path:.3g} on your "
         "text); the look-up path is blocked by padding_idx (gradient 0 on your text)."
     )
