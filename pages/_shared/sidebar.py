@@ -60,6 +60,8 @@ def _follow_link() -> None:
     state = st.session_state
     if "relink" in state:
         state["linked"] = state[session.REFERENCE] = state.pop("relink")
+    elif state.get("linked") and session.REFERENCE not in st.query_params:
+        state[session.REFERENCE] = state["linked"]  # changing pages can lose what a program set
     with st.container(key="address_bar"):  # never seen: it ties the link to the checkpoint
         st.html(STYLE)
         link = st.text_input("Link", key=session.REFERENCE, bind="query-params")

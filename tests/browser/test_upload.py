@@ -75,6 +75,7 @@ def test_minilm_uploaded_as_a_zip_answers_on_every_page(
     expect(page.get_by_text("no head: no logits").first).to_be_visible()
     expect(page.get_by_role("heading", name=re.compile("^Layer 6, position"))).to_be_visible()
 
+    expect(page).to_have_url(re.compile(r"/lens\?checkpoint=upload"))
     link = page.url
     page.goto("about:blank")
     page.goto(link)
@@ -89,6 +90,7 @@ def _rename_and_delete(page: Page) -> None:
     fill(page, "Name", "my encoder *x*")
     page.get_by_role("button", name="Rename", exact=True).click()
     expect_page(page, "overview", "my encoder *x*")
+    expect(page).to_have_url(re.compile(r"checkpoint=upload"))
     link = page.url
     expect(page.get_by_role("button", name="Delete", exact=True)).to_be_disabled()
     page.get_by_text("Yes, delete it from the store").click()
