@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ from transformers import PreTrainedModel
 from inspector.errors import WorkerError
 from inspector.models.device import release
 from inspector.models.execution import input_embedding
+
+EXHAUSTED = re.compile(r"can't allocate memory|not enough memory|MPS backend out of memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """One forward pass of one text or a batch of equally long ones."""
+    """One forward pass of one text or a batch."""
 
     # layers + 1 of (batch, positions, d_model); of the decoder where there are two stacks
     hidden_states: tuple[torch.Tensor, ...]
@@ -49,8 +52,9 @@ def forward(
     every_layer: bool = False,
     decoder_ids: torch.Tensor | None = None,
     capture: bool = False,
+    attention: torch.Tensor | None = None,
 ) -> Forward:
-    """Run a model on token ids without padding.
+    """Run a model on token ids.
 
     Args:
         loaded: The model.
@@ -60,13 +64,15 @@ def forward(
         every_layer: Whether to keep every hidden state; else only the last.
         decoder_ids: (batch, positions) that the decoder reads, where the model has one.
         capture: Whether to keep what the output layer receives.
+        attention: 1 where a token is, 0 for padding, same shape; None: no padding.
 
     Raises:
         WorkerError: If the device has too little memory.
     """
     model = loaded.model if head else loaded.model.base_model
     inputs = {"input_ids": ids.to(loaded.device)}
-    inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+    attention = torch.ones_like(ids) if attention is None else attention
+    inputs["attention_mask"] = attention.to(loaded.device)
     if type_ids is not None and getattr(loaded.model.config, "type_vocab_size", 0) > 1:
         inputs["token_type_ids"] = type_ids.to(loaded.device)
     if decoder_ids is not None:
@@ -75,7 +81,7 @@ def forward(
     with memory_guard(loaded), torch.inference_mode(), _capturing(loaded, received, on=capture):
         started = time.perf_counter()
         output = model(**inputs, output_hidden_states=every_layer or head, use_cache=False)
-        _wait(loaded.device)
+        wait(loaded.device)
         milliseconds = 1000 * (time.perf_counter() - started)
     if every_layer or head:
         decoder = getattr(output, "decoder_hidden_states", None)
@@ -109,15 +115,19 @@ def memory_guard(loaded: Loaded) -> Iterator[None]:
     """Turn the device's out-of-memory into a sentence and give the memory back."""
     try:
         yield
-    except torch.OutOfMemoryError as error:
+    except RuntimeError as error:  # OutOfMemoryError is one; the CPU and MPS raise it bare
+        if not isinstance(error, torch.OutOfMemoryError) and not EXHAUSTED.search(str(error)):
+            raise
         release(loaded.device)
+        kind = loaded.device.type
         raise WorkerError(
-            f"The {loaded.device.type} device has too little memory left for this input: use a "
-            "smaller dtype, a shorter text, or the CPU."
+            f"The {kind} device has too little memory left for this input: use a smaller dtype"
+            f"{' or a shorter text.' if kind == 'cpu' else ', a shorter text, or the CPU.'}"
         ) from error
 
 
-def _wait(device: torch.device) -> None:
+def wait(device: torch.device) -> None:
+    """Wait until the device has done what it was given: it works behind our back."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":

@@ -1,0 +1,146 @@
+"""Padded passes of many texts against each text read alone by transformers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import transformers
+
+from inspector.errors import WorkerError
+from inspector.models import masked
+from inspector.models.masked import Row, masked_logits
+from inspector.models.running import Loaded
+
+from .families import ENCODER, MODELS, VOCAB, random_model
+
+# Families outside the table: padding leaks into the first two, whatever the attention mask says.
+OTHERS = {
+    "ConvBertForMaskedLM": ENCODER | {"embedding_size": 32, "head_ratio": 1},
+    "FNetForMaskedLM": ENCODER,
+    "ModernBertForMaskedLM": ENCODER | {"pad_token_id": 0, "cls_token_id": 2, "sep_token_id": 3,
+                                        "bos_token_id": 2, "eos_token_id": 3},
+}  # fmt: skip
+MASKED = sorted(name for name in MODELS if name.endswith(("MaskedLM", "PreTraining")))
+LENGTHS = (5, 12, 3, 12, 60, 1, 7)
+
+
+def some_rows() -> list[Row]:
+    generator = torch.Generator().manual_seed(3)
+    rows = []
+    for length in LENGTHS:
+        ids = torch.randint(4, VOCAB, (length,), generator=generator).tolist()
+        wanted = sorted({0, length - 1, length // 2})
+        rows.append(Row(tuple(ids), (0,) * length, tuple(wanted)))
+    rows.append(Row((5, 0, 1, 6), (0, 0, 1, 1), (3, 0)))  # padding ids as words, two segments
+    return rows
+
+
+def alone(model: torch.nn.Module, row: Row) -> torch.Tensor:
+    """The model's own logits of one row, (positions, vocab)."""
+    inputs = {"input_ids": torch.tensor([row.ids])}
+    if getattr(model.config, "type_vocab_size", 0) > 1:
+        inputs["token_type_ids"] = torch.tensor([row.type_ids])
+    with torch.inference_mode():
+        output = model(**inputs)
+    logits = output.logits if hasattr(output, "logits") else output.prediction_logits
+    return logits[0, list(row.positions)]
+
+
+@pytest.fixture
+def open_any(open_model, monkeypatch):
+    monkeypatch.setattr("tests.unit.families.MODELS", MODELS | OTHERS)
+    return open_model
+
+
+@pytest.mark.parametrize("block", [masked.BLOCK, 2 * VOCAB])
+@pytest.mark.parametrize("architecture", [*MASKED, *OTHERS])
+def test_a_batch_is_each_row_alone(open_any, monkeypatch, architecture, block):
+    monkeypatch.setattr(masked, "BLOCK", block)
+    monkeypatch.setitem(masked.WORTH, "cpu", 1_000)  # all in one pass, where padding is safe
+    rows = some_rows()
+    checkpoint = open_any(architecture)
+    model = random_model(architecture)
+    found: dict[int, list[torch.Tensor]] = {index: [] for index in range(len(rows))}
+    for answer in masked_logits(checkpoint, checkpoint.load("masked_lm", device="cpu"), rows):
+        assert answer.start == sum(map(len, found[answer.index]))
+        assert answer.logits.dtype == torch.float32
+        assert len(answer.logits) <= max(block // VOCAB, 1)
+        assert answer.milliseconds > 0
+        found[answer.index].append(answer.logits)
+    for index, row in enumerate(rows):
+        torch.testing.assert_close(torch.cat(found[index]), alone(model, row), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("architecture", ["ConvBertForMaskedLM", "FNetForMaskedLM"])
+def test_why_other_families_are_not_padded(open_any, monkeypatch, architecture):
+    """With padding, these models answer otherwise: the rule is needed."""
+    monkeypatch.setattr(masked, "_passes", lambda rows, *_, **__: iter([[0, 1]]))
+    rows = [Row((5, 6, 7), (0,) * 3, (1,)), Row((8, 9, 10, 11, 12), (0,) * 5, (1,))]
+    checkpoint = open_any(architecture)
+    answers = masked_logits(checkpoint, checkpoint.load("masked_lm", device="cpu"), rows)
+    short = next(answer.logits for answer in answers if answer.index == 0)
+    assert (short - alone(random_model(architecture), rows[0])).abs().max() > 1e-4
+
+
+def test_passes_are_few_and_bounded(open_model, monkeypatch):
+    sizes = []
+    checkpoint = open_model("BertForMaskedLM")
+    loaded = checkpoint.load("masked_lm", device="cpu")
+    loaded.model.base_model.embeddings.register_forward_pre_hook(
+        lambda _, __, given: sizes.append(tuple(given["input_ids"].shape)), with_kwargs=True
+    )
+    rows = [Row((5,) * length, (0,) * length, (0,)) for length in (9, 64, 8, 64, 10, 8)]
+    list(masked_logits(checkpoint, loaded, rows))
+    assert sizes == [(4, 10), (2, 64)]  # padding the short ones to 64 costs more than a pass
+    sizes.clear()
+    monkeypatch.setattr(masked, "MOST_TOKENS", 64)
+    list(masked_logits(checkpoint, loaded, rows))
+    assert sizes == [(4, 10), (1, 64), (1, 64)]
+
+
+def test_nothing_is_read_before_it_is_asked_for(open_model):
+    checkpoint = open_model("BertForMaskedLM")
+    loaded = checkpoint.load("masked_lm", device="cpu")
+    assert list(masked_logits(checkpoint, loaded, [])) == []
+    assert list(masked_logits(checkpoint, loaded, [Row((5, 6), (0, 0), ())])) == []
+
+
+@pytest.mark.parametrize(
+    ("device", "raised", "way_on"),
+    [
+        ("cuda", torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB"),
+         "use a smaller dtype, a shorter text, or the CPU."),
+        ("mps", RuntimeError("MPS backend out of memory (MPS allocated: 18.02 GB)"),
+         "use a smaller dtype, a shorter text, or the CPU."),
+        ("cpu", RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you"),
+         "use a smaller dtype or a shorter text."),
+    ],
+)  # fmt: skip
+def test_out_of_memory_is_a_sentence(open_model, monkeypatch, device, raised, way_on):
+    def exhausted(*_: object, **__: object) -> None:
+        raise raised
+
+    checkpoint = open_model("BertForMaskedLM")
+    loaded = checkpoint.load("masked_lm", device="cpu")
+    monkeypatch.setattr(transformers.BertModel, "forward", exhausted)
+    monkeypatch.setattr(torch.Tensor, "to", lambda tensor, *_: tensor)  # there is no such device
+    released = []
+    monkeypatch.setattr("inspector.models.running.release", released.append)
+    placed = Loaded(loaded.model, torch.device(device), loaded.dtype)
+    with pytest.raises(WorkerError) as error:
+        list(masked_logits(checkpoint, placed, [Row((5, 6), (0, 0), (1,))]))
+    assert str(error.value) == (
+        f"The {device} device has too little memory left for this input: {way_on}"
+    )
+    assert released == [placed.device]
+
+
+def test_other_errors_stay_what_they_are(open_model, monkeypatch):
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    checkpoint = open_model("BertForMaskedLM")
+    loaded = checkpoint.load("masked_lm", device="cpu")
+    monkeypatch.setattr(transformers.BertModel, "forward", broken)
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        list(masked_logits(checkpoint, loaded, [Row((5, 6), (0, 0), (1,))]))
