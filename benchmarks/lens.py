@@ -2,13 +2,15 @@
 
 The same work in the same run: top k, normaliser and entropy of 13 × 512 states of 384 numbers
 against 30,522 rows, in float32. "Usual" is a log-softmax of everything, then top k and entropy, as
-lens tools do. Each way runs in a process of its own, in turn; seconds are medians, memory is the
-peak above what the inputs take. The answers are compared first.
+lens tools do. The ways run in turn in one process, round after round: seconds are each way's least
+disturbed round, ratios those of the least disturbed rounds, beside the median of the ratios within
+each round. Memory is the peak above what the inputs take, in a process of its own. The answers are
+compared first.
 """
 
 from __future__ import annotations
 
-import json
+import os
 import re
 import statistics
 import subprocess
@@ -22,7 +24,7 @@ import torch
 from inspector.analyses.readout import block_states, read
 
 STATES, WIDTH, ROWS, K = 13 * 512, 384, 30_522, 5
-ROUNDS, REPEATS = 3, 3
+ROUNDS = 7
 Answer = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # ids, probabilities, entropy
 
 
@@ -68,18 +70,27 @@ WAYS: dict[str, Callable[[torch.Tensor, torch.Tensor], object]] = {
 }  # fmt: skip
 
 
-def measure(name: str) -> dict[str, float]:
-    """Run one way a few times in a process of its own: median seconds, and peak memory."""
+def extra_memory(name: str) -> int:
+    """Peak kB of one way above what its inputs take; for a process of its own."""
     hidden, matrix = inputs()
-    seconds = []
     with torch.inference_mode():
         _ = hidden[:64] @ matrix.T
         before = peak()
-        for _ in range(REPEATS):
-            begin = time.perf_counter()
-            WAYS[name](hidden, matrix)
-            seconds.append(time.perf_counter() - begin)
-    return {"seconds": statistics.median(seconds), "megabytes": (peak() - before) / 1000}
+        WAYS[name](hidden, matrix)
+    return peak() - before
+
+
+def seconds() -> dict[str, list[float]]:
+    """Every way in turn, round after round."""
+    hidden, matrix = inputs()
+    found: dict[str, list[float]] = {name: [] for name in WAYS}
+    with torch.inference_mode():
+        for _ in range(ROUNDS):
+            for name, way in WAYS.items():
+                begin = time.perf_counter()
+                way(hidden, matrix)
+                found[name].append(time.perf_counter() - begin)
+    return found
 
 
 def peak() -> int:
@@ -101,24 +112,26 @@ def compare() -> None:
 
 def main() -> None:
     """Print seconds, ratios and memory."""
+    print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f} at start")
     compare()
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in WAYS}
-    for _ in range(ROUNDS):
-        for name, each in found.items():
-            command = [sys.executable, "-m", "benchmarks.lens", name]
-            printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-            each.append(json.loads(printed))
-    median = {n: statistics.median(each["seconds"] for each in f) for n, f in found.items()}
+    found = seconds()
     print(f"\n{STATES:,} states × {WIDTH} against {ROWS:,} rows: top {K}, normaliser, entropy")
-    print(f"{'way':30}{'seconds':>9}{'of bare':>9}{'of ours':>9}{'extra MB':>10}")
-    for name, each in found.items():
-        memory = statistics.median(one["megabytes"] for one in each)
-        ratios = (median[name] / median[base] for base in ("bare product", "inspector"))
-        print(f"{name:30}{median[name]:9.2f}{''.join(f'{r:9.2f}' for r in ratios)}{memory:10.0f}")
+    print(f"{'way':28}{'seconds':>9}{'of bare':>9}{'(median)':>10}{'of ours':>9}{'(median)':>10}"
+          f"{'extra MB':>10}")  # fmt: skip
+    for name, rounds in found.items():
+        command = [sys.executable, "-m", "benchmarks.lens", name]
+        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        ratios = []
+        for base in ("bare product", "inspector"):
+            pairs = [one / other for one, other in zip(rounds, found[base], strict=True)]
+            ratios += [min(rounds) / min(found[base]), statistics.median(pairs)]
+        of_bare, of_bare_median, of_ours, of_ours_median = ratios
+        print(f"{name:28}{min(rounds):9.2f}{of_bare:9.2f}{of_bare_median:10.2f}{of_ours:9.2f}"
+              f"{of_ours_median:10.2f}{int(printed) / 1000:10.0f}")  # fmt: skip
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        print(json.dumps(measure(sys.argv[1])))
+        print(extra_memory(sys.argv[1]))
     else:
         main()

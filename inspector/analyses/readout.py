@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 import torch
 
 BLOCK = 8_000_000  # scores at once, in float32
+PIECE = 1_000_000  # of them at a time in the softmax: they stay in the processor's cache
 MOST_STATES = 256  # of a block: more are no quicker
 COMPARED = 100  # true tokens among which two rungs' orders are compared
 
@@ -63,12 +64,24 @@ def read(scores: torch.Tensor, *, k: int, pins: torch.Tensor, softmax: bool = Tr
     if not softmax:
         nothing = torch.full((len(scores),), torch.nan, device=scores.device)
         return Readout(ids, best, nothing, nothing, pinned, ranks)
-    # One fused pass a row, which stays in the cache: the normaliser follows from the best token.
-    shares = torch.softmax(scores, dim=1)
-    above = -shares.gather(1, ids[:, :1])[:, 0].log()  # normaliser less the best score
-    scores.sub_(best[:, :1])  # small where the shares are large: exact to the last digits
-    entropy = above - torch.linalg.vecdot(shares, scores)
+    above, entropy = _spread(scores, ids[:, 0], best[:, 0])
     return Readout(ids, best, best[:, 0] + above, entropy, pinned, ranks)
+
+
+def _spread(
+    scores: torch.Tensor, first: torch.Tensor, best: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The normaliser less the best score, and the entropy, (states,) each; uses the scores up."""
+    above, entropy = torch.empty_like(best), torch.empty_like(best)
+    size = max(1, PIECE // scores.shape[1]) if scores.device.type == "cpu" else len(scores)
+    for begin in range(0, len(scores), size):
+        piece = slice(begin, begin + size)
+        shares = torch.softmax(scores[piece], dim=1)
+        # From the best token's share: exact, and one pass less than a log of a sum.
+        above[piece] = -shares.gather(1, first[piece, None])[:, 0].log()
+        lower = scores[piece].sub_(best[piece, None])  # small where the shares are large
+        entropy[piece] = above[piece] - torch.linalg.vecdot(shares, lower)
+    return above, entropy
 
 
 def block_states(rows: int) -> int:
