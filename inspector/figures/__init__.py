@@ -4,6 +4,7 @@ Show them with `st.plotly_chart(figure, theme=None)`: Streamlit's own theme woul
 """
 
 from inspector.figures.classes import class_tree
+from inspector.figures.contrast import contrast_scatter, differing_words
 from inspector.figures.geometry import geometry_plot
 from inspector.figures.heads import span_heatmap
 from inspector.figures.health import score_histogram
@@ -12,6 +13,7 @@ from inspector.figures.lens_lines import rung_lines
 from inspector.figures.norms import norms_histogram, pad_norm_curve
 from inspector.figures.padding import gradient_bars
 from inspector.figures.parameters import parameter_icicle
+from inspector.figures.plausibility import plausibility_strip
 from inspector.figures.predictions import topk_bars
 from inspector.figures.projection import projection_figure
 from inspector.figures.ranks import rank_lines
@@ -24,12 +26,15 @@ __all__ = [
     "LIGHT",
     "Theme",
     "class_tree",
+    "contrast_scatter",
+    "differing_words",
     "geometry_plot",
     "get_theme",
     "gradient_bars",
     "norms_histogram",
     "pad_norm_curve",
     "parameter_icicle",
+    "plausibility_strip",
     "projection_figure",
     "rank_lines",
     "rung_lines",

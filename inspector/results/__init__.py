@@ -21,6 +21,7 @@ from inspector.results.health import EqualRows, Finding, Health, Indicator
 from inspector.results.lens import Climb, Lens
 from inspector.results.padding import Padding, PaddingGradient, PaddingRow
 from inspector.results.plain import local, to_json
+from inspector.results.plausibility import Contrast, Plausibility
 from inspector.results.prediction import Joint, Mask, Prediction
 from inspector.results.sharing import (
     FILE_RELATIONS,
@@ -42,6 +43,7 @@ __all__ = [
     "KINDS",
     "AncestorClass",
     "Climb",
+    "Contrast",
     "DecayExample",
     "Embeddings",
     "EqualRows",
@@ -64,6 +66,7 @@ __all__ = [
     "PaddingGradient",
     "PaddingRow",
     "ParameterGroup",
+    "Plausibility",
     "Prediction",
     "Pretraining",
     "Projection",

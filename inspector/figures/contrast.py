@@ -1,0 +1,292 @@
+"""Two texts over the whole vocabulary: how likely every token is, against which text wants it."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from inspector.figures import theme as look
+from inspector.figures.contrast_cells import Cells, count_cells
+from inspector.figures.frames import column, columns, where
+from inspector.figures.lettering import Rectangle, place_labels, text_width
+from inspector.figures.text import count_text, percent_text, plain, shorten
+from inspector.figures.theme import LIGHT, Theme
+
+HEIGHT, NARROWEST = 500, 560  # pixels of the plot: labels keep apart there, and on wider pages
+POINTS = 400  # tokens with a mark of their own
+LABELS, LETTERS = 28, 16
+SIZE, RADIUS = 13, 4.0
+DECADE = math.log(10)
+LEAST_RANGE = math.log(2)  # of the vertical axis: texts that are the same have no spread
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """What one half of the figure looks like."""
+
+    name: str
+    color: str
+    symbol: str
+    sign: int
+
+
+def contrast_scatter(
+    tokens: pd.DataFrame,
+    *,
+    names: tuple[str, str],
+    title: str,
+    subtitle: str = "",
+    floor: float | None = None,
+    pins: Sequence[int] = (),
+    points: int = POINTS,
+    theme: Theme = LIGHT,
+) -> go.Figure:
+    """Draw likelihood against difference for the whole vocabulary.
+
+    The tokens that matter have a mark each: the likeliest, and those that the two texts contrast
+    most at or above the floor. All others are counted in cells, so that 250,000 are as quick as 60.
+
+    Args:
+        tokens: `Contrast.tokens`: token_id, token, kind, first, second, likelihood, difference.
+        names: What tells the texts apart, such as `differing_words` gives.
+        title: Of the figure, with the checkpoint's name.
+        subtitle: Plain text before the count of marks and cells.
+        floor: `Contrast.floor`, natural logarithm; None: every token may be among the contrasted.
+        pins: Ids that are marked and labelled in any case.
+        points: Marks at most, besides pins.
+        theme: Colours.
+
+    Returns:
+        A figure with the traces "cells ..." below and one scatter a text on top, with customdata
+        token_id. Tokens without a finite logarithm are left out and counted in the subtitle.
+    """
+    finite = np.isfinite(tokens["likelihood"]) & np.isfinite(tokens["difference"])
+    drawn = where(tokens, finite)
+    marked = _choose(drawn, floor, pins, points)
+    cells = count_cells(drawn, skip=marked["token_id"].to_numpy(), least=LEAST_RANGE)
+    said = (f"{len(drawn):,} tokens: {len(marked):,} drawn one by one, {cells.total:,} counted in "
+            "cells")  # fmt: skip
+    if len(drawn) < len(tokens):
+        said += f"; {len(tokens) - len(drawn):,} without a finite number left out"
+    said = f"{subtitle} · {said}" if subtitle else said
+    above = look.title_height(title, said) + 30  # the legend's line
+    figure = go.Figure(
+        layout=look.layout(title=plain(title), subtitle=plain(said), theme=theme,
+                           height=above + HEIGHT + 62)
+    )  # fmt: skip
+    sides = (
+        _Side(names[0], theme.groups[0], "circle", 1),
+        _Side(names[1], theme.groups[1], "diamond", -1),
+    )
+    _lay_out(figure, cells, names, above, theme)
+    for name, color, low, high in (
+        ("cells first", sides[0].color, cells.middle + 1, cells.rows),
+        ("cells neither", theme.muted, cells.middle, cells.middle + 1),
+        ("cells second", sides[1].color, 0, cells.middle),
+    ):
+        figure.add_trace(_cell_map(cells, name, color, slice(low, high), theme))
+    for side in sides:
+        figure.add_trace(_marks(marked, side, theme))
+    _add_labels(figure, marked, cells, sides=sides, pins=pins, theme=theme)
+    return figure
+
+
+def differing_words(first: str, second: str) -> tuple[str, str]:
+    """Say in a few words what tells two texts apart.
+
+    Returns:
+        The words of each that the other lacks, runs joined by "…"; "first" and "second" where
+        the words are the same, and "(nothing)" where one text only adds.
+    """
+    texts = first.split(), second.split()
+    runs: tuple[list[str], list[str]] = [], []
+    matcher = difflib.SequenceMatcher(None, *texts, autojunk=False)
+    for tag, low, high, start, stop in matcher.get_opcodes():
+        if tag != "equal":
+            for run, words in zip(runs, (texts[0][low:high], texts[1][start:stop]), strict=True):
+                run.extend([" ".join(words)] if words else [])
+    if not any(runs):
+        return "first", "second"
+    one, other = (" … ".join(run) or "(nothing)" for run in runs)
+    return one, other
+
+
+def _choose(
+    drawn: pd.DataFrame, floor: float | None, pins: Sequence[int], points: int
+) -> pd.DataFrame:
+    """Pins, the likeliest half, and a quarter for each text from what it wants most."""
+    above = drawn if floor is None else where(drawn, drawn["likelihood"] >= floor)
+    chosen = [
+        where(drawn, drawn["token_id"].isin(list(pins))),
+        drawn.nlargest(points // 2, "likelihood"),
+        where(above, above["difference"] > 0).nlargest(points // 4, "difference"),
+        where(above, above["difference"] < 0).nsmallest(points // 4, "difference"),
+    ]
+    return pd.DataFrame(pd.concat(chosen).drop_duplicates("token_id").reset_index(drop=True))
+
+
+def _lay_out(
+    figure: go.Figure, cells: Cells, names: tuple[str, str], above: int, theme: Theme
+) -> None:
+    left, right = cells.across[0], cells.across[-1]
+    top = cells.up[-1]
+    shares = [power for power in range(-60, 1) if left <= power * DECADE <= right]
+    step = max(1, math.ceil(len(shares) / 8))
+    first, second = (plain(shorten(name, 24)) for name in names)
+    ratios = _ratios(top)
+    figure.update_layout(
+        xaxis={
+            **look.axis(title="likelihood: geometric mean of the two probabilities", theme=theme),
+            "range": [left, right],
+            "tickvals": [power * DECADE for power in shares[::-1][::step]],
+            "ticktext": [_share(power) for power in shares[::-1][::step]],
+        },
+        yaxis={
+            **look.axis(title=f"← likelier with {second}      likelier with {first} →",
+                        theme=theme),
+            "range": [-top, top],
+            "tickvals": [sign * math.log(ratio) for ratio in ratios for sign in (1, -1)] + [0],
+            "ticktext": [f"{count_text(ratio)}×" for ratio in ratios for _ in (1, -1)] + ["equal"],
+        },
+        margin={"t": above},
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "itemsizing": "constant",
+                "itemclick": False, "itemdoubleclick": False},
+        hovermode="closest",
+        clickmode="event+select",
+        dragmode="zoom",
+    )  # fmt: skip
+    figure.add_hline(y=0, line={"color": theme.muted, "width": 1}, layer="below")
+
+
+def _ratios(top: float) -> list[float]:
+    """Round ratios up to exp(top) for the ticks, about four."""
+    decades = top / DECADE
+    if decades < 0.9:
+        return [ratio for ratio in (1.25, 1.5, 2, 3, 5) if math.log(ratio) <= top]
+    if decades < 2:
+        return [ratio for ratio in (2, 5, 10, 20, 50) if math.log(ratio) <= top]
+    step = math.ceil(decades / 5)
+    return [10.0**power for power in range(step, int(decades) + 1, step)]
+
+
+def _share(power: int) -> str:
+    return f"{100 * 10.0**power:g} %" if power >= -5 else f"10<sup>{power}</sup>".replace("-", "−")
+
+
+def _cell_map(cells: Cells, name: str, color: str, part: slice, theme: Theme) -> go.Heatmap:
+    """The cells of one half; their colour grows with the logarithm of their count."""
+    counts = cells.counts[part]
+    with np.errstate(divide="ignore"):
+        shade = np.where(counts > 0, np.log1p(counts), np.nan)
+    return go.Heatmap(
+        name=name,
+        z=shade,
+        x=cells.across,
+        y=cells.up[part.start : part.stop + 1],
+        zmin=0,
+        zmax=math.log1p(max(int(cells.counts.max(initial=0)), 1)),
+        colorscale=[[0, look.mix(color, theme.page, 0.1)], [1, look.mix(color, theme.page, 0.75)]],
+        showscale=False,
+        hovertext=cells.hovers[part],
+        hoverinfo="text",
+        hoverongaps=False,
+        xgap=1,
+        ygap=1,
+    )
+
+
+def _marks(marked: pd.DataFrame, side: _Side, theme: Theme) -> go.Scatter:
+    signs = np.sign(marked["difference"].to_numpy(dtype=float))
+    # A token that both want alike stands with the first: it has to stand somewhere.
+    mine = where(marked, signs >= 0 if side.sign > 0 else signs < 0)
+    return go.Scatter(
+        name=f"likelier with <b>{plain(shorten(side.name, 40))}</b>",
+        x=column(mine, "likelihood") or [None],
+        y=column(mine, "difference") or [None],
+        mode="markers",
+        marker={"symbol": side.symbol, "size": 7, "color": side.color,
+                "line": {"color": theme.page, "width": 0.7}},
+        customdata=column(mine, "token_id"),
+        hovertext=list(_hovers(mine, side)),
+        hoverinfo="text",
+        showlegend=True,
+        selected={"marker": {"color": theme.accent}},
+        unselected={"marker": {"opacity": 1}},
+    )  # fmt: skip
+
+
+def _hovers(mine: pd.DataFrame, side: _Side) -> Iterator[str]:
+    for token, token_id, kind, first, second, difference in columns(
+        mine, "token", "token_id", "kind", "first", "second", "difference"
+    ):
+        ratio = math.exp(min(abs(difference), 700.0))
+        yield (
+            f"<b>{plain(token)}</b>, id {token_id}, {kind}"
+            f"<br>first {plain(percent_text(math.exp(first)))}, "
+            f"second {plain(percent_text(math.exp(second)))}"
+            f"<br>{_times(ratio)} with {plain(shorten(side.name, 40))}"
+        )
+
+
+def _times(ratio: float) -> str:
+    if ratio < 1.005:
+        return "as likely"
+    return f"{f'{ratio:.3g}' if ratio < 1000 else count_text(ratio)} times as likely"
+
+
+def _add_labels(
+    figure: go.Figure,
+    marked: pd.DataFrame,
+    cells: Cells,
+    *,
+    sides: tuple[_Side, _Side],
+    pins: Sequence[int],
+    theme: Theme,
+) -> None:
+    """Write the most contrasted tokens, pins first, where they touch no other label."""
+    chosen = _most_contrasted(marked, pins)
+    if not len(chosen):
+        return
+    rows = columns(chosen, "token", "likelihood", "difference")
+    rest = where(marked, ~marked["token_id"].isin(column(chosen, "token_id")))
+    left, right, top = cells.across[0], cells.across[-1], cells.up[-1]
+    marks, others = (
+        [
+            (NARROWEST * (x - left) / (right - left), HEIGHT * (top - y) / (2 * top))
+            for x, y in columns(frame, "likelihood", "difference")
+        ]
+        for frame in (chosen, rest)
+    )
+    texts = [shorten(token, LETTERS) for token, _, _ in rows]
+    sizes = [(text_width(text, SIZE) + 4, SIZE + 5.0) for text in texts]
+    frame = Rectangle(0, 0, NARROWEST, HEIGHT)
+    for label in place_labels(marks, sizes, within=frame, radius=RADIUS, others=others):
+        _, x, y = rows[label.mark]
+        figure.add_annotation(
+            x=x, y=y, text=plain(texts[label.mark]), showarrow=False, borderpad=1,
+            font={"size": SIZE, "color": (sides[0] if y >= 0 else sides[1]).color},
+            bgcolor=look.alpha(theme.page, 0.72),
+            xanchor={1: "left", 0: "center", -1: "right"}[label.across],
+            yanchor={1: "bottom", 0: "middle", -1: "top"}[label.up],
+            xshift=label.across * RADIUS, yshift=label.up * RADIUS,
+        )  # fmt: skip
+
+
+def _most_contrasted(marked: pd.DataFrame, pins: Sequence[int]) -> pd.DataFrame:
+    """Pins, then the strongest of both texts in turn, then the likeliest few."""
+    upper = where(marked, marked["difference"] > 0).nlargest(LABELS // 2, "difference")
+    lower = where(marked, marked["difference"] < 0).nsmallest(LABELS // 2, "difference")
+    turns = [frame.assign(turn=range(len(frame))) for frame in (upper, lower)]
+    both = pd.DataFrame(pd.concat(turns).sort_values("turn", kind="stable"))
+    chosen = [
+        where(marked, marked["token_id"].isin(list(pins))),
+        both.drop(columns="turn"),
+        marked.nlargest(4, "likelihood"),
+    ]
+    return pd.DataFrame(pd.concat(chosen).drop_duplicates("token_id"))

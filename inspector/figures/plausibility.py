@@ -1,0 +1,211 @@
+"""How plausible every token is in its place: the sentence itself, coloured by surprisal."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from inspector.figures import theme as look
+from inspector.figures.frames import columns
+from inspector.figures.lettering import Place, flow, text_width
+from inspector.figures.text import percent_text, plain, shorten
+from inspector.figures.theme import LIGHT, Theme
+
+WIDTH = 640  # pixels of a line on a narrow page; wider ones stretch it
+LINE, BOX = 50, 42  # pixels from line to line, and of a box
+SIZE, SMALL = 15, 11  # of a token and of its number
+GAP, JOINT, PADDING, CORNER = 5, 1, 14, 5
+LETTERS = 40  # of a token
+LEAST_TOP = 8.0  # bits: sentences without surprises keep pale colours
+BAR = 74  # pixels for the colour bar
+COLUMNS = ("position", "token", "special", "word", "probability", "rank", "best_token",
+           "best_probability", "bits")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """A row of `Plausibility.tokens`."""
+
+    position: int
+    token: str
+    special: bool
+    word: int
+    probability: float
+    rank: int
+    best: str
+    best_probability: float
+    bits: float
+
+    @property
+    def judged(self) -> bool:
+        return not self.special and math.isfinite(self.bits)
+
+
+def plausibility_strip(
+    tokens: pd.DataFrame,
+    *,
+    title: str,
+    subtitle: str = "",
+    width: int = WIDTH,
+    top: float | None = None,
+    theme: Theme = LIGHT,
+) -> go.Figure:
+    """Draw a text as boxes with its tokens, the more surprising the stronger the colour.
+
+    Args:
+        tokens: `Plausibility.tokens`; pieces of one word stand side by side.
+        title: Of the figure, with the checkpoint's name.
+        subtitle: One more line of plain text.
+        width: Pixels of a line; the figure takes the page's width, and should not get less.
+        top: Bits of the strongest colour, to compare texts; None: what this text needs, at least 8.
+        theme: Colours.
+
+    Returns:
+        A figure with the trace "judged", then "not judged"; one bar a token, with customdata
+        position.
+    """
+    rows = [_Token(*row) for row in columns(tokens, *COLUMNS)]
+    texts = [_shown(row, rows[at - 1] if at else None) for at, row in enumerate(rows)]
+    numbers = [f"{row.bits:.1f}" if row.judged else "" for row in rows]
+    widths = [
+        min(PADDING + max(text_width(text, SIZE), text_width(number, SMALL)), width)
+        for text, number in zip(texts, numbers, strict=True)
+    ]
+    groups = [("word", row.word) if row.word >= 0 else ("alone", row.position) for row in rows]
+    places = flow(widths, groups, width=width, gap=GAP, joint=JOINT)
+    lines = max((place.line for place in places), default=0) + 1
+    above = look.title_height(title, subtitle)
+    figure = go.Figure(
+        layout=look.layout(
+            title=plain(title),
+            subtitle=plain(subtitle),
+            theme=theme,
+            height=above + LINE * lines + BAR,
+        )
+    )
+    figure.update_layout(
+        xaxis=look.hidden_axis(-1, width + 1),
+        yaxis=look.hidden_axis(lines - 0.5, -0.5),
+        margin={"b": BAR},
+        barmode="overlay",
+        showlegend=False,
+        clickmode="event+select",
+        dragmode=False,
+    )
+    for judged in (True, False):
+        chosen = [at for at, row in enumerate(rows) if row.judged == judged]
+        figure.add_trace(
+            _bars(
+                "judged" if judged else "not judged",
+                [rows[at] for at in chosen],
+                [_lettering(texts[at], numbers[at]) for at in chosen],
+                [places[at] for at in chosen],
+                [widths[at] for at in chosen],
+                theme=theme,
+            )
+        )
+    figure.update_traces(
+        marker=_surprise(rows, top, theme), textfont={"color": theme.ramp_ink},
+        selector={"name": "judged"},
+    )  # fmt: skip
+    figure.update_traces(
+        marker={
+            "color": look.alpha(theme.surface, 0.5),
+            "line": {"color": theme.edge, "width": 1},
+            "cornerradius": CORNER,
+        },
+        textfont={"color": theme.muted},
+        selector={"name": "not judged"},
+    )
+    return figure
+
+
+def _shown(row: _Token, before: _Token | None) -> str:
+    """A token as part of a sentence: the box's place says where words begin."""
+    joins = before is not None and row.word >= 0 and row.word == before.word
+    text = row.token.removeprefix("##") if joins else row.token.removeprefix("␣")
+    return shorten(text or row.token, LETTERS)
+
+
+def _lettering(text: str, number: str) -> str:
+    return f'{plain(text)}<br><span style="font-size:{SMALL}px">{number}</span>' if number else (
+        plain(text)
+    )  # fmt: skip
+
+
+def _bars(
+    name: str,
+    rows: list[_Token],
+    texts: list[str],
+    places: list[Place],
+    widths: list[float],
+    *,
+    theme: Theme,
+) -> go.Bar:
+    return go.Bar(
+        name=name,
+        orientation="h",
+        base=[place.left for place in places],
+        x=widths,
+        y=[place.line for place in places],
+        width=BOX / LINE,
+        text=texts,
+        textposition="inside",
+        insidetextanchor="middle",
+        constraintext="none",
+        textangle=0,
+        textfont={"size": SIZE},
+        customdata=[row.position for row in rows],
+        hovertext=[_hover(row) for row in rows],
+        hoverinfo="text",
+        selected={"marker": {"opacity": 1}},
+        unselected={"marker": {"opacity": 1}},
+    )
+
+
+def _hover(row: _Token) -> str:
+    head = f"<b>{plain(row.token)}</b>, position {row.position}"
+    if row.special:
+        return f"{head}<br>not judged: the model is given it as it is"
+    if not row.judged:
+        return f"{head}<br>no number: the model answers with NaN or infinity"
+    best = (
+        "the likeliest token here"
+        if row.rank == 1
+        else f"likeliest: <b>{plain(row.best)}</b>, {plain(percent_text(row.best_probability))}"
+    )
+    return (
+        f"{head}<br>probability {plain(percent_text(row.probability))}, rank {row.rank:,}"
+        f"<br>surprisal {row.bits:.2f} bits<br>{best}"
+    )
+
+
+def _surprise(rows: list[_Token], top: float | None, theme: Theme) -> dict[str, object]:
+    bits = [row.bits for row in rows if row.judged]
+    steps = len(theme.ramp) - 1
+    return {
+        "color": bits,
+        "cmin": 0,
+        "cmax": top if top is not None else max(LEAST_TOP, math.ceil(max(bits, default=0.0))),
+        "colorscale": [[step / steps, color] for step, color in enumerate(theme.ramp)],
+        "showscale": bool(bits),
+        "cornerradius": CORNER,
+        "line": {"color": theme.edge, "width": 1},
+        "colorbar": {
+            "orientation": "h",
+            "title": {"text": "surprisal in bits: 0 = certain, each bit halves the probability",
+                      "side": "top", "font": {"size": 12, "color": theme.muted}},
+            "tickfont": {"size": 12, "color": theme.muted},
+            "thickness": 10,
+            "len": 0.6,
+            "x": 0,
+            "xanchor": "left",
+            "y": 0,
+            "yanchor": "top",
+            "ypad": 12,
+            "outlinewidth": 0,
+        },
+    }  # fmt: skip
