@@ -6,15 +6,20 @@ lens tools do. The ways run in turn in one process, round after round: seconds a
 disturbed round, ratios those of the least disturbed rounds, beside the median of the ratios within
 each round. Memory is the peak above what the inputs take, in a process of its own. The answers are
 compared first.
+
+Then, with `--large`, the whole lens on a model of 32 layers and d_model 2,048 with 128,256 tokens,
+2,048 positions long: 33 × 2,048 states at every rung, and the memory it takes above the model's.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +30,7 @@ from inspector.analyses.readout import block_states, read
 
 STATES, WIDTH, ROWS, K = 13 * 512, 384, 30_522, 5
 ROUNDS = 7
+LAYERS, POSITIONS, D_MODEL, VOCAB = 32, 2_048, 2_048, 128_256  # of the large case
 Answer = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # ids, probabilities, entropy
 
 
@@ -99,6 +105,42 @@ def peak() -> int:
     return int(re.search(r"VmHWM:\s+(\d+)", status)[1])  # type: ignore[index]
 
 
+def write_large(folder: Path) -> None:
+    """A Llama whose hidden states and vocabulary are large, and little else of it."""
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import Whitespace
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=VOCAB, hidden_size=D_MODEL, num_hidden_layers=LAYERS, intermediate_size=64,
+        num_attention_heads=1, num_key_value_heads=1, head_dim=64,
+        max_position_embeddings=POSITIONS, tie_word_embeddings=True,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer = Tokenizer(WordLevel({f"t{n}": n for n in range(VOCAB)}, unk_token="t0"))
+    tokenizer.pre_tokenizer = Whitespace()  # type: ignore[assignment]
+    tokenizer.save(str(folder / "tokenizer.json"))
+
+
+def large(folder: Path, home: Path) -> None:
+    """Run the lens on the large case and print what it took."""
+    from benchmarks.projection import open_folder, quiet
+    from inspector.analyses.lens import lens
+
+    checkpoint = open_folder(folder, home)
+    lens(checkpoint, progress=quiet, text="t1 t2", layers=[0])  # the model is there from now on
+    Path("/proc/self/clear_refs").write_text("5", "ascii")  # the peak starts anew
+    before, begin = peak(), time.perf_counter()
+    words = " ".join(f"t{place * 61 % VOCAB}" for place in range(POSITIONS))
+    found = lens(checkpoint, progress=quiet, text=words, k=5)
+    print(f"{len(found.states):,} readings of {LAYERS + 1} × {POSITIONS:,} states of {D_MODEL:,} "
+          f"against {VOCAB:,} rows: {time.perf_counter() - begin:.0f} s, "
+          f"{(peak() - before) / 1e6:.2f} GB above the model's, error {found.max_abs_error:.1e} "
+          f"of {found.tolerance:.1e} allowed")  # fmt: skip
+
+
 def compare() -> None:
     """Refuse to time ways that answer differently."""
     hidden, matrix = inputs()
@@ -112,6 +154,13 @@ def compare() -> None:
 
 def main() -> None:
     """Print seconds, ratios and memory."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--large", action="store_true", help="also 33 × 2,048 states: long")
+    if parser.parse_known_args()[0].large:
+        with tempfile.TemporaryDirectory() as name:
+            write_large(Path(name))
+            command = [sys.executable, "-m", "benchmarks.lens", "--of", name]
+            subprocess.run(command, check=True)
     print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f} at start")
     compare()
     found = seconds()
@@ -131,7 +180,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if sys.argv[1:2] == ["--of"]:
+        large(Path(sys.argv[2]), Path(sys.argv[2]) / "home")
+    elif sys.argv[1:2] and sys.argv[1] in WAYS:
         print(extra_memory(sys.argv[1]))
     else:
         main()
