@@ -16,6 +16,10 @@ class Analysis:
     function: str  # "package.module:function", imported in the worker only
     symbol: str  # Material symbol of the page
     needs_model: bool  # False: the headers are enough
+    # "package.module:function" (checkpoint, requests, *, progress) -> for each request, in their
+    # order, its result or the InspectorError that refuses it: answers many at once. What it raises
+    # refuses them all.
+    batch: str | None = None
 
 
 CATALOG: tuple[Analysis, ...] = (
@@ -41,6 +45,12 @@ CATALOG: tuple[Analysis, ...] = (
              "inspector.analyses.climb:climb", "layers", True),
     Analysis("masked_lm", "predict", "Masked LM", "What does the model predict for a mask?",
              "inspector.analyses.masked_lm:predict", "stylus_note", True),
+    Analysis("masked_lm", "plausibility", "Plausibility",
+             "How plausible is every token in its own place?",
+             "inspector.analyses.plausibility:plausibility", "stylus_note", True),
+    Analysis("masked_lm", "contrast", "Contrast",
+             "Which tokens does one text make likelier than another?",
+             "inspector.analyses.contrast:contrast", "stylus_note", True),
     Analysis("heads", "heads", "Task heads", "What does each task head answer?",
              "inspector.analyses.heads:heads", "label", True),
     Analysis("heads", "pretrain", "Pre-training objective",

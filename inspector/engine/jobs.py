@@ -42,6 +42,8 @@ class LocalJob:
         self.keep = keep  # True: asking again after it is done gives this job
         self.nbytes = 0  # size of the result
         self.asked = time.monotonic()
+        self.batch = 0  # jobs that its worker took at once, this one among them
+        self._alone = False
         self._stop = stop
         self._status: Status = "waiting"
         self._progress = Progress(None, "Waiting")
@@ -83,10 +85,23 @@ class LocalJob:
         if not self.settled:
             self._progress = progress
 
-    def start(self) -> None:
-        """A worker takes the job."""
+    @property
+    def company(self) -> Hashable:
+        """Jobs of equal company can be answered at once; a job without one runs alone."""
+        if self._alone or not isinstance(self.request, RunRequest) or not self.request.batch:
+            return None
+        return self.request.fingerprint, self.request.batch
+
+    def start(self, batch: int) -> None:
+        """A worker takes the job, one of a batch."""
+        self.batch = batch
         self._status = "running"
         self._progress = Progress(None, "Starting")
+
+    def put_back(self) -> None:
+        """The batch has failed and nobody knows by which job: this one waits to run alone."""
+        self.batch, self._alone = 0, True
+        self._status = "waiting"
 
     def succeed(self, value: Any, nbytes: int) -> None:
         """Settle with a result, unless the job is settled."""

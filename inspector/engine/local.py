@@ -7,9 +7,11 @@ that leaves the other processes alone. `multiprocessing`'s own spawn is out as w
 Streamlit it runs the app a second time in the child. So a worker is a module of its own, started
 by subprocess, and talks over a `multiprocessing.connection` pipe that only the two of them hold.
 
-A worker gets one request at a time. Whatever else waits, waits here, in the order of arrival (but
-a loaded model first serves those who wait for it): when a worker dies, only the request that it
-was at has failed.
+A worker gets one batch at a time, and a batch is one job unless several wait for the same analysis
+of the same checkpoint, and the analysis can answer many at once. A job that finds the worker idle
+is sent alone, it never waits for company. Whatever else waits, waits here, in the order of arrival
+(but a loaded model first serves those who wait for it). When a worker dies with several jobs, each
+is put back and runs alone: only the one that kills its worker has failed.
 """
 
 from __future__ import annotations
@@ -20,22 +22,23 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from inspector import errors
 from inspector.catalog import CATALOG, Analysis
 from inspector.engine import limits
 from inspector.engine.jobs import JobBook, LocalJob, freeze
 from inspector.engine.pool import Pool
 from inspector.engine.process import WorkerProcess
 from inspector.engine.protocol import Progress, WorkerStatus
+from inspector.engine.waiting import Waiting
 from inspector.engine.wire import (
-    Answer,
-    Failure,
+    BatchRequest,
     OpenRequest,
     Ready,
     RunRequest,
     Setup,
     Warm,
     WorkerFunctions,
+    encode,
+    read_outcomes,
 )
 from inspector.errors import (
     CancelledError,
@@ -51,9 +54,8 @@ from inspector.store.reference import CheckpointRef
 WATCH_SECONDS = 0.1  # between two looks at the memory of busy workers
 SPARE_SECONDS = 1.0  # of calm before a spare is started
 CLOSE_SECONDS = 5.0
-BOOT_SECONDS = 60.0  # for a process to start, which is not the request's time
-PATIENCE_SECONDS = 5.0  # a job waits while a loaded model serves those that came after it
 FIXED = ("demo", "upload", "incoming")  # references that name the same bytes for ever
+UNSURE = (InspectorError, WorkerError)  # these very classes say nothing about the request itself
 
 
 class LocalEngine:
@@ -78,11 +80,11 @@ class LocalEngine:
     ) -> None:
         self._settings = settings
         self._setup = Setup(settings, functions or WorkerFunctions(), restrict_paths)
-        self._functions = {analysis.verb: analysis.function for analysis in catalog}
+        self._analyses = {analysis.verb: analysis for analysis in catalog}
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._book = JobBook()
-        self._waiting: list[LocalJob] = []  # in order of arrival
+        self._waiting = Waiting()
         self._pool = Pool(self._start, limit=settings.workers, spare=spare)
         self._calm_since = time.monotonic()
         self._closed = False
@@ -103,10 +105,11 @@ class LocalEngine:
         Raises:
             RequestError: If there is no such analysis.
         """
-        if verb not in self._functions:
-            known = ", ".join(self._functions)
+        analysis = self._analyses.get(verb)
+        if analysis is None:
+            known = ", ".join(self._analyses)
             raise RequestError(f"There is no analysis {verb!r}: choose one of {known}.")
-        request = RunRequest(fingerprint, self._functions[verb], parameters)
+        request = RunRequest(fingerprint, analysis.function, parameters, analysis.batch)
         return self._ask((fingerprint, verb, freeze(parameters)), request, keep=True)
 
     def job(self, job_id: str) -> LocalJob | None:
@@ -123,10 +126,18 @@ class LocalEngine:
             self._book.forget(fingerprint)
         self._dispatch()
 
+    def release(self, fingerprint: str) -> bool:
+        """End a checkpoint's idle worker; see the protocol."""
+        with self._lock:
+            worker = self._pool.of(fingerprint)
+            released = bool(worker and not worker.jobs and self._pool.drop(worker))
+        self._dispatch()
+        return released
+
     def workers(self) -> tuple[WorkerStatus, ...]:
         """The processes, the spare last."""
         with self._lock:
-            workers = [(w, w.fingerprint, w.job is not None) for w in self._pool.all]
+            workers = [(w, w.fingerprint, bool(w.jobs)) for w in self._pool.all]
         return tuple(
             WorkerStatus(fingerprint, worker.pid, worker.resident_nbytes(), busy)
             for worker, fingerprint, busy in workers
@@ -141,8 +152,8 @@ class LocalEngine:
             for worker in workers:
                 self._end(worker, error)
             for job in self._waiting:
+                self._waiting.discard(job)
                 self._settle(job, error)
-            self._waiting.clear()
         self._wake.set()
         atexit.unregister(self.close)
         for worker in workers:
@@ -162,7 +173,7 @@ class LocalEngine:
                 return job
             job = LocalJob(key, request, keep=keep, stop=self._cancel)
             self._book.add(job)
-            self._waiting.append(job)
+            self._waiting.add(job)
         self._dispatch()
         return job
 
@@ -170,51 +181,48 @@ class LocalEngine:
         """Give waiting jobs to free workers; the caller does not hold the lock."""
         started = []
         with self._lock:
-            for job in list(self._waiting):
+            for job in self._waiting:
+                if job.status == "running":
+                    continue  # since a moment ago, in the batch of an earlier one
                 try:
-                    worker = self._pool.place(job, wanted=self._wanted(job))
+                    worker = self._pool.place(job, wanted=self._waiting.wanted(job))
                 except OSError as error:
-                    self._waiting.remove(job)
+                    self._waiting.discard(job)
                     self._settle(job, limits.start_error(error))
                     continue
                 if worker is None:
                     job.report(Progress(None, self._pool.why_waiting(job)))
                     continue
-                self._waiting.remove(job)
-                worker.started = time.monotonic() + (0 if worker.ready else BOOT_SECONDS)
-                job.start()
-                started.append((worker, job))
-        for worker, job in started:
-            worker.send(job.message)
+                batch = self._waiting.take(job)
+                worker.take(batch)
+                started.append((worker, batch))
+        for worker, batch in started:
+            worker.send(encode(BatchRequest(tuple(job.message for job in batch))))
         self._wake.set()
-
-    def _wanted(self, job: LocalJob) -> set[str]:
-        """Checkpoints that other jobs wait for, unless this one has been patient enough."""
-        if time.monotonic() - job.asked > PATIENCE_SECONDS:
-            return set()
-        return {
-            waiting.request.fingerprint
-            for waiting in self._waiting
-            if isinstance(waiting.request, RunRequest)
-        }
 
     def _cancel(self, job: LocalJob) -> None:
         error = CancelledError("The work was stopped. Ask again to start it anew.")
         with self._lock:
-            if job in self._waiting:
-                self._waiting.remove(job)
-                self._settle(job, error)
+            self._waiting.discard(job)
+            self._settle(job, error)
             for worker in self._pool.busy:
-                if worker.job is job:
-                    self._end(worker, error)
+                if all(each.settled for each in worker.jobs):
+                    self._pool.drop(worker)
         self._dispatch()
 
     def _end(self, worker: WorkerProcess, error: InspectorError) -> None:
-        job = worker.job
-        if self._pool.drop(worker) and job:
+        jobs = worker.jobs
+        self._pool.drop(worker)
+        for job in jobs:
             self._settle(job, error)
 
     def _settle(self, job: LocalJob, outcome: Any, nbytes: int = 0) -> None:
+        if job.settled:
+            return
+        if job.batch > 1 and type(outcome) in UNSURE:
+            job.put_back()
+            self._waiting.add(job)
+            return
         if isinstance(outcome, InspectorError):
             job.fail(outcome)
         else:
@@ -229,25 +237,27 @@ class LocalEngine:
                 worker.ready, worker.started = True, time.monotonic()
             elif isinstance(message, Warm):
                 worker.warm = True
-            elif worker.job is None:
-                return  # the last words of a worker that was dropped
             elif isinstance(message, Progress):
-                worker.job.report(message)
-            else:
-                self._finish(worker, worker.job, message, nbytes)
+                for job in worker.jobs:
+                    job.report(message)
+                return
+            elif worker.jobs:  # or these are the last words of a worker that was dropped
+                self._finish(worker, message, nbytes)
         self._dispatch()
 
-    def _finish(self, worker: WorkerProcess, job: LocalJob, message: Any, nbytes: int) -> None:
-        outcome = _outcome(message, job.request)
-        worker.job = None
-        if isinstance(outcome, Opened):
-            self._pool.opened(worker, job, outcome)
-        if isinstance(outcome, CheckpointError) and isinstance(job.request, RunRequest):
-            self._book.forget(job.request.fingerprint)  # it has gone: let it be opened anew
+    def _finish(self, worker: WorkerProcess, message: Any, nbytes: int) -> None:
+        jobs = worker.jobs
+        outcomes = read_outcomes(message, [job.request for job in jobs])
+        for job, outcome in zip(jobs, outcomes, strict=True):
+            if isinstance(outcome, Opened):
+                self._pool.opened(worker, job, outcome)
+            if isinstance(outcome, CheckpointError) and isinstance(job.request, RunRequest):
+                self._book.forget(job.request.fingerprint)  # it has gone: let it be opened anew
+            self._settle(job, outcome, nbytes // len(jobs))
+        worker.jobs = ()  # last: if the message was not what it seemed, they fail with the worker
         # A process that has read a checkpoint serves no other one.
-        if worker.fingerprint is None or isinstance(outcome, WorkerError):
+        if worker.fingerprint is None or any(isinstance(each, WorkerError) for each in outcomes):
             self._pool.drop(worker)
-        self._settle(job, outcome, nbytes)
 
     def _on_end(self, worker: WorkerProcess, error: WorkerError | None, exit_code: int) -> None:
         with self._lock:
@@ -274,13 +284,3 @@ class LocalEngine:
         calm = time.monotonic() - self._calm_since > SPARE_SECONDS
         if calm and self._pool.wants_spare and not self._closed:
             self._pool.start_spare()
-
-
-def _outcome(message: Any, request: OpenRequest | RunRequest) -> Any:
-    if isinstance(message, Failure):
-        return getattr(errors, message.error, InspectorError)(message.text)
-    if isinstance(message, Answer):
-        opened = isinstance(message.value, Opened)
-        if opened == isinstance(request, OpenRequest):
-            return message.value
-    return WorkerError("The worker answered out of turn. Ask again: a new worker takes over.")

@@ -36,30 +36,30 @@ class Pool:
 
     @property
     def busy(self) -> list[WorkerProcess]:
-        """The processes that have a job."""
-        return [worker for worker in self.workers if worker.job]
+        """The processes that do something."""
+        return [worker for worker in self.workers if worker.jobs]
 
     @property
     def wants_spare(self) -> bool:
         """True when a spare is missing, and starting one would be in nobody's way."""
-        calm = all(worker.warm and not worker.job for worker in self.workers)
+        calm = all(worker.warm and not worker.jobs for worker in self.workers)
         return self._keep_spare and not self._spare_died and self.spare is None and calm
 
     def place(self, job: LocalJob, *, wanted: Set[str]) -> WorkerProcess | None:
-        """Give a job to a worker, if there is one for it now.
+        """Find the worker for a job, if one is free for it now; the caller gives it the job.
 
         Args:
             job: The job.
             wanted: Fingerprints whose workers may not be ended to make room.
         """
         worker = self._owner(job)
-        if worker is None or (worker.job and isinstance(job.request, OpenRequest)):
+        if worker is None or (worker.jobs and isinstance(job.request, OpenRequest)):
             worker = self._fresh(network=_is_hub(job), wanted=wanted)
-        if worker is None or worker.job:
+        if worker is None or worker.jobs:
             return None
         self._requests += 1
         self._spare_died = False
-        worker.job, worker.used = job, self._requests
+        worker.used = self._requests
         if not isinstance(job.request, OpenRequest):
             worker.fingerprint = job.request.fingerprint
         return worker
@@ -96,7 +96,7 @@ class Pool:
             self.spare, self._spare_died = None, True  # the next request may try again
         else:
             self.workers.remove(worker)
-        worker.job = None
+        worker.jobs = ()
         worker.kill()
         return True
 
@@ -118,7 +118,7 @@ class Pool:
         return worker
 
     def _evict(self, wanted: Set[str]) -> bool:
-        idle = [w for w in self.workers if not w.job and w.fingerprint not in wanted]
+        idle = [w for w in self.workers if not w.jobs and w.fingerprint not in wanted]
         return bool(idle) and self.drop(min(idle, key=lambda worker: worker.used))
 
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Pipe
@@ -22,6 +23,7 @@ from inspector.errors import WorkerError
 LOG = logging.getLogger("inspector.worker")
 MAX_MESSAGE = 2_000_000_000  # of a worker's answer
 LOG_LINE = 1_000  # bytes of a worker's line that are shown
+BOOT_SECONDS = 60.0  # for a process to start, which is not the request's time
 END_SECONDS = 2.0  # between the end of the pipe and the end of the process
 
 
@@ -41,8 +43,8 @@ class WorkerProcess:
         on_end: Callable[[WorkerProcess, WorkerError | None, int], None],
     ) -> None:
         self.fingerprint: str | None = None  # of the checkpoint that it holds
-        self.job: LocalJob | None = None  # what it does now
-        self.started = 0.0  # time.monotonic() when it took the job
+        self.jobs: tuple[LocalJob, ...] = ()  # what it does now
+        self.started = 0.0  # time.monotonic() when it took them
         self.used = 0  # the engine's count of requests, at its last one
         self.ready = False  # True: it is up
         self.warm = False  # True: it has imported everything slow
@@ -73,6 +75,13 @@ class WorkerProcess:
         for thread in self._threads:
             thread.start()
         self.send(encode(setup))
+
+    def take(self, jobs: tuple[LocalJob, ...]) -> None:
+        """Begin with jobs, which the engine then sends; its lock is held."""
+        self.jobs = jobs
+        self.started = time.monotonic() + (0 if self.ready else BOOT_SECONDS)
+        for job in jobs:
+            job.start(len(jobs))
 
     def send(self, data: bytes) -> None:
         """Send an encoded message; if the worker has died, its end is noticed elsewhere."""

@@ -81,6 +81,14 @@ class Engine(Protocol):
         """Drop what is held of a checkpoint that was deleted."""
         ...
 
+    def release(self, fingerprint: str) -> bool:
+        """Give back the memory that a checkpoint takes; the next question loads it anew.
+
+        Returns:
+            False if it takes none, or is at work and was left to it.
+        """
+        ...
+
     def workers(self) -> tuple[WorkerStatus, ...]:
         """The worker processes, the spare last."""
         ...

@@ -13,9 +13,13 @@ import io
 import pickle  # noqa: TID251 - with an allow-list on the side that does not trust
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from inspector import errors
+from inspector.errors import InspectorError, WorkerError
+from inspector.results import Opened
 from inspector.settings import Settings
 from inspector.store.reference import CheckpointRef
 
@@ -66,18 +70,26 @@ class RunRequest:
     fingerprint: str
     function: str
     parameters: dict[str, Any]
+    batch: str | None = None  # function that answers many such requests at once
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A request is done."""
+class BatchRequest:
+    """What a worker does next; several requests are for one analysis of one checkpoint."""
 
-    value: Any
+    requests: tuple[bytes, ...]  # as `encode` wrote each when it was asked
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """A batch is done: for each request, in their order, its result or its Failure."""
+
+    values: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A request failed; the class is one of inspector.errors, by name."""
+    """A request failed, or a whole batch; the class is one of inspector.errors, by name."""
 
     error: str
     text: str
@@ -132,6 +144,31 @@ def decode(data: bytes) -> Any:
 def decode_trusted(data: bytes) -> Any:
     """Read a message of the process that started this one."""
     return pickle.loads(data)
+
+
+def read_outcomes(message: Any, requests: Sequence[OpenRequest | RunRequest]) -> list[Any]:
+    """Read what an untrusted process answers to a batch: for each request its result or its error.
+
+    Raises:
+        Exception: If the message is not what it seems to be.
+    """
+    values = message.values if isinstance(message, Answers) else ()
+    if isinstance(message, Failure):
+        values = (message,) * len(requests)
+    if len(values) != len(requests) or not all(map(_fits, values, requests)):
+        error = WorkerError("The worker answered out of turn. Ask again: a new worker takes over.")
+        return [error] * len(requests)
+    return [_error(value) if isinstance(value, Failure) else value for value in values]
+
+
+def _fits(value: Any, request: OpenRequest | RunRequest) -> bool:
+    if isinstance(value, Failure):
+        return True
+    return isinstance(value, Opened) == isinstance(request, OpenRequest)
+
+
+def _error(failure: Failure) -> InspectorError:
+    return getattr(errors, failure.error, InspectorError)(failure.text)
 
 
 def frame_to_arrow(frame: pd.DataFrame) -> bytes:

@@ -1,7 +1,7 @@
 """A worker process: `python -m inspector.engine.worker FD`, started by the engine alone.
 
-It answers the requests of one checkpoint, one after the other, and keeps the model loaded between
-them. While nobody asks, it imports the slow libraries, step by step, so that the first question
+It answers the requests of one checkpoint, batch by batch, and keeps the model loaded between them.
+While nobody asks, it imports the slow libraries, step by step, so that the first question
 that needs a model finds them there. When the server is gone its pipe closes and the worker ends.
 """
 
@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -24,7 +24,8 @@ from inspector import errors
 from inspector.engine import limits
 from inspector.engine.protocol import Progress
 from inspector.engine.wire import (
-    Answer,
+    Answers,
+    BatchRequest,
     Failure,
     OpenRequest,
     Ready,
@@ -72,24 +73,34 @@ class Worker:
 
     def _answer_next(self, requests: SimpleQueue[Any], pause: float | None) -> bool:
         try:
-            request = requests.get(timeout=pause)
+            batch = requests.get(timeout=pause)
         except Empty:
             return False
-        self._answer(request)
+        self._answer(batch)
         return True
 
-    def _answer(self, request: OpenRequest | RunRequest) -> None:
+    def _answer(self, batch: BatchRequest) -> None:
         self._shown = ("", 0.0)
         try:
-            if isinstance(request, OpenRequest):
-                self._send(Answer(self._open(request)))
-            else:
-                self._send(Answer(self._run(request)))
+            values = self._values([decode_trusted(request) for request in batch.requests])
+            self._send(Answers(tuple(_failure_or_value(value) for value in values)))
         except errors.InspectorError as error:
-            self._send(Failure(_error_class(error), str(error)))
+            self._send(_failure_or_value(error))
         except BaseException as error:  # a tokenizer's panic is no Exception
             traceback.print_exc()
             self._send(self._unexpected(error))
+
+    def _values(self, requests: Sequence[OpenRequest | RunRequest]) -> Sequence[Any]:
+        """For each request its result, or the error that refuses it."""
+        first = requests[0]
+        if isinstance(first, OpenRequest):
+            return [self._open(first)]
+        checkpoint = self._load(first.fingerprint)
+        if first.batch is None:
+            function = _find(first.function)
+            return [function(checkpoint, progress=self._progress, **first.parameters)]
+        asked = [request.parameters for request in requests if isinstance(request, RunRequest)]
+        return _find(first.batch)(checkpoint, asked, progress=self._progress)
 
     def _open(self, request: OpenRequest) -> Opened:
         manifest, reference = _find(self._setup.functions.open)(
@@ -104,11 +115,6 @@ class Worker:
             name=manifest.name,
             warnings=tuple(manifest.warnings),
         )
-
-    def _run(self, request: RunRequest) -> Any:
-        function = _find(request.function)
-        checkpoint = self._load(request.fingerprint)
-        return function(checkpoint, progress=self._progress, **request.parameters)
 
     def _load(self, fingerprint: str) -> Any:
         """The checkpoint, once its files are known to be those that were opened."""
@@ -176,9 +182,11 @@ def _import_quietly(module: str) -> None:
         traceback.print_exc()
 
 
-def _error_class(error: errors.InspectorError) -> str:
-    names = (cls.__name__ for cls in type(error).__mro__)
-    return next(name for name in names if hasattr(errors, name))
+def _failure_or_value(value: Any) -> Any:
+    if not isinstance(value, errors.InspectorError):
+        return value
+    names = (cls.__name__ for cls in type(value).__mro__)
+    return Failure(next(name for name in names if hasattr(errors, name)), str(value))
 
 
 if __name__ == "__main__":

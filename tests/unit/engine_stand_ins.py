@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ import numpy as np
 import pandas as pd
 
 from inspector.catalog import Analysis
-from inspector.engine.wire import WorkerFunctions
-from inspector.errors import CheckpointError, RequestError
+from inspector.engine.wire import Failure, WorkerFunctions
+from inspector.errors import CheckpointError, RequestError, WorkerError
 from inspector.results import Mask
 from inspector.store.reference import CheckpointRef
 
@@ -165,6 +166,58 @@ def chatter(checkpoint, *, progress):
     sys.stderr.write("to stderr \x1b[31mred\n")
 
 
+def note(checkpoint, *, progress, **parameters: Any):
+    (noted,) = note_many(checkpoint, [parameters], progress=progress)
+    return noted
+
+
+def note_many(checkpoint, requests, *, progress):
+    """Answer each by its value, place, batch and pass, unless it asks for trouble."""
+    checkpoint.uses += 1
+    trouble = {request.get("trouble") for request in requests}
+    progress(0.5, "noting")
+    for request in requests:
+        if marker := request.get("marker"):
+            wait_for(Path(marker))
+    for name in sorted(trouble & TROUBLE.keys()):
+        TROUBLE[name](checkpoint, progress=progress)
+    answers = [
+        {
+            "pid": os.getpid(),
+            "name": checkpoint.manifest.name,
+            "value": request["value"],
+            "place": place,
+            "batch": len(requests),
+            "uses": checkpoint.uses,
+        }
+        for place, request in enumerate(requests)
+    ]
+    for place, request in enumerate(requests):
+        if request.get("trouble") in SPOILED:
+            answers[place] = SPOILED[request["trouble"]]
+    return answers[1:] if "short" in trouble else answers
+
+
+class Smuggled:
+    def __reduce__(self):
+        return os.system, ("true",)
+
+
+SPOILED: dict[str, Any] = {  # in place of one answer
+    "refused": RequestError("The text has 500 tokens and the model takes 64: shorten it."),
+    "too little memory": WorkerError("The device has too little memory left for this input."),
+    "smuggled": Smuggled(),
+    "forged": Failure("annotations", "no class of an error"),
+    "cannot be sent": threading.Lock(),
+}
+TROUBLE: dict[str, Any] = {  # in place of all answers
+    "killed": partial(die, number=signal.SIGKILL),
+    "broken": break_down,
+    "panic": panic,
+    "no head": refuse,
+    "too much": ask_too_much,
+    "endless": lambda *_, **__: wait_for(Path("/nowhere")),
+}
 FUNCTIONS = WorkerFunctions(
     open=f"{HERE}:open_stand_in",
     load_manifest=f"{HERE}:load_stand_in",
@@ -173,7 +226,8 @@ FUNCTIONS = WorkerFunctions(
 )
 ANALYSES = (echo, frame, step, report_from_threads, refuse, break_down, panic, grow, ask_too_much,
             die, leave, smuggle, environment, modules, chatter)  # fmt: skip
-CATALOG = tuple(
-    Analysis(name, name, name, "?", f"{HERE}:{name}", "", False)
-    for name in (function.__name__ for function in ANALYSES)
-)
+CATALOG = (
+    *(Analysis(name, name, name, "?", f"{HERE}:{name}", "", False)
+      for name in (function.__name__ for function in ANALYSES)),
+    Analysis("note", "note", "note", "?", f"{HERE}:note", "", False, batch=f"{HERE}:note_many"),
+)  # fmt: skip

@@ -84,9 +84,9 @@ def test_a_worker_over_its_memory_is_ended():
 
 
 def test_a_request_over_its_time_is_ended(tmp_path):
-    with running(seconds=1) as engine:
+    with running(seconds=3) as engine:
         job = engine.run(A, "step", marker=str(tmp_path / "never"))
-        with pytest.raises(WorkerError, match=r"longer than the 1 seconds .* INSPECTOR_SECONDS"):
+        with pytest.raises(WorkerError, match=r"longer than the 3 seconds .* INSPECTOR_SECONDS"):
             job.result(WAIT)
         assert answer(engine, A, "echo")["name"] == "demo-a"
 

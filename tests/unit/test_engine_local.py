@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inspector.engine import local
+from inspector.engine import waiting
 from inspector.engine.wire import WorkerFunctions
 from inspector.errors import CancelledError, CheckpointError, RequestError, WorkerError
 from inspector.results import Opened
@@ -243,7 +243,7 @@ def test_a_busy_worker_is_waited_for(tmp_path):
 def test_a_loaded_model_serves_those_who_wait_for_it_within_reason(
     monkeypatch, tmp_path, patience, stays
 ):
-    monkeypatch.setattr(local, "PATIENCE_SECONDS", patience)
+    monkeypatch.setattr(waiting, "PATIENCE_SECONDS", patience)
     with running(workers=1) as engine:
         start_step(engine, A, tmp_path / "go")
         pid = held(engine)[A].pid
@@ -320,6 +320,30 @@ def test_deleting_a_checkpoint_ends_its_worker_and_forgets_its_results():
         assert set(held(engine)) == {B}
         assert engine.open(demo("demo-a")) is not opening
         assert answer(engine, A, "echo")["pid"] != before["pid"]
+
+
+def test_releasing_gives_the_memory_back_and_keeps_what_is_known(tmp_path):
+    with running() as engine:
+        opening = engine.open(demo("demo-a"))
+        opening.result(WAIT)
+        asked = engine.run(A, "echo")
+        before = asked.result(WAIT)
+        answer(engine, B, "echo")
+
+        assert engine.release(A)
+        eventually(lambda: not Path(f"/proc/{before['pid']}").exists())
+        assert set(held(engine)) == {B}
+        assert engine.open(demo("demo-a")) is opening
+        assert engine.run(A, "echo") is asked
+        assert not engine.release(A)
+        assert answer(engine, A, "echo", value="anew")["pid"] != before["pid"]
+
+
+def test_a_checkpoint_at_work_is_not_released(engine, tmp_path):
+    job = start_step(engine, A, tmp_path / "go")
+    assert not engine.release(A)
+    (tmp_path / "go").touch()
+    assert job.result(WAIT) == "went on"
 
 
 def test_closing_ends_everything(tmp_path):

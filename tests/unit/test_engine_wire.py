@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from inspector.engine.protocol import Progress
-from inspector.engine.wire import Answer, Failure, Warm, decode, encode, frame_from_arrow
+from inspector.engine.wire import Answers, Failure, Warm, decode, encode, frame_from_arrow
 from inspector.results import Mask, Opened, Overview, OverviewFile, TokenizerInfo
 
 FRAMES = {
@@ -34,7 +34,7 @@ FRAMES = {
 
 @pytest.mark.parametrize("name", sorted(FRAMES))
 def test_a_frame_comes_back_as_it_was(name):
-    back = decode(encode(Answer(Mask(position=1, predictions=FRAMES[name])))).value
+    back = decode(encode(Answers((Mask(position=1, predictions=FRAMES[name]),)))).values[0]
 
     assert back.position == 1
     pd.testing.assert_frame_equal(back.predictions, FRAMES[name])
@@ -46,10 +46,10 @@ def test_a_frame_comes_back_as_it_was(name):
         Warm(),
         Progress(None, "reading"),
         Failure("CheckpointError", "a.bin is empty: upload it again."),
-        Answer(Opened("ab", "demo-a", "demo-a", ("one",))),
-        Answer({"a": [1, 2.5, None, True, b"x"], "b": {1, 2}, "c": frozenset("x"), "d": 1j}),
-        Answer(Path("map.csv")),
-        Answer(np.float32(1.5)),
+        Answers((Opened("ab", "demo-a", "demo-a", ("one",)),)),
+        Answers(({"a": [1, 2.5, None, True, b"x"], "b": {1, 2}, "c": frozenset("x"), "d": 1j},)),
+        Answers((Path("map.csv"),)),
+        Answers((np.float32(1.5),)),
     ],
 )
 def test_a_plain_message_comes_back_equal(value):
@@ -65,7 +65,7 @@ def test_an_array_and_a_nested_result_come_back():
         config={"vocab_size": 3},
     )
 
-    back_array, back = decode(encode(Answer([array, overview]))).value
+    back_array, back = decode(encode(Answers((array, overview)))).values
 
     np.testing.assert_array_equal(back_array, array)
     assert (back.files, back.tokenizer) == (overview.files, overview.tokenizer)
