@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import get_args
 
 import streamlit as st
@@ -34,22 +35,49 @@ def text(
         label: Of the field.
     """
     mask = mask_token()
-    examples = examples or _examples(checkpoint, mask)
-    _fill_in(examples, page=slug, fingerprint=checkpoint.fingerprint)
+    examples = begin(checkpoint, slug=slug, examples=examples)
     value = st.text_area(label, key="text", bind="query-params", height=80,
                          help="Ctrl+Enter runs it.")  # fmt: skip
-    st.session_state["own text"] = None if value in examples else value
-    st.session_state["example"] = value if value in examples else None
+    remember(value, examples)
     with st.container(horizontal=True, vertical_alignment="center"):
         if mask and masks:
             st.button(f"Insert {literal(mask)}", icon=":material/add:", on_click=_insert,
                       args=(mask,))  # fmt: skip
-        st.pills("Examples", examples, format_func=literal, key="example", on_change=_replace,
-                 label_visibility="collapsed", wrap=True)  # fmt: skip
+        offer(examples)
     if not value.strip():
         st.info("Type a text, or take one of the examples.", icon=":material/edit:")
         st.stop()
     return value
+
+
+def begin(checkpoint: Opened, *, slug: str, examples: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Have a text in the field "text" before it is drawn; gives the examples to offer."""
+    examples = examples or _examples(checkpoint, mask_token())
+    _fill_in(examples, page=slug, fingerprint=checkpoint.fingerprint)
+    return examples
+
+
+def remember(value: str, examples: tuple[str, ...]) -> None:
+    """Keep a text of one's own for other pages; `offer` then marks an example that was taken."""
+    st.session_state["own text"] = None if value in examples else value
+    st.session_state["example"] = value if value in examples else None
+
+
+def offer(examples: tuple[str, ...], *, on_take: Callable[[], None] | None = None) -> None:
+    """Offer examples as pills.
+
+    Args:
+        examples: Texts.
+        on_take: Called when one was taken and has become the text.
+    """
+
+    def take() -> None:
+        _replace()
+        if on_take:
+            on_take()
+
+    st.pills("Examples", examples, format_func=literal, key="example", on_change=take,
+             label_visibility="collapsed", wrap=True)  # fmt: skip
 
 
 def mask_token() -> str | None:

@@ -28,7 +28,7 @@ def choose(checkpoint: Opened, choice: LensChoice) -> Other | None:
     """Ask for a second text and a second checkpoint; None where neither is another."""
     with st.expander("Compare with another text or checkpoint", icon=":material/compare:",
                      expanded=_linked()):  # fmt: skip
-        names = {SAME: checkpoint.reference} | _references(checkpoint)
+        names = {SAME: checkpoint.reference} | references(checkpoint)
         text = st.text_input("Second text", key="second", bind="query-params",
                              placeholder="the same text")  # fmt: skip
         name = st.selectbox("Second checkpoint", list(names), key="versus", bind="query-params")
@@ -52,7 +52,8 @@ def _read(other: Opened, wanted: LensChoice) -> Lens | None:
     return lens
 
 
-def _references(checkpoint: Opened) -> dict[str, str]:
+def references(checkpoint: Opened) -> dict[str, str]:
+    """Name -> reference of every demo and upload besides the open checkpoint."""
     uploads = {
         f"{stored.name} ({stored.fingerprint[:8]})": f"upload:{stored.fingerprint}"
         for stored in registry.list_checkpoints(settings())

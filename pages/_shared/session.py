@@ -148,6 +148,19 @@ def peek(verb: str, **parameters: Any) -> Any:
         return None
 
 
+def quietly(verb: str, *, of: Opened | None = None, **parameters: Any) -> Any:
+    """Ask for what is quick, and what the page can do without.
+
+    Returns:
+        The analysis' result; None where there is none, which another question explains.
+    """
+    try:
+        job = engine().run((of or opened()).fingerprint, verb, **parameters)
+        return wait(job, stopped_key=None)
+    except InspectorError:
+        return None
+
+
 def kept(key: tuple[str, ...], make: Callable[[], T]) -> T:
     """Make something of a result once, and find it again when the script runs anew.
 

@@ -1,0 +1,148 @@
+"""Answers for each mask, for words of several pieces, and for all masks together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from inspector import figures
+from inspector.figures.text import percent_text, plural
+from inspector.results import Mask, Opened, Prediction
+from pages._shared import parts, session
+from pages._shared.masked_inputs import Asked, Sentence
+from pages._shared.words import literal
+
+DRAWN = 6  # masks with bars of their own
+BARS = 30
+JOINT_COLUMNS = {
+    "tokens": st.column_config.TextColumn("tokens"),
+    "probability": st.column_config.NumberColumn(
+        "joint probability", format="percent",
+        help="Of all masks together: each is filled given those filled before, and their "
+        "probabilities are multiplied.",
+    ),
+    "log_probability": st.column_config.NumberColumn(
+        "joint log", format="%.3f", help="Natural logarithm of the joint probability.",
+    ),
+    "independent": st.column_config.NumberColumn(
+        "independent log", format="%.3f",
+        help="The same tokens, each read off with every other mask left open, and their logarithms "
+        "added. Larger than the joint one: the tokens fit their places better than each other.",
+    ),
+    "pseudo_log_likelihood": st.column_config.NumberColumn(
+        "pseudo-log-likelihood", format="%.3f",
+        help="Of the finished sentence: each of these tokens is masked in turn with the others "
+        "filled in, and the logarithms are added. It does not depend on an order.",
+    ),
+}  # fmt: skip
+WORD_COLUMNS = {
+    "tokens": st.column_config.ListColumn(
+        "tokens", help="The pieces it is made of; as many masks stand for it."
+    ),
+    "probability": st.column_config.NumberColumn(
+        "probability", format="percent",
+        help="Of its pieces one after the other, each given those before: the product. A word of "
+        "two pieces is asked for with two masks in its place, so words of different lengths answer "
+        "different questions.",
+    ),
+    "log_probability": st.column_config.NumberColumn("log probability", format="%.3f"),
+}  # fmt: skip
+
+
+def draw(checkpoint: Opened, sentence: Sentence, asked: Asked, prediction: Prediction) -> None:
+    """Draw bars and a table for each mask, and what holds for several."""
+    masks = prediction.masks
+    for column, mask in zip(parts.grid(len(masks[:DRAWN]), wide=2), masks, strict=False):
+        with column:
+            _mask(checkpoint, sentence, mask, several=len(masks) > 1)
+    if len(masks) > DRAWN:
+        st.caption(
+            f"Bars are drawn for the first {DRAWN} of {len(masks)} masks; the table has all."
+        )
+    if len(masks) > 1:
+        every = together(masks)
+        with st.expander(f"Table of all {len(masks)} masks", icon=":material/table:"):
+            parts.table(every, alt="Likeliest tokens of every mask")
+            parts.download(every, name=f"{checkpoint.name}-masks")
+        _joint(checkpoint, asked, prediction)
+
+
+def best(mask: Mask) -> str:
+    """The likeliest token of a mask with its probability: "france 41.3 %"."""
+    if mask.predictions.empty:
+        return ""
+    first = mask.predictions.iloc[0]
+    return f"{first['token']} {percent_text(first['probability'])}"
+
+
+def together(masks: Sequence[Mask]) -> pd.DataFrame:
+    """The predictions of every mask: position, rank, token, token_id, probability, logit."""
+    frames = [
+        mask.predictions.assign(position=mask.position, rank=range(1, len(mask.predictions) + 1))
+        for mask in masks
+    ]
+    every = pd.concat(frames, ignore_index=True)
+    return every.loc[:, ["position", "rank", "token", "token_id", "probability", "logit"]]
+
+
+def _mask(checkpoint: Opened, sentence: Sentence, mask: Mask, *, several: bool) -> None:
+    hidden = next((piece.token for piece in sentence.pieces
+                   if piece.position == mask.position and piece.kind == "word"), None)  # fmt: skip
+    number = f"mask at position {mask.position}"
+    said = [f"in place of “{hidden}”"] if hidden else []
+    said += ["every other mask left open"] if several else []
+    if not mask.predictions.empty:
+        parts.chart(
+            figures.topk_bars(
+                mask.predictions.head(BARS),
+                title=f"{checkpoint.name}, {number}",
+                subtitle="; ".join(said),
+                theme=session.theme(),
+            ),
+            alt=f"Likeliest tokens for the {number}, as bars; the table below holds the same",
+            key=f"bars {mask.position}",
+        )
+        first = mask.predictions.iloc[0]
+        with st.expander(f"Table: {literal(first['token'])} first, "
+                         f"{percent_text(first['probability'])}"):  # fmt: skip
+            parts.table(mask.predictions, alt=f"Likeliest tokens for the {number}")
+            parts.download(mask.predictions, name=f"{checkpoint.name}-mask-{mask.position}")
+    if mask.words is not None and max(mask.words["pieces"].tolist(), default=0) > 1:
+        _words(checkpoint, mask, mask.words)
+
+
+def _words(checkpoint: Opened, mask: Mask, words: pd.DataFrame) -> None:
+    """Words of several pieces cannot stand among single tokens: they fill more than one mask."""
+    st.markdown(f"**Whole words, mask at position {mask.position}**")
+    st.dataframe(words, hide_index=True, lazy=False, column_config=WORD_COLUMNS,
+                 alt=f"Whole words for the mask at position {mask.position}")  # fmt: skip
+    parts.download(words, name=f"{checkpoint.name}-words-{mask.position}")
+
+
+def _joint(checkpoint: Opened, asked: Asked, prediction: Prediction) -> None:
+    if not prediction.joint:
+        return
+    st.subheader("All masks together", anchor=False)
+    way = "from left to right" if asked.order == "left" else "the surest mask first"
+    st.caption(
+        f"Filled {way}, each given those filled before, by a beam that keeps the best; Options has "
+        "the other order. The best answers alone need not fit together."
+    )
+    frame = pd.DataFrame(
+        [
+            {
+                "tokens": " · ".join(answer.tokens),
+                "probability": math.exp(answer.log_probability),
+                "log_probability": answer.log_probability,
+                "independent": answer.independent,
+                "pseudo_log_likelihood": answer.pseudo_log_likelihood,
+            }
+            for answer in prediction.joint
+        ]
+    )
+    st.dataframe(frame, hide_index=True, lazy=False, column_config=JOINT_COLUMNS,
+                 alt=f"{plural(len(frame), 'joint answer')}, the likeliest first")  # fmt: skip
+    parts.download(frame, name=f"{checkpoint.name}-joint")

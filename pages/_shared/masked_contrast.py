@@ -1,0 +1,93 @@
+"""Two sentences with one mask each, over the whole vocabulary."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from inspector import figures
+from inspector.results import Contrast, Opened, Prediction
+from pages._shared import parts, session, table_files
+from pages._shared.masked_inputs import Asked
+from pages._shared.words import literal
+
+KEPT = "masked second"  # the field's text, for coming back
+SUGGESTED = "masked suggested"  # what was put into it last
+# For the demo's examples: the same sentence with another word or two.
+SECONDS = {
+    "the capital and largest city of [MASK].": "the capital of the ancient kingdom of [MASK].",
+    "the [MASK] of england.": "the [MASK] of germany.",
+    "he drank a glass of [MASK].": "he ate a piece of [MASK].",
+    "the second month of the [MASK].": "the second day of the [MASK].",
+    "a chemical [MASK] that is found in water.": "a small [MASK] that is found in water.",
+    "a member of the [MASK] party.": "a member of the [MASK] family.",
+}
+
+
+def draw(checkpoint: Opened, prediction: Prediction | None, asked: Asked) -> tuple[str, ...] | None:
+    """Compare the text with a second one; gives the command line's words where it can."""
+    first = prediction.text if prediction else ""
+    if first:
+        _suggest(first)
+    second = st.text_input("Second sentence", key="second", bind="query-params", type="search",
+                           live=True, help="With one mask; change a word or two of the first."
+                           )  # fmt: skip
+    st.session_state[KEPT] = second
+    if prediction is None or len(prediction.masks) != 1:
+        count = len(prediction.masks) if prediction else 0
+        st.info(f"The sentence above has {count or 'no'} masks: leave exactly one, to be compared "
+                "with the second sentence's.", icon=":material/ads_click:")  # fmt: skip
+        return None
+    if second.strip() in {"", first.strip()}:
+        st.info("Change a word or two in the second sentence: both are the same.",
+                icon=":material/edit:")  # fmt: skip
+        return None
+    device, dtype = asked.device, asked.dtype
+    result: Contrast | None = session.ask(
+        "contrast", first=first, second=second, device=device, dtype=dtype
+    )
+    if result is None:
+        return None
+    parts.warnings(result.warnings)
+    _show(checkpoint, result)
+    return ("contrast", f"--first={first}", f"--second={second}", *asked.placement_options())
+
+
+def _show(checkpoint: Opened, result: Contrast) -> None:
+    names = figures.differing_words(result.first_text, result.second_text)
+    with st.container(horizontal=True):
+        st.metric("Jensen-Shannon divergence", f"{result.jensen_shannon:.3f} bits",
+                  help="How far the two distributions over the whole vocabulary are apart: 0 for "
+                  "the same, 1 for nothing in common.")  # fmt: skip
+        st.metric("Tokens compared", f"{result.rows:,}")
+        st.metric("Both passes", f"{result.milliseconds:.1f} ms")
+    parts.chart(
+        figures.contrast_scatter(
+            result.tokens,
+            names=names,
+            title=f"{checkpoint.name}: {names[0]} against {names[1]}",
+            floor=result.floor,
+            theme=session.theme(),
+        ),
+        alt="Every token by its likelihood and by which sentence makes it likelier; the tables "
+        "below name the most contrasted",
+        key="contrast",
+    )
+    for place, name, frame in zip(
+        parts.grid(2, wide=2), names, (result.favours_first, result.favours_second), strict=True
+    ):
+        with place:
+            st.markdown(f"**Likelier with {literal(name)}**")
+            parts.table(frame, alt=f"Tokens likelier with {name}")
+    table_files.offer(result.tokens, name=f"{checkpoint.name}-contrast", label="All tokens")
+
+
+def _suggest(first: str) -> None:
+    """Begin with an example's counterpart, or the first sentence; a person's own words stay."""
+    state = st.session_state
+    suggested = SECONDS.get(first, first)
+    current = state.get("second", state.get(KEPT))
+    if current is None and not st.query_params.get("second"):
+        state["second"] = suggested
+    elif current is not None:
+        state["second"] = suggested if current == state.get(SUGGESTED) else current
+    state[SUGGESTED] = suggested

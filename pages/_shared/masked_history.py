@@ -1,0 +1,103 @@
+"""What was asked in this session: the sentences with the best answers, to go back to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+import streamlit as st
+
+from inspector.results import Opened, Prediction
+from pages._shared import masked_answers, masked_inputs, masked_text, parts, session
+from pages._shared.masked_inputs import Sentence
+from pages._shared.words import literal
+
+KEY = "masked history"
+MOST, SHOWN = 200, 30
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One sentence that was asked."""
+
+    name: str  # of the checkpoint
+    reference: str
+    text: str  # as it was typed
+    clicked: tuple[int, ...]
+    read: str  # with the masks in place
+    answers: tuple[str, ...]  # the best of each mask with its probability
+    typed: bool  # True: it came by typing
+
+
+def note(checkpoint: Opened, sentence: Sentence, prediction: Prediction) -> None:
+    """Remember an answer; what is still being typed takes the place of what it began as."""
+    entries: list[Entry] = st.session_state.setdefault(KEY, [])
+    entry = Entry(
+        name=checkpoint.name,
+        reference=checkpoint.reference,
+        text=sentence.text,
+        clicked=sentence.clicked,
+        read=prediction.text,
+        answers=tuple(masked_answers.best(mask) for mask in prediction.masks),
+        typed=bool(st.session_state.get(masked_inputs.TYPED)),
+    )
+    if entries and _asks_the_same(entries[-1], entry):
+        return
+    if entries and _goes_on(entries[-1], entry):
+        entries.pop()
+    entries[:] = [old for old in entries if not _asks_the_same(old, entry)][-(MOST - 1) :]
+    entries.append(entry)
+
+
+def draw() -> None:
+    """List the sentences, the newest first."""
+    entries: list[Entry] = st.session_state.get(KEY, [])
+    if not entries:
+        st.info("Nothing has been asked yet in this session.", icon=":material/history:")
+        return
+    for number, entry in list(enumerate(entries))[: -SHOWN - 1 : -1]:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.button(literal(entry.read), key=f"again {number}", type="tertiary",
+                      on_click=_go_back, args=(entry,), icon=":material/undo:",
+                      help="Ask it again")  # fmt: skip
+            st.caption(f"{literal(' · '.join(entry.answers))} ({literal(entry.name)})")
+    with st.container(horizontal=True):
+        parts.download(table(entries), name="masked-lm-history")
+        st.button("Clear the history", icon=":material/delete:", on_click=st.session_state.pop,
+                  args=(KEY, None))  # fmt: skip
+
+
+def table(entries: list[Entry]) -> pd.DataFrame:
+    """The history as a table, the newest first: checkpoint, text, masks, read, answers."""
+    return pd.DataFrame(
+        [
+            {
+                "checkpoint": entry.name,
+                "text": entry.text,
+                "masks": ",".join(map(str, entry.clicked)),
+                "read": entry.read,
+                "answers": " · ".join(entry.answers),
+            }
+            for entry in reversed(entries)
+        ]
+    )
+
+
+def _asks_the_same(one: Entry, other: Entry) -> bool:
+    return (one.reference, one.text, one.clicked) == (other.reference, other.text, other.clicked)
+
+
+def _goes_on(last: Entry, entry: Entry) -> bool:
+    """True while one place of the text is being typed at."""
+    return (
+        last.typed
+        and entry.typed
+        and last.reference == entry.reference
+        and masked_text.is_one_edit(last.text, entry.text)
+    )
+
+
+def _go_back(entry: Entry) -> None:
+    masked_inputs.replace(entry.text, entry.clicked)
+    if entry.reference != session.opened().reference:
+        session.want(entry.reference)

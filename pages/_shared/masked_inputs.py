@@ -1,0 +1,175 @@
+"""What a person asks on the masked-LM page; all of it stands in the address bar."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from inspector.results import Opened, Tokenization
+from pages._shared import inputs, masked_text, session
+from pages._shared.masked_editor import Edit
+from pages._shared.masked_text import Piece, Place
+
+SLUG = "masked_lm"
+TEXT, MASKS = "text", "masks"  # keys of the fields that hold them, and names in the link
+EDIT = "masked edit"  # what was done in the editor and not yet read
+SERIAL = "masked serial"  # of the last edit that was read
+TYPED = "masked typed"  # True: that edit was typing
+BEFORE = "masked before"  # the last run's text and masks, for coming back and other checkpoints
+VIEWS = {
+    "answers": ":material/bar_chart: Answers",
+    "tokens": ":material/format_color_text: How plausible is each token?",
+    "sentences": ":material/compare_arrows: Two sentences",
+    "checkpoints": ":material/compare: Two checkpoints",
+    "history": ":material/history: History",
+}
+HIDE = "<style>.st-key-masked_link {display: none}</style>"
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A text, its tokens, and which of them are masked."""
+
+    text: str
+    pieces: tuple[Piece, ...]  # none where the checkpoint cannot tokenize the text
+    clicked: tuple[int, ...]  # positions that were clicked
+    examples: tuple[str, ...]
+
+    @property
+    def masks(self) -> tuple[int, ...]:
+        """Positions of all masks, those written in the text too."""
+        written = [piece.position for piece in self.pieces if piece.kind == "mask"]
+        return tuple(sorted({*written, *self.clicked}))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the analysis "predict" is asked besides the sentence."""
+
+    k: int
+    targets: tuple[str, ...]
+    order: str  # "left" or "sure"
+    device: str
+    dtype: str
+
+    def parameters(self, sentence: Sentence) -> dict[str, Any]:
+        """For the analysis."""
+        return {
+            "text": sentence.text, "masks": sentence.clicked, "k": self.k,
+            "targets": self.targets, "order": self.order, **self.placement(),
+        }  # fmt: skip
+
+    def options(self, sentence: Sentence) -> list[str]:
+        """The same for the command line."""
+        masks = [part for place in sentence.clicked for part in ("--mask", str(place))]
+        targets = [f"--targets={','.join(self.targets)}"] if self.targets else []
+        order = ["--order", self.order] if self.order != "left" else []
+        return [f"--text={sentence.text}", "-k", str(self.k), *masks, *targets, *order,
+                *self.placement_options()]  # fmt: skip
+
+    def placement(self) -> dict[str, str]:
+        """Where the model runs, for every analysis."""
+        return {"device": self.device, "dtype": self.dtype}
+
+    def placement_options(self) -> list[str]:
+        """The same for the command line."""
+        return inputs.placement_options(self.device, self.dtype)
+
+
+def read(checkpoint: Opened) -> Sentence:
+    """Read the sentence from the link, the last edit, or an example."""
+    state = st.session_state
+    examples = inputs.begin(checkpoint, slug=SLUG)
+    edit: Edit | None = state.pop(EDIT, None)
+    if edit:
+        state[TEXT] = edit.text
+    link = st.container(key="masked_link")  # never seen: it ties the link to the editor
+    with link:
+        st.html(HIDE)
+        text = st.text_area("Text in the link", key=TEXT, bind="query-params")
+    pieces = tokenized(text)
+    kept = _clicked(checkpoint, edit, text, pieces)
+    if kept is not None:
+        state[MASKS] = ",".join(map(str, kept))
+    with link:
+        linked = st.text_input("Masks in the link", key=MASKS, bind="query-params")
+    maskable = masked_text.places(pieces)
+    clicked = tuple(sorted(set(_numbers(linked)) & set(maskable)))
+    state[BEFORE] = (checkpoint.fingerprint, text, {maskable[place] for place in clicked})
+    inputs.remember(text, examples)
+    return Sentence(text, pieces, clicked, examples)
+
+
+def report(edit: Edit) -> None:
+    """Take what was done in the editor; the run that follows reads it."""
+    st.session_state[EDIT] = edit
+    st.session_state[SERIAL], st.session_state[TYPED] = edit.serial, edit.typed
+
+
+def replace(text: str, clicked: tuple[int, ...] = ()) -> None:
+    """Put another sentence into the editor; for callbacks."""
+    st.session_state.pop(EDIT, None)
+    st.session_state[TEXT] = text
+    st.session_state[MASKS] = ",".join(map(str, clicked))
+    st.session_state[TYPED] = False
+
+
+def tokenized(text: str, *, of: Opened | None = None) -> tuple[Piece, ...]:
+    """Tokens of a text; none where there is no tokenizer, or it refuses the text."""
+    if not text.strip():
+        return ()
+    result: Tokenization | None = session.quietly("tokenize", of=of, texts=(text,))
+    if result is None:
+        return ()
+    return masked_text.pieces(result, text)
+
+
+def choose() -> Asked:
+    """Draw the fields beside the editor."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        targets = st.text_input("Compare only these words", key="targets", bind="query-params",
+                                type="search", live=True, placeholder="france, england, new york",
+                                help="Apart by comma. A word of several pieces is scored piece by "
+                                "piece. Empty: the likeliest of the whole vocabulary."
+                                )  # fmt: skip
+        with st.popover("Options", icon=":material/tune:"):
+            k = st.number_input("Tokens a mask", 1, 1000, 10, key="k", bind="query-params")
+            order = st.segmented_control(
+                "Fill several masks", ["left", "sure"], default="left", required=True,
+                format_func={"left": "left to right", "sure": "surest first"}.__getitem__,
+                key="order", bind="query-params",
+                help="In which order the joint answers are built: each mask is filled given those "
+                "filled before.",
+            )  # fmt: skip
+            device, dtype = inputs.placement()
+    wanted = dict.fromkeys(target.strip() for target in targets.split(",") if target.strip())
+    return Asked(int(k), tuple(wanted), order, device, dtype)
+
+
+def choose_view() -> str:
+    """Draw the choice of what is shown below the sentence."""
+    return st.segmented_control("Show", list(VIEWS), format_func=VIEWS.__getitem__,
+                                default="answers", required=True, key="view",
+                                bind="query-params", label_visibility="collapsed")  # fmt: skip
+
+
+def _clicked(
+    checkpoint: Opened, edit: Edit | None, text: str, pieces: tuple[Piece, ...]
+) -> tuple[int, ...] | None:
+    """Positions that stay masked; None: those that the link says."""
+    if edit:
+        there = masked_text.places(tokenized(edit.of))
+        kept: set[Place] = {there[place] for place in edit.masks if place in there}
+        return masked_text.standing(masked_text.carry(kept, old=edit.of, new=text), pieces)
+    fingerprint, before, kept = st.session_state.get(BEFORE, (None, None, set()))
+    changed = MASKS not in st.session_state or fingerprint != checkpoint.fingerprint
+    if changed and before == text:
+        return masked_text.standing(kept, pieces)
+    return None
+
+
+def _numbers(text: str | None) -> list[int]:
+    parts = (part.strip() for part in (text or "").split(","))
+    return [int(part) for part in parts if part.isdecimal() and len(part) < 8]

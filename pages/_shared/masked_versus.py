@@ -1,0 +1,177 @@
+"""A second checkpoint on the same sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+import streamlit as st
+
+from inspector import figures
+from inspector.results import Mask, Opened, Overview, Prediction
+from pages._shared import lens_compare, masked_inputs, masked_text, parts, session
+from pages._shared.masked_inputs import Asked, Sentence
+from pages._shared.words import literal
+
+DRAWN = 4  # masks side by side
+BARS = 10
+COLUMNS = {
+    "here": st.column_config.NumberColumn("probability here", format="percent"),
+    "there": st.column_config.NumberColumn("probability there", format="percent"),
+    "rank_here": st.column_config.NumberColumn("rank here"),
+    "rank_there": st.column_config.NumberColumn("rank there"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The sentence as another checkpoint is asked it."""
+
+    sentence: Sentence
+    exact: bool  # False: a clicked token is none of its own, and was written as a mask
+
+
+def draw(
+    checkpoint: Opened, sentence: Sentence, asked: Asked, prediction: Prediction | None
+) -> None:
+    """Ask a second checkpoint the same masks and show both answers."""
+    names = lens_compare.references(checkpoint)
+    name = st.selectbox("Second checkpoint", list(names), key="versus", bind="query-params",
+                        index=None, placeholder="Choose one that is open to you here")  # fmt: skip
+    if prediction is None:
+        st.info("Mask a token first: click one above.", icon=":material/ads_click:")
+        return
+    if name is None:
+        st.caption("Demos and uploads can be chosen; open your own in the sidebar first.")
+        return
+    other = session.open_beside(names[name])
+    if other is None:
+        return
+    overview: Overview | None = session.ask("overview", of=other)
+    if overview is None:
+        return
+    if overview.heads["masked_lm"] != "present":
+        st.info(f"{literal(other.name)} has no masked-LM head in its file, so it predicts nothing: "
+                "a head filled with random numbers would answer nonsense.",
+                icon=":material/info:")  # fmt: skip
+        return
+    mask = overview.tokenizer.mask_token if overview.tokenizer else None
+    moved = move(sentence, other, mask=mask)
+    second: Prediction | None = session.ask("predict", of=other, **asked.parameters(moved.sentence))
+    if second is not None:
+        _show(checkpoint, other, prediction, second, moved)
+
+
+def move(sentence: Sentence, other: Opened, *, mask: str | None) -> Moved:
+    """Ask another checkpoint for the same characters: its masks, and its tokens under clicks.
+
+    Args:
+        sentence: As the open checkpoint is asked it.
+        other: The second checkpoint.
+        mask: Its mask token.
+    """
+    text, kept = _with_mask(sentence, mask or "", written=True, clicked=False)
+    there = masked_inputs.tokenized(text, of=other)
+    clicked = masked_text.standing(kept, there)
+    if len(clicked) == len(sentence.clicked):
+        return Moved(Sentence(text, there, clicked, ()), exact=True)
+    text, _ = _with_mask(sentence, mask or "", written=True, clicked=True)
+    return Moved(Sentence(text, (), (), ()), exact=False)
+
+
+def _with_mask(
+    sentence: Sentence, mask: str, *, written: bool, clicked: bool
+) -> tuple[str, set[masked_text.Place]]:
+    """Write another mask token into the text; gives also where the clicked tokens then stand."""
+    text, moved = sentence.text, 0
+    kept: set[masked_text.Place] = set()
+    spots = masked_text.places(sentence.pieces)
+    for piece in sentence.pieces:
+        is_clicked = piece.position in sentence.clicked
+        if is_clicked and not clicked:
+            start, end, number = spots[piece.position]
+            kept.add((start + moved, end + moved, number))
+        if (piece.kind == "mask" and written) or (is_clicked and clicked):
+            space = " " if text[piece.start + moved : piece.end + moved].startswith(" ") else ""
+            text = text[: piece.start + moved] + space + mask + text[piece.end + moved :]
+            moved += len(space + mask) - (piece.end - piece.start)
+    return text, kept
+
+
+def _show(
+    checkpoint: Opened, other: Opened, first: Prediction, second: Prediction, moved: Moved
+) -> None:
+    parts.warnings(second.warnings)
+    if not moved.exact:
+        st.info(f"{literal(other.name)} splits this text into other tokens: where you clicked, one "
+                "mask of its own stands for the characters.", icon=":material/info:")  # fmt: skip
+    elif len(first.tokens) != len(second.tokens):
+        st.caption(f"The texts have {len(first.tokens)} and {len(second.tokens)} tokens: the two "
+                   "tokenizers split them differently outside the masks.")  # fmt: skip
+    if len(first.masks) != len(second.masks):
+        st.warning(f"{len(first.masks)} masks here are {len(second.masks)} there, so they cannot "
+                   "be set side by side.", icon=":material/warning:")  # fmt: skip
+        return
+    for mine, theirs in list(zip(first.masks, second.masks, strict=True))[:DRAWN]:
+        _mask(checkpoint, other, mine, theirs)
+    if len(first.masks) > DRAWN:
+        st.caption(f"The first {DRAWN} of {len(first.masks)} masks are shown; the file has all.")
+    every = pd.concat(
+        [join(mine, theirs).assign(mask=number) for number, (mine, theirs) in
+         enumerate(zip(first.masks, second.masks, strict=True), 1)]
+    )  # fmt: skip
+    parts.download(every, name=f"{checkpoint.name}-{other.name}")
+
+
+def _mask(checkpoint: Opened, other: Opened, mine: Mask, theirs: Mask) -> None:
+    for place, owner, mask in zip(
+        parts.grid(2, wide=2), (checkpoint, other), (mine, theirs), strict=True
+    ):
+        with place:
+            parts.chart(
+                figures.topk_bars(
+                    mask.predictions.head(BARS),
+                    title=f"{owner.name}, mask at position {mask.position}",
+                    theme=session.theme(),
+                ),
+                alt=f"Likeliest tokens of {owner.name}; the table below joins both",
+                key=f"versus {owner.fingerprint} {mask.position}",
+            )
+    joined = join(mine, theirs)
+    shared = len(joined.dropna(subset=["here", "there"]))
+    st.markdown(
+        f"**{shared} of the {len(mine.predictions)} tokens of {literal(checkpoint.name)} are "
+        f"among the {len(theirs.predictions)} of {literal(other.name)}.** Joined by their text; an "
+        "empty cell: not among those listed."
+    )
+    st.dataframe(joined, hide_index=True, lazy=False, column_config=COLUMNS,
+                 alt="Tokens of both checkpoints with their probabilities")  # fmt: skip
+
+
+def join(mine: Mask, theirs: Mask) -> pd.DataFrame:
+    """Set the listed tokens of two checkpoints side by side by their text.
+
+    Returns:
+        token, here, there (probabilities, NaN where not listed), rank_here, rank_there (from 1,
+        missing likewise), the likeliest of either first.
+    """
+    sides = [
+        pd.DataFrame(
+            {
+                "token": mask.predictions["token"].map(_bare),
+                name: mask.predictions["probability"],
+                f"rank_{name}": pd.array(range(1, len(mask.predictions) + 1), dtype="Int64"),
+            }
+        ).drop_duplicates("token")
+        for name, mask in (("here", mine), ("there", theirs))
+    ]
+    joined = sides[0].merge(sides[1], on="token", how="outer")
+    order = joined[["here", "there"]].max(axis=1).sort_values(ascending=False, kind="stable").index
+    return joined.loc[order, ["token", "here", "there", "rank_here", "rank_there"]].reset_index(
+        drop=True
+    )
+
+
+def _bare(token: str) -> str:
+    """A token without the sign of its tokenizer for "a word begins here"."""
+    return token.removeprefix("␣")

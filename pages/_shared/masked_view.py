@@ -1,0 +1,155 @@
+"""The editor of the masked-LM page with what is known of each token, and where the model ran."""
+
+from __future__ import annotations
+
+import math
+
+import streamlit as st
+
+from inspector.figures.text import bytes_text, percent_text
+from inspector.figures.theme import ink_on, mix
+from inspector.results import Opened, Plausibility, Prediction
+from pages._shared import inputs, masked_answers, masked_editor, masked_inputs, session
+from pages._shared.masked_editor import Chip
+from pages._shared.masked_inputs import Sentence
+from pages._shared.words import literal
+
+KEY = "masked editor"
+STRONGEST = 12.0  # bits of surprisal with the strongest colour
+
+
+def draw_editor(
+    sentence: Sentence,
+    prediction: Prediction | None,
+    plausibility: Plausibility | None,
+) -> None:
+    """Draw the text with its tokens, and the examples below.
+
+    Args:
+        sentence: What is asked.
+        prediction: Its answer, written on the masks; None while there is none.
+        plausibility: Of the same text, as colours; None for no colours.
+    """
+    mask = inputs.mask_token()
+    masked_editor.editor(
+        sentence.text,
+        chips(sentence, prediction, plausibility),
+        key=KEY,
+        serial=st.session_state.get(masked_inputs.SERIAL, 0),
+        mask=mask,
+        hint=_hint(sentence),
+        pending=prediction is None and bool(sentence.masks),
+        on_edit=masked_inputs.report,
+    )
+    inputs.offer(sentence.examples, on_take=_take_example)
+
+
+def chips(
+    sentence: Sentence, prediction: Prediction | None, plausibility: Plausibility | None
+) -> list[Chip]:
+    """What the editor shows of each token."""
+    answers = {mask.position: masked_answers.best(mask) for mask in prediction.masks} if (
+        prediction) else {}  # fmt: skip
+    judged = _judged(plausibility)
+    result = []
+    for piece in sentence.pieces:
+        color, note, title = judged.get(piece.position, (None, "", ""))
+        masked = piece.position in sentence.clicked
+        if masked or piece.kind == "mask":
+            color, note, title = None, answers.get(piece.position, ""), _mask_title(piece.kind)
+        result.append(
+            Chip(
+                at=piece.position,
+                text=piece.token,
+                kind=piece.kind,
+                start=piece.start,
+                end=piece.end,
+                joined=piece.joined,
+                masked=masked,
+                note=note,
+                title=title,
+                color=color,
+                ink=ink_on(color) if color else "",
+            )
+        )
+    return result
+
+
+def invite() -> None:
+    """Say what to do with a sentence without a mask."""
+    mask = inputs.mask_token()
+    typed = f", or type {literal(mask)} where a word is to be guessed" if mask else ""
+    st.info(f"No token is masked yet: click one or more of the tokens above{typed}.",
+            icon=":material/ads_click:")  # fmt: skip
+
+
+def draw_device(prediction: Prediction, checkpoint: Opened) -> None:
+    """Say where the model ran, how long it took, and what it holds."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.metric("Device", prediction.device)
+        st.metric("Dtype", prediction.dtype)
+        st.metric("Forward pass", f"{prediction.milliseconds:.1f} ms",
+                  help="One pass through the model and its head, which were loaded before."
+                  )  # fmt: skip
+        st.metric("Threads", prediction.threads, help="Of the processor, used by this pass.")
+        st.metric("Memory", bytes_text(prediction.memory_nbytes),
+                  help="The weights on the device; on a GPU the peak of the pass.")  # fmt: skip
+        st.metric("Tokens", len(prediction.tokens))
+        st.metric("Masks", len(prediction.masks))
+        if any(worker.fingerprint == checkpoint.fingerprint
+               for worker in session.engine().workers()):  # fmt: skip
+            st.button("Free the memory", icon=":material/eject:", on_click=_free,
+                      args=(checkpoint.fingerprint,),
+                      help="End the process that holds the model. Answers stay; the next question "
+                      "loads the model anew.")  # fmt: skip
+    said = [prediction.note] if prediction.note else []
+    if prediction.batch > 1:
+        said.append(f"answered together with {prediction.batch - 1:,} others in one padded batch")
+    st.caption(literal("; ".join(said)))
+    freed = st.session_state.pop("masked freed", None)
+    if freed is not None:
+        st.toast("The memory is free." if freed else "The model is at work: try again in a moment.")
+
+
+def _judged(plausibility: Plausibility | None) -> dict[int, tuple[str | None, str, str]]:
+    """Colour, note and title by position."""
+    if plausibility is None:
+        return {}
+    theme = session.theme()
+    result = {}
+    for row in plausibility.tokens.to_dict("records"):
+        bits = float(row["bits"])
+        if row["special"] or math.isnan(bits):
+            continue
+        share = min(bits / STRONGEST, 1.0)
+        percent = percent_text(float(row["probability"]))
+        result[int(row["position"])] = (
+            mix(theme.groups[0], theme.page, 0.75 * share),
+            percent,
+            f"{percent}, rank {row['rank']:,}; likeliest here: {row['best_token']}",
+        )
+    return result
+
+
+def _mask_title(kind: str) -> str:
+    if kind == "mask":
+        return "Written in the text: a click marks it there"
+    return "Masked: a click shows it to the model again"
+
+
+def _hint(sentence: Sentence) -> str:
+    if not sentence.pieces:
+        return ""
+    count = len(sentence.masks)
+    if not count:
+        return "Click a token to mask it, or type the mask token."
+    masks = "1 mask" if count == 1 else f"{count} masks"
+    return f"{masks} in {len(sentence.pieces)} tokens. Click any other token to mask it, too."
+
+
+def _take_example() -> None:
+    masked_inputs.replace(st.session_state[masked_inputs.TEXT])
+
+
+def _free(fingerprint: str) -> None:
+    st.session_state["masked freed"] = session.engine().release(fingerprint)
