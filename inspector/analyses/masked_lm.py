@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 import torch
 
 from inspector.analyses import Progress
-from inspector.analyses.embeddings import find_row
-from inspector.errors import NotInCheckpointError, RequestError
+from inspector.analyses.masked_joint import LARGEST_JOINT, ORDERS, fill_together
+from inspector.analyses.masked_reading import Question, Reading, Wanted, answer_all
+from inspector.analyses.masked_text import (
+    MaskedText,
+    Word,
+    is_special,
+    read_targets,
+    read_text,
+)
+from inspector.analyses.masked_words import score_words
+from inspector.analyses.readout import top_tokens
+from inspector.errors import InspectorError, RequestError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.ladder import build_ladder
-from inspector.models.running import Loaded, forward, memory_guard
-from inspector.models.tokens import Encoded, Tokens
-from inspector.results import Joint, Mask, Prediction
+from inspector.models.device import describe_run, peak_memory, start_counting_memory
+from inspector.models.running import Loaded
+from inspector.models.tokens import Tokens
+from inspector.results import Mask, Prediction
 
 LARGEST_K = 1_000
-BEAM = 5  # joint answers kept
-LARGEST_JOINT = 12  # masks up to which a joint answer is searched
 
 
 def predict(
@@ -27,8 +36,10 @@ def predict(
     *,
     progress: Progress,
     text: str,
+    masks: Sequence[int] = (),
     k: int = 10,
     targets: Sequence[str] = (),
+    order: str = "left",
     device: str = "auto",
     dtype: str = "auto",
 ) -> Prediction:
@@ -37,148 +48,197 @@ def predict(
     Args:
         checkpoint: With a masked-LM head.
         progress: Told what is being done.
-        text: With the tokenizer's mask token one or more times.
+        text: With the tokenizer's mask token one or more times, or with `masks`.
+        masks: Positions of further tokens to mask, counted from 0 with the special tokens.
         k: Tokens for each mask, 1..1000.
-        targets: Rank these tokens alone; probabilities stay those of the whole vocabulary.
+        targets: Rank those of one token alone; probabilities stay those of the whole vocabulary.
+            Those of several tokens are scored as a chain of as many masks, beside the others, in
+            each mask's `words`; where no target is one token, the ranking is of all tokens.
+        order: In which joint answers are filled in: "left" to right, or "sure" (easiest first).
         device: "auto", "cpu", "cuda" or "mps".
         dtype: "auto", "float32", "bfloat16" or "float16".
 
     Returns:
         For each mask its likeliest tokens, every other mask left open; and the likeliest joint
-        answers, found by filling masks from left to right with a beam of five.
+        answers, found with a beam of five.
 
     Raises:
         NotInCheckpointError: If there is no masked-LM head, no tokenizer or no mask token.
         RequestError: If the text has no mask or does not fit the model.
     """
+    request = {
+        "text": text, "masks": masks, "k": k, "targets": targets, "order": order,
+        "device": device, "dtype": dtype,
+    }  # fmt: skip
+    answer = predict_many(checkpoint, [request], progress=progress)[0]
+    if isinstance(answer, InspectorError):
+        raise answer
+    return answer
+
+
+def predict_many(
+    checkpoint: Checkpoint, requests: Sequence[Mapping[str, Any]], *, progress: Progress
+) -> list[Prediction | InspectorError]:
+    """Answer several requests in the same passes, each as `predict` would alone.
+
+    Args:
+        checkpoint: With a masked-LM head.
+        requests: Parameters of `predict`.
+        progress: Told what is being done.
+
+    Returns:
+        For each request its prediction, or the error that refuses it.
+    """
+    answers: dict[int, Prediction | InspectorError] = {}
+    groups: dict[Loaded, list[tuple[int, _Asked]]] = {}
+    for number, request in enumerate(requests):
+        try:
+            asked = _understand(checkpoint, **request)
+            progress(None, "Loading the model")
+            loaded = checkpoint.load("masked_lm", device=asked.device, dtype=asked.dtype)  # type: ignore[arg-type]
+            groups.setdefault(loaded, []).append((number, asked))
+        except InspectorError as error:
+            answers[number] = error
+    for loaded, members in groups.items():
+        progress(None, "Running the model")
+        together = _answer_group(checkpoint, loaded, [asked for _, asked in members])
+        answers |= zip((number for number, _ in members), together, strict=True)
+    return [answers[number] for number in range(len(requests))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request that can be answered."""
+
+    text: MaskedText
+    k: int
+    rows: list[int]  # rank these alone, if any
+    words: list[Word]
+    order: str
+    device: str
+    dtype: str
+
+
+def _understand(
+    checkpoint: Checkpoint,
+    *,
+    text: str,
+    masks: Sequence[int] = (),
+    k: int = 10,
+    targets: Sequence[str] = (),
+    order: str = "left",
+    device: str = "auto",
+    dtype: str = "auto",
+) -> _Asked:
     if not 1 <= k <= LARGEST_K:
         raise RequestError(f"k is {k}: ask for 1 to {LARGEST_K:,} tokens.")
-    _require_head(checkpoint)
+    if order not in ORDERS:
+        raise RequestError(f"There is no order {order!r}: use {' or '.join(ORDERS)}.")
+    masked = read_text(checkpoint, text, masks)
+    rows, words = read_targets(checkpoint, masked, targets)
+    return _Asked(masked, k, rows, words, order, device, dtype)
+
+
+def _answer_group(
+    checkpoint: Checkpoint, loaded: Loaded, group: Sequence[_Asked]
+) -> Sequence[Prediction | InspectorError]:
+    """Answer requests for one device and dtype together, or alone where one spoils the others."""
+    try:
+        return _answer_together(checkpoint, loaded, group)
+    except InspectorError as error:
+        if len(group) == 1:
+            return [error]
+        return [_answer_group(checkpoint, loaded, [asked])[0] for asked in group]
+
+
+def _answer_together(
+    checkpoint: Checkpoint, loaded: Loaded, group: Sequence[_Asked]
+) -> list[Prediction | InspectorError]:
     tokens = checkpoint.require_tokens()
-    mask_token, mask_id = tokens.role("mask")
-    if mask_token is None or mask_id is None:
-        raise NotInCheckpointError(
-            f"The tokenizer of {checkpoint.name} has no mask token: nothing can be masked."
+    questions = [
+        question
+        for asked in group
+        for question in (
+            _rank(asked, tokens),
+            score_words(asked.text, asked.words, tokens),
+            fill_together(asked.text, tokens, asked.order),
         )
-    encoded = tokens.encode(text)
-    checkpoint.check_ids(encoded.ids)
-    positions = tuple(place for place, index in enumerate(encoded.ids) if index == mask_id)
-    if not positions:
-        raise RequestError(f"The text has no {mask_token}: write it where a word is to be guessed.")
-    wanted = [find_row(checkpoint, target, checkpoint.embedding.shape[0]) for target in targets]
-    progress(None, "Loading the model")
-    loaded = checkpoint.load("masked_lm", device=device, dtype=dtype)  # type: ignore[arg-type]
-    progress(None, "Running the model")
-    reader = _Reader(checkpoint, loaded, encoded, positions)
-    logits, milliseconds = reader.logits(torch.tensor([encoded.ids]), positions)
+    ]
+    start_counting_memory(loaded.device)
+    answers = answer_all(checkpoint, loaded, questions)
+    memory_nbytes = peak_memory(loaded.device) or loaded.nbytes
+    predictions: list[Prediction | InspectorError] = []
+    for place, asked in enumerate(group):
+        ranked, words, joint = answers[3 * place : 3 * place + 3]
+        predictions.append(
+            Prediction(
+                device=str(loaded.device),
+                dtype=str(loaded.dtype).removeprefix("torch."),
+                milliseconds=ranked[0].milliseconds,
+                tokens=tuple(tokens.visible(index) for index in asked.text.ids),
+                masks=tuple(map(Mask, asked.text.masks, (each.frame for each in ranked), words)),
+                joint=joint,
+                warnings=_warnings(checkpoint, asked, ranked),
+                text=asked.text.text,
+                token_ids=asked.text.ids,
+                special=tuple(is_special(tokens, index) for index in asked.text.ids),
+                threads=torch.get_num_threads(),
+                memory_nbytes=memory_nbytes,
+                note=describe_run(loaded.device, loaded.dtype),
+                batch=len(group),
+            )
+        )
+    return predictions
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """What was read at one mask."""
+
+    frame: pd.DataFrame
+    finite: bool
+    milliseconds: float
+
+
+def _rank(asked: _Asked, tokens: Tokens) -> Question:
+    """The k likeliest tokens of each mask, or those that are asked for, likeliest first."""
+
+    def keep(reading: Reading) -> list[_Ranked]:
+        scores = reading.logits
+        if asked.rows:
+            wanted = torch.tensor(sorted(set(asked.rows)), device=scores.device)
+            best, places = scores[:, wanted].sort(dim=1, descending=True, stable=True)
+            ids = wanted[places]
+        else:
+            ids, best = top_tokens(scores, min(asked.k, scores.shape[1]))
+        chances = reading.log_probability.gather(1, ids).exp().cpu().numpy()
+        finite = torch.isfinite(scores).all(dim=1).tolist()
+        columns = zip(ids.cpu().numpy(), chances, best.cpu().numpy(), finite, strict=True)
+        return [
+            _Ranked(_frame(tokens, *three), fine, reading.milliseconds) for *three, fine in columns
+        ]
+
+    return (yield [Wanted(asked.text.row, keep)])[0]
+
+
+def _frame(tokens: Tokens, ids: Any, probabilities: Any, logits: Any) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "token": [tokens.visible(index) for index in ids.tolist()],
+            "token_id": ids,
+            "probability": probabilities,
+            "logit": logits,
+        }
+    )
+
+
+def _warnings(checkpoint: Checkpoint, asked: _Asked, ranked: Sequence[_Ranked]) -> tuple[str, ...]:
     warnings = []
-    if not torch.isfinite(logits).all():
+    if not all(each.finite for each in ranked):
         warnings.append(
             f"{checkpoint.name} answers with NaN or infinity here: its weights are damaged, and "
             "no ranking can be read from them."
         )
-    joint: tuple[Joint, ...] = ()
-    if len(positions) <= LARGEST_JOINT:
-        joint = reader.joint(tokens, logits[0])
-    else:
+    if len(asked.text.masks) > LARGEST_JOINT:
         warnings.append(f"Joint answers are searched for up to {LARGEST_JOINT} masks.")
-    return Prediction(
-        device=str(loaded.device),
-        dtype=str(loaded.dtype).removeprefix("torch."),
-        milliseconds=milliseconds,
-        tokens=encoded.tokens,
-        masks=tuple(
-            Mask(position, _top(scores, tokens, k, wanted))
-            for position, scores in zip(positions, logits[0], strict=True)
-        ),
-        joint=joint,
-        warnings=tuple(warnings),
-    )
-
-
-def _require_head(checkpoint: Checkpoint) -> None:
-    if checkpoint.heads["masked_lm"] == "present":
-        return
-    if checkpoint.heads["causal_lm"] == "present":
-        raise NotInCheckpointError(
-            f"{checkpoint.name} is a causal language model: it predicts the next token and has no "
-            "masked-LM head. Its Vocabulary lens shows what it predicts at every position."
-        )
-    raise NotInCheckpointError(
-        f"{checkpoint.name} has no MLM head: its file holds the encoder alone, and a head filled "
-        "with random numbers would answer nonsense, so nothing is predicted. Open the checkpoint "
-        "that it was pre-trained as, or look at its Embeddings and Vocabulary lens."
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """A text with masks and the model that reads it."""
-
-    checkpoint: Checkpoint
-    loaded: Loaded
-    encoded: Encoded
-    positions: tuple[int, ...]  # of the masks
-
-    def logits(self, ids: torch.Tensor, positions: Sequence[int]) -> tuple[torch.Tensor, float]:
-        """Logits at some positions of (batch, positions) ids.
-
-        Where the head's modules are known it runs on those positions alone.
-
-        Returns:
-            (batch, positions, vocab) in float32, and the milliseconds of the base model.
-        """
-        type_ids = torch.tensor([self.encoded.type_ids]).expand(ids.shape)
-        family = self.checkpoint.family
-        ladder = build_ladder(self.loaded.model, family) if family else None
-        if ladder is None:
-            run = forward(self.loaded, ids, type_ids, head=True)
-            if run.logits is None:
-                raise NotInCheckpointError(f"{self.checkpoint.name} answers without logits.")
-            return run.logits[:, positions].float(), run.milliseconds
-        run = forward(self.loaded, ids, type_ids, head=False)
-        with memory_guard(self.loaded), torch.inference_mode():
-            hidden = run.hidden_states[-1][:, positions]
-            logits = ladder.logits(hidden)
-        return logits.float(), run.milliseconds
-
-    def joint(self, tokens: Tokens, first: torch.Tensor) -> tuple[Joint, ...]:
-        """Fill the masks from left to right, each given the earlier ones, keeping the best five.
-
-        Args:
-            tokens: For the answer's text.
-            first: Logits with all masks open, (masks, vocab).
-        """
-        ids = torch.tensor([self.encoded.ids])
-        totals = torch.zeros(1)
-        log_probability = first[:1].log_softmax(dim=1).cpu()
-        for number, position in enumerate(self.positions):
-            if number:
-                logits, _ = self.logits(ids, [position])
-                log_probability = logits[:, 0].log_softmax(dim=1).cpu()
-            sums = totals[:, None] + log_probability
-            best = sums.flatten().topk(min(BEAM, sums.numel()))
-            ids = ids[best.indices // sums.shape[1]].clone()
-            ids[:, position] = best.indices % sums.shape[1]
-            totals = best.values
-        return tuple(
-            Joint(tuple(tokens.visible(int(row[place])) for place in self.positions), total)
-            for row, total in zip(ids, totals.tolist(), strict=True)
-        )
-
-
-def _top(scores: torch.Tensor, tokens: Tokens, k: int, wanted: Sequence[int]) -> pd.DataFrame:
-    """The k likeliest tokens of one mask, or the wanted ones, likeliest first."""
-    log_probability = scores.log_softmax(dim=0)
-    if wanted:
-        rows = torch.tensor(sorted(set(wanted), key=lambda row: -scores[row].item()))
-    else:
-        rows = scores.topk(min(k, len(scores))).indices.cpu()
-    return pd.DataFrame(
-        {
-            "token": [tokens.visible(row) for row in rows.tolist()],
-            "token_id": rows.numpy(),
-            "probability": log_probability[rows.to(scores.device)].exp().cpu().numpy(),
-            "logit": scores[rows.to(scores.device)].cpu().numpy(),
-        }
-    )
+    return tuple(warnings)

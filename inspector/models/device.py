@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import get_args
 
 import torch
@@ -48,6 +49,39 @@ def pick_dtype(wanted: Dtype, *, device: torch.device, stored: torch.dtype) -> t
     if wanted not in get_args(Dtype):
         raise RequestError(f"There is no dtype {wanted!r}: use float32, bfloat16 or float16.")
     return getattr(torch, wanted)
+
+
+def describe_run(device: torch.device, dtype: torch.dtype) -> str:
+    """Say in one line what a model runs on, and whether bfloat16 would be quick there."""
+    precision = str(dtype).removeprefix("torch.")
+    if device.type == "cuda":
+        return f"{precision} on {torch.cuda.get_device_name(device)}"
+    if device.type == "mps":
+        return f"{precision} on Apple's GPU (MPS)"
+    threads = torch.get_num_threads()
+    has = "has" if has_bfloat16() else "has no"
+    return (
+        f"{precision} on {threads} thread{'s' if threads > 1 else ''}; this processor {has} "
+        "bfloat16 instructions"
+    )
+
+
+@cache
+def has_bfloat16() -> bool:
+    """Whether the processor multiplies bfloat16 itself; without that it is no quicker there."""
+    capabilities = torch.cpu.get_capabilities()
+    return any(there for name, there in capabilities.items() if str(name).endswith("bf16"))
+
+
+def start_counting_memory(device: torch.device) -> None:
+    """Forget the most memory that was in use so far, where the device counts it."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def peak_memory(device: torch.device) -> int | None:
+    """The most bytes in use since `start_counting_memory`; None where nobody counts them."""
+    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
 
 
 def release(device: torch.device) -> None:

@@ -31,6 +31,12 @@ class Loaded:
         """(vocab, d_model), on the model's device, detached."""
         return input_embedding(self.model)
 
+    @property
+    def nbytes(self) -> int:
+        """Of its weights and buffers, what is tied counted once."""
+        held = (*self.model.parameters(), *self.model.buffers())
+        return sum(tensor.nbytes for tensor in held)
+
 
 @dataclass(frozen=True, slots=True)
 class Forward:

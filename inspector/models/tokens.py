@@ -119,19 +119,46 @@ class Tokens:
             RequestError: If the text is empty, too long or no Unicode text.
         """
         for part in (text, pair or ""):
-            if len(part) > MAX_CHARACTERS:
-                raise RequestError(
-                    f"The text has {len(part):,} characters: shorten it to {MAX_CHARACTERS:,}."
-                )
-            if not part.isascii() and re.search("[\ud800-\udfff]", part):
-                raise RequestError(
-                    "The text holds half of a surrogate pair, which is no character: "
-                    "type or paste it again."
-                )
+            self.check_characters(part)
         encoding = self._tokenizer.encode(text, pair)
         if not encoding.ids:
             raise RequestError("The text has no tokens: type a word or a sentence.")
         return encoding
+
+    def ordinary(self, encoding: Encoding) -> list[int]:
+        """Places of the tokens that stand for text.
+
+        Those that the tokenizer adds are none, nor are special ones that were typed, a mask
+        among them; a token for an unknown word is one.
+        """
+        special = {self.role(role)[1] for role in SPECIAL_ROLES if role != "unk"}
+        return [
+            place
+            for place, index in enumerate(encoding.ids)
+            if not encoding.special_tokens_mask[place] and index not in special
+        ]
+
+    @staticmethod
+    def check_characters(text: str) -> None:
+        """Refuse what the library cannot read.
+
+        Raises:
+            RequestError: If the text is too long or no Unicode text.
+        """
+        if len(text) > MAX_CHARACTERS:
+            raise RequestError(
+                f"The text has {len(text):,} characters: shorten it to {MAX_CHARACTERS:,}."
+            )
+        if not text.isascii() and re.search("[\ud800-\udfff]", text):
+            raise RequestError(
+                "The text holds half of a surrogate pair, which is no character: "
+                "type or paste it again."
+            )
+
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """Ids of tokens that the tokenizer calls special, or that stand for a role."""
+        return self._special
 
     @property
     def padding_side(self) -> str:

@@ -1,4 +1,4 @@
-"""What the heads answer."""
+"""What the masked-LM head answers."""
 
 from __future__ import annotations
 
@@ -11,18 +11,25 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """One mask and its likeliest tokens."""
+    """One mask and its likeliest tokens, every other mask left open."""
 
     position: int
     predictions: pd.DataFrame  # token, token_id, probability, logit; likeliest first
+    # The targets, likeliest first: word (as asked for), tokens (its pieces), pieces, and natural
+    # log_probability and probability of the chain of its pieces, left to right. A word of n pieces
+    # stands in n masks, so words of different n were asked for under different widths. None: no
+    # targets.
+    words: pd.DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """One way to fill all masks together."""
+    """One way to fill all masks together; log probabilities are natural ones, sums over masks."""
 
     tokens: tuple[str, ...]  # one for each mask, in order
-    log_probability: float
+    log_probability: float  # each given those filled before it, the later masks still open
+    independent: float  # each with every mask open
+    pseudo_log_likelihood: float  # each with all the others filled
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +38,15 @@ class Prediction:
 
     device: str  # "cpu", "cuda:0", "mps"
     dtype: str
-    milliseconds: float  # one forward pass, the model already loaded
-    tokens: tuple[str, ...]
+    milliseconds: float  # the pass that read the text, with all it read; the model already loaded
+    tokens: tuple[str, ...]  # as read, masks in place
     masks: tuple[Mask, ...]
-    joint: tuple[Joint, ...]
+    joint: tuple[Joint, ...]  # likeliest first; empty with more masks than are searched
     warnings: tuple[str, ...]
+    text: str  # what was read, masks in place
+    token_ids: tuple[int, ...]  # of tokens
+    special: tuple[bool, ...]  # which of tokens are special ones, and no words to be masked
+    threads: int  # of the processor
+    memory_nbytes: int  # the weights on the device; on CUDA the most that was in use during the run
+    note: str  # how it ran, one line
+    batch: int  # requests answered together, this one included

@@ -108,7 +108,7 @@ def test_missing_layer_is_refused(tmp_path, open_path):
         ({"text": "w1"}, "The text has no [MASK]: write it where a word is to be guessed."),
         ({"text": "", "k": 3}, "The text has no [MASK]: write it where a word is to be guessed."),
         ({"text": TEXT, "k": 5000}, "k is 5000: ask for 1 to 1,000 tokens."),
-        ({"text": TEXT, "targets": ("w1 w2",)}, "'w1 w2' is not one token of BertForMaskedLM: type "
+        ({"text": TEXT, "targets": ("zzz",)}, "'zzz' is not one token of BertForMaskedLM: type "
          'a word that is in its vocabulary, or a row as "id 37".'),
     ],
 )  # fmt: skip

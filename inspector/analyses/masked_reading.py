@@ -1,0 +1,90 @@
+"""Answer many questions with few passes: in each round, all that they want read next is one batch.
+
+A question is a generator. It yields what it wants read, is sent what was read there, and returns
+its answer. Rows that several questions want are read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.masked import Row, masked_logits
+from inspector.models.running import Loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the model answers at some positions of a row, next to each other in its order."""
+
+    logits: torch.Tensor  # (positions, vocab) in float32, on the device
+    log_probability: torch.Tensor  # likewise, over the whole vocabulary
+    milliseconds: float  # of the pass
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A row, and what is kept of its scores: one entry for each of its positions."""
+
+    row: Row
+    keep: Callable[[Reading], Sequence[Any]]
+
+
+def keep_token(index: int) -> Callable[[Reading], list[float]]:
+    """Keep one token's log probability."""
+    return lambda reading: reading.log_probability[:, index].tolist()
+
+
+# Yields what is to be read, gets for each its list of entries, returns an answer.
+Question = Generator[list[Wanted], Any, Any]
+
+
+def answer_all(checkpoint: Checkpoint, loaded: Loaded, questions: Sequence[Question]) -> list[Any]:
+    """Answer questions together.
+
+    Args:
+        checkpoint: Whose model reads.
+        loaded: The model.
+        questions: Not yet started.
+
+    Returns:
+        Their answers, in order.
+
+    Raises:
+        WorkerError: If the device has too little memory.
+    """
+    answers: dict[int, Any] = {}
+    found: dict[int, Any] = dict.fromkeys(range(len(questions)))
+    while found:
+        asked: dict[int, list[Wanted]] = {}
+        for number, sent in found.items():
+            try:
+                asked[number] = questions[number].send(sent)
+            except StopIteration as done:
+                answers[number] = done.value
+        found = dict(_read(checkpoint, loaded, asked))
+    return [answers[number] for number in range(len(questions))]
+
+
+def _read(
+    checkpoint: Checkpoint, loaded: Loaded, asked: dict[int, list[Wanted]]
+) -> dict[int, list[list[Any]]]:
+    """Read what every question wants, each row once."""
+    readers: dict[Row, list[tuple[Wanted, list[Any]]]] = {}
+    found: dict[int, list[list[Any]]] = {}
+    for number, several in asked.items():
+        found[number] = [[] for _ in several]
+        for wanted, kept in zip(several, found[number], strict=True):
+            readers.setdefault(wanted.row, []).append((wanted, kept))
+    rows = list(readers)
+    for answer in masked_logits(checkpoint, loaded, rows):
+        with torch.inference_mode():
+            log_probability = answer.logits.log_softmax(dim=1)
+            reading = Reading(answer.logits, log_probability, answer.milliseconds)
+            for wanted, kept in readers[rows[answer.index]]:
+                kept.extend(wanted.keep(reading))
+    return found

@@ -1,0 +1,205 @@
+"""Read a request for predictions: the text with its masks, and the words to be scored there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from inspector.analyses.embeddings import find_row
+from inspector.errors import NotInCheckpointError, RequestError
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.masked import Row
+from inspector.models.tokens import SPACE, Tokens
+
+LARGEST_WORD = 12  # pieces
+MOST_READINGS = 1_000  # of the text, for the words of one request
+SHOWN = 80  # characters of a word in a refusal
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedText:
+    """A text as the model gets it, with at least one mask."""
+
+    text: str
+    ids: tuple[int, ...]
+    type_ids: tuple[int, ...]
+    masks: tuple[int, ...]  # positions, ascending
+    mask_id: int
+    after_space: tuple[bool, ...]  # for each mask, whether a word there begins after a space
+
+    @property
+    def row(self) -> Row:
+        """The text read once, every mask open."""
+        return Row(self.ids, self.type_ids, self.masks)
+
+    def replaced(self, position: int, pieces: Sequence[int], *, wanted: int) -> Row:
+        """The text with other tokens in the place of one, read at one of those."""
+        before, after = slice(None, position), slice(position + 1, None)
+        types = (self.type_ids[position],) * len(pieces)
+        return Row(
+            (*self.ids[before], *pieces, *self.ids[after]),
+            (*self.type_ids[before], *types, *self.type_ids[after]),
+            (wanted,),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A target: what was asked for, and its tokens."""
+
+    word: str
+    pieces: tuple[tuple[int, ...], ...]  # ids for each mask: after a space they may be others
+
+
+def require_masked_lm(checkpoint: Checkpoint) -> tuple[Tokens, str, int]:
+    """The tokenizer, its mask token and the token's id, of a checkpoint that can fill masks.
+
+    Raises:
+        NotInCheckpointError: If there is no masked-LM head, no tokenizer or no mask token.
+    """
+    if checkpoint.heads["masked_lm"] != "present":
+        raise NotInCheckpointError(_without_head(checkpoint))
+    tokens = checkpoint.require_tokens()
+    mask_token, mask_id = tokens.role("mask")
+    if mask_token is None or mask_id is None:
+        raise NotInCheckpointError(
+            f"The tokenizer of {checkpoint.name} has no mask token: nothing can be masked."
+        )
+    return tokens, mask_token, mask_id
+
+
+def is_special(tokens: Tokens, index: int) -> bool:
+    """Whether an id stands for no piece of a text: [CLS], [PAD], the mask; not [UNK]."""
+    return index in tokens.special_ids and index != tokens.role("unk")[1]
+
+
+def read_text(checkpoint: Checkpoint, text: str, masks: Sequence[int]) -> MaskedText:
+    """Tokenize a text and mask more of its tokens.
+
+    Args:
+        checkpoint: With a masked-LM head and a mask token.
+        text: With the mask token any number of times.
+        masks: Positions of further tokens to mask.
+
+    Raises:
+        NotInCheckpointError: If there is no masked-LM head, no tokenizer or no mask token.
+        RequestError: If nothing is masked, a position cannot be, or the text is too long.
+    """
+    tokens, mask_token, mask_id = require_masked_lm(checkpoint)
+    encoding = tokens.encoding(text)
+    ids = tuple(encoding.ids)
+    checkpoint.check_ids(ids)
+    for position in masks:
+        _check_maskable(position, ids, tokens)
+    found = {place for place, index in enumerate(ids) if index == mask_id}
+    places = tuple(sorted(found | set(masks)))
+    if not places:
+        raise RequestError(f"The text has no {mask_token}: write it where a word is to be guessed.")
+    masked = tuple(mask_id if place in places else index for place, index in enumerate(ids))
+    spans = [encoding.offsets[place] for place in places]
+    return MaskedText(
+        text=_rewritten(tokens, text, spans, mask_token, masked) if set(places) - found else text,
+        ids=masked,
+        type_ids=tuple(encoding.type_ids),
+        masks=places,
+        mask_id=mask_id,
+        after_space=tuple(
+            text[start : start + 1].isspace() or text[:start][-1:].isspace() for start, _ in spans
+        ),
+    )
+
+
+def read_targets(
+    checkpoint: Checkpoint, text: MaskedText, targets: Sequence[str]
+) -> tuple[list[int], list[Word]]:
+    """Find the tokens of the targets.
+
+    Returns:
+        Rows of those that are one token, and every target as a word.
+
+    Raises:
+        RequestError: If one has a piece that the vocabulary lacks, or there are too many pieces.
+    """
+    rows, words = [], []
+    for target in dict.fromkeys(targets):
+        checkpoint.require_tokens().check_characters(target)
+        pieces = _several(checkpoint, text, target)
+        if pieces is None:
+            row = find_row(checkpoint, target, checkpoint.embedding.shape[0])
+            rows.append(row)
+            pieces = ((row,),) * len(text.masks)
+        words.append(Word(target, pieces))
+    readings = sum(len(ids) for word in words for ids in word.pieces if len(ids) > 1)
+    if readings > MOST_READINGS:
+        raise RequestError(
+            f"The targets of several tokens, at {len(text.masks):,} masks, would take {readings:,} "
+            f"readings of the text: ask for fewer, up to {MOST_READINGS:,}."
+        )
+    return rows, words
+
+
+def _several(
+    checkpoint: Checkpoint, text: MaskedText, target: str
+) -> tuple[tuple[int, ...], ...] | None:
+    """The pieces of a target that is not one token, for each mask; None: leave it to find_row."""
+    tokens = checkpoint.require_tokens()
+    if target.startswith("id ") or tokens.find(target) is not None:
+        return None
+    word = target.replace(SPACE, " ")
+    found = tuple(
+        tokens.pieces(f" {word.lstrip()}" if space else word) for space in text.after_space
+    )
+    rows = checkpoint.embedding.shape[0]
+    forbidden = tokens.special_ids
+    if any(not ids or forbidden & set(ids) or max(ids) >= rows for ids in found):
+        return None
+    longest = max(map(len, found))
+    if longest > LARGEST_WORD:
+        raise RequestError(
+            f"{target[:SHOWN]!r} has {longest} tokens: targets of up to {LARGEST_WORD} are scored."
+        )
+    room = checkpoint.positions
+    if room is not None and len(text.ids) - 1 + longest > room:
+        raise RequestError(
+            f"{target[:SHOWN]!r} needs {longest} masks, and with them the text has "
+            f"{len(text.ids) - 1 + longest:,} tokens; {checkpoint.name} takes {room:,}: shorten it."
+        )
+    return found
+
+
+def _check_maskable(position: int, ids: Sequence[int], tokens: Tokens) -> None:
+    if not 0 <= position < len(ids):
+        raise RequestError(
+            f"There is no token {position} to mask: the text has {len(ids):,}, counted from 0."
+        )
+    if is_special(tokens, ids[position]) and ids[position] != tokens.role("mask")[1]:
+        raise RequestError(
+            f"Token {position} is {tokens.visible(ids[position])}, a special token, and no word "
+            "was ever masked there: choose a token of the text itself."
+        )
+
+
+def _rewritten(
+    tokens: Tokens, text: str, spans: Sequence[tuple[int, int]], mask: str, masked: Sequence[int]
+) -> str:
+    """The text with masks written in place of some spans, checked by reading it again."""
+    written, end = "", 0
+    for start, stop in spans:
+        written += text[end:start] + mask
+        end = max(end, stop)
+    written += text[end:]
+    same = tuple(tokens.encoding(written).ids) == tuple(masked)
+    return written if same else tokens.text(masked)
+
+
+def _without_head(checkpoint: Checkpoint) -> str:
+    if checkpoint.heads["causal_lm"] == "present":
+        return (
+            f"{checkpoint.name} is a causal language model: it predicts the next token and has no "
+            "masked-LM head. Its Vocabulary lens shows what it predicts at every position."
+        )
+    return (
+        f"{checkpoint.name} has no MLM head: its file holds the encoder alone, and a head filled "
+        "with random numbers would answer nonsense, so nothing is predicted. Open the checkpoint "
+        "that it was pre-trained as, or look at its Embeddings and Vocabulary lens."
+    )
