@@ -62,13 +62,20 @@ def choose(checkpoint: Opened) -> LensChoice:
 
 def read(choice: LensChoice) -> tuple[Lens, LensChoice]:
     """Run the lens; a token that cannot be pinned is named, and the page goes on without pins."""
-    if choice.pins:
+    if not choice.pins:
+        return session.run("lens", layers=None, **choice.parameters()), choice
+    place = st.empty()
+    with place.container():
         lens: Lens | None = session.ask("lens", layers=None, **choice.parameters())
-        if lens is not None:
-            return lens, choice
-        st.caption("The page goes on without pinned tokens.")
-        choice = replace(choice, pins=())
-    return session.run("lens", layers=None, **choice.parameters()), choice
+    if lens is not None:
+        return lens, choice
+    choice = replace(choice, pins=())
+    lens = session.ask("lens", layers=None, **choice.parameters())
+    if lens is None:  # it was not for the pins, and is said a second time
+        place.empty()
+        st.stop()
+    st.caption("The page goes on without pinned tokens.")
+    return lens, choice
 
 
 def _has_decoder() -> bool:
