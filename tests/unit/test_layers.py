@@ -115,6 +115,30 @@ def test_every_analysis_has_a_page_a_verb_a_test_and_a_readme_row():
     assert verbs == {analysis.verb for analysis in CATALOG}
 
 
+def test_every_function_that_the_catalog_names_takes_what_the_engine_gives():
+    """Read from the files, since importing them brings torch."""
+    from inspector.catalog import CATALOG
+
+    for analysis in CATALOG:
+        assert parameters_of(analysis.function)[0] == "checkpoint"
+        assert "progress" in parameters_of(analysis.function)
+        if analysis.batch:
+            assert parameters_of(analysis.batch) == ["checkpoint", "requests", "progress"]
+    assert "predict" in {analysis.verb for analysis in CATALOG if analysis.batch}
+
+
+def parameters_of(named: str) -> list[str]:
+    """The parameters of a function "package.module:function", as its file says."""
+    module, _, function = named.partition(":")
+    tree = ast.parse((ROOT / Path(*module.split("."))).with_suffix(".py").read_text("utf-8"))
+    (found,) = [
+        node.args
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name == function
+    ]
+    return [each.arg for each in (*found.posonlyargs, *found.args, *found.kwonlyargs)]
+
+
 def test_the_project_names_no_machine_and_no_registry():
     """Nothing that is published says where it was made."""
     # Written apart, so that this file does not hold them.
