@@ -126,13 +126,7 @@ def mask_tokens(checkpoint: Checkpoint, given: HeadInput, *, share: float, seed:
         )
     encoding = given.encodings[0]
     before = list(encoding.ids)
-    # Special tokens, and a mask that was typed: there is no word under it.
-    special = {tokens.role(role)[1] for role in ("pad", "cls", "sep", "mask", "bos", "eos")}
-    ordinary = [
-        place
-        for place, index in enumerate(before)
-        if not encoding.special_tokens_mask[place] and index not in special
-    ]
+    ordinary = tokens.ordinary(encoding)
     if not ordinary:
         raise RequestError("The text has no ordinary token to mask: type a word or a sentence.")
     draw = torch.Generator().manual_seed(seed)

@@ -82,6 +82,23 @@ def predict(
 
 
 @app.command()
+def plausibility(
+    checkpoint: Source,
+    text: Text,
+    by: Annotated[
+        str, typer.Option("--by", help="token, or word: its later pieces are masked too.")
+    ] = "token",
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """How plausible is every token in its own place?"""
+    answer(
+        "plausibility", checkpoint, as_json=as_json, text=text, by=by, device=device, dtype=dtype,
+    )  # fmt: skip
+
+
+@app.command()
 def heads(
     checkpoint: Source,
     text: Text,

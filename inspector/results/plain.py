@@ -22,6 +22,9 @@ UNDEFINED = frozenset(
         "pinned.probability",
         "places.cosine",
         "ranks.probability",
+        "tokens.best_probability",
+        "tokens.bits",
+        "tokens.log_probability",
         "tokens.loss",
         "tokens.probability",
     }
@@ -67,6 +70,8 @@ def _plain(value: Any, path: str, replaced: list[str]) -> Any:
 def _plain_scalar(value: Any, path: str, replaced: list[str]) -> Any:
     if hasattr(value, "item"):  # a NumPy scalar out of a frame
         value = value.item()
+    if type(value).__name__ == "NAType":  # pandas' own "no such number" in columns of integers
+        return None
     if isinstance(value, float) and not math.isfinite(value):
         if path not in UNDEFINED:
             replaced.append(path)

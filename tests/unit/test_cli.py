@@ -267,6 +267,42 @@ def test_predict(answer):
     assert {row["token"] for row in chosen["masks"][0]["predictions"]} == {"dog", "cat"}
 
 
+def test_plausibility(answer):
+    found = answer("plausibility", "demo-bert", "--text", "a dog is an [MASK].", "--by", "word")
+    assert set(found) >= {
+        "device", "dtype", "milliseconds", "by", "tokens", "judged", "pseudo_log_likelihood",
+        "pseudo_perplexity", "warnings",
+    }  # fmt: skip
+    assert set(found["tokens"][0]) >= {
+        "position", "token", "token_id", "special", "word", "probability", "log_probability",
+        "rank", "best_token", "best_probability", "bits",
+    }  # fmt: skip
+    judged = [row for row in found["tokens"] if not row["special"]]
+    assert [row["token"] for row in judged] == ["a", "dog", "is", "an", "."]
+    assert all(isinstance(row["rank"], int) for row in judged)
+    assert found["tokens"][0]["rank"] is None
+    assert found["pseudo_log_likelihood"] == pytest.approx(
+        sum(math.log(row["probability"]) for row in judged)
+    )
+    assert found["warnings"] == []
+
+
+def test_contrast(answer, tmp_path):
+    path = tmp_path / "contrast.parquet"
+    texts = ("--first", "a dog is an [MASK].", "--second", "a car is an [MASK].")
+    found = answer("contrast", "demo-bert", *texts, "-k", "3", "-o", str(path))
+    assert set(found) >= {
+        "first_text", "second_text", "rows", "jensen_shannon", "floor", "favours_first",
+        "favours_second", "file", "device", "dtype", "milliseconds", "warnings",
+    }  # fmt: skip
+    assert [len(found[name]) for name in ("favours_first", "favours_second")] == [3, 3]
+    assert 0 < found["jensen_shannon"] < 1
+    frame = pd.read_parquet(path)
+    assert len(frame) == found["rows"] == 5120
+    for side in ("first", "second"):  # probabilities of the whole vocabulary
+        assert sum(map(math.exp, frame[side].tolist())) == pytest.approx(1, abs=1e-5)
+
+
 def test_heads(answer):
     texts = ("--text", "a large plant with a thick trunk.", "--pair", "a person of law.")
     found = answer("heads", "demo-bert", *texts)
@@ -334,6 +370,8 @@ LAYERS = '\'x\' is no list of layers: write "0,6,12" or "0-3".'
         (("overview", "no-such-thing"), NO_SUCH),
         (("predict", str(MINILM), "--text", "a [MASK]"), NO_HEAD),
         (("predict", "demo-gpt2", "--text", "a"), CAUSAL),
+        (("plausibility", "demo-gpt2", "--text", "a"), CAUSAL),
+        (("contrast", str(MINILM), "--first", "a [MASK]", "--second", "[MASK]"), NO_HEAD),
         (("heads", "demo-bert", "--text", "a"), NO_PAIR),
         (("project", "demo-bert", "-o", "map.txt"), SUFFIX),
         (("lens", "demo-bert", "--text", "a", "--layers", "x"), LAYERS),

@@ -1,0 +1,131 @@
+"""What two texts with one mask each make of the whole vocabulary."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import torch
+
+from inspector.analyses import Progress
+from inspector.analyses.embeddings import label_rows
+from inspector.analyses.masked_head import not_finite, require_head, require_mask
+from inspector.errors import RequestError
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.masked import Row, masked_logits
+from inspector.models.running import memory_guard
+from inspector.results import Contrast
+
+LARGEST_K = 1_000
+LISTED = ["token", "token_id", "kind", "first", "second", "likelihood", "difference"]
+
+
+def contrast(
+    checkpoint: Checkpoint,
+    *,
+    progress: Progress,
+    first: str,
+    second: str,
+    k: int = 10,
+    device: str = "auto",
+    dtype: str = "auto",
+) -> Contrast:
+    """Compare what the head says for the one mask of two texts, token by token.
+
+    Likelihood against difference, as in the explorable "What Have Language Models Learned?" of
+    Google's PAIR; in log probabilities, so that texts and checkpoints can be compared.
+
+    Args:
+        checkpoint: With a masked-LM head.
+        progress: Told what is being done.
+        first: With exactly one mask token.
+        second: Likewise.
+        k: Tokens listed for each text, 1..1000; the frame `tokens` holds them all.
+        device: "auto", "cpu", "cuda" or "mps".
+        dtype: "auto", "float32", "bfloat16" or "float16".
+
+    Raises:
+        NotInCheckpointError: If there is no masked-LM head, no tokenizer or no mask token.
+        RequestError: If a text does not hold exactly one mask token or does not fit the model.
+    """
+    if not 1 <= k <= LARGEST_K:
+        raise RequestError(f"k is {k}: ask for 1 to {LARGEST_K:,} tokens.")
+    require_head(checkpoint)
+    rows = [_row(checkpoint, text, name) for name, text in (("first", first), ("second", second))]
+    progress(None, "Loading the model")
+    loaded = checkpoint.load("masked_lm", device=device, dtype=dtype)  # type: ignore[arg-type]
+    progress(None, "Running the model")
+    once = list(
+        dict.fromkeys(rows)
+    )  # a batch rounds its rows apart: equal texts have no difference
+    answers = sorted(masked_logits(checkpoint, loaded, once), key=lambda answered: answered.index)
+    with memory_guard(loaded), torch.inference_mode():
+        logits = torch.cat([answers[once.index(row)].logits for row in rows]).cpu().double()
+    finite = bool(torch.isfinite(logits).all())
+    one, other = logits.log_softmax(dim=1).numpy()
+    tokens = label_rows(checkpoint, len(one))
+    tokens = tokens.assign(
+        first=one, second=other, likelihood=(one + other) / 2, difference=one - other
+    )
+    floor = -math.log(len(one))
+    return Contrast(
+        first_text=first,
+        second_text=second,
+        device=str(loaded.device),
+        dtype=str(loaded.dtype).removeprefix("torch."),
+        # Texts of much different lengths have a pass each; those of one pass tell its time twice.
+        milliseconds=sum({answered.milliseconds for answered in answers}),
+        rows=len(one),
+        jensen_shannon=jensen_shannon(one, other),
+        floor=floor,
+        favours_first=_favours(tokens, 1, floor, k),
+        favours_second=_favours(tokens, -1, floor, k),
+        file=None,
+        warnings=() if finite else (not_finite(checkpoint),),
+        tokens=tokens,
+    )
+
+
+def _row(checkpoint: Checkpoint, text: str, name: str) -> Row:
+    token, mask = require_mask(checkpoint)
+    encoded = checkpoint.require_tokens().encode(text)
+    checkpoint.check_ids(encoded.ids)
+    positions = tuple(place for place, index in enumerate(encoded.ids) if index == mask)
+    if len(positions) != 1:
+        many = f"{len(positions)} {token}" if positions else f"no {token}"
+        raise RequestError(
+            f"The {name} text has {many}: write {token} exactly once, where the two texts are to "
+            "be compared."
+        )
+    return Row(encoded.ids, encoded.type_ids, positions)
+
+
+def jensen_shannon(first: np.ndarray, second: np.ndarray) -> float:
+    """The Jensen-Shannon divergence of two distributions (Lin 1991).
+
+    Args:
+        first: Natural logarithms of probabilities that add up to 1, float64.
+        second: Likewise, of the same length.
+
+    Returns:
+        Bits, from 0 (the same) to 1 (nothing in common).
+    """
+    with np.errstate(invalid="ignore"):  # damaged weights: NaN in, NaN out
+        middle = np.logaddexp(first, second) - math.log(2)
+    nats = (_divergence(first, middle) + _divergence(second, middle)) / 2
+    return float(np.clip(nats / math.log(2), 0, 1))
+
+
+def _divergence(first: np.ndarray, second: np.ndarray) -> float:
+    """Kullback-Leibler divergence in nats; a probability of 0 adds nothing."""
+    shares = np.exp(first)
+    return float(np.sum(np.where(shares == 0, 0, shares * (first - second))))
+
+
+def _favours(tokens: pd.DataFrame, sign: int, floor: float, k: int) -> pd.DataFrame:
+    """The tokens that one text makes likelier, the most contrasted first, equal ones by id."""
+    likely = pd.DataFrame(tokens[tokens["likelihood"] >= floor])
+    mine = pd.DataFrame(likely[np.sign(likely["difference"]) == sign])
+    chosen = mine.nlargest if sign > 0 else mine.nsmallest
+    return chosen(k, "difference").reindex(columns=LISTED).reset_index(drop=True)
