@@ -13,7 +13,7 @@ from inspector.figures.lens_lines import rung_lines
 from inspector.figures.norms import norms_histogram, pad_norm_curve
 from inspector.figures.padding import gradient_bars
 from inspector.figures.parameters import parameter_icicle
-from inspector.figures.plausibility import plausibility_strip
+from inspector.figures.plausibility import plausibility_strip, surprisal_colors
 from inspector.figures.predictions import topk_bars
 from inspector.figures.projection import projection_figure
 from inspector.figures.ranks import rank_lines
@@ -42,6 +42,7 @@ __all__ = [
     "score_histogram",
     "sharing_graph",
     "span_heatmap",
+    "surprisal_colors",
     "token_heatmap",
     "topk_bars",
 ]

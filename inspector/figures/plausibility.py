@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -123,6 +124,26 @@ def plausibility_strip(
     return figure
 
 
+def surprisal_colors(bits: Sequence[float], *, theme: Theme = LIGHT) -> list[str]:
+    """Give the colours that a strip of these tokens has, for the same text elsewhere.
+
+    Args:
+        bits: Surprisal of every judged token, finite, at least 0.
+        theme: Colours; its `ramp_ink` is readable on all of them.
+    """
+    steps = len(theme.ramp) - 1
+    colors = []
+    for value in bits:
+        place = min(max(value / _top(bits), 0.0), 1.0) * steps
+        low = min(int(place), steps - 1)
+        colors.append(look.mix(theme.ramp[low + 1], theme.ramp[low], place - low))
+    return colors
+
+
+def _top(bits: Sequence[float]) -> float:
+    return max(LEAST_TOP, math.ceil(max(bits, default=0.0)))
+
+
 def _shown(row: _Token, before: _Token | None) -> str:
     """A token as part of a sentence: the box's place says where words begin."""
     joins = before is not None and row.word >= 0 and row.word == before.word
@@ -189,7 +210,7 @@ def _surprise(rows: list[_Token], top: float | None, theme: Theme) -> dict[str, 
     return {
         "color": bits,
         "cmin": 0,
-        "cmax": top if top is not None else max(LEAST_TOP, math.ceil(max(bits, default=0.0))),
+        "cmax": top if top is not None else _top(bits),
         "colorscale": [[step / steps, color] for step, color in enumerate(theme.ramp)],
         "showscale": bool(bits),
         "cornerradius": CORNER,

@@ -47,7 +47,7 @@ def topk_bars(
         xaxis={
             **look.axis(title="probability", theme=theme),
             "range": [0, max(longest, 1e-9) * 1.16],
-            "tickformat": ".0%" if longest >= 0.04 else ".2%",
+            "tickformat": _tick_format(longest),
             "nticks": 6,
         },
         yaxis={
@@ -85,3 +85,10 @@ def topk_bars(
         )
     )
     return figure
+
+
+def _tick_format(longest: float) -> str:
+    """Ticks that differ from each other and are not all rounded to nothing."""
+    if longest >= 0.04:
+        return ".0%"
+    return ".2%" if longest >= 0.001 else ".1e"

@@ -39,7 +39,7 @@ JOINT_COLUMNS = {
     ),
 }  # fmt: skip
 WORD_COLUMNS = {
-    "tokens": st.column_config.ListColumn(
+    "tokens": st.column_config.TextColumn(
         "tokens", help="The pieces it is made of; as many masks stand for it."
     ),
     "probability": st.column_config.NumberColumn(
@@ -71,10 +71,10 @@ def draw(checkpoint: Opened, sentence: Sentence, asked: Asked, prediction: Predi
 
 
 def best(mask: Mask) -> str:
-    """The likeliest token of a mask with its probability: "france 41.3 %"."""
-    if mask.predictions.empty:
-        return ""
+    """The likeliest token of a mask with its probability: "france 41.3 %"; "" for no number."""
     first = mask.predictions.iloc[0]
+    if math.isnan(first["probability"]):
+        return ""
     return f"{first['token']} {percent_text(first['probability'])}"
 
 
@@ -94,7 +94,7 @@ def _mask(checkpoint: Opened, sentence: Sentence, mask: Mask, *, several: bool) 
     number = f"mask at position {mask.position}"
     said = [f"in place of “{hidden}”"] if hidden else []
     said += ["every other mask left open"] if several else []
-    if not mask.predictions.empty:
+    if best(mask):
         parts.chart(
             figures.topk_bars(
                 mask.predictions.head(BARS),
@@ -118,6 +118,7 @@ def _words(checkpoint: Opened, mask: Mask, words: pd.DataFrame) -> None:
     """Words of several pieces cannot stand among single tokens: they fill more than one mask."""
     st.markdown(f"**Whole words, mask at position {mask.position}**")
     st.dataframe(words, hide_index=True, lazy=False, column_config=WORD_COLUMNS,
+                 column_order=("word", "probability", "log_probability", "tokens"),
                  alt=f"Whole words for the mask at position {mask.position}")  # fmt: skip
     parts.download(words, name=f"{checkpoint.name}-words-{mask.position}")
 

@@ -12,6 +12,20 @@ from pages._shared.words import literal
 
 KEPT = "masked second"  # the field's text, for coming back
 SUGGESTED = "masked suggested"  # what was put into it last
+ENDS = " .,;:!?"
+COLUMNS = {
+    "difference": st.column_config.NumberColumn(
+        "difference", format="%.3f",
+        help="First less second: 0.69 is twice as likely, 2.3 ten times.",
+    ),
+    "first": st.column_config.NumberColumn(
+        "first", format="%.3f", help="Log probability in the first sentence (natural logarithm)."
+    ),
+    "second": st.column_config.NumberColumn(
+        "second", format="%.3f", help="Log probability in the second sentence."
+    ),
+    "token_id": parts.COLUMNS["token_id"],
+}  # fmt: skip
 # For the demo's examples: the same sentence with another word or two.
 SECONDS = {
     "the capital and largest city of [MASK].": "the capital of the ancient kingdom of [MASK].",
@@ -48,12 +62,14 @@ def draw(checkpoint: Opened, prediction: Prediction | None, asked: Asked) -> tup
     if result is None:
         return None
     parts.warnings(result.warnings)
-    _show(checkpoint, result)
+    _show(checkpoint, result, asked)
     return ("contrast", f"--first={first}", f"--second={second}", *asked.placement_options())
 
 
-def _show(checkpoint: Opened, result: Contrast) -> None:
-    names = figures.differing_words(result.first_text, result.second_text)
+def _show(checkpoint: Opened, result: Contrast, asked: Asked) -> None:
+    first, second = figures.differing_words(result.first_text, result.second_text)
+    names = (first.rstrip(ENDS) or first, second.rstrip(ENDS) or second)
+    pins = result.tokens[result.tokens["token"].isin(asked.targets)]
     with st.container(horizontal=True):
         st.metric("Jensen-Shannon divergence", f"{result.jensen_shannon:.3f} bits",
                   help="How far the two distributions over the whole vocabulary are apart: 0 for "
@@ -66,6 +82,7 @@ def _show(checkpoint: Opened, result: Contrast) -> None:
             names=names,
             title=f"{checkpoint.name}: {names[0]} against {names[1]}",
             floor=result.floor,
+            pins=pins["token_id"].tolist(),
             theme=session.theme(),
         ),
         alt="Every token by its likelihood and by which sentence makes it likelier; the tables "
@@ -77,7 +94,9 @@ def _show(checkpoint: Opened, result: Contrast) -> None:
     ):
         with place:
             st.markdown(f"**Likelier with {literal(name)}**")
-            parts.table(frame, alt=f"Tokens likelier with {name}")
+            st.dataframe(frame, hide_index=True, lazy=False, column_config=COLUMNS,
+                         column_order=("token", "difference", "first", "second", "token_id"),
+                         alt=f"Tokens likelier with {name}")  # fmt: skip
     table_files.offer(result.tokens, name=f"{checkpoint.name}-contrast", label="All tokens")
 
 

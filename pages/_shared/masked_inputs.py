@@ -18,13 +18,9 @@ EDIT = "masked edit"  # what was done in the editor and not yet read
 SERIAL = "masked serial"  # of the last edit that was read
 TYPED = "masked typed"  # True: that edit was typing
 BEFORE = "masked before"  # the last run's text and masks, for coming back and other checkpoints
-VIEWS = {
-    "answers": ":material/bar_chart: Answers",
-    "tokens": ":material/format_color_text: How plausible is each token?",
-    "sentences": ":material/compare_arrows: Two sentences",
-    "checkpoints": ":material/compare: Two checkpoints",
-    "history": ":material/history: History",
-}
+# What is shown stands in the link as it is written here.
+VIEWS = ("Answers", "Plausibility", "Two sentences", "Two checkpoints", "History")
+ORDERS = {"left to right": "left", "surest first": "sure"}
 HIDE = "<style>.st-key-masked_link {display: none}</style>"
 
 
@@ -137,21 +133,19 @@ def choose() -> Asked:
         with st.popover("Options", icon=":material/tune:"):
             k = st.number_input("Tokens a mask", 1, 1000, 10, key="k", bind="query-params")
             order = st.segmented_control(
-                "Fill several masks", ["left", "sure"], default="left", required=True,
-                format_func={"left": "left to right", "sure": "surest first"}.__getitem__,
+                "Fill several masks", list(ORDERS), default="left to right", required=True,
                 key="order", bind="query-params",
                 help="In which order the joint answers are built: each mask is filled given those "
                 "filled before.",
             )  # fmt: skip
             device, dtype = inputs.placement()
     wanted = dict.fromkeys(target.strip() for target in targets.split(",") if target.strip())
-    return Asked(int(k), tuple(wanted), order, device, dtype)
+    return Asked(int(k), tuple(wanted), ORDERS[order], device, dtype)
 
 
 def choose_view() -> str:
     """Draw the choice of what is shown below the sentence."""
-    return st.segmented_control("Show", list(VIEWS), format_func=VIEWS.__getitem__,
-                                default="answers", required=True, key="view",
+    return st.segmented_control("Show", VIEWS, default=VIEWS[0], required=True, key="view",
                                 bind="query-params", label_visibility="collapsed")  # fmt: skip
 
 

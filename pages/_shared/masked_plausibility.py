@@ -11,7 +11,24 @@ from inspector.results import Opened, Plausibility
 from pages._shared import parts, session
 from pages._shared.masked_inputs import Asked, Sentence
 
-BY = {"token": "alone", "word": "with the rest of its word"}
+BY = {"alone": "token", "with the rest of its word": "word"}
+
+
+COLUMNS = {
+    "position": st.column_config.NumberColumn("position"),
+    "token": st.column_config.TextColumn("token"),
+    "probability": st.column_config.NumberColumn("probability", format="percent"),
+    "rank": st.column_config.NumberColumn(
+        "rank", format="localized", help="1: the likeliest token of the vocabulary here."
+    ),
+    "bits": st.column_config.NumberColumn(
+        "surprisal, bits", format="%.2f", help="-log2 of the probability: 0 is certain."
+    ),
+    "best_token": st.column_config.TextColumn(
+        "likeliest here", help="What the model would say in this place."
+    ),
+    "best_probability": st.column_config.NumberColumn("its probability", format="percent"),
+}  # fmt: skip
 
 
 def parameters(sentence: Sentence, asked: Asked) -> dict[str, Any]:
@@ -22,14 +39,14 @@ def parameters(sentence: Sentence, asked: Asked) -> dict[str, Any]:
 def draw(checkpoint: Opened, sentence: Sentence, asked: Asked) -> Plausibility | None:
     """Mask each token in turn, and show what the model thinks of it."""
     by = st.segmented_control(
-        "Mask each token", list(BY), default="token", required=True, key="by",
-        format_func=BY.__getitem__, bind="query-params",
+        "Mask each token", list(BY), default="alone", required=True, key="by",
+        bind="query-params",
         help="Alone: the pieces of a word give each other away, so long words look more plausible "
         "than they are. With the rest of its word: a piece sees only what stands before it in its "
         "word (Kauf and Ivanova 2023).",
     )  # fmt: skip
     result: Plausibility | None = session.ask(
-        "plausibility", text=sentence.text, by=by, device=asked.device, dtype=asked.dtype
+        "plausibility", text=sentence.text, by=BY[by], device=asked.device, dtype=asked.dtype
     )
     if result is None:
         return None
@@ -48,13 +65,16 @@ def draw(checkpoint: Opened, sentence: Sentence, asked: Asked) -> Plausibility |
         figures.plausibility_strip(
             result.tokens,
             title=f"{checkpoint.name}: how surprising is each token?",
-            subtitle=f"masked {BY[by]}; below each token its surprisal in bits",
+            subtitle=f"masked {by}; below each token its surprisal in bits",
             theme=session.theme(),
         ),
         alt="The text, each token coloured by its surprisal; the table below holds the numbers",
         key="plausibility",
     )
-    parts.table(result.tokens, alt="Probability, rank and surprisal of every token")
+    judged = result.tokens[~result.tokens["special"]]
+    st.dataframe(judged, hide_index=True, lazy=False, column_config=COLUMNS,
+                 column_order=tuple(COLUMNS), alt="Probability, rank and surprisal of every token"
+                 )  # fmt: skip
     parts.download(result.tokens, name=f"{checkpoint.name}-plausibility")
     return result
 
@@ -67,5 +87,5 @@ def command(sentence: Sentence, asked: Asked) -> tuple[str, ...]:
 
 def _chosen() -> str:
     """The choice, also before its field is drawn."""
-    by = st.session_state.get("by") or st.query_params.get("by")
-    return by if by in BY else "token"
+    by = st.session_state.get("by") or st.query_params.get("by", "")
+    return BY.get(by, "token")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 import streamlit as st
@@ -37,14 +37,16 @@ def draw(
     """Ask a second checkpoint the same masks and show both answers."""
     names = lens_compare.references(checkpoint)
     name = st.selectbox("Second checkpoint", list(names), key="versus", bind="query-params",
-                        index=None, placeholder="Choose one that is open to you here")  # fmt: skip
+                        index=None, placeholder="Choose or type one", accept_new_options=True,
+                        help="A demo, an upload, hub:NAME or path:FOLDER")  # fmt: skip
     if prediction is None:
         st.info("Mask a token first: click one above.", icon=":material/ads_click:")
         return
     if name is None:
-        st.caption("Demos and uploads can be chosen; open your own in the sidebar first.")
+        st.caption("Your uploads can be chosen here; a model of the hub or a folder can be typed, "
+                   "as hub:NAME or path:FOLDER.")  # fmt: skip
         return
-    other = session.open_beside(names[name])
+    other = session.open_beside(names.get(name, name))
     if other is None:
         return
     overview: Overview | None = session.ask("overview", of=other)
@@ -58,6 +60,10 @@ def draw(
     mask = overview.tokenizer.mask_token if overview.tokenizer else None
     moved = move(sentence, other, mask=mask)
     second: Prediction | None = session.ask("predict", of=other, **asked.parameters(moved.sentence))
+    if second is None and asked.targets:  # its vocabulary may lack them
+        st.caption("The comparison goes on without the words that you asked for.")
+        asked = replace(asked, targets=())
+        second = session.ask("predict", of=other, **asked.parameters(moved.sentence))
     if second is not None:
         _show(checkpoint, other, prediction, second, moved)
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import streamlit as st
 
+from inspector import figures
 from inspector.figures.text import bytes_text, percent_text
-from inspector.figures.theme import ink_on, mix
 from inspector.results import Opened, Plausibility, Prediction
 from pages._shared import inputs, masked_answers, masked_editor, masked_inputs, session
 from pages._shared.masked_editor import Chip
@@ -15,7 +13,6 @@ from pages._shared.masked_inputs import Sentence
 from pages._shared.words import literal
 
 KEY = "masked editor"
-STRONGEST = 12.0  # bits of surprisal with the strongest colour
 
 
 def draw_editor(
@@ -69,7 +66,7 @@ def chips(
                 note=note,
                 title=title,
                 color=color,
-                ink=ink_on(color) if color else "",
+                ink=session.theme().ramp_ink,
             )
         )
     return result
@@ -117,17 +114,12 @@ def _judged(plausibility: Plausibility | None) -> dict[int, tuple[str | None, st
         return {}
     theme = session.theme()
     result = {}
-    for row in plausibility.tokens.to_dict("records"):
-        bits = float(row["bits"])
-        if row["special"] or math.isnan(bits):
-            continue
-        share = min(bits / STRONGEST, 1.0)
+    judged = plausibility.tokens.dropna(subset=["bits"])
+    colors = figures.surprisal_colors(judged["bits"].tolist(), theme=theme)
+    for row, color in zip(judged.to_dict("records"), colors, strict=True):
         percent = percent_text(float(row["probability"]))
-        result[int(row["position"])] = (
-            mix(theme.groups[0], theme.page, 0.75 * share),
-            percent,
-            f"{percent}, rank {row['rank']:,}; likeliest here: {row['best_token']}",
-        )
+        title = f"{percent}, rank {row['rank']:,}; likeliest here: {row['best_token']}"
+        result[int(row["position"])] = (color, percent, title)
     return result
 
 

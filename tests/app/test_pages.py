@@ -184,12 +184,6 @@ def test_masked_lm_ranks_only_the_targets_that_were_asked_for(open_app: Open) ->
     assert sorted(app.dataframe[0].value["token"]) == ["england", "france"]
 
 
-def test_masked_lm_asks_for_a_mask_in_one_sentence(open_app: Open) -> None:
-    app = open_app("masked_lm", text="no mask here.")
-    assert len(app.error) == 1
-    assert "has no \\[MASK\\]" in app.error[0].value
-
-
 def test_masked_lm_explains_that_a_head_is_missing(open_app: Open) -> None:
     app = open_app("masked_lm", checkpoint="demo-gpt2")
     assert "no masked\\-LM head" in app.info[0].value

@@ -1,0 +1,317 @@
+"""The masked-LM page with the real engine: the editor, its link, and every view of an answer.
+
+The editor itself is driven in tests/browser; here stands what it is sent, and what a report of it
+does.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from inspector.figures import DARK, LIGHT, Theme, surprisal_colors
+from inspector.figures.theme import contrast
+from pages._shared import masked_text, session
+from pages._shared.masked_editor import Edit, read
+
+from .looking import button, metrics, said
+
+Open = Callable[..., AppTest]
+TEXT = "the capital and largest city of [MASK]."
+
+
+def editor(app: AppTest) -> dict[str, Any]:
+    """What the editor was sent."""
+    shown = [json.loads(each.proto.json) for each in app.get("bidi_component") if each.proto.json]
+    (found,) = (each for each in shown if "tokens" in each)
+    return found
+
+
+def chips(app: AppTest) -> list[tuple[str, str]]:
+    """Token and kind of every chip; a clicked one has the kind "clicked"."""
+    return [
+        (chip["text"], "clicked" if chip["masked"] else chip["kind"])
+        for chip in editor(app)["tokens"]
+    ]
+
+
+def report(app: AppTest, text: str, *, of: str, masks: tuple[int, ...] = (), typed: bool = True
+           ) -> AppTest:  # fmt: skip
+    """Do what a report of the editor does before the script runs again."""
+    serial = editor(app)["serial"] + 1
+    app.session_state["masked edit"] = Edit(text, of, masks, serial, typed)
+    app.session_state["masked serial"] = serial
+    app.session_state["masked typed"] = typed
+    return app.run()
+
+
+def frame(app: AppTest, column: str) -> Any:
+    """The first table that has a column."""
+    return next(each.value for each in app.dataframe if column in each.value.columns)
+
+
+def predicted(app: AppTest, **parameters: Any) -> Any:
+    """What the engine answers to the same question."""
+    fingerprint = app.session_state["opened"].fingerprint
+    asked = {"k": 10, "targets": (), "order": "left", "device": "auto", "dtype": "auto"}
+    return session.engine().run(fingerprint, "predict", **{"masks": (), **asked, **parameters}
+                                ).result(120)  # fmt: skip
+
+
+def test_the_chips_are_the_models_tokens_with_the_answer_on_the_mask(open_app: Open) -> None:
+    app = open_app("masked_lm", text=TEXT)
+    assert chips(app) == [
+        ("[CLS]", "special"), ("the", "word"), ("capital", "word"), ("and", "word"),
+        ("largest", "word"), ("city", "word"), ("of", "word"), ("[MASK]", "mask"), (".", "word"),
+        ("[SEP]", "special"),
+    ]  # fmt: skip
+    best = predicted(app, text=TEXT).masks[0].predictions.iloc[0]
+    note = editor(app)["tokens"][7]["note"]
+    assert note == f"{best['token']} {100 * best['probability']:.1f} %"
+
+
+def test_clicked_tokens_are_masked_and_stand_in_the_link(open_app: Open) -> None:
+    app = open_app("masked_lm", text=TEXT)
+    report(app, TEXT, of=TEXT, masks=(2, 5), typed=False)
+    assert app.query_params["masks"] == "2,5" or app.query_params["masks"] == ["2,5"]
+    assert metrics(app)["Masks"] == "3"
+    assert [kind for _, kind in chips(app)].count("clicked") == 2
+    other = open_app("masked_lm", text=TEXT, masks="2,5")
+    assert chips(other) == chips(app)
+    assert [each.value.to_dict() for each in other.dataframe] == [
+        each.value.to_dict() for each in app.dataframe
+    ]
+    assert any("--mask 2 --mask 5" in code.value for code in other.code)
+
+
+def test_a_link_masks_words_alone_and_only_those_that_there_are(open_app: Open) -> None:
+    app = open_app("masked_lm", text="the city.", masks="0,2,4,99,x,-1")
+    assert not app.exception
+    assert [at for at, (_, kind) in enumerate(chips(app)) if kind == "clicked"] == [2]
+
+
+def test_masks_move_with_their_tokens_and_go_with_them(open_app: Open) -> None:
+    app = open_app("masked_lm", text="the city of france.", masks="2,4")
+    longer = "the old city of france."
+    report(app, longer, of="the city of france.", masks=(2, 4))
+    assert [text for text, kind in chips(app) if kind == "clicked"] == ["city", "france"]
+    report(app, "the old king of france.", of=longer, masks=(3, 5))
+    assert [text for text, kind in chips(app) if kind == "clicked"] == ["france"]
+
+
+def test_an_example_takes_the_place_of_text_and_masks(open_app: Open) -> None:
+    app = open_app("masked_lm", text="the city of france.", masks="2")
+    example = app.pills(key="example").options[1]
+    app.pills(key="example").set_value("the [MASK] of england.").run()
+    assert "england" in example
+    assert [kind for _, kind in chips(app)].count("clicked") == 0
+    assert editor(app)["text"] == "the [MASK] of england."
+
+
+def test_a_text_without_a_mask_invites_to_click_and_is_no_error(open_app: Open) -> None:
+    app = open_app("masked_lm", text="no mask here.")
+    assert not app.error
+    assert "click one or more of the tokens" in app.info[0].value
+    assert "Click a token" in editor(app)["hint"]
+    assert not app.get("plotly_chart")
+
+
+def test_an_own_text_goes_along_and_comes_back_with_its_masks(open_app: Open) -> None:
+    app = open_app("masked_lm", text="the city of france.", masks="4")
+    app.switch_page("pages/lens.py").run()
+    assert app.text_area(key="text").value == "the city of france."
+    app.switch_page("pages/masked_lm.py").run()
+    assert [text for text, kind in chips(app) if kind == "clicked"] == ["france"]
+
+
+def test_several_masks_have_joint_answers_with_three_scores(open_app: Open) -> None:
+    app = open_app("masked_lm", text="the [MASK] of [MASK].", order="surest first")
+    table = frame(app, "independent")
+    joint = predicted(app, text="the [MASK] of [MASK].", order="sure").joint
+    assert table["log_probability"].tolist() == [each.log_probability for each in joint]
+    assert table["pseudo_log_likelihood"].tolist() == [each.pseudo_log_likelihood for each in joint]
+    assert table["probability"].tolist() == [math.exp(each.log_probability) for each in joint]
+    assert "the surest mask first" in said(app)
+    every = frame(app, "position")
+    assert sorted(set(every["position"])) == [2, 4]
+
+
+def test_words_of_several_pieces_are_scored_piece_by_piece(open_app: Open) -> None:
+    word = "englandfrance"
+    app = open_app("masked_lm", text=TEXT, targets=f"france, {word}")
+    words = frame(app, "pieces")
+    row = words.set_index("word").loc[word]
+    assert row["pieces"] == len(row["tokens"].split()) > 1
+    assert row["probability"] == pytest.approx(math.exp(row["log_probability"]))
+    assert any(f"--targets=france,{word}" in code.value for code in app.code)
+
+
+def test_every_tokens_plausibility_colours_the_chips(open_app: Open) -> None:
+    app = open_app("masked_lm", text="the city of france.", view="Plausibility")
+    assert not app.error
+    table = frame(app, "bits")
+    judged = table[~table["special"]]
+    shown = float(metrics(app)["Pseudo-log-likelihood"])
+    assert shown == pytest.approx(judged["log_probability"].sum(), abs=0.006)
+    colored = [chip["at"] for chip in editor(app)["tokens"] if chip["color"]]
+    assert colored == judged["position"].tolist()
+    # The one number that the page's other view gives as well: the token masked alone.
+    alone = predicted(app, text="the city of france.", masks=(4,), k=1000).masks[0].predictions
+    row = alone[alone["token"] == "france"].iloc[0]
+    assert judged.set_index("token").loc["france", "probability"] == pytest.approx(
+        row["probability"], rel=1e-4
+    )
+
+
+def test_plausibility_is_not_computed_before_it_is_wanted(open_app: Open) -> None:
+    text = "an unusual sentence that nobody asks twice."
+    app = open_app("masked_lm", text=text)
+    fingerprint = app.session_state["opened"].fingerprint
+    job = session.engine().run(
+        fingerprint, "plausibility", text=text, by="token", device="auto", dtype="auto"
+    )
+    assert job.status in ("waiting", "running")  # else it had been there
+    job.result(120)
+
+
+def test_two_sentences_are_compared_over_the_whole_vocabulary(open_app: Open) -> None:
+    first, second = "the king of [MASK].", "the queen of [MASK]."
+    app = open_app("masked_lm", text=first, view="Two sentences", second=second)
+    assert not app.error
+    sides = [predicted(app, text=text, k=1000).masks[0].predictions for text in (first, second)]
+    logs = [dict(zip(side["token_id"], np.log(side["probability"]), strict=True)) for side in sides]
+    favoured = frame(app, "difference")
+    assert len(favoured)
+    for row in favoured.to_dict("records")[:5]:
+        if row["token_id"] in logs[0] and row["token_id"] in logs[1]:
+            truth = logs[0][row["token_id"]] - logs[1][row["token_id"]]
+            assert row["difference"] == pytest.approx(truth, abs=1e-4)
+    assert metrics(app)["Jensen-Shannon divergence"].endswith(" bits")
+    assert any(f"--second={second}" in code.value for code in app.code)
+
+
+def test_the_demo_brings_a_second_sentence_and_one_mask_is_asked_for(open_app: Open) -> None:
+    app = open_app("masked_lm", text="the [MASK] of england.", view="Two sentences")
+    assert app.text_input(key="second").value == "the [MASK] of germany."
+    assert metrics(app)["Tokens compared"]
+    several = open_app("masked_lm", text="the [MASK] of [MASK].", view="Two sentences")
+    assert "leave exactly one" in several.info[0].value
+
+
+def test_a_second_checkpoint_without_the_head_is_said_in_words(open_app: Open) -> None:
+    app = open_app("masked_lm", text=TEXT, view="Two checkpoints", versus="demo-gpt2")
+    assert not app.error
+    assert "no masked\\-LM head" in said(app) or "no masked-LM head" in said(app)
+
+
+def test_tokens_of_two_checkpoints_are_joined_by_their_text() -> None:
+    import pandas as pd
+
+    from inspector.results import Mask
+    from pages._shared.masked_versus import join
+
+    def mask(tokens: list[str], shares: list[float]) -> Mask:
+        count = range(len(tokens))
+        return Mask(3, pd.DataFrame({"token": tokens, "token_id": count, "probability": shares,
+                                     "logit": 0.0}))  # fmt: skip
+
+    joined = join(mask(["paris", "rome"], [0.5, 0.2]), mask(["␣rome", "oslo"], [0.6, 0.1]))
+    assert joined["token"].tolist() == ["rome", "paris", "oslo"]
+    assert joined["here"].fillna(-1).tolist() == [0.2, 0.5, -1]
+    assert joined["rank_there"].fillna(0).tolist() == [1, 0, 2]
+
+
+def test_history_goes_back_downloads_and_is_cleared(open_app: Open) -> None:
+    app = open_app("masked_lm", text="the [MASK] of england.")
+    report(app, "the city of france.", of="", masks=(), typed=True)
+    report(app, "the city of france.", of="the city of france.", masks=(4,), typed=False)
+    app.segmented_control(key="view").set_value("History").run()
+    labels = [each.label for each in app.button if each.label.startswith("the ")]
+    assert len(labels) == 2
+    assert "\\[MASK\\] of england" in labels[1]
+    button(app, labels[1]).click().run()
+    assert editor(app)["text"] == "the [MASK] of england."
+    button(app, labels[0]).click().run()
+    assert editor(app)["text"] == "the city of france."
+    assert [text for text, kind in chips(app) if kind == "clicked"] == ["france"]
+    button(app, "Clear the history").click().run()
+    assert not [each for each in app.button if each.label.startswith("the ")][1:]
+
+
+def test_what_is_typed_on_is_one_line_of_history(open_app: Open) -> None:
+    app = open_app("masked_lm", text="the [MASK]")
+    for text in ("a [MASK]", "a [MASK] of", "a [MASK] of france"):
+        report(app, text, of="")
+    entries = app.session_state["masked history"]
+    assert [entry.text for entry in entries] == ["the [MASK]", "a [MASK] of france"]
+
+
+def test_the_memory_can_be_freed_and_the_next_question_is_answered(open_app: Open) -> None:
+    app = open_app("masked_lm", text=TEXT)
+    fingerprint = app.session_state["opened"].fingerprint
+    button(app, "Free the memory").click().run()
+    assert fingerprint not in {worker.fingerprint for worker in session.engine().workers()}
+    report(app, "the sea near [MASK].", of=TEXT)
+    assert not app.error
+    assert metrics(app)["Masks"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("x " * 700 + "[MASK]", "703 tokens"), ("a" * 20_001, "20,001 characters")],
+    ids=["tokens", "characters"],
+)
+def test_a_text_that_is_too_long_is_one_sentence(text: str, words: str, open_app: Open) -> None:
+    app = open_app("masked_lm", text=text)
+    assert not app.exception
+    (error,) = app.error
+    assert words in error.value.replace("\\", "")
+    assert editor(app)["text"] == text
+
+
+@pytest.mark.parametrize(
+    "sent", [None, 3, {}, {"masks": "1", "serial": 1}, {"masks": [1], "serial": "1"}]
+)
+def test_a_report_that_is_none_is_not_read(sent: Any) -> None:
+    assert read(sent) is None
+
+
+def test_half_a_character_is_replaced() -> None:
+    edit = read({"text": "a\ud800b", "of": "", "masks": [1, "2"], "serial": 4, "typed": True})
+    assert edit == Edit("a?b", "", (1,), 4, typed=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kept"),
+    [
+        ("one two", "one big two", {(0, 3, 0), (8, 11, 0)}),
+        ("one two", "one", {(0, 3, 0)}),
+        ("one two", "", set()),
+        ("one two", "one two three", {(0, 3, 0), (4, 7, 0)}),
+        ("one one", "one", {(0, 3, 0)}),
+        ("one two", "oxe two", {(4, 7, 0)}),
+    ],
+)
+def test_places_are_found_again_after_an_edit(
+    old: str, new: str, kept: set[masked_text.Place]
+) -> None:
+    places = [(0, 3, 0), (4, 7, 0)]
+    carried = masked_text.carry(places, old=old, new=new)
+    assert carried == kept
+    assert {new[start:end] for start, end, _ in carried} <= set(old.split())
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_chips_have_the_strips_colours(theme: Theme) -> None:
+    assert surprisal_colors([0.0, 4.0, 16.0], theme=theme) == [
+        theme.ramp[0], theme.ramp[1], theme.ramp[-1],
+    ]  # fmt: skip
+    for bits in range(17):
+        (color, _) = surprisal_colors([float(bits), 16.0], theme=theme)
+        assert contrast(theme.ramp_ink, color) >= 4.5

@@ -1,0 +1,148 @@
+"""The masked-LM page in a real browser: typing, clicking, the keyboard, the link."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from .looking import expect_calm, expect_page, metric
+from .server import Server
+
+PERCENT = re.compile(r"[\d.]+ %")
+
+
+def field(page: Page) -> Locator:
+    return page.get_by_label("Text", exact=True)
+
+
+def chip(page: Page, token: str) -> Locator:
+    return page.locator(".chip").filter(has=page.get_by_text(token, exact=True)).first
+
+
+def open_page(page: Page, server: Server, **query: str) -> None:
+    link = "&".join(
+        f"{name}={value}" for name, value in {"checkpoint": "demo-bert", **query}.items()
+    )
+    page.goto(f"{server.url}/masked_lm?{link}")
+    expect_page(page, "masked_lm", "demo-bert")
+
+
+def test_the_answer_follows_the_typing_without_a_button(page: Page, server: Server) -> None:
+    open_page(page, server)
+    expect(chip(page, "[MASK]")).to_contain_text(PERCENT)
+    field(page).click()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("the [MASK] of england and the ")
+    expect(metric(page, "Tokens")).to_have_text("9")
+    page.keyboard.type("[MASK]")  # the caret is still where it was, and the words too
+    expect(metric(page, "Masks")).to_have_text("2")
+    expect(field(page)).to_have_value("the [MASK] of england and the [MASK]")
+    expect(field(page)).to_be_focused()
+    for _ in range(len(" and the [MASK]")):
+        page.keyboard.press("ArrowLeft")
+    page.keyboard.type("!")
+    expect(metric(page, "Tokens")).to_have_text("11")
+    page.keyboard.type("?")
+    expect(field(page)).to_have_value("the [MASK] of england!? and the [MASK]")
+    expect(page).to_have_url(re.compile("england%21%3F"))
+
+
+def test_a_click_masks_a_token_and_another_shows_it_again(page: Page, server: Server) -> None:
+    open_page(page, server, text="the city of france.")
+    expect(page.get_by_text("No token is masked yet")).to_be_visible()
+    chip(page, "france").click()
+    expect(chip(page, "france")).to_have_attribute("aria-pressed", "true")
+    expect(chip(page, "france")).to_contain_text(PERCENT)
+    chip(page, "city").click()
+    expect(metric(page, "Masks")).to_have_text("2")
+    expect(page).to_have_url(re.compile("masks=2%2C4"))
+    chip(page, "city").click()
+    expect(metric(page, "Masks")).to_have_text("1")
+    expect(chip(page, "city")).to_have_attribute("aria-pressed", "false")
+    expect(field(page)).to_have_value("the city of france.")
+    page.get_by_role("button", name="Unmask all").click()
+    expect(page.get_by_text("No token is masked yet")).to_be_visible()
+
+
+def test_the_keyboard_masks_tokens(page: Page, server: Server) -> None:
+    open_page(page, server, text="the city of france.")
+    field(page).focus()
+    page.keyboard.press("Tab")
+    expect(chip(page, "the")).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(chip(page, "city")).to_have_attribute("aria-pressed", "true")
+    expect(metric(page, "Masks")).to_have_text("1")
+    expect(chip(page, "city")).to_be_focused()  # also after the answer came
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Space")
+    expect(chip(page, "france")).to_have_attribute("aria-pressed", "true")
+    expect(metric(page, "Masks")).to_have_text("2")
+    expect(chip(page, "[CLS]")).to_be_disabled()
+
+
+def test_a_mask_stays_on_its_token_while_the_text_is_edited(page: Page, server: Server) -> None:
+    open_page(page, server, text="the city of france.", masks="4")
+    expect(chip(page, "france")).to_contain_text(PERCENT)
+    field(page).click()
+    page.keyboard.press("Home")
+    page.keyboard.type("near ")
+    expect(page).to_have_url(re.compile("masks=5"))
+    expect(chip(page, "france")).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Backspace")  # the token is another one now
+    expect(metric(page, "Masks")).to_have_count(0)
+    expect(page).not_to_have_url(re.compile("masks="))
+
+
+def test_a_link_shows_the_same_to_somebody_else(
+    page: Page, server: Server, browser: Browser, watch: Callable[[Page], Page]
+) -> None:
+    open_page(page, server, text="the city of france.", k="3", order="surest first")
+    chip(page, "city").click()
+    expect(metric(page, "Masks")).to_have_text("1")
+    chip(page, "france").click()
+    expect(metric(page, "Masks")).to_have_text("2")
+    expect(page.get_by_text("the surest mask first")).to_be_visible()
+    expect(page).to_have_url(re.compile("masks=2%2C4"))
+    expect_calm(page)
+    notes = page.locator(".chip .note").all_inner_texts()
+    assert sum(bool(note) for note in notes) == 2
+
+    other = watch(browser.new_page(viewport={"width": 1400, "height": 1000}))
+    other.goto(page.url)
+    expect_page(other, "masked_lm", "demo-bert")
+    expect(field(other)).to_have_value("the city of france.")
+    expect(other.get_by_text("the surest mask first")).to_be_visible()
+    expect(metric(other, "Masks")).to_have_text("2")
+    expect_calm(other)
+    assert other.locator(".chip .note").all_inner_texts() == notes
+    other.close()
+
+
+def test_the_views_follow_the_same_sentence(page: Page, server: Server) -> None:
+    open_page(page, server, text="the [MASK] of england.")
+    expect(metric(page, "Masks")).to_have_text("1")
+    page.get_by_role("radio", name="Plausibility").click()
+    expect(metric(page, "Pseudo-perplexity")).to_be_visible()
+    expect(chip(page, "england")).to_have_css("background-color", re.compile(r"^rgb\("))
+    expect(chip(page, "england")).to_contain_text(PERCENT)
+    page.get_by_role("radio", name="Two sentences").click()
+    expect(page.get_by_label("Second sentence")).to_have_value("the [MASK] of germany.")
+    expect(page.locator(".js-plotly-plot").get_by_text("england").first).to_be_visible()
+    page.get_by_label("Second sentence").fill("the [MASK] of a river.")
+    expect(page.get_by_text("Likelier with a river.")).to_be_visible()
+    expect(page).to_have_url(re.compile("view=Two"))
+    page.get_by_role("radio", name="History").click()
+    field(page).click()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("a glass of [MASK].")
+    expect(chip(page, "glass")).to_be_visible()
+    page.get_by_role("button", name="the [MASK] of england.").click()
+    expect(field(page)).to_have_value("the [MASK] of england.")
+    expect(chip(page, "england")).to_be_visible()
+    expect(page).to_have_url(re.compile("view=History"))
