@@ -62,7 +62,7 @@ def prepare(
     ids, shown = encoded.ids, encoded.tokens
     decoder_ids = None
     if task == "seq2seq_lm":
-        start = _decoder_start(checkpoint)
+        start = decoder_start(checkpoint)
         ids = (start, *tokens.pieces(decoder_text))
         checkpoint.check_ids(ids)
         shown = tuple(tokens.visible(index) for index in ids)
@@ -106,7 +106,7 @@ def _task(checkpoint: Checkpoint) -> str:
     return present[0] if present else "base"
 
 
-def _decoder_start(checkpoint: Checkpoint) -> int:
+def decoder_start(checkpoint: Checkpoint) -> int:
     """The id that the decoder is given first."""
     config, tokens = checkpoint.config, checkpoint.require_tokens()
     candidates = (config.decoder_start_token_id, tokens.role("bos")[1], tokens.role("pad")[1])

@@ -196,15 +196,14 @@ def _average(
     checkpoint: Checkpoint, batch: Batch, loaded: Loaded | None, *, device: str, dtype: str
 ) -> tuple[pd.DataFrame | None, str]:
     """Average over the batch with whatever model there is, or say why there is none."""
-    if checkpoint.config_values.get("is_encoder_decoder"):
-        return None, f"{checkpoint.name} is an encoder–decoder model, which is not averaged here."
     try:
         loaded = loaded or checkpoint.load("base", device=device, dtype=dtype)  # type: ignore[arg-type]
     except (CheckpointError, NotInCheckpointError) as error:
         return None, str(error)
+    reader = "encoder" if loaded.model.config.is_encoder_decoder else "model"
     return average(loaded, batch), (
         f"{len(batch.sentences):,} sentences padded together to {batch.ids.shape[1]:,} positions; "
-        "the model reads them with their attention mask, so only the averaging differs."
+        f"the {reader} reads them with their attention mask, so only the averaging differs."
     )
 
 

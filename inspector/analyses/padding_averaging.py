@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pandas as pd
 import torch
 
@@ -16,15 +19,19 @@ def average(loaded: Loaded, batch: Batch) -> pd.DataFrame:
     n tokens and k positions of padding, plain = (n * mean of tokens + k * mean of padding) / (n+k).
 
     Args:
-        loaded: The base model, or one with a head on it.
+        loaded: The base model, or one with a head on it; of two stacks the encoder is taken.
         batch: Sentences padded together.
 
     Returns:
         The columns of `Padding.averaging`, a row a sentence; NaN where a sentence has no padding.
     """
-    model = loaded.model.base_model
+    inputs: dict[str, Any] = replace(batch, decoder_ids=None).inputs(loaded.model, loaded.device)
+    if loaded.model.config.is_encoder_decoder:
+        model: Any = loaded.model.get_encoder()
+    else:
+        model, inputs["use_cache"] = loaded.model.base_model, False
     with memory_guard(loaded), torch.inference_mode():
-        output = model(**batch.inputs(loaded.model, loaded.device), use_cache=False)
+        output = model(**inputs)
         hidden = output.last_hidden_state.double().cpu()
     mask = batch.mask.double()[:, :, None]
     tokens = mask.sum(dim=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -25,6 +25,7 @@ class Batch:
     ids: torch.Tensor  # (sentences, positions)
     mask: torch.Tensor  # likewise: 1 for a token, 0 for padding
     type_ids: torch.Tensor  # likewise: the segment
+    decoder_ids: torch.Tensor | None = None  # likewise: what a decoder reads, where there is one
 
     @property
     def padding(self) -> int:
@@ -46,6 +47,8 @@ class Batch:
             inputs["attention_mask"] = self.mask.to(device)
         if getattr(model.config, "type_vocab_size", 0) > 1:
             inputs["token_type_ids"] = self.type_ids.to(device)
+        if self.decoder_ids is not None:
+            inputs["decoder_input_ids"] = self.decoder_ids.to(device)
         return inputs
 
 
@@ -98,6 +101,20 @@ def label_next(batch: Batch) -> torch.Tensor:
     return batch.ids.masked_fill(batch.mask == 0, IGNORED)
 
 
+def write_again(batch: Batch, *, start: int) -> tuple[Batch, torch.Tensor]:
+    """Have a decoder write each sentence that the encoder reads, told at each step what was right.
+
+    Args:
+        batch: What the encoder reads.
+        start: The id that the decoder is given first.
+
+    Returns:
+        The batch with what the decoder reads, and the labels: every token, no padding.
+    """
+    begin = torch.full_like(batch.ids[:, :1], start)
+    return replace(batch, decoder_ids=torch.cat([begin, batch.ids[:, :-1]], 1)), label_next(batch)
+
+
 def mask_some(
     batch: Batch, ordinary: torch.Tensor, *, mask_id: int, seed: int = 0
 ) -> tuple[Batch, torch.Tensor]:
@@ -121,4 +138,4 @@ def mask_some(
         chosen = candidates[torch.randperm(len(candidates), generator=generator)[:count]]
         labels[row, chosen] = ids[row, chosen]
         ids[row, chosen] = mask_id
-    return Batch(batch.sentences, ids, batch.mask, batch.type_ids), labels
+    return replace(batch, ids=ids), labels

@@ -9,13 +9,15 @@ import pandas as pd
 import torch
 
 from inspector.analyses import Progress
-from inspector.analyses.padding_batch import Batch, label_next, mask_some
+from inspector.analyses.lens_setting import decoder_start
+from inspector.analyses.padding_batch import Batch, label_next, mask_some, write_again
 from inspector.analyses.padding_gradient import (
     Paths,
     Work,
     fresh_model,
     input_matrix,
     is_tied,
+    look_ups,
     norms,
     predicting,
     split,
@@ -102,10 +104,7 @@ def _measure(
     device: str,
     dtype: str,
 ) -> Measured:
-    task = next((task for task in TASKS if checkpoint.heads[task] == "present"), None)
-    if checkpoint.config_values.get("is_encoder_decoder"):
-        return Measured(f"{checkpoint.name} is an encoder–decoder model, whose loss needs a second "
-                        "text: nothing was measured.", "its loss needs a second text")  # fmt: skip
+    task = _task(checkpoint)
     if task is None:
         return Measured(
             f"{checkpoint.name} has no language-model head, so it has no loss that could push on a "
@@ -119,16 +118,9 @@ def _measure(
     dtype = "float32" if dtype == "auto" else dtype
     loaded = checkpoint.load(task, device=device, dtype=dtype)  # type: ignore[arg-type]
     tied = is_tied(loaded.model)
-    mask_token, mask_id = checkpoint.require_tokens().role("mask")
-    if task == "causal_lm":
-        read, labels = batch, label_next(batch)
-        how = "Every token is to be guessed from those before it"
-    elif mask_id is not None:
-        read, labels = mask_some(batch, _ordinary(vocabulary), mask_id=mask_id)
-        how = f"15 % of the ordinary tokens were replaced by {mask_token} and are to be guessed"
-    else:
-        return Measured(f"The tokenizer of {checkpoint.name} has no mask token, so its loss "
-                        "cannot be asked for.", tied=tied, loaded=loaded)  # fmt: skip
+    read, labels, how = _ask(checkpoint, batch, task, _ordinary(vocabulary))
+    if read is None or labels is None:
+        return Measured(how, tied=tied, loaded=loaded)
     work = Work(loaded.model, loaded.device, read, labels, shifted=task == "causal_lm")
     count = int(predicting(work).sum())
     if not count:
@@ -140,8 +132,36 @@ def _measure(
         f"{how}: {count:,} positions, beside {batch.padding:,} of padding, whose labels are "
         "ignored."
     )
+    if read.decoder_ids is not None and row == int(read.decoder_ids[0, 0]):
+        note += " The decoder is started with padding, so its look-up reads that row as well."
     gradient = found.gradient and replace(found.gradient, task=task, predicted=count)
     return replace(found, note=note, gradient=gradient, tied=tied, loaded=loaded, batch=read)
+
+
+def _task(checkpoint: Checkpoint) -> str | None:
+    if checkpoint.config.is_encoder_decoder:
+        return "seq2seq_lm"
+    return next((task for task in TASKS if checkpoint.heads[task] == "present"), None)
+
+
+def _ask(
+    checkpoint: Checkpoint, batch: Batch, task: str, ordinary: torch.Tensor
+) -> tuple[Batch | None, torch.Tensor | None, str]:
+    """What the model reads and is asked for, in words too; or why it cannot be asked."""
+    if task == "causal_lm":
+        return batch, label_next(batch), "Every token is to be guessed from those before it"
+    if task == "seq2seq_lm":
+        read, labels = write_again(batch, start=decoder_start(checkpoint))
+        return read, labels, "The decoder is to write what the encoder reads, token by token"
+    mask_token, mask_id = checkpoint.require_tokens().role("mask")
+    if mask_id is None:
+        return None, None, (
+            f"The tokenizer of {checkpoint.name} has no mask token, so its loss cannot be asked "
+            "for."
+        )  # fmt: skip
+    read, labels = mask_some(batch, ordinary, mask_id=mask_id)
+    how = f"15 % of the ordinary tokens were replaced by {mask_token} and are to be guessed"
+    return read, labels, how
 
 
 def _run(
@@ -154,7 +174,7 @@ def _run(
     progress: Progress,
 ) -> Measured:
     tied = is_tied(loaded.model)
-    blocked = getattr(loaded.model.get_input_embeddings(), "padding_idx", None) == row
+    blocked = any(module.padding_idx == row for module in look_ups(loaded.model))
     passes = 3 + 2 * blocked
     table = _Table(row, _compared(work, vocabulary, row), vocabulary, tied)
     only, rows = [row], [row, *table.compared.values()]

@@ -67,6 +67,16 @@ def input_matrix(model: PreTrainedModel) -> torch.Tensor:
     return weight
 
 
+def look_ups(model: PreTrainedModel) -> list[nn.Embedding]:
+    """The modules that look tokens up: the one, or those of an encoder and a decoder."""
+    weight = input_matrix(model)
+    return [
+        module
+        for module in model.modules()
+        if isinstance(module, nn.Embedding) and module.weight is weight
+    ]
+
+
 def output_matrix(model: PreTrainedModel) -> torch.Tensor:
     """The parameter of the output layer, (vocab, d_model).
 
@@ -109,7 +119,7 @@ def split(
         for name, parameter in work.model.named_parameters(remove_duplicate=False)
         if parameter is look_up or name in names
     }
-    with _lifted(work.model.get_input_embeddings(), lifted=not padding_idx):
+    with _lifted(look_ups(work.model), lifted=not padding_idx):
         output = _run(work, replaced, masked=masked)
         into_look_up, into_output = torch.autograd.grad(
             output.loss, (inside, outside), materialize_grads=True
@@ -221,12 +231,14 @@ def _probability(work: Work, logits: torch.Tensor, rows: Sequence[int]) -> torch
 
 
 @contextmanager
-def _lifted(look_up: Any, *, lifted: bool) -> Iterator[None]:
+def _lifted(modules: list[nn.Embedding], *, lifted: bool) -> Iterator[None]:
     """Take padding_idx away for one pass."""
-    kept = look_up.padding_idx
+    kept = [module.padding_idx for module in modules]
     try:
         if lifted:
-            look_up.padding_idx = None
+            for module in modules:
+                module.padding_idx = None
         yield
     finally:
-        look_up.padding_idx = kept
+        for module, padding_idx in zip(modules, kept, strict=True):
+            module.padding_idx = padding_idx

@@ -14,10 +14,9 @@ from transformers import (
     AutoModel,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
     BertConfig,
     BertForMaskedLM,
-    T5Config,
-    T5ForConditionalGeneration,
 )
 
 from inspector.analyses.padding import padding
@@ -33,6 +32,9 @@ from .families import ENCODER, MODELS, random_model, save_checkpoint, words
 
 TEXT = "w1 w2 w3\nw4 w5 w6 w7 w8 w9 w10\nw11 w12 ##a w13 w14"
 PAD, MASK = 0, 4  # rows of the tests' tokenizer
+SEQ2SEQ = ("T5ForConditionalGeneration", "MT5ForConditionalGeneration",
+           "BartForConditionalGeneration", "MBartForConditionalGeneration", "MarianMTModel",
+           "PegasusForConditionalGeneration")  # fmt: skip
 CAUSAL = {name for name in MODELS if "Causal" in name or "LMHead" in name}
 
 
@@ -405,16 +407,57 @@ def test_without_config_the_row_is_still_described(tmp_path, open_path):
     assert "has no config.json" in result.gradient_note
 
 
-def test_encoder_decoder_says_why_nothing_is_measured(tmp_path, open_path):
-    config: Any = T5Config(vocab_size=60, d_model=32, d_kv=16, d_ff=48, num_layers=1, num_heads=2)
-    torch.manual_seed(0)
-    folder = save_checkpoint(T5ForConditionalGeneration(config), tmp_path / "t5")
-    result = padding(open_path(folder), progress=silent, text=TEXT)
-    assert result.gradient is None
-    assert "encoder–decoder" in result.gradient_note
-    assert "encoder–decoder" in result.averaging_note
-    assert "its loss needs a second text" in result.verdict
-    assert result.norm is not None
+@pytest.mark.parametrize("name", [*SEQ2SEQ, "untied T5"])
+def test_encoder_decoder_by_ordinary_backward_passes(tmp_path, open_path, name):
+    """The decoder writes the sentence again; both stacks look up in the one matrix."""
+    architecture = "T5ForConditionalGeneration" if name == "untied T5" else name
+    changes = {"tie_word_embeddings": False} if name == "untied T5" else {}
+    folder = save_checkpoint(random_model(architecture, **changes), tmp_path / "two")
+    checkpoint = open_path(folder)
+    result = padding(checkpoint, progress=silent, text=TEXT, device="cpu")
+    batch = encode_batch(checkpoint, TEXT, pad_id=PAD)
+    labels = label_next(batch)
+    start = checkpoint.config.decoder_start_token_id
+    decoder = torch.cat([torch.full((len(labels), 1), start), batch.ids[:, :-1]], dim=1)
+    inputs = {"input_ids": batch.ids, "attention_mask": batch.mask, "decoder_input_ids": decoder}
+    model: Any = AutoModelForSeq2SeqLM.from_pretrained(folder, attn_implementation="eager").eval()
+    matrix = model.get_input_embeddings().weight
+    tied = model.get_output_embeddings().weight is matrix
+    loss = model(**inputs, labels=labels).loss
+    loss.backward()
+    total = matrix.grad[PAD].norm().item()
+    model.zero_grad()
+    model.get_output_embeddings().weight = nn.Parameter(
+        matrix.detach().clone() if tied else model.get_output_embeddings().weight
+    )
+    model(**inputs, labels=labels).loss.backward()
+    look_up = matrix.grad[PAD].norm().item()
+
+    found = result.gradient
+    assert found is not None, result.gradient_note
+    assert (found.task, found.tied, found.predicted) == ("seq2seq_lm", tied, int(batch.mask.sum()))
+    assert found.loss == pytest.approx(loss.item(), rel=1e-5)
+    assert found.input_path == pytest.approx(look_up, rel=1e-4, abs=1e-9)
+    assert found.total == pytest.approx(total, rel=1e-4)
+    assert found.split_error < 1e-6
+    assert ("The decoder is started with padding" in result.gradient_note) == (start == PAD)
+    if start == PAD and result.padding_idx is None:
+        assert found.input_path > 0
+
+
+@pytest.mark.parametrize("name", ["T5ForConditionalGeneration", "BartForConditionalGeneration"])
+def test_of_two_stacks_the_encoder_is_averaged(tmp_path, open_path, name):
+    folder = save_checkpoint(random_model(name), tmp_path / "two")
+    checkpoint = open_path(folder)
+    averaging = padding(checkpoint, progress=silent, text=TEXT, device="cpu").averaging
+    encoder: Any = AutoModelForSeq2SeqLM.from_pretrained(folder).eval().get_encoder()
+    for number, sentence in enumerate(TEXT.splitlines()):
+        ids = torch.tensor([checkpoint.require_tokens().encode(sentence).ids])
+        with torch.inference_mode():
+            alone = encoder(input_ids=ids).last_hidden_state[0].mean(dim=0)
+        row = averaging.iloc[number]
+        assert row["tokens"] == ids.shape[1]
+        assert row["relative"] == pytest.approx(row["difference"] / alone.norm().item(), abs=1e-5)
 
 
 def test_what_would_not_fit_is_refused_in_one_sentence(open_model):
