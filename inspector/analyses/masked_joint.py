@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from inspector.analyses.masked_reading import Question, Wanted, keep_token
+from inspector.analyses.masked_reading import Question, Reading, Wanted, keep_token
 from inspector.analyses.masked_text import MaskedText
 from inspector.models.masked import Row
 from inspector.models.tokens import Tokens
@@ -47,8 +47,8 @@ def fill_together(text: MaskedText, tokens: Tokens, order: str) -> Question:
     """
     if len(text.masks) > LARGEST_JOINT:
         return ()
-    first = (yield [Wanted(text.row, lambda reading: list(reading.log_probability.cpu()))])[0]
-    if not all(torch.isfinite(scores).all() for scores in first):
+    first = (yield [Wanted(text.row, _keep_scores)])[0]
+    if not all(len(scores) for scores in first):
         return ()
     best = [[_best(scores) for scores in first]]
     partials = [_Partial(text.ids, text.masks, 0.0, (0, 0.0))]
@@ -76,6 +76,12 @@ def fill_together(text: MaskedText, tokens: Tokens, order: str) -> Question:
         )
         for each, likelihood in zip(partials, likelihoods, strict=True)
     )
+
+
+def _keep_scores(reading: Reading) -> list[torch.Tensor]:
+    """The log probabilities of each mask, (vocab,); nothing of a mask without numbers."""
+    scores = reading.log_probability.cpu()
+    return [each if fine else each[:0] for each, fine in zip(scores, reading.finite, strict=True)]
 
 
 def _best(scores: torch.Tensor) -> list[tuple[float, int]]:

@@ -212,8 +212,7 @@ def _rank(asked: _Asked, tokens: Tokens) -> Question:
         else:
             ids, best = top_tokens(scores, min(asked.k, scores.shape[1]))
         chances = reading.log_probability.gather(1, ids).exp().cpu().numpy()
-        finite = torch.isfinite(scores).all(dim=1).tolist()
-        columns = zip(ids.cpu().numpy(), chances, best.cpu().numpy(), finite, strict=True)
+        columns = zip(ids.cpu().numpy(), chances, best.cpu().numpy(), reading.finite, strict=True)
         return [
             _Ranked(_frame(tokens, *three), fine, reading.milliseconds) for *three, fine in columns
         ]

@@ -25,6 +25,11 @@ class Reading:
     log_probability: torch.Tensor  # likewise, over the whole vocabulary
     milliseconds: float  # of the pass
 
+    @property
+    def finite(self) -> list[bool]:
+        """For each position whether all its logits are numbers: NaN and infinity survive a sum."""
+        return self.logits.sum(dim=1).isfinite().tolist()
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -66,7 +71,7 @@ def answer_all(checkpoint: Checkpoint, loaded: Loaded, questions: Sequence[Quest
                 asked[number] = questions[number].send(sent)
             except StopIteration as done:
                 answers[number] = done.value
-        found = dict(_read(checkpoint, loaded, asked))
+        found = dict(_read(checkpoint, loaded, asked)) if asked else {}
     return [answers[number] for number in range(len(questions))]
 
 

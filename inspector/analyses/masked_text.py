@@ -68,6 +68,14 @@ def require_masked_lm(checkpoint: Checkpoint) -> tuple[Tokens, str, int]:
     return tokens, mask_token, mask_id
 
 
+def not_finite(checkpoint: Checkpoint) -> str:
+    """The warning that an answer holds NaN or infinity."""
+    return (
+        f"{checkpoint.name} answers with NaN or infinity here: its weights are damaged, and no "
+        "ranking can be read from them."
+    )
+
+
 def is_special(tokens: Tokens, index: int) -> bool:
     """Whether an id stands for no piece of a text: [CLS], [PAD], the mask; not [UNK]."""
     return index in tokens.special_ids and index != tokens.role("unk")[1]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from transformers import PreTrainedModel
@@ -18,7 +19,7 @@ from inspector.models.execution import input_embedding
 EXHAUSTED = re.compile(r"can't allocate memory|not enough memory|MPS backend out of memory")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Loaded:
     """A model on its device, every weight of it from the file."""
 
@@ -31,7 +32,7 @@ class Loaded:
         """(vocab, d_model), on the model's device, detached."""
         return input_embedding(self.model)
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """Of its weights and buffers, what is tied counted once."""
         held = (*self.model.parameters(), *self.model.buffers())
