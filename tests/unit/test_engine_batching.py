@@ -8,9 +8,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from inspector.engine.jobs import LocalJob
+from inspector.engine.local import LocalEngine
 from inspector.engine.waiting import MAX_BATCH, Waiting
 from inspector.engine.wire import Answers, Failure, OpenRequest, RunRequest, read_outcomes
 from inspector.errors import CancelledError, CheckpointError, RequestError, WorkerError
@@ -18,6 +21,7 @@ from inspector.results import Opened
 from inspector.store.reference import CheckpointRef
 
 from .engine_harness import WAIT, A, B, C, answer, eventually, held, running, start_step
+from .families import random_model, save_checkpoint
 
 REFUSED = "The text has 500 tokens and the model takes 64: shorten it."
 
@@ -278,6 +282,35 @@ def test_fifty_threads_get_what_each_would_get_alone(tmp_path):
     assert told_of["tuple"] > 200
     sizes = [job.result(0)["batch"] for _, _, job in found.values() if job.status == "done"]
     assert 1 < max(sizes) <= MAX_BATCH
+
+
+def test_predictions_answered_together_are_the_models_own(tmp_path, settings):
+    """Whole: processes, pipe and model; the truth is transformers, one text at a time."""
+    model = random_model("BertForMaskedLM")
+    folder = save_checkpoint(model, tmp_path / "model")
+    texts = [" ".join(["w3", "w5", "w7"][i % 3 :]) + f" [MASK] w{i}" for i in range(9)]
+    engine = LocalEngine(settings, restrict_paths=False, spare=False)
+    try:
+        opened = engine.open(CheckpointRef("path", str(folder))).result(WAIT)
+        jobs = [engine.run(opened.fingerprint, "predict", text=text, k=1 + i)
+                for i, text in enumerate(texts)]  # fmt: skip
+        refused = engine.run(opened.fingerprint, "predict", text="no mask")
+        found = [job.result(WAIT) for job in jobs]
+        with pytest.raises(RequestError, match=r"no \[MASK\]"):
+            refused.result(WAIT)
+    finally:
+        engine.close()
+
+    assert found[0].batch == 1
+    assert {each.batch for each in found[1:]} == {8}
+    for k, each in enumerate(found, start=1):
+        ids = torch.tensor([each.token_ids])
+        (mask,) = each.masks
+        with torch.inference_mode():
+            truth = model(ids).logits[0, mask.position].softmax(dim=0)
+        best = truth.topk(k)
+        assert mask.predictions["token_id"].tolist() == best.indices.tolist()
+        np.testing.assert_allclose(mask.predictions["probability"], best.values, rtol=1e-4)
 
 
 def told(job: LocalJob) -> Any:
