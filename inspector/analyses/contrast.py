@@ -10,7 +10,7 @@ import torch
 
 from inspector.analyses import Progress
 from inspector.analyses.embeddings import label_rows
-from inspector.analyses.masked_head import not_finite, require_head, require_mask
+from inspector.analyses.masked_text import not_finite, require_masked_lm
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.masked import Row, masked_logits
@@ -51,7 +51,6 @@ def contrast(
     """
     if not 1 <= k <= LARGEST_K:
         raise RequestError(f"k is {k}: ask for 1 to {LARGEST_K:,} tokens.")
-    require_head(checkpoint)
     rows = [_row(checkpoint, text, name) for name, text in (("first", first), ("second", second))]
     progress(None, "Loading the model")
     loaded = checkpoint.load("masked_lm", device=device, dtype=dtype)  # type: ignore[arg-type]
@@ -88,8 +87,8 @@ def contrast(
 
 
 def _row(checkpoint: Checkpoint, text: str, name: str) -> Row:
-    token, mask = require_mask(checkpoint)
-    encoded = checkpoint.require_tokens().encode(text)
+    tokens, token, mask = require_masked_lm(checkpoint)
+    encoded = tokens.encode(text)
     checkpoint.check_ids(encoded.ids)
     positions = tuple(place for place, index in enumerate(encoded.ids) if index == mask)
     if len(positions) != 1:

@@ -25,6 +25,7 @@ class MaskedText:
     type_ids: tuple[int, ...]
     masks: tuple[int, ...]  # positions, ascending
     mask_id: int
+    special: tuple[bool, ...]  # for each token, whether it stands for no text; so do masks
     after_space: tuple[bool, ...]  # for each mask, whether a word there begins after a space
 
     @property
@@ -76,11 +77,6 @@ def not_finite(checkpoint: Checkpoint) -> str:
     )
 
 
-def is_special(tokens: Tokens, index: int) -> bool:
-    """Whether an id stands for no piece of a text: [CLS], [PAD], the mask; not [UNK]."""
-    return index in tokens.special_ids and index != tokens.role("unk")[1]
-
-
 def read_text(checkpoint: Checkpoint, text: str, masks: Sequence[int]) -> MaskedText:
     """Tokenize a text and mask more of its tokens.
 
@@ -97,9 +93,11 @@ def read_text(checkpoint: Checkpoint, text: str, masks: Sequence[int]) -> Masked
     encoding = tokens.encoding(text)
     ids = tuple(encoding.ids)
     checkpoint.check_ids(ids)
-    for position in masks:
-        _check_maskable(position, ids, tokens)
     found = {place for place, index in enumerate(ids) if index == mask_id}
+    ordinary = set(tokens.ordinary(encoding))
+    for position in masks:
+        if position not in ordinary | found:
+            raise _no_word(tokens, ids, position)
     places = tuple(sorted(found | set(masks)))
     if not places:
         raise RequestError(f"The text has no {mask_token}: write it where a word is to be guessed.")
@@ -111,6 +109,7 @@ def read_text(checkpoint: Checkpoint, text: str, masks: Sequence[int]) -> Masked
         type_ids=tuple(encoding.type_ids),
         masks=places,
         mask_id=mask_id,
+        special=tuple(place not in ordinary or place in places for place in range(len(ids))),
         after_space=tuple(
             text[start : start + 1].isspace() or text[:start][-1:].isspace() for start, _ in spans
         ),
@@ -175,16 +174,15 @@ def _several(
     return found
 
 
-def _check_maskable(position: int, ids: Sequence[int], tokens: Tokens) -> None:
+def _no_word(tokens: Tokens, ids: Sequence[int], position: int) -> RequestError:
     if not 0 <= position < len(ids):
-        raise RequestError(
+        return RequestError(
             f"There is no token {position} to mask: the text has {len(ids):,}, counted from 0."
         )
-    if is_special(tokens, ids[position]) and ids[position] != tokens.role("mask")[1]:
-        raise RequestError(
-            f"Token {position} is {tokens.visible(ids[position])}, a special token, and no word "
-            "was ever masked there: choose a token of the text itself."
-        )
+    return RequestError(
+        f"Token {position} is {tokens.visible(ids[position])}, a special token, and no word was "
+        "ever masked there: choose a token of the text itself."
+    )
 
 
 def _rewritten(

@@ -12,7 +12,7 @@ import torch
 from tokenizers import Encoding
 
 from inspector.analyses import Progress
-from inspector.analyses.masked_head import not_finite, require_head, require_mask
+from inspector.analyses.masked_text import not_finite, require_masked_lm
 from inspector.analyses.readout import read
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
@@ -71,9 +71,7 @@ def plausibility(
     """
     if by not in WAYS:
         raise RequestError(f"{by[:40]!r} is no way to mask: choose token or word.")
-    require_head(checkpoint)
-    tokens = checkpoint.require_tokens()
-    _, mask = require_mask(checkpoint)
+    tokens, _, mask = require_masked_lm(checkpoint)
     encoding = tokens.encoding(text)
     checkpoint.check_ids(tuple(encoding.ids))
     places = tokens.ordinary(encoding)

@@ -131,7 +131,7 @@ class Tokens:
         Those that the tokenizer adds are none, nor are special ones that were typed, a mask
         among them; a token for an unknown word is one.
         """
-        special = {self.role(role)[1] for role in SPECIAL_ROLES if role != "unk"}
+        special = self.special_ids - {self.role("unk")[1]}
         return [
             place
             for place, index in enumerate(encoding.ids)
