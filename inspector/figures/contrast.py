@@ -15,7 +15,7 @@ from inspector.figures import theme as look
 from inspector.figures.contrast_cells import Cells, count_cells
 from inspector.figures.frames import column, columns, where
 from inspector.figures.lettering import Rectangle, place_labels, text_width
-from inspector.figures.text import count_text, percent_text, plain, shorten
+from inspector.figures.text import count_text, percent_text, plain, plural, shorten
 from inspector.figures.theme import LIGHT, Theme
 
 HEIGHT, NARROWEST = 500, 560  # pixels of the plot: labels keep apart there, and on wider pages
@@ -70,11 +70,7 @@ def contrast_scatter(
     drawn = where(tokens, finite)
     marked = _choose(drawn, floor, pins, points)
     cells = count_cells(drawn, skip=marked["token_id"].to_numpy(), least=LEAST_RANGE)
-    said = (f"{len(drawn):,} tokens: {len(marked):,} drawn one by one, {cells.total:,} counted in "
-            "cells")  # fmt: skip
-    if len(drawn) < len(tokens):
-        said += f"; {len(tokens) - len(drawn):,} without a finite number left out"
-    said = f"{subtitle} · {said}" if subtitle else said
+    said = " · ".join(filter(None, (subtitle, _say(tokens, drawn, marked, cells))))
     above = look.title_height(title, said) + 30  # the legend's line
     figure = go.Figure(
         layout=look.layout(title=plain(title), subtitle=plain(said), theme=theme,
@@ -129,6 +125,16 @@ def _choose(
         where(above, above["difference"] < 0).nsmallest(points // 4, "difference"),
     ]
     return pd.DataFrame(pd.concat(chosen).drop_duplicates("token_id").reset_index(drop=True))
+
+
+def _say(tokens: pd.DataFrame, drawn: pd.DataFrame, marked: pd.DataFrame, cells: Cells) -> str:
+    """Account for every token."""
+    said = (
+        f"{plural(len(drawn), 'token')}: {len(marked):,} drawn one by one, "
+        f"{cells.total:,} counted in cells"
+    )
+    left_out = len(tokens) - len(drawn)
+    return f"{said}; {left_out:,} without a finite number left out" if left_out else said
 
 
 def _lay_out(
@@ -225,19 +231,20 @@ def _hovers(mine: pd.DataFrame, side: _Side) -> Iterator[str]:
     for token, token_id, kind, first, second, difference in columns(
         mine, "token", "token_id", "kind", "first", "second", "difference"
     ):
-        ratio = math.exp(min(abs(difference), 700.0))
         yield (
             f"<b>{plain(token)}</b>, id {token_id}, {kind}"
             f"<br>first {plain(percent_text(math.exp(first)))}, "
             f"second {plain(percent_text(math.exp(second)))}"
-            f"<br>{_times(ratio)} with {plain(shorten(side.name, 40))}"
+            f"<br>{_ratio_text(abs(difference), side.name)}"
         )
 
 
-def _times(ratio: float) -> str:
+def _ratio_text(logarithm: float, name: str) -> str:
+    ratio = math.exp(min(logarithm, 700.0))
     if ratio < 1.005:
-        return "as likely"
-    return f"{f'{ratio:.3g}' if ratio < 1000 else count_text(ratio)} times as likely"
+        return "as likely with both"
+    times = f"{ratio:.3g}" if ratio < 1000 else count_text(ratio)
+    return f"{times} times as likely with {plain(shorten(name, 40))}"
 
 
 def _add_labels(
