@@ -217,6 +217,7 @@ class LocalEngine:
             self._settle(job, error)
 
     def _settle(self, job: LocalJob, outcome: Any, nbytes: int = 0) -> None:
+        """Give a job its outcome; a batch that failed is put back, for each to run alone."""
         if job.settled:
             return
         if job.batch > 1 and type(outcome) in UNSURE:
