@@ -67,4 +67,6 @@ if prediction is not None:
 if any(commands):
     parts.elsewhere(checkpoint, *filter(None, commands))
 if drawn != (prediction is None, plausibility is None):
-    st.rerun()  # the editor was drawn before an answer came that belongs on its tokens
+    masked_view.redraw(
+        (view, question)
+    )  # the editor was drawn before an answer came for its tokens

@@ -46,7 +46,7 @@ def topk_bars(
     figure.update_layout(
         xaxis={
             **look.axis(title="probability", theme=theme),
-            "range": [0, max(longest, 1e-9) * 1.16],
+            "range": [0, max(longest, 1e-9) * 1.02],
             "tickformat": _tick_format(longest),
             "nticks": 6,
         },
@@ -58,6 +58,7 @@ def topk_bars(
             "tickfont": {"size": 14, "color": theme.ink},
         },
         bargap=0.28,
+        margin={"r": 60},  # for the last bar's number, on narrow pages too
         clickmode="event+select",
         dragmode=False,
     )

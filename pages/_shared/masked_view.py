@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from inspector import figures
@@ -70,6 +72,13 @@ def chips(
             )
         )
     return result
+
+
+def redraw(question: Any) -> None:
+    """Run again, so that the editor shows what has come; never twice for the same question."""
+    if st.session_state.get("masked redrawn") != question:
+        st.session_state["masked redrawn"] = question
+        st.rerun()
 
 
 def invite() -> None:

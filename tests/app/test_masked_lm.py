@@ -6,17 +6,22 @@ does.
 
 from __future__ import annotations
 
+import io
 import json
 import math
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from inspector.demo import DEMOS
 from inspector.figures import DARK, LIGHT, Theme, surprisal_colors
 from inspector.figures.theme import contrast
+from inspector.settings import settings
+from inspector.store import registry
 from pages._shared import masked_text, session
 from pages._shared.masked_editor import Edit, read
 
@@ -315,3 +320,55 @@ def test_chips_have_the_strips_colours(theme: Theme) -> None:
     for bits in range(17):
         (color, _) = surprisal_colors([float(bits), 16.0], theme=theme)
         assert contrast(theme.ramp_ink, color) >= 4.5
+
+
+def other_demo() -> bytes:
+    """The demo with another mask token, and without a token for "france"."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as files:
+        for path in DEMOS["demo-bert"].folder.iterdir():
+            content = path.read_bytes()
+            if path.name.startswith("tokenizer"):
+                content = content.replace(b"[MASK]", b"<mask>").replace(b'"france"', b'"qqq"')
+            files.writestr(path.name, content)
+    return archive.getvalue()
+
+
+@pytest.fixture
+def second(open_app: Open) -> Iterator[str]:
+    """The name of a second checkpoint with a masked-LM head, as the page offers it."""
+    app = open_app("masked_lm")
+    app.file_uploader[0].set_value(("second.zip", other_demo(), "application/zip")).run()
+    (stored,) = registry.list_checkpoints(settings())
+    yield f"{stored.name} ({stored.fingerprint[:8]})"
+    registry.delete_checkpoint(stored.fingerprint, settings=settings())
+    session.engine().forget(stored.fingerprint)
+
+
+def test_two_checkpoints_answer_the_same_masks_side_by_side(open_app: Open, second: str) -> None:
+    text = "the [MASK] of england."
+    app = open_app("masked_lm", text=text, masks="4", view="Two checkpoints", versus=second, k="5")
+    assert not app.error
+    tables = [each.value for each in app.dataframe if "rank_there" in each.value.columns]
+    masks = predicted(app, text=text, masks=(4,), k=5).masks
+    assert len(tables) == len(masks) == 2
+    for table, mask in zip(tables, masks, strict=True):
+        here = table.dropna(subset=["here"])
+        assert here["here"].tolist() == mask.predictions["probability"].tolist()
+        # The same weights under another name: the same numbers, but for the renamed token.
+        there = here["token"].map(lambda token: "qqq" if token == "france" else token)
+        assert here[here["token"] == there]["there"].tolist() == pytest.approx(
+            here[here["token"] == there]["here"].tolist(), rel=1e-4
+        )
+    assert "of the 5 tokens" in said(app)
+
+
+def test_a_click_on_what_is_no_token_there_is_said(open_app: Open, second: str) -> None:
+    text = "the city of france."
+    app = open_app("masked_lm", text=text, masks="4", view="Two checkpoints", versus=second, k="5")
+    assert not app.error
+    assert "splits this text into other tokens" in "\n".join(each.value for each in app.info)
+    (table,) = [each.value for each in app.dataframe if "rank_there" in each.value.columns]
+    shared = table[table["token"] != "france"].dropna()
+    assert len(shared)  # the same weights see the same sentence, with one mask for the word
+    assert shared["there"].tolist() == pytest.approx(shared["here"].tolist(), rel=1e-4)
