@@ -15,7 +15,7 @@ from inspector.analyses.masked_reading import Question, Reading, Wanted, answer_
 from inspector.analyses.masked_text import (
     MaskedText,
     Word,
-    is_special,
+    not_finite,
     read_targets,
     read_text,
 )
@@ -181,7 +181,7 @@ def _answer_together(
                 warnings=_warnings(checkpoint, asked, ranked),
                 text=asked.text.text,
                 token_ids=asked.text.ids,
-                special=tuple(is_special(tokens, index) for index in asked.text.ids),
+                special=asked.text.special,
                 threads=torch.get_num_threads(),
                 memory_nbytes=memory_nbytes,
                 note=describe_run(loaded.device, loaded.dtype),
@@ -234,10 +234,7 @@ def _frame(tokens: Tokens, ids: Any, probabilities: Any, logits: Any) -> pd.Data
 def _warnings(checkpoint: Checkpoint, asked: _Asked, ranked: Sequence[_Ranked]) -> tuple[str, ...]:
     warnings = []
     if not all(each.finite for each in ranked):
-        warnings.append(
-            f"{checkpoint.name} answers with NaN or infinity here: its weights are damaged, and "
-            "no ranking can be read from them."
-        )
+        warnings.append(not_finite(checkpoint))
     if len(asked.text.masks) > LARGEST_JOINT:
         warnings.append(f"Joint answers are searched for up to {LARGEST_JOINT} masks.")
     return tuple(warnings)

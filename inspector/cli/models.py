@@ -67,8 +67,15 @@ def predict(
     text: Text,
     k: Annotated[int, typer.Option("-k", help="Tokens for each mask.")] = 10,
     targets: Annotated[
-        str, typer.Option("--targets", help="Rank these tokens alone, comma-separated.")
+        str, typer.Option("--targets", help="Rank these words alone, comma-separated.")
     ] = "",
+    masks: Annotated[
+        list[int] | None,
+        typer.Option("--mask", help="Mask this token too, counted from 0 (repeatable)."),
+    ] = None,
+    order: Annotated[
+        str, typer.Option("--order", help="Of joint answers: left (to right) or sure (easiest).")
+    ] = "left",
     device: Device = "auto",
     dtype: Dtype = "auto",
     as_json: AsJson = False,
@@ -76,8 +83,8 @@ def predict(
     """What does the model predict for a mask?"""
     wanted = tuple(target.strip() for target in targets.split(",") if target.strip())
     answer(
-        "predict", checkpoint, as_json=as_json, text=text, k=k, targets=wanted, device=device,
-        dtype=dtype,
+        "predict", checkpoint, as_json=as_json, text=text, masks=tuple(masks or ()), k=k,
+        targets=wanted, order=order, device=device, dtype=dtype,
     )  # fmt: skip
 
 

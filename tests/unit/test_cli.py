@@ -265,6 +265,16 @@ def test_predict(answer):
     assert all(len(answered["tokens"]) == 2 for answered in found["joint"])
     chosen = answer("predict", "demo-bert", "--text", "a [MASK].", "--targets", "dog,cat")
     assert {row["token"] for row in chosen["masks"][0]["predictions"]} == {"dog", "cat"}
+    assert chosen["masks"][0]["words"][0].keys() == {
+        "word", "tokens", "pieces", "log_probability", "probability",
+    }  # fmt: skip
+    clicked = answer("predict", "demo-bert", "--text", "a dog is an animal.", "--mask", "2",
+                     "--mask", "5", "--order", "sure")  # fmt: skip
+    assert clicked["text"] == "a [MASK] is an [MASK]."
+    assert [mask["position"] for mask in clicked["masks"]] == [2, 5]
+    assert clicked["joint"][0].keys() == {
+        "tokens", "log_probability", "independent", "pseudo_log_likelihood",
+    }  # fmt: skip
 
 
 def test_plausibility(answer):

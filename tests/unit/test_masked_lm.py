@@ -1,20 +1,36 @@
-"""Masked predictions against transformers' own forward pass."""
+"""Masked predictions against transformers' own forward pass and its fill-mask pipeline."""
 
 from __future__ import annotations
 
-import itertools
+import math
 
+import pandas as pd
 import pytest
 import torch
+import transformers
+from transformers import BertTokenizer, pipeline
 
-from inspector.analyses.masked_lm import predict
-from inspector.errors import NotInCheckpointError, RequestError
+from inspector.analyses import masked_joint
+from inspector.analyses.masked_lm import predict, predict_many
+from inspector.errors import InspectorError, NotInCheckpointError, RequestError, WorkerError
 
 from .conftest import silent
-from .families import MODELS, random_model, save_checkpoint
+from .families import MODELS, random_model, save_checkpoint, words
 
 TEXT = "w1 [MASK] w3 [MASK] w30"
 MASKED = sorted(name for name in MODELS if name.endswith(("MaskedLM", "PreTraining")))
+NO_MASK = "The text has no [MASK]: write it where a word is to be guessed."
+
+
+def log_probabilities(model, ids, type_ids=None):
+    """The model's own, of one text read alone: (positions, vocab)."""
+    more = {} if type_ids is None else {"token_type_ids": torch.tensor([type_ids])}
+    with torch.inference_mode():
+        return model(torch.tensor([ids]), **more).logits[0].log_softmax(1)
+
+
+def filled(ids, place, index):
+    return [*ids[:place], index, *ids[place + 1 :]]
 
 
 @pytest.mark.parametrize("architecture", MASKED)
@@ -35,27 +51,307 @@ def test_predictions_are_the_models_own(open_model, architecture):
         assert mask.predictions["probability"].tolist() == pytest.approx(
             scores.softmax(0)[best.indices].tolist(), abs=1e-5
         )
+        assert mask.words is None
 
 
-def test_joint_is_the_chain_rule(open_model):
-    """The best joint answer scores log p(first) + log p(second | first), recomputed by hand."""
+@pytest.mark.parametrize(
+    "architecture",
+    [name for name in MASKED if name.startswith(("Bert", "Rob", "Dist", "Alb", "Ele", "Deb"))],
+)
+@pytest.mark.parametrize("text", ["w1 w2 [MASK] w30.", TEXT])
+def test_fill_mask_pipeline_gives_the_same(tmp_path, open_path, architecture, text):
+    model = random_model(architecture.replace("PreTraining", "MaskedLM"))
+    folder = save_checkpoint(model, tmp_path / "model")
+    tokenizer = BertTokenizer.from_pretrained(folder)
+    tokenizer.model_input_names = ["input_ids", "attention_mask"]  # DistilBERT takes no segments
+    fill = pipeline("fill-mask", model=model, tokenizer=tokenizer, top_k=7)
+    truth = fill(text)
+    truth = truth if isinstance(truth[0], list) else [truth]  # of one mask it is no list of lists
+    result = predict(open_path(folder), progress=silent, text=text, k=7)
+    for mask, best in zip(result.masks, truth, strict=True):
+        assert mask.predictions["token_id"].tolist() == [row["token"] for row in best]
+        assert mask.predictions["probability"].tolist() == pytest.approx(
+            [row["score"] for row in best], abs=1e-5
+        )
+
+
+def test_many_requests_are_each_answered_as_alone(open_model):
+    """Refused ones included; none is disturbed by another."""
     checkpoint = open_model("BertForMaskedLM")
-    result = predict(checkpoint, progress=silent, text=TEXT)
+    requests = [
+        {"text": TEXT, "k": 5},
+        {"text": "w1 w2"},
+        {"text": "[MASK]", "k": 60},
+        {"text": "w1 [MASK] w3", "targets": ("w5", "w7a", "w9")},
+        {"text": "w1 w2 [MASK]", "device": "mps" if not torch.backends.mps.is_available() else "?"},
+        {"text": "w1 w2 w3 [MASK]" * 5, "masks": (1,), "order": "sure"},
+        {"text": TEXT, "k": 5, "dtype": "bfloat16"},
+        {"text": TEXT, "k": 5},
+        {"text": "w " * 100 + "[MASK]"},
+    ]
+    together = predict_many(checkpoint, requests, progress=silent)
+    assert [type(answer).__name__ for answer in together] == [
+        "Prediction", "RequestError", "Prediction", "Prediction", "RequestError", "Prediction",
+        "Prediction", "Prediction", "RequestError",
+    ]  # fmt: skip
+    for request, answer in zip(requests, together, strict=True):
+        if isinstance(answer, InspectorError):
+            with pytest.raises(type(answer)) as error:
+                predict(checkpoint, progress=silent, **request)
+            assert str(error.value) == str(answer)
+            continue
+        alone = predict(checkpoint, progress=silent, **request)
+        half = request.get("dtype") == "bfloat16"
+        assert (answer.batch, alone.batch) == (1 if half else 5, 1)
+        assert (answer.tokens, answer.text) == (alone.tokens, alone.text)
+        assert [each.tokens for each in answer.joint] == [each.tokens for each in alone.joint]
+        for name in ("log_probability", "independent", "pseudo_log_likelihood"):
+            assert [getattr(each, name) for each in answer.joint] == pytest.approx(
+                [getattr(each, name) for each in alone.joint], abs=1e-4
+            )
+        for one, other in zip(answer.masks, alone.masks, strict=True):
+            assert one.position == other.position
+            pd.testing.assert_frame_equal(one.predictions, other.predictions, atol=1e-5)
+            assert (one.words is None) is (other.words is None)
+            if one.words is not None and other.words is not None:
+                pd.testing.assert_frame_equal(one.words, other.words, rtol=1e-4)
+
+
+def test_one_that_exhausts_the_memory_spoils_no_other(open_model, monkeypatch):
+    read = transformers.BertModel.forward
+
+    def small(self, *args, **inputs):
+        if inputs["input_ids"].shape[1] > 40:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
+        return read(self, *args, **inputs)
+
+    checkpoint = open_model("BertForMaskedLM")
+    monkeypatch.setattr(transformers.BertModel, "forward", small)
+    requests = [{"text": TEXT}, {"text": "w1 " * 50 + "[MASK]"}, {"text": "[MASK]"}]
+    first, second, third = predict_many(checkpoint, requests, progress=silent)
+    assert isinstance(second, WorkerError)
+    assert "too little memory left for this input" in str(second)
+    assert not isinstance(first, InspectorError)
+    assert not isinstance(third, InspectorError)
+    assert [len(first.masks), len(third.masks)] == [2, 1]
+
+
+@pytest.mark.parametrize("order", ["left", "sure"])
+def test_joint_answers_are_the_best_of_all(open_model, monkeypatch, order):
+    """A beam as wide as the vocabulary misses nothing: against every pair of tokens."""
+    checkpoint = open_model("BertForMaskedLM")
+    monkeypatch.setattr(masked_joint, "BEAM", 60)
+    found = predict(checkpoint, progress=silent, text=TEXT, order=order).joint
+    model, ids = random_model("BertForMaskedLM"), list(checkpoint.tokens.encode(TEXT).ids)
+    places = [place for place, index in enumerate(ids) if index == 4]
+    alone = log_probabilities(model, ids)
+    first = places[0]
+    if order == "sure":
+        first = max(places, key=lambda place: float(alone[place].max()))
+    second = next(place for place in places if place != first)
+    totals = {}
+    for a in range(60):
+        after = log_probabilities(model, filled(ids, first, a))[second]
+        for b in range(60):
+            pair = (a, b) if first < second else (b, a)
+            totals[pair] = float(alone[first, a] + after[b])
+    best = sorted(totals, key=lambda pair: -totals[pair])[:60]
+    visible = checkpoint.tokens.visible
+    assert [each.tokens for each in found] == [tuple(map(visible, pair)) for pair in best]
+    assert [each.log_probability for each in found] == pytest.approx(
+        [totals[pair] for pair in best], abs=1e-4
+    )
+    for each, pair in zip(found[:5], best, strict=False):
+        assert each.independent == pytest.approx(
+            sum(float(alone[place, token]) for place, token in zip(places, pair, strict=True)),
+            abs=1e-4,
+        )
+        whole = filled(filled(ids, places[0], pair[0]), places[1], pair[1])
+        assert each.pseudo_log_likelihood == pytest.approx(
+            sum(
+                float(log_probabilities(model, filled(whole, place, 4))[place, token])
+                for place, token in zip(places, pair, strict=True)
+            ),
+            abs=1e-4,
+        )
+
+
+def beam_by_hand(model, ids, order, beam=5):
+    """Fill masks one text at a time."""
+    states = [(ids, 0.0)]
+    while 4 in states[0][0]:
+        grown = []
+        for now, total in states:
+            scores = log_probabilities(model, now)
+            places = [place for place, index in enumerate(now) if index == 4]
+            place = places[0]
+            if order == "sure":
+                place = max(places, key=lambda each: float(scores[each].max()))
+            best = scores[place].topk(beam)
+            grown += [
+                (filled(now, place, index), total + value)
+                for value, index in zip(best.values.tolist(), best.indices.tolist(), strict=True)
+            ]
+        states = sorted(grown, key=lambda state: -state[1])[:beam]
+    return states
+
+
+@pytest.mark.parametrize("order", ["left", "sure"])
+@pytest.mark.parametrize("seed", [0, 3])
+def test_joint_of_four_masks_is_a_beam_of_five(open_model, order, seed):
+    checkpoint = open_model("BertForMaskedLM", seed=seed)
+    text = "[MASK] w2 [MASK] w9 [MASK] [MASK]"
+    found = predict(checkpoint, progress=silent, text=text, order=order).joint
+    model = random_model("BertForMaskedLM", seed=seed)
+    truth = beam_by_hand(model, list(checkpoint.tokens.encode(text).ids), order)
+    visible = checkpoint.tokens.visible
+    assert [each.tokens for each in found] == [
+        tuple(visible(state[place]) for place in (1, 3, 5, 6)) for state, _ in truth
+    ]
+    assert [each.log_probability for each in found] == pytest.approx(
+        [total for _, total in truth], abs=1e-4
+    )
+
+
+def test_orders_differ(open_model):
+    """Else the tests above could not tell them apart."""
+    text = "[MASK] w2 [MASK] w9 [MASK] [MASK]"
+    checkpoint = open_model("BertForMaskedLM")
+    left, sure = (
+        predict(checkpoint, progress=silent, text=text, order=order).joint
+        for order in ("left", "sure")
+    )
+    assert left[0].log_probability != pytest.approx(sure[0].log_probability, abs=1e-3)
+
+
+def test_one_mask_has_one_likelihood(open_model):
+    result = predict(open_model("BertForMaskedLM"), progress=silent, text="w1 [MASK]")
+    for each, chance in zip(result.joint, result.masks[0].predictions["probability"], strict=False):
+        assert each.log_probability == pytest.approx(math.log(chance), abs=1e-5)
+        assert each.independent == each.pseudo_log_likelihood == each.log_probability
+
+
+def test_thirteen_masks_have_no_joint_answer_and_it_is_said(open_model):
+    result = predict(open_model("BertForMaskedLM"), progress=silent, text="[MASK] " * 13)
+    assert result.joint == ()
+    assert result.warnings == ("Joint answers are searched for up to 12 masks.",)
+
+
+def test_masks_by_position_are_masks_in_the_text(open_model):
+    checkpoint = open_model("BertForMaskedLM")
+    clicked = predict(checkpoint, progress=silent, text="w1 w2 w3 [MASK] w30", masks=(2, 4), k=5)
+    typed = predict(checkpoint, progress=silent, text=TEXT, k=5)
+    assert clicked.text == "w1 [MASK] w3 [MASK] w30"
+    assert clicked.token_ids == typed.token_ids
+    assert clicked.tokens == ("[CLS]", "w1", "[MASK]", "w3", "[MASK]", "w30", "[SEP]")
+    assert clicked.special == (True, False, True, False, True, False, True)
+    for one, other in zip(clicked.masks, typed.masks, strict=True):
+        assert one.predictions.equals(other.predictions)
+
+
+@pytest.mark.parametrize(
+    ("text", "masks", "read"),
+    [
+        ("w1 w2a w3", (3,), "w1 w2[MASK] w3"),
+        ("w1,  W2!", (3, 4), "w1,  [MASK][MASK]"),
+        ("déjà w2", (1,), "[MASK] w2"),
+        ("w1", (1,), "[MASK]"),
+        ("", (0,), None),
+    ],
+)
+def test_text_is_what_was_read(open_model, text, masks, read):
+    checkpoint = open_model("BertForMaskedLM")
+    if read is None:
+        with pytest.raises(RequestError):
+            predict(checkpoint, progress=silent, text=text, masks=masks)
+        return
+    result = predict(checkpoint, progress=silent, text=text, masks=masks)
+    assert result.text == read
+    assert checkpoint.tokens.encode(result.text).ids == result.token_ids
+    assert [mask.position for mask in result.masks] == list(masks)
+
+
+def test_text_that_cannot_be_written_is_shown_by_its_tokens(open_path, tmp_path):
+    """With a mask in the middle of an unknown word, reading it again gives other tokens."""
+    folder = byte_level_roberta(tmp_path / "roberta")
+    checkpoint = open_path(folder)
+    ids = checkpoint.tokens.encode("an é").ids
+    result = predict(checkpoint, progress=silent, text="an é", masks=(len(ids) - 2,))
+    assert result.token_ids[-2] == checkpoint.tokens.role("mask")[1]
+    assert "<mask>" in result.text
+    assert result.text.startswith("<s>")
+
+
+def by_hand(model, ids, place, pieces):
+    """log p of a word: its pieces from left to right, the masks after them open."""
+    total = 0.0
+    for known, piece in enumerate(pieces):
+        masks = [4] * (len(pieces) - known)
+        row = [*ids[:place], *pieces[:known], *masks, *ids[place + 1 :]]
+        total += float(log_probabilities(model, row, [0] * len(row))[place + known, piece])
+    return total
+
+
+def test_words_are_chains_of_their_pieces(open_model):
+    checkpoint = open_model("BertForMaskedLM")
+    targets = ("w5", "w7ab", "w1 w2", "w9a", "w5")
+    result = predict(checkpoint, progress=silent, text=TEXT, targets=targets)
     model = random_model("BertForMaskedLM")
-    tokens = checkpoint.tokens
-    ids = torch.tensor([tokens.encode(TEXT).ids])
-    places = [mask.position for mask in result.masks]
-    for joint in result.joint:
-        filled, total = ids.clone(), 0.0
-        for place, token in zip(places, joint.tokens, strict=True):
-            with torch.inference_mode():
-                chances = model(filled).logits[0, place].log_softmax(0)
-            total += float(chances[tokens.find(token)])
-            filled[0, place] = tokens.find(token)
-        assert joint.log_probability == pytest.approx(total, abs=1e-4)
-    pairs = [joint.log_probability for joint in result.joint]
-    assert pairs == sorted(pairs, reverse=True)
-    assert all(a.tokens != b.tokens for a, b in itertools.combinations(result.joint, 2))
+    ids = list(checkpoint.tokens.encode(TEXT).ids)
+    for mask in result.masks:
+        assert mask.predictions["token"].tolist() == ["w5"]
+        assert mask.words is not None
+        assert sorted(mask.words["word"]) == ["w1 w2", "w5", "w7ab", "w9a"]
+        pieces = dict(zip(mask.words["word"], mask.words["tokens"], strict=True))
+        assert pieces == {"w1 w2": "w1 w2", "w5": "w5", "w7ab": "w7 ##a ##b", "w9a": "w9 ##a"}
+        for row in mask.words.to_dict("records"):
+            chain = checkpoint.tokens.pieces(row["word"])
+            assert row["pieces"] == len(chain)
+            assert row["log_probability"] == pytest.approx(
+                by_hand(model, ids, mask.position, chain), abs=1e-4
+            )
+            assert row["probability"] == pytest.approx(math.exp(row["log_probability"]))
+        assert mask.words["log_probability"].is_monotonic_decreasing
+
+
+def test_only_long_targets_leave_the_ranking_open(open_model):
+    checkpoint = open_model("BertForMaskedLM")
+    asked = predict(checkpoint, progress=silent, text=TEXT, targets=("w9a",), k=3)
+    usual = predict(checkpoint, progress=silent, text=TEXT, k=3)
+    for one, other in zip(asked.masks, usual.masks, strict=True):
+        pd.testing.assert_frame_equal(one.predictions, other.predictions, atol=1e-5)
+        assert one.words is not None
+        assert one.words["pieces"].tolist() == [2]
+
+
+def byte_level_roberta(folder):
+    """A RoBERTa whose tokenizer is a byte-level BPE, as the real ones are."""
+    from tokenizers import ByteLevelBPETokenizer
+
+    trained = ByteLevelBPETokenizer()
+    sentences = ["the cat sat on the mat", "a cat is an animal"] * 20
+    trained.train_from_iterator(
+        sentences, 290, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
+        show_progress=False,
+    )  # fmt: skip
+    save_checkpoint(random_model("RobertaForMaskedLM", vocab_size=290), folder, tokenizer=False)
+    trained.save_model(str(folder))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "spaced"), [("the <mask> sat", True), ("<mask> cat", False), ("a c<mask>", False)]
+)
+def test_words_begin_with_a_space_where_the_mask_stands_after_one(
+    tmp_path, open_path, text, spaced
+):
+    checkpoint = open_path(byte_level_roberta(tmp_path / "roberta"))
+    words = predict(checkpoint, progress=silent, text=text, targets=("xylem",)).masks[0].words
+    assert words is not None
+    assert words["word"].tolist() == ["xylem"]
+    pieces = str(words["tokens"].iloc[0])
+    assert pieces.startswith("␣") is spaced
+    assert pieces.replace("␣", "").replace(" ", "") == "xylem"
 
 
 def test_targets_keep_the_probability_of_the_whole_vocabulary(open_model):
@@ -68,6 +364,45 @@ def test_targets_keep_the_probability_of_the_whole_vocabulary(open_model):
         assert row["probability"] == pytest.approx(known[row["token"]], abs=1e-6)
 
 
+def test_how_it_ran_is_said(open_model, monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "amx_bf16": False})
+    from inspector.models.device import has_bfloat16
+
+    has_bfloat16.cache_clear()
+    checkpoint = open_model("BertForMaskedLM")
+    result = predict(checkpoint, progress=silent, text=TEXT, dtype="bfloat16")
+    threads = torch.get_num_threads()
+    plural = "s" if threads > 1 else ""
+    assert result.note == (
+        f"bfloat16 on {threads} thread{plural}; this processor has no bfloat16 instructions"
+    )
+    assert result.threads == threads
+    assert (result.device, result.dtype, result.batch) == ("cpu", "bfloat16", 1)
+    model = random_model("BertForMaskedLM").bfloat16()
+    buffers = sum(buffer.nbytes for buffer in model.buffers())
+    assert result.memory_nbytes == 2 * model.num_parameters() + buffers
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "amx_bf16": True})
+    has_bfloat16.cache_clear()
+    note = predict(checkpoint, progress=silent, text=TEXT).note
+    assert note.endswith("; this processor has bfloat16 instructions")
+    has_bfloat16.cache_clear()
+
+
+def test_damaged_weights_are_said(tmp_path, open_path):
+    model = random_model("BertForMaskedLM")
+    with torch.no_grad():
+        model.bert.encoder.layer[1].output.dense.weight[3] = torch.nan
+    checkpoint = open_path(save_checkpoint(model, tmp_path / "damaged"))
+    result = predict(checkpoint, progress=silent, text=TEXT, targets=("w5", "w7a"))
+    assert result.warnings == (
+        "damaged answers with NaN or infinity here: its weights are damaged, and no ranking can be "
+        "read from them.",
+    )
+    assert result.joint == ()
+    assert result.masks[0].words is not None
+    assert [*map(math.isnan, result.masks[0].words["log_probability"])] == [True, True]
+
+
 @pytest.mark.parametrize("architecture", ["BertModel", "BertForSequenceClassification"])
 def test_no_head_is_said_and_nothing_predicted(open_model, architecture):
     with pytest.raises(NotInCheckpointError, match=rf"^{architecture} has no MLM head"):
@@ -77,6 +412,14 @@ def test_no_head_is_said_and_nothing_predicted(open_model, architecture):
 def test_causal_model_is_told_apart(open_model):
     with pytest.raises(NotInCheckpointError, match="causal language model"):
         predict(open_model("GPT2LMHeadModel"), progress=silent, text=TEXT)
+
+
+def test_tokenizer_without_a_mask_is_told(tmp_path, open_path):
+    folder = save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "bare")
+    (folder / "vocab.txt").write_text("\n".join(words()).replace("[MASK]", "w99"), "utf-8")
+    with pytest.raises(NotInCheckpointError) as error:
+        predict(open_path(folder), progress=silent, text=TEXT, masks=(1,))
+    assert str(error.value) == "The tokenizer of bare has no mask token: nothing can be masked."
 
 
 def test_half_a_head_is_no_head(tmp_path, open_path):
@@ -102,14 +445,39 @@ def test_missing_layer_is_refused(tmp_path, open_path):
         predict(open_path(folder), progress=silent, text=TEXT)
 
 
+HALF = "The text holds half of a surrogate pair, which is no character: type or paste it again."
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"text": "w1"}, "The text has no [MASK]: write it where a word is to be guessed."),
-        ({"text": "", "k": 3}, "The text has no [MASK]: write it where a word is to be guessed."),
+        ({"text": "w1"}, NO_MASK),
+        ({"text": "", "k": 3}, NO_MASK),
         ({"text": TEXT, "k": 5000}, "k is 5000: ask for 1 to 1,000 tokens."),
+        ({"text": TEXT, "order": "right"}, "There is no order 'right': use left or sure."),
+        ({"text": "\ud800 [MASK]"}, HALF),
+        ({"text": TEXT, "targets": ("w1", "\udfff")}, HALF),
         ({"text": TEXT, "targets": ("zzz",)}, "'zzz' is not one token of BertForMaskedLM: type "
          'a word that is in its vocabulary, or a row as "id 37".'),
+        ({"text": TEXT, "targets": ("w1 [MASK]",)}, "'w1 [MASK]' is not one token of "
+         'BertForMaskedLM: type a word that is in its vocabulary, or a row as "id 37".'),
+        ({"text": TEXT, "targets": ("w1" + "a" * 12,)},
+         f"'w1{'a' * 12}' has 13 tokens: targets of up to 12 are scored."),
+        ({"text": TEXT + " w1" * 56, "targets": ("w1aaa",)}, "'w1aaa' needs 4 masks, and with "
+         "them the text has 66 tokens; BertForMaskedLM takes 64: shorten it."),
+        ({"text": "[MASK] " * 40, "targets": tuple(f"w{n}aaa" for n in range(20))},
+         "The targets of several tokens, at 40 masks, would take 3,200 readings of the text: ask "
+         "for fewer, up to 1,000."),
+        ({"text": "w1 " * 600 + "[MASK]"},
+         "The text has 603 tokens and BertForMaskedLM takes 64: shorten it."),
+        ({"text": TEXT, "masks": (0,)}, "Token 0 is [CLS], a special token, and no word was ever "
+         "masked there: choose a token of the text itself."),
+        ({"text": "w1 [PAD]", "masks": (2,)}, "Token 2 is [PAD], a special token, and no word was "
+         "ever masked there: choose a token of the text itself."),
+        ({"text": TEXT, "masks": (1, 7)}, "There is no token 7 to mask: the text has 7, counted "
+         "from 0."),
+        ({"text": TEXT, "masks": (-1,)}, "There is no token -1 to mask: the text has 7, counted "
+         "from 0."),
     ],
 )  # fmt: skip
 def test_refusals(open_model, options, sentence):
