@@ -20,7 +20,7 @@ from inspector.figures.theme import LIGHT, Theme
 
 HEIGHT, NARROWEST = 500, 560  # pixels of the plot: labels keep apart there, and on wider pages
 POINTS = 400  # tokens with a mark of their own
-LABELS, LETTERS = 28, 16
+LABELS, LETTERS = 48, 16  # tokens that get a label where there is room
 SIZE, RADIUS = 13, 4.0
 DECADE = math.log(10)
 LEAST_RANGE = math.log(2)  # of the vertical axis: texts that are the same have no spread
@@ -256,8 +256,8 @@ def _add_labels(
     pins: Sequence[int],
     theme: Theme,
 ) -> None:
-    """Write the most contrasted tokens, pins first, where they touch no other label."""
-    chosen = _most_contrasted(marked, pins)
+    """Write what tokens are, where the text touches no other label and no mark."""
+    chosen = _to_label(marked, pins)
     if not len(chosen):
         return
     rows = columns(chosen, "token", "likelihood", "difference")
@@ -285,15 +285,14 @@ def _add_labels(
         )  # fmt: skip
 
 
-def _most_contrasted(marked: pd.DataFrame, pins: Sequence[int]) -> pd.DataFrame:
-    """Pins, then the strongest of both texts in turn, then the likeliest few."""
-    upper = where(marked, marked["difference"] > 0).nlargest(LABELS // 2, "difference")
-    lower = where(marked, marked["difference"] < 0).nsmallest(LABELS // 2, "difference")
-    turns = [frame.assign(turn=range(len(frame))) for frame in (upper, lower)]
-    both = pd.DataFrame(pd.concat(turns).sort_values("turn", kind="stable"))
-    chosen = [
-        where(marked, marked["token_id"].isin(list(pins))),
-        both.drop(columns="turn"),
-        marked.nlargest(4, "likelihood"),
+def _to_label(marked: pd.DataFrame, pins: Sequence[int]) -> pd.DataFrame:
+    """Pins, then in turn the next most contrasted of each text and the next likeliest."""
+    ranked = [
+        where(marked, marked["difference"] > 0).nlargest(LABELS // 3, "difference"),
+        where(marked, marked["difference"] < 0).nsmallest(LABELS // 3, "difference"),
+        marked.nlargest(LABELS // 3, "likelihood"),
     ]
-    return pd.DataFrame(pd.concat(chosen).drop_duplicates("token_id"))
+    turns = pd.concat([frame.assign(turn=range(len(frame))) for frame in ranked])
+    in_turn = pd.DataFrame(turns).sort_values("turn", kind="stable").drop(columns="turn")
+    pinned = where(marked, marked["token_id"].isin(list(pins)))
+    return pd.DataFrame(pd.concat([pinned, in_turn]).drop_duplicates("token_id"))

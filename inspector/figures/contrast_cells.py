@@ -12,6 +12,7 @@ from inspector.figures.text import plain, plural, shorten
 
 ACROSS, UP = 64, 41  # cells; an odd number of rows, so that one of them is "no difference"
 NAMED, LETTERS = 3, 16  # tokens that a cell names
+LABELS = 0.14  # share of the width that stays free on the right, for the likeliest tokens' names
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,8 @@ def count_cells(drawn: pd.DataFrame, *, skip: np.ndarray, least: float) -> Cells
     likelihood = drawn["likelihood"].to_numpy(dtype=float)
     difference = drawn["difference"].to_numpy(dtype=float)
     low, high = (likelihood.min(), likelihood.max()) if len(drawn) else (-1.0, 0.0)
-    room = max(0.03 * (high - low), 0.2)
-    across = np.linspace(low - room, high + room, ACROSS + 1)
+    left, right = (max(share * (high - low), 0.2) for share in (0.03, LABELS))
+    across = np.linspace(low - left, high + right, ACROSS + 1)
     top = max(1.06 * float(np.abs(difference).max(initial=0.0)), least)
     up = np.linspace(-top, top, UP + 1)
     kept = ~np.isin(drawn["token_id"].to_numpy(), skip)

@@ -125,15 +125,18 @@ def place_labels(
     Args:
         marks: x and y of each mark in pixels, y downward, most important first.
         sizes: Width and height of each label.
-        others: Marks without a label.
+        others: Marks without a label; their middles stay free.
         within: What labels may cover.
         radius: Of a mark.
 
     Returns:
         The labels that found room; the others are left out.
     """
-    spots = (*marks, *others)
-    taken = [Rectangle(x - radius, y - radius, x + radius, y + radius) for x, y in spots]
+    taken = [
+        Rectangle(x - size, y - size, x + size, y + size)
+        for spots, size in ((marks, radius), (others, radius / 2))
+        for x, y in spots
+    ]
     placed: list[Label] = []
     for number, (mark, size) in enumerate(zip(marks, sizes, strict=True)):
         for across, up in SIDES:

@@ -96,7 +96,8 @@ def test_labels_touch_neither_each_other_nor_a_mark(seed):
         for label in placed
     ]
     assert 5 < len(boxes) < 60  # not all of them find room
-    spots = [Rectangle(x - 3, y - 3, x + 3, y + 3) for x, y in (*marks, *others)]
+    spots = [Rectangle(x - 3, y - 3, x + 3, y + 3) for x, y in marks]
+    spots += [Rectangle(x - 1.5, y - 1.5, x + 1.5, y + 1.5) for x, y in others]
     for one, other in itertools.combinations(boxes, 2):
         assert not one.touches(other)
     for box, spot in itertools.product(boxes, spots):
