@@ -101,7 +101,7 @@ def predict_many(
             answers[number] = error
     for loaded, members in groups.items():
         progress(None, "Running the model")
-        together = _answer_group(checkpoint, loaded, [asked for _, asked in members])
+        together = _answer_group(checkpoint, loaded, [asked for _, asked in members], progress)
         answers |= zip((number for number, _ in members), together, strict=True)
     return [answers[number] for number in range(len(requests))]
 
@@ -140,19 +140,19 @@ def _understand(
 
 
 def _answer_group(
-    checkpoint: Checkpoint, loaded: Loaded, group: Sequence[_Asked]
+    checkpoint: Checkpoint, loaded: Loaded, group: Sequence[_Asked], progress: Progress
 ) -> Sequence[Prediction | InspectorError]:
     """Answer requests for one device and dtype together, or alone where one spoils the others."""
     try:
-        return _answer_together(checkpoint, loaded, group)
+        return _answer_together(checkpoint, loaded, group, progress)
     except InspectorError as error:
         if len(group) == 1:
             return [error]
-        return [_answer_group(checkpoint, loaded, [asked])[0] for asked in group]
+        return [_answer_group(checkpoint, loaded, [asked], progress)[0] for asked in group]
 
 
 def _answer_together(
-    checkpoint: Checkpoint, loaded: Loaded, group: Sequence[_Asked]
+    checkpoint: Checkpoint, loaded: Loaded, group: Sequence[_Asked], progress: Progress
 ) -> list[Prediction | InspectorError]:
     tokens = checkpoint.require_tokens()
     questions = [
@@ -165,7 +165,7 @@ def _answer_together(
         )
     ]
     start_counting_memory(loaded.device)
-    answers = answer_all(checkpoint, loaded, questions)
+    answers = answer_all(checkpoint, loaded, questions, progress=progress)
     memory_nbytes = peak_memory(loaded.device) or loaded.nbytes
     predictions: list[Prediction | InspectorError] = []
     for place, asked in enumerate(group):

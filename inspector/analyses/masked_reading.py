@@ -12,9 +12,10 @@ from typing import Any
 
 import torch
 
+from inspector.analyses import Progress
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.masked import Row, masked_logits
-from inspector.models.running import Loaded
+from inspector.models.running import Loaded, memory_guard
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +49,16 @@ def keep_token(index: int) -> Callable[[Reading], list[float]]:
 Question = Generator[list[Wanted], Any, Any]
 
 
-def answer_all(checkpoint: Checkpoint, loaded: Loaded, questions: Sequence[Question]) -> list[Any]:
+def answer_all(
+    checkpoint: Checkpoint, loaded: Loaded, questions: Sequence[Question], *, progress: Progress
+) -> list[Any]:
     """Answer questions together.
 
     Args:
         checkpoint: Whose model reads.
         loaded: The model.
         questions: Not yet started.
+        progress: Told how much of a round is done.
 
     Returns:
         Their answers, in order.
@@ -71,12 +75,12 @@ def answer_all(checkpoint: Checkpoint, loaded: Loaded, questions: Sequence[Quest
                 asked[number] = questions[number].send(sent)
             except StopIteration as done:
                 answers[number] = done.value
-        found = dict(_read(checkpoint, loaded, asked)) if asked else {}
+        found = _read(checkpoint, loaded, asked, progress) if asked else {}
     return [answers[number] for number in range(len(questions))]
 
 
 def _read(
-    checkpoint: Checkpoint, loaded: Loaded, asked: dict[int, list[Wanted]]
+    checkpoint: Checkpoint, loaded: Loaded, asked: dict[int, list[Wanted]], progress: Progress
 ) -> dict[int, list[list[Any]]]:
     """Read what every question wants, each row once."""
     readers: dict[Row, list[tuple[Wanted, list[Any]]]] = {}
@@ -86,8 +90,10 @@ def _read(
         for wanted, kept in zip(several, found[number], strict=True):
             readers.setdefault(wanted.row, []).append((wanted, kept))
     rows = list(readers)
-    for answer in masked_logits(checkpoint, loaded, rows):
-        with torch.inference_mode():
+    told = f"Reading {len(rows):,} texts" if len(rows) > 1 else "Reading the text"
+    for number, answer in enumerate(masked_logits(checkpoint, loaded, rows)):
+        progress(min(number / len(rows), 1.0), told)
+        with memory_guard(loaded), torch.inference_mode():
             log_probability = answer.logits.log_softmax(dim=1)
             reading = Reading(answer.logits, log_probability, answer.milliseconds)
             for wanted, kept in readers[rows[answer.index]]:

@@ -153,12 +153,13 @@ class Checkpoint:
             NotInCheckpointError: If the file lacks weights that the task needs.
             CheckpointError: If the model cannot be built.
             RequestError: If the machine has no such device.
+            WorkerError: If the device has too little memory.
         """
         import torch
 
         from inspector.models import build
         from inspector.models.device import pick_device, pick_dtype
-        from inspector.models.running import Loaded, forward
+        from inspector.models.running import Loaded, forward, memory_guard
 
         where = pick_device(self.settings.device if device == "auto" else device)
         stored = getattr(torch, self.embedding.dtype)
@@ -176,8 +177,9 @@ class Checkpoint:
                 dtype=precision,
             )
             build.require(missing, task=task, name=self.name)
-            torch.nn.Module.to(model, where)
             loaded = Loaded(model, where, precision)
+            with memory_guard(loaded, "model"):
+                torch.nn.Module.to(model, where)
             # A first pass pays for what torch sets up lazily: not in anybody's milliseconds.
             ids = torch.zeros((1, 2), dtype=torch.long)
             takes = inspect.signature(model.base_model.forward).parameters

@@ -16,6 +16,11 @@ from inspector.errors import WorkerError
 from inspector.models.device import release
 from inspector.models.execution import input_embedding
 
+WAYS_ON = {
+    "input": "a smaller dtype, a shorter text, or the CPU",
+    "model": "a smaller dtype, or the CPU",
+}
+ON_CPU = "a smaller dtype or a shorter text"
 EXHAUSTED = re.compile(r"can't allocate memory|not enough memory|MPS backend out of memory")
 
 
@@ -118,8 +123,16 @@ def _capturing(loaded: Loaded, received: list[torch.Tensor], *, on: bool) -> Ite
 
 
 @contextmanager
-def memory_guard(loaded: Loaded) -> Iterator[None]:
-    """Turn the device's out-of-memory into a sentence and give the memory back."""
+def memory_guard(loaded: Loaded, what: str = "input") -> Iterator[None]:
+    """Turn the device's out-of-memory into a sentence and give the memory back.
+
+    Args:
+        loaded: What is run, or put in place.
+        what: Is too large: one of WAYS_ON.
+
+    Raises:
+        WorkerError: If the device has too little memory.
+    """
     try:
         yield
     except RuntimeError as error:  # OutOfMemoryError is one; the CPU and MPS raise it bare
@@ -128,8 +141,8 @@ def memory_guard(loaded: Loaded) -> Iterator[None]:
         release(loaded.device)
         kind = loaded.device.type
         raise WorkerError(
-            f"The {kind} device has too little memory left for this input: use a smaller dtype"
-            f"{' or a shorter text.' if kind == 'cpu' else ', a shorter text, or the CPU.'}"
+            f"The {kind} device has too little memory left for this {what}: use "
+            f"{ON_CPU if kind == 'cpu' else WAYS_ON[what]}."
         ) from error
 
 

@@ -135,6 +135,24 @@ def test_out_of_memory_is_a_sentence(open_model, monkeypatch, device, raised, wa
     assert released == [placed.device]
 
 
+def test_a_model_too_large_for_its_device_is_a_sentence(open_model, monkeypatch):
+    def exhausted(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
+
+    checkpoint = open_model("BertForMaskedLM")
+    monkeypatch.setattr(
+        "inspector.models.device.pick_device", lambda _: torch.device("cuda")
+    )  # there is none
+    monkeypatch.setattr("inspector.models.running.release", lambda _: None)
+    monkeypatch.setattr(torch.nn.Module, "to", exhausted)
+    with pytest.raises(WorkerError) as error:
+        checkpoint.load("masked_lm")
+    assert str(error.value) == (
+        "The cuda device has too little memory left for this model: use a smaller dtype, or the "
+        "CPU."
+    )
+
+
 def test_other_errors_stay_what_they_are(open_model, monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
