@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from inspector.catalog import PAGES
 from inspector.figures.text import bytes_text
 from inspector.results import Overview
 from pages._shared import parts, session
@@ -41,6 +42,7 @@ with left:
 with right:
     st.subheader("Make", anchor=False)
     tokenizer = overview.tokenizer
+    twice = overview.listed_parameters - overview.unique_parameters
     facts = {
         "Model type": overview.model_type or "no config.json",
         "Architecture": overview.architecture or "not stated",
@@ -50,8 +52,12 @@ with right:
         if tokenizer and tokenizer.pad_token else "none",
         "Mask token": f"{tokenizer.mask_token} (id {tokenizer.mask_id})"
         if tokenizer and tokenizer.mask_token else "none",
+        "Tied": f"{twice:,} parameters have a second name" if twice else "nothing, by the headers",
     }  # fmt: skip
     parts.facts(facts)
+    sharing = PAGES["sharing"]
+    st.page_link("pages/sharing.py", label=f"{sharing.title}: what is tied, and is it still?",
+                 icon=f":material/{sharing.symbol}:")  # fmt: skip
 
 st.subheader("Tensors", anchor=False)
 tensors = overview.tensors

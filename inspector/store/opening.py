@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +30,8 @@ from inspector.store.staging import Progress, stage
 
 __all__ = ["load_manifest", "open_checkpoint"]
 
+# Names that training scripts and packages give to any model's folder.
+SAYS_NOTHING = re.compile(r"(model|checkpoint|output|final|best|latest|last)([-_]\d+)?|\d+", re.I)
 # One sentence for everything outside, so that nobody learns what exists there.
 OUTSIDE = (
     "This path cannot be opened here: give a checkpoint's folder, archive or weight file below "
@@ -144,7 +147,7 @@ def _open_path(
     roots = settings.roots if restrict_paths else ()
     path = _resolve(reference.value, roots, restrict=restrict_paths)
     if path.is_dir():
-        source = folder_source(path, kind="folder", name=path.name[:80], within=roots)
+        source = folder_source(path, kind="folder", name=_folder_name(path), within=roots)
     elif is_archive(path.name):
         with workspace(settings.home) as temporary:
             source = unpack(path, path.name, temporary, settings=settings, progress=progress)
@@ -157,6 +160,13 @@ def _open_path(
             ".tar.gz) or a weight file (.safetensors, .bin, .pt, .pth)."
         )
     return stage(source, settings=settings, progress=progress), reference
+
+
+def _folder_name(path: Path) -> str:
+    """What a folder is called; one whose name says nothing has its parent's before it."""
+    if SAYS_NOTHING.fullmatch(path.name) and path.parent.name:
+        return f"{path.parent.name}/{path.name}"[-80:]
+    return path.name[:80]
 
 
 def _resolve(text: str, roots: tuple[Path, ...], *, restrict: bool) -> Path:

@@ -86,6 +86,7 @@ def table(frame: pd.DataFrame, *, alt: str, height: int | None = None) -> None:
         lazy=False,
         height=height or "auto",
         alt=alt,
+        placeholder="–",  # where there is no number
         column_config={
             name: COLUMNS.get(name, st.column_config.Column(name.replace("_", " ")))
             for name in frame.columns

