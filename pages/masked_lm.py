@@ -23,8 +23,11 @@ checkpoint = session.opened()
 parts.heading("masked_lm", checkpoint)
 
 inputs.require_head("masked_lm", verb="predict")
-editor_place, fields_place = st.container(), st.container()
-sentence = masked_inputs.read(checkpoint)
+# Each part has its place, so that what is replaced while typing never stands there twice.
+reading_place, editor_place, fields_place = st.container(), st.container(), st.container()
+answer_place, body, device_place = st.container(), st.container(), st.container()
+with reading_place:
+    sentence = masked_inputs.read(checkpoint)
 with fields_place:
     asked = masked_inputs.choose()
     view = masked_inputs.choose_view()
@@ -38,35 +41,39 @@ with editor_place:
 drawn = (prediction is None, plausibility is None)
 
 if not sentence.text.strip():
-    st.info("Type a text, or take one of the examples.", icon=":material/edit:")
+    with body:
+        st.info("Type a text, or take one of the examples.", icon=":material/edit:")
+        if view == "History":
+            masked_history.draw()
     st.stop()
-if sentence.masks or not sentence.pieces or not inputs.mask_token():  # or it says why not
-    prediction = session.run("predict", **question)
-    parts.warnings(prediction.warnings)
-    masked_history.note(checkpoint, sentence, prediction)
 commands = []
-if prediction is not None:
-    commands.append(("predict", *asked.options(sentence)))
-match view:
-    case "Plausibility":
-        plausibility = masked_plausibility.draw(checkpoint, sentence, asked)
-        commands.append(masked_plausibility.command(sentence, asked))
-    case "Two sentences":
-        commands.append(masked_contrast.draw(checkpoint, prediction, asked))
-    case "Two checkpoints":
-        masked_versus.draw(checkpoint, sentence, asked, prediction)
-    case "History":
-        masked_history.draw()
-    case _ if prediction is None:
-        masked_view.invite()
-    case _:
-        masked_answers.draw(checkpoint, sentence, asked, prediction)
-if prediction is not None:
-    masked_view.draw_device(prediction, checkpoint)
-    masked_words.explain(prediction)
-if any(commands):
-    parts.elsewhere(checkpoint, *filter(None, commands))
+with answer_place:
+    if sentence.masks or not sentence.pieces or not inputs.mask_token():  # or it says why not
+        prediction = session.run("predict", **question)
+        parts.warnings(prediction.warnings)
+        masked_history.note(checkpoint, sentence, prediction)
+        commands.append(("predict", *asked.options(sentence)))
+with body:
+    match view:
+        case "Plausibility":
+            plausibility = masked_plausibility.draw(checkpoint, sentence, asked)
+            commands.append(masked_plausibility.command(sentence, asked))
+        case "Two sentences":
+            commands.append(masked_contrast.draw(checkpoint, prediction, asked))
+        case "Two checkpoints":
+            masked_versus.draw(checkpoint, sentence, asked, prediction)
+        case "History":
+            masked_history.draw()
+        case _ if prediction is None:
+            masked_view.invite()
+        case _:
+            masked_answers.draw(checkpoint, sentence, asked, prediction)
+with device_place:
+    if prediction is not None:
+        masked_view.draw_device(prediction, checkpoint)
+        masked_words.explain(prediction)
+    if any(commands):
+        parts.elsewhere(checkpoint, *filter(None, commands))
 if drawn != (prediction is None, plausibility is None):
-    masked_view.redraw(
-        (view, question)
-    )  # the editor was drawn before an answer came for its tokens
+    # The editor was drawn before an answer came that belongs on its tokens.
+    masked_view.redraw((view, question))
