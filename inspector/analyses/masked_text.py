@@ -87,6 +87,7 @@ def read_text(checkpoint: Checkpoint, text: str, masks: Sequence[int]) -> Masked
 
     Raises:
         NotInCheckpointError: If there is no masked-LM head, no tokenizer or no mask token.
+        CheckpointError: If the tokenizer gives ids past the embedding matrix.
         RequestError: If nothing is masked, a position cannot be, or the text is too long.
     """
     tokens, mask_token, mask_id = require_masked_lm(checkpoint)
@@ -102,6 +103,7 @@ def read_text(checkpoint: Checkpoint, text: str, masks: Sequence[int]) -> Masked
     if not places:
         raise RequestError(f"The text has no {mask_token}: write it where a word is to be guessed.")
     masked = tuple(mask_id if place in places else index for place, index in enumerate(ids))
+    checkpoint.check_ids(masked)  # the mask token itself may be past the matrix
     spans = [encoding.offsets[place] for place in places]
     return MaskedText(
         text=_rewritten(tokens, text, spans, mask_token, masked) if set(places) - found else text,

@@ -12,7 +12,13 @@ from transformers import BertTokenizer, pipeline
 
 from inspector.analyses import masked_joint
 from inspector.analyses.masked_lm import predict, predict_many
-from inspector.errors import InspectorError, NotInCheckpointError, RequestError, WorkerError
+from inspector.errors import (
+    CheckpointError,
+    InspectorError,
+    NotInCheckpointError,
+    RequestError,
+    WorkerError,
+)
 
 from .conftest import silent
 from .families import MODELS, random_model, save_checkpoint, words
@@ -420,6 +426,19 @@ def test_tokenizer_without_a_mask_is_told(tmp_path, open_path):
     with pytest.raises(NotInCheckpointError) as error:
         predict(open_path(folder), progress=silent, text=TEXT, masks=(1,))
     assert str(error.value) == "The tokenizer of bare has no mask token: nothing can be masked."
+
+
+def test_mask_token_past_the_matrix_is_refused(tmp_path, open_path):
+    """It was added to the tokenizer, and the model was never resized."""
+    folder = save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "added")
+    vocabulary = [word.replace("[MASK]", "w99") for word in words()]
+    (folder / "vocab.txt").write_text("\n".join([*vocabulary, "[MASK]"]), "utf-8")
+    with pytest.raises(CheckpointError) as error:
+        predict(open_path(folder), progress=silent, text="w1 w2", masks=(1,))
+    assert str(error.value) == (
+        "The tokenizer of added gives id 60, but the embedding matrix has 60 rows: the tokenizer "
+        "belongs to another model."
+    )
 
 
 def test_half_a_head_is_no_head(tmp_path, open_path):

@@ -21,6 +21,8 @@ OTHERS = {
                                         "bos_token_id": 2, "eos_token_id": 3},
 }  # fmt: skip
 MASKED = sorted(name for name in MODELS if name.endswith(("MaskedLM", "PreTraining")))
+# Fill masks by writing the text again, the decoder reading it one token later.
+INFILLING = ["BartForConditionalGeneration", "MBartForConditionalGeneration"]
 LENGTHS = (5, 12, 3, 12, 60, 1, 7)
 
 
@@ -52,8 +54,14 @@ def open_any(open_model, monkeypatch):
     return open_model
 
 
-@pytest.mark.parametrize("block", [masked.BLOCK, 2 * VOCAB])
-@pytest.mark.parametrize("architecture", [*MASKED, *OTHERS])
+@pytest.mark.parametrize(
+    ("architecture", "block"),
+    [
+        *((name, masked.BLOCK) for name in (*MASKED, *INFILLING, *OTHERS)),
+        ("BertForMaskedLM", 2 * VOCAB),
+        ("ConvBertForMaskedLM", 2 * VOCAB),
+    ],
+)
 def test_a_batch_is_each_row_alone(open_any, monkeypatch, architecture, block):
     monkeypatch.setattr(masked, "BLOCK", block)
     monkeypatch.setitem(masked.WORTH, "cpu", 1_000)  # all in one pass, where padding is safe
