@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -33,13 +35,17 @@ MASK = 4
 LATER = {2: (3, 4), 3: (4,), 5: (6,)}  # pieces to the right in the same word
 
 
+@lru_cache(maxsize=1)  # a test asks one model many times
+def read_by_transformers(folder: Path) -> Any:
+    return AutoModelForMaskedLM.from_pretrained(folder).eval()
+
+
 def log_probabilities(folder: Path, ids: list[int], masks: tuple[int, ...]) -> torch.Tensor:
     """What transformers itself says with some places masked: (positions, vocab)."""
     given = torch.tensor([ids])
     given[0, list(masks)] = MASK
-    model = AutoModelForMaskedLM.from_pretrained(folder).eval()
     with torch.inference_mode():
-        return model(given).logits[0].double().log_softmax(dim=1)
+        return read_by_transformers(folder)(given).logits[0].double().log_softmax(dim=1)
 
 
 @pytest.mark.parametrize("by", ["token", "word"])
