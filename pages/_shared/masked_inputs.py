@@ -32,6 +32,7 @@ class Sentence:
     pieces: tuple[Piece, ...]  # none where the checkpoint cannot tokenize the text
     clicked: tuple[int, ...]  # positions that were clicked
     examples: tuple[str, ...]
+    longest: int | None = None  # tokens that the model takes; None where nothing bounds it
 
     @property
     def masks(self) -> tuple[int, ...]:
@@ -95,7 +96,7 @@ def read(checkpoint: Opened) -> Sentence:
     clicked = tuple(sorted(set(_numbers(linked)) & set(maskable)))
     state[BEFORE] = (checkpoint.fingerprint, text, {maskable[place] for place in clicked})
     inputs.remember(text, examples)
-    return Sentence(text, pieces, clicked, examples)
+    return Sentence(text, pieces, clicked, examples, _longest(text))
 
 
 def report(edit: Edit) -> None:
@@ -114,12 +115,8 @@ def replace(text: str, clicked: tuple[int, ...] = ()) -> None:
 
 def tokenized(text: str, *, of: Opened | None = None) -> tuple[Piece, ...]:
     """Tokens of a text; none where there is no tokenizer, or it refuses the text."""
-    if not text.strip():
-        return ()
-    result: Tokenization | None = session.quietly("tokenize", of=of, texts=(text,))
-    if result is None:
-        return ()
-    return masked_text.pieces(result, text)
+    result = _tokenization(text, of)
+    return masked_text.pieces(result, text) if result else ()
 
 
 def choose() -> Asked:
@@ -162,6 +159,15 @@ def _clicked(
     if changed and before == text:
         return masked_text.standing(kept, pieces)
     return None
+
+
+def _tokenization(text: str, of: Opened | None = None) -> Tokenization | None:
+    return session.quietly("tokenize", of=of, texts=(text,)) if text.strip() else None
+
+
+def _longest(text: str) -> int | None:
+    result = _tokenization(text)
+    return result.longest if result else None
 
 
 def _numbers(text: str | None) -> list[int]:

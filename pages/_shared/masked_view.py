@@ -141,11 +141,13 @@ def _mask_title(kind: str) -> str:
 def _hint(sentence: Sentence) -> str:
     if not sentence.pieces:
         return ""
-    count = len(sentence.masks)
+    tokens, count = len(sentence.pieces), len(sentence.masks)
+    if sentence.longest and tokens > sentence.longest:
+        return f"{tokens:,} tokens are more than the {sentence.longest:,} that the model takes."
     if not count:
         return "Click a token to mask it, or type the mask token."
     masks = "1 mask" if count == 1 else f"{count} masks"
-    return f"{masks} in {len(sentence.pieces)} tokens. Click any other token to mask it, too."
+    return f"{masks} in {tokens} tokens. Click any other token to mask it, too."
 
 
 def _take_example() -> None:

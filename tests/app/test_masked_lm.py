@@ -280,6 +280,12 @@ def test_a_text_that_is_too_long_is_one_sentence(text: str, words: str, open_app
     assert editor(app)["text"] == text
 
 
+def test_a_text_that_is_too_long_is_said_before_anything_is_masked(open_app: Open) -> None:
+    app = open_app("masked_lm", text="x " * 200)
+    assert editor(app)["hint"] == "202 tokens are more than the 128 that the model takes."
+    assert not app.error
+
+
 @pytest.mark.parametrize(
     "sent", [None, 3, {}, {"masks": "1", "serial": 1}, {"masks": [1], "serial": "1"}]
 )
