@@ -87,6 +87,13 @@ def test_the_servers_own_number_of_threads_wins():
     assert built["OMP_NUM_THREADS"] == "7"
 
 
+def test_threads_wait_without_spinning_unless_the_server_says_otherwise():
+    built = environment.worker_environment({}, settings=SETTINGS)
+    assert built["OMP_WAIT_POLICY"] == "passive"
+    built = environment.worker_environment({"OMP_WAIT_POLICY": "active"}, settings=SETTINGS)
+    assert built["OMP_WAIT_POLICY"] == "active"
+
+
 @pytest.mark.parametrize(
     ("code", "words"),
     [
