@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load, save
 from streamlit.testing.v1 import AppTest
 
 from inspector.demo import DEMOS
@@ -328,27 +329,67 @@ def test_chips_have_the_strips_colours(theme: Theme) -> None:
         assert contrast(theme.ramp_ink, color) >= 4.5
 
 
-def other_demo() -> bytes:
-    """The demo with another mask token, and without a token for "france"."""
+def other_demo(change: Callable[[str, bytes], bytes]) -> bytes:
+    """The demo with other files, zipped."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as files:
         for path in DEMOS["demo-bert"].folder.iterdir():
-            content = path.read_bytes()
-            if path.name.startswith("tokenizer"):
-                content = content.replace(b"[MASK]", b"<mask>").replace(b'"france"', b'"qqq"')
-            files.writestr(path.name, content)
+            files.writestr(path.name, change(path.name, path.read_bytes()))
     return archive.getvalue()
 
 
+def other_tokens(name: str, content: bytes) -> bytes:
+    """Another mask token, and no token for "france"."""
+    if not name.startswith("tokenizer"):
+        return content
+    return content.replace(b"[MASK]", b"<mask>").replace(b'"france"', b'"qqq"')
+
+
+def damaged(name: str, content: bytes) -> bytes:
+    """NaN in the head."""
+    if not name.endswith(".safetensors"):
+        return content
+    tensors = load(content)
+    tensors["cls.predictions.bias"] = np.full_like(tensors["cls.predictions.bias"], np.nan)
+    return save(tensors)
+
+
 @pytest.fixture
-def second(open_app: Open) -> Iterator[str]:
-    """The name of a second checkpoint with a masked-LM head, as the page offers it."""
-    app = open_app("masked_lm")
-    app.file_uploader[0].set_value(("second.zip", other_demo(), "application/zip")).run()
-    (stored,) = registry.list_checkpoints(settings())
-    yield f"{stored.name} ({stored.fingerprint[:8]})"
-    registry.delete_checkpoint(stored.fingerprint, settings=settings())
-    session.engine().forget(stored.fingerprint)
+def upload(open_app: Open) -> Iterator[Callable[..., tuple[AppTest, str]]]:
+    """Upload the changed demo, for the time of a test: the page, and how it names the upload."""
+    kept: list[str] = []
+
+    def uploaded(change: Callable[[str, bytes], bytes]) -> tuple[AppTest, str]:
+        app = open_app("masked_lm")
+        app.file_uploader[0].set_value(("second.zip", other_demo(change), "application/zip")).run()
+        (stored,) = registry.list_checkpoints(settings())
+        kept.append(stored.fingerprint)
+        return app, f"{stored.name} ({stored.fingerprint[:8]})"
+
+    yield uploaded
+    for fingerprint in kept:
+        registry.delete_checkpoint(fingerprint, settings=settings())
+        session.engine().forget(fingerprint)
+
+
+@pytest.fixture
+def second(upload: Callable[..., tuple[AppTest, str]]) -> str:
+    """A second checkpoint with a masked-LM head, as the page offers it."""
+    return upload(other_tokens)[1]
+
+
+def test_a_damaged_head_is_said_and_nothing_is_ranked(
+    upload: Callable[..., tuple[AppTest, str]],
+) -> None:
+    app, _ = upload(damaged)
+    assert not app.exception
+    assert not app.error
+    assert any("NaN or infinity" in each.value for each in app.warning)
+    assert not app.get("plotly_chart")
+    assert not any(chip["note"] for chip in editor(app)["tokens"])
+    for view in ("Plausibility", "Two sentences", "Two checkpoints", "History"):
+        app.segmented_control(key="view").set_value(view).run()
+        assert not app.exception, view
 
 
 def test_two_checkpoints_answer_the_same_masks_side_by_side(open_app: Open, second: str) -> None:
