@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from inspector import figures
-from inspector.figures.text import bytes_text, percent_text
+from inspector.figures.text import bytes_text, percent_text, plural
 from inspector.results import Opened, Plausibility, Prediction
 from pages._shared import inputs, masked_answers, masked_editor, masked_inputs, session
 from pages._shared.masked_editor import Chip
@@ -110,7 +110,9 @@ def draw_device(prediction: Prediction, checkpoint: Opened) -> None:
                       "loads the model anew.")  # fmt: skip
     said = [prediction.note] if prediction.note else []
     if prediction.batch > 1:
-        said.append(f"answered together with {prediction.batch - 1:,} others in one padded batch")
+        said.append(
+            f"answered together with {plural(prediction.batch - 1, 'other')} in one padded batch"
+        )
     st.caption(literal("; ".join(said)))
     freed = st.session_state.pop("masked freed", None)
     if freed is not None:
