@@ -87,11 +87,11 @@ def test_the_servers_own_number_of_threads_wins():
     assert built["OMP_NUM_THREADS"] == "7"
 
 
-def test_threads_wait_without_spinning_unless_the_server_says_otherwise():
+def test_threads_spin_for_a_moment_only_unless_the_server_says_otherwise():
     built = environment.worker_environment({}, settings=SETTINGS)
-    assert built["OMP_WAIT_POLICY"] == "passive"
-    built = environment.worker_environment({"OMP_WAIT_POLICY": "active"}, settings=SETTINGS)
-    assert built["OMP_WAIT_POLICY"] == "active"
+    assert built["GOMP_SPINCOUNT"] == "20000"
+    built = environment.worker_environment({"GOMP_SPINCOUNT": "7"}, settings=SETTINGS)
+    assert built["GOMP_SPINCOUNT"] == "7"
 
 
 @pytest.mark.parametrize(
