@@ -76,7 +76,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
     st.caption(f"{len(tensors):,} of {len(overview.tensors):,} stored tensors. "
                "Click a column's head to sort.")  # fmt: skip
 
-left, right = st.columns(2, gap="large")
+left, right = st.columns([3, 2], gap="large")
 with left:
     st.subheader("Files", anchor=False)
     files = [{"name": f.name, "format": f.format, "nbytes": f.nbytes} for f in overview.files]
