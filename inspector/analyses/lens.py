@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 import torch
@@ -31,11 +31,13 @@ from inspector.analyses.readout import (
 )
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.device import release
 from inspector.models.running import memory_guard
 from inspector.results import Lens
 
 LARGEST_K = 100
 MOST_PINS = 8
+LARGE = 50_000_000  # scores of a layer, from which on memory is given back after each
 
 
 @dataclass(slots=True)
@@ -88,32 +90,9 @@ def lens(
         checkpoint, progress=progress, text=text, pins=pins, decoder_text=decoder_text,
         device=device, dtype=dtype,
     )  # fmt: skip
-    chosen = choose_layers(layers, len(setting.run.hidden_states))
-    frames: dict[str, list[pd.DataFrame]] = {"cells": [], "pinned": [], "states": []}
-    error: float | None = None
-    for number, layer in enumerate(chosen):
-        progress(number / len(chosen), f"Layer {layer}")
-        with memory_guard(setting.loaded), torch.inference_mode():
-            found, apart = _read_layer(setting, layer, k)
-        error = apart if apart is not None else error
-        for rung in setting.scorer.rungs:
-            if rung not in found:  # true logits of an inner layer whose head is not known
-                continue
-            whole = join(found[rung].reads)
-            compared = {
-                name: torch.cat(values).cpu()
-                for name, values in (
-                    ("overlap", found[rung].overlaps),
-                    ("correlation", found[rung].correlations),
-                )
-                if values
-            }
-            frames["cells"].append(cell_frame(whole, rung=rung, layer=layer))
-            frames["states"].append(state_frame(whole, rung=rung, layer=layer, compared=compared))
-            if len(setting.pins):
-                frames["pinned"].append(
-                    pinned_frame(whole, rung=rung, layer=layer, pins=setting.pins)
-                )
+    count = len(setting.run.hidden_states)
+    chosen = choose_layers(layers, count)
+    frames, error = _read_layers(setting, chosen, k, progress)
     tokens = checkpoint.require_tokens()
     return Lens(
         tokens=setting.tokens,
@@ -123,14 +102,61 @@ def lens(
         warnings=setting.warnings,
         pinned=with_tokens(stack(frames["pinned"], EMPTY_PINS.copy()), tokens, place=3),
         rung_notes={rung: NOTES[rung] for rung in setting.scorer.rungs},
-        states=_agree(stack(frames["states"], EMPTY_PINS), len(setting.run.hidden_states) - 1),
-        layers=layer_names(len(setting.run.hidden_states)),
+        states=_agree(stack(frames["states"], EMPTY_PINS), count - 1),
+        layers=layer_names(count),
         tolerance=None if error is None else setting.tolerance,
         device=str(setting.loaded.device),
         dtype=str(setting.loaded.dtype).removeprefix("torch."),
         milliseconds=setting.run.milliseconds,
         left_out=setting.left_out,
     )
+
+
+def _read_layers(
+    setting: Setting, chosen: Sequence[int], k: int, progress: Progress
+) -> tuple[dict[str, list[pd.DataFrame]], float | None]:
+    """Read some layers, in the order given; with the error of the last layer's logits."""
+    last = len(setting.run.hidden_states) - 1
+    frames: dict[str, dict[int, list[pd.DataFrame]]] = {"cells": {}, "pinned": {}, "states": {}}
+    error: float | None = None
+    # The last layer goes first: then the model's own logits, the largest thing here, can go.
+    for number, layer in enumerate(sorted(chosen, key=lambda each: (each != last, each))):
+        progress(number / len(chosen), f"Layer {layer}")
+        with memory_guard(setting.loaded), torch.inference_mode():
+            found, apart = _read_layer(setting, layer, k)
+        error = error if apart is None else apart
+        setting.run = replace(setting.run, logits=None)  # nobody else holds them
+        if len(setting.tokens) * setting.scorer.rows > LARGE:
+            release(setting.loaded.device)  # what lies between the small results of large blocks
+        for name, made in _frames(setting, found, layer).items():
+            frames[name][layer] = made
+    ordered = {
+        name: [frame for layer in chosen for frame in by_layer[layer]]
+        for name, by_layer in frames.items()
+    }
+    return ordered, error
+
+
+def _frames(setting: Setting, found: dict[str, _Rung], layer: int) -> dict[str, list[pd.DataFrame]]:
+    """The tables of one layer, rung after rung."""
+    frames: dict[str, list[pd.DataFrame]] = {"cells": [], "pinned": [], "states": []}
+    for rung in setting.scorer.rungs:
+        if rung not in found:  # true logits of an inner layer whose head is not known
+            continue
+        whole = join(found[rung].reads)
+        compared = {
+            name: torch.cat(values).cpu()
+            for name, values in (
+                ("overlap", found[rung].overlaps),
+                ("correlation", found[rung].correlations),
+            )
+            if values
+        }
+        frames["cells"].append(cell_frame(whole, rung=rung, layer=layer))
+        frames["states"].append(state_frame(whole, rung=rung, layer=layer, compared=compared))
+        if len(setting.pins):
+            frames["pinned"].append(pinned_frame(whole, rung=rung, layer=layer, pins=setting.pins))
+    return frames
 
 
 def choose_layers(layers: Sequence[int] | None, count: int) -> list[int]:

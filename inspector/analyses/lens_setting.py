@@ -16,7 +16,7 @@ from inspector.models.ladder import Unembedding, build_ladder
 from inspector.models.running import Forward, Loaded, forward
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Setting:
     """One text in one model, run once."""
 

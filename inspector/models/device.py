@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+from contextlib import suppress
 from functools import cache
 from typing import get_args
 
@@ -85,8 +87,11 @@ def peak_memory(device: torch.device) -> int | None:
 
 
 def release(device: torch.device) -> None:
-    """Give memory that is free again back to the device."""
+    """Give memory that is free again back to the device, or to the system."""
     if device.type == "cuda":
         torch.cuda.empty_cache()
     elif device.type == "mps":
         torch.mps.empty_cache()
+    else:
+        with suppress(OSError, AttributeError):  # only glibc keeps so much to itself
+            ctypes.CDLL(None).malloc_trim(0)
