@@ -1,52 +1,38 @@
-"""The frame of the app: pages from the catalog, and the checkpoint that is open."""
+"""The app: its server, and the script that Streamlit runs for every person.
 
-from contextlib import suppress
+Streamlit imports this file once for `app`, the server, whose requests pass through `serving`
+first. Then it runs the same file as a script, each time somebody opens or changes a page.
+"""
+
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
-from inspector.catalog import CATALOG, PAGES, Analysis
-from inspector.errors import SettingsError
-from inspector.settings import settings
-from pages._shared import running
+if __name__ == "__main__":
+    from pages._shared import frame
 
-with suppress(SettingsError):  # said below
-    running.engine()  # its first worker starts while the rest is imported
-from pages._shared import session, sidebar
-from pages._shared.words import literal
+    frame.draw()
+else:
+    from starlette.middleware import Middleware
 
-HERE = Path(__file__).parent
+    from inspector.errors import SettingsError
+    from serving.door import Door
+    from serving.headers import Headers, failure
+    from serving.people import check_sign_in
+    from serving.settings import serving
+    from serving.talk import Talk
 
-st.set_page_config(
-    page_title="Checkpoint Inspector",
-    page_icon=str(HERE / "pages/_shared/icon.svg"),
-    layout="wide",
-    menu_items={"About": "Open a transformer checkpoint and see what is really inside it."},
-)
-
-
-def as_page(analysis: Analysis, **where: Any) -> Any:
-    """A page of the navigation, from its entry in the catalog."""
-    file, icon = HERE / f"pages/{analysis.slug}.py", f":material/{analysis.symbol}:"
-    return st.Page(file, title=analysis.title, icon=icon, **where)
-
-
-slugs = dict.fromkeys(analysis.slug for analysis in CATALOG)  # in the catalog's order
-home, *others = (PAGES[slug] for slug in slugs)
-page = st.navigation(
-    [
-        as_page(home, default=True, url_path="start"),
-        *(as_page(other, url_path=other.slug) for other in others),
-        # The first page's address is bare; its name works as well.
-        as_page(home, url_path=home.slug, visibility="hidden"),
-    ]
-)
-try:
-    settings()
-except SettingsError as error:
-    st.error(literal(error))
-    st.stop()
-sidebar.draw()
-with session.frame():
-    page.run()
+    SCRIPT = str(Path(__file__).resolve())
+    try:
+        check_sign_in(serving())
+    except SettingsError as error:
+        raise SystemExit(str(error)) from None
+    app = st.App(
+        SCRIPT,
+        middleware=[
+            Middleware(Headers),
+            Middleware(Door, settings=serving()),
+            Middleware(Talk, script=SCRIPT),
+        ],
+        exception_handlers={Exception: failure},
+    )

@@ -9,6 +9,7 @@ from inspector.engine.protocol import Engine
 from inspector.settings import settings
 from inspector.store import registry
 from inspector.store.reference import CheckpointRef
+from serving.place import served_settings
 
 FIRST = "demo-bert"  # open at first paint
 
@@ -20,7 +21,7 @@ def engine() -> Engine:
     Raises:
         SettingsError: If a setting cannot be used.
     """
-    started = LocalEngine(settings())
+    started = LocalEngine(served_settings())
     registry.sweep(settings())  # what servers that were killed left half-written
     if "checkpoint" not in st.query_params:
         started.open(CheckpointRef("demo", FIRST))

@@ -10,9 +10,14 @@ from inspector.demo import DEMOS
 from inspector.errors import InspectorError
 from inspector.settings import settings
 from inspector.store import registry
-from pages._shared import running, session, uploading
+from pages._shared import running, session, sign_in, uploading
 from pages._shared.words import literal
+from serving.place import paths_are_open, serves_others
 
+CLOSED_PATHS = (
+    "Folders cannot be opened by path here: this server serves others, and INSPECTOR_PATHS=1 is "
+    "not set."
+)
 LINK_DIGITS = 16  # of an upload's fingerprint in a link
 HERE = Path(__file__).parent
 STYLE = """<style>
@@ -35,6 +40,7 @@ def draw() -> None:
         picker = st.container()
         with st.expander("Open your own", icon=":material/upload_file:"):
             _offer_ways()
+        sign_in.draw()
     with st.container(key="opening"):  # so that waiting for it moves nothing that follows
         _open_wanted()
         _follow_link()
@@ -162,15 +168,24 @@ def _take_picked() -> None:
 
 
 def _offer_ways() -> None:
-    ways = ["Files", "Folder", "Hub", *(["Path"] if settings().roots else [])]
+    ways = ["Files", "Folder", "Hub", *(["Path"] if paths_are_open() else [])]
     way = st.segmented_control("From", ways, default="Files", required=True, key="way")
     if way == "Hub":
         _ask_for("Hub id", "hub", "org/name", "Downloaded once; code in the repository never runs.")
     elif way == "Path":
-        roots = ", ".join(str(root) for root in settings().roots)
-        _ask_for("Folder, archive or weight file", "path", roots, f"On this server, below {roots}.")
+        _ask_for("Folder, archive or weight file", "path", *_path_hints())
     elif uploaded := uploading.draw(folder=way == "Folder"):
         session.want(uploaded)
+    if settings().roots and not paths_are_open():
+        st.caption(CLOSED_PATHS)
+
+
+def _path_hints() -> tuple[str, str]:
+    """What stands in the empty field and below it; others are not told where folders lie."""
+    if serves_others():
+        return "folder/checkpoint", "Below one of the folders that this server may open."
+    roots = ", ".join(str(root) for root in settings().roots)
+    return roots, f"On this server, below {roots}."
 
 
 def _ask_for(label: str, kind: str, placeholder: str, explanation: str) -> None:

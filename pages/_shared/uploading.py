@@ -14,6 +14,7 @@ from inspector.figures.text import bytes_text, plural
 from inspector.settings import MB, settings
 from inspector.store import registry
 from inspector.store.names import is_archive
+from serving.place import serves_others
 
 HINT = (
     "config.json, weights (.safetensors or .bin, sharded or not) and tokenizer files, or one "
@@ -22,6 +23,9 @@ HINT = (
 OTHER_WAY = (
     "An upload passes through this server's memory: for several gigabytes, a hub id is the "
     "better way, or a path below INSPECTOR_ROOTS."
+)
+SHARED = (
+    "Everybody who may use this server sees what is uploaded here, and can rename and delete it."
 )
 
 
@@ -39,7 +43,7 @@ def draw(*, folder: bool) -> str | None:
         max_upload_size=max(settings().upload_nbytes // MB, 1),
         help=OTHER_WAY,
     )
-    st.caption(HINT)
+    st.caption(f"{HINT} {SHARED}" if serves_others() else HINT)
     if not files:
         return None
     complete = folder or (len(files) == 1 and is_archive(files[0].name))

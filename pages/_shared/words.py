@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import PurePath
 
 from inspector.figures.text import visible
 from inspector.results import Opened
+from serving.place import serves_others
 
 MARKUP = re.compile(r"([!-/:-@\[-`{-~])")  # ASCII punctuation: all that Markdown gives a meaning
 # What each head answers, for people who do not know its class.
@@ -27,7 +29,9 @@ def literal(text: object) -> str:
 
 
 def command(verb: str, checkpoint: Opened, *options: str) -> str:
-    """The command line that gives the same answer."""
+    """The command line that gives the same answer; others are not told the server's folders."""
     kind, colon, value = checkpoint.reference.partition(":")
+    if kind == "path" and serves_others():
+        value = PurePath(value).name
     source = {"path": value, "hub": value}.get(kind, checkpoint.name) if colon else kind
     return shlex.join(["python", "-m", "inspector", verb, source, *options])

@@ -29,12 +29,20 @@ ALLOWED = {
     "cli": GROUND | {"store", "engine", "render"},
     "__main__": {"cli"},
     "__init__": set(),
+    "serving": {"errors", "settings"},
     "pages": GROUND | {"store", "engine", "figures"},
     "app": GROUND | {"store", "engine", "pages"},
 }
 SOURCES = sorted(
     path
-    for path in [*ROOT.glob("inspector/**/*.py"), *ROOT.glob("pages/**/*.py"), ROOT / "app.py"]
+    for path in [
+        *(
+            path
+            for part in ("inspector", "pages", "serving")
+            for path in ROOT.glob(f"{part}/**/*.py")
+        ),
+        ROOT / "app.py",
+    ]
     if "__pycache__" not in path.parts
 )
 
@@ -66,10 +74,12 @@ def test_imports_run_downward(path):
             assert rest.split(".")[0] in allowed | {"__version__"}, f"{part} imports {name}"
         if top == "pages":
             assert "pages" in allowed, f"{part} imports {name}"
+        if top == "serving":
+            assert part in {"app", "pages", "serving"}, f"{part} imports {name}"
         if top == "streamlit":
-            assert part in {"app", "pages"}, f"{part} imports streamlit"
+            assert part in {"app", "pages", "serving"}, f"{part} imports streamlit"
         if top in HEAVY | {"numpy"}:
-            assert part not in {"app", "pages"}, f"{part} imports {top}"
+            assert part not in {"app", "pages", "serving"}, f"{part} imports {top}"
 
 
 @pytest.mark.parametrize("part", ["store", "figures", "engine", "render", "cli"])

@@ -1,0 +1,61 @@
+"""The frame around every page: who is asking, the navigation, and the checkpoint that is open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from inspector.catalog import CATALOG, PAGES, Analysis
+from inspector.errors import SettingsError
+from inspector.settings import settings
+from pages._shared import running, sign_in
+from pages._shared.words import literal
+from serving.settings import serving
+
+PROJECT = Path(__file__).parents[2]
+ICON = Path(__file__).parent / "icon.svg"
+NAME = "Checkpoint Inspector"
+ABOUT = "Open a transformer checkpoint and see what is really inside it."
+
+
+def draw() -> None:
+    """Draw the app for the person who asks: the page that was asked for, or a way to sign in."""
+    try:
+        settings()
+        serving()
+    except SettingsError as error:
+        st.set_page_config(page_title=NAME)
+        st.error(literal(error))
+        st.stop()
+    sign_in.require(NAME)
+    running.engine()  # its first worker starts while the rest is imported
+    from pages._shared import session, sidebar
+
+    st.set_page_config(
+        page_title=NAME, page_icon=str(ICON), layout="wide", menu_items={"About": ABOUT}
+    )
+    page = _navigation()
+    sidebar.draw()
+    with session.frame():
+        page.run()
+
+
+def _navigation() -> Any:
+    slugs = dict.fromkeys(analysis.slug for analysis in CATALOG)  # in the catalog's order
+    home, *others = (PAGES[slug] for slug in slugs)
+    return st.navigation(
+        [
+            _as_page(home, default=True, url_path="start"),
+            *(_as_page(other, url_path=other.slug) for other in others),
+            # The first page's address is bare; its name works as well.
+            _as_page(home, url_path=home.slug, visibility="hidden"),
+        ]
+    )
+
+
+def _as_page(analysis: Analysis, **where: Any) -> Any:
+    """A page of the navigation, from its entry in the catalog."""
+    file, icon = PROJECT / f"pages/{analysis.slug}.py", f":material/{analysis.symbol}:"
+    return st.Page(file, title=analysis.title, icon=icon, **where)

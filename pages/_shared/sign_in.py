@@ -1,0 +1,69 @@
+"""The one page that people see who are not signed in, and who is signed in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from pages._shared.words import literal
+from serving.people import is_admitted, name_of, providers, proxy_claims
+from serving.settings import serving
+
+
+def require(name: str) -> None:
+    """End the run here, before any work, unless the person who asks may use the server.
+
+    Args:
+        name: Of the app.
+    """
+    if serving().sign_in == "none":
+        return
+    claims = _claims()
+    if is_admitted(claims, serving()):
+        return
+    st.set_page_config(page_title=name)
+    st.navigation([st.Page(_sentence, title=name)], position="hidden")
+    st.title(name, anchor=False)
+    if serving().sign_in == "proxy":
+        st.markdown("Nobody is signed in: open this server by the address of its sign-in page.")
+    elif claims.get("is_logged_in"):
+        _turn_away(name_of(claims))
+    else:
+        _offer_sign_in()
+    st.stop()
+
+
+def draw() -> None:
+    """Say who is signed in, with a way out."""
+    if serving().sign_in == "none":
+        return
+    st.caption(f":material/person: {literal(name_of(_claims()))}")
+    if serving().sign_in == "oidc":
+        st.button("Sign out", icon=":material/logout:", on_click=st.logout)
+
+
+def _claims() -> dict[str, Any]:
+    if serving().sign_in == "proxy":
+        return proxy_claims(st.context.headers, serving())
+    return dict(st.user.to_dict())
+
+
+def _offer_sign_in() -> None:
+    st.markdown("This server is for people who are signed in.")
+    for provider in providers():
+        label = f"Sign in with {literal(provider)}" if provider else "Sign in"
+        st.button(label, type="primary", icon=":material/login:", on_click=st.login,
+                  args=(provider,) if provider else ())  # fmt: skip
+
+
+def _turn_away(name: str) -> None:
+    st.markdown(
+        f"You are signed in as **{literal(name)}**, who may not use this server: sign in with "
+        "another address, or ask whoever runs it (INSPECTOR_PEOPLE)."
+    )
+    st.button("Sign out", icon=":material/logout:", on_click=st.logout)
+
+
+def _sentence() -> None:
+    """The page that is asked for is none of a stranger's business."""

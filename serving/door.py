@@ -1,0 +1,140 @@
+"""Which requests go on to the pages' server, decided from a request's first lines.
+
+Streamlit checks names and origins for its websocket alone, and lets everybody upload who has one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import streamlit as st
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+from streamlit.web.server.server_util import is_allowed_origin
+from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
+
+from serving.people import cookie_claims, is_admitted, proxy_claims
+from serving.settings import Serving
+
+HEALTH = "_stcore/health"
+# Streamlit serves these to anybody. They are for its own hosting, for programs and for debugging,
+# cost the server work, and nothing here needs them.
+CLOSED = ("_stcore/metrics", "_stcore/script-health-check", "_stcore/agent")
+# What a browser needs to show the page with the sign-in button; everything else below a
+# name of PRIVATE is for people who are signed in.
+PRIVATE = ("_stcore", "media", "component", "app")
+BEFORE_SIGN_IN = ("_stcore/health", "_stcore/host-config", "_stcore/stream")
+READING = ("GET", "HEAD", "OPTIONS")
+POLICY_VIOLATION = 1008
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request goes no further."""
+
+    status: int
+    sentence: str
+
+
+WRONG_HOST = Refusal(
+    400,
+    "This server does not answer to this name: use the address that you were given. Whoever runs "
+    "the server names its hosts in server.allowedHosts.",
+)
+WRONG_ORIGIN = Refusal(
+    403, "This request came from a page of another site: open this server's own pages instead."
+)
+NOT_SERVED = Refusal(404, "There is nothing here: go to the first page.")
+NOT_SIGNED_IN = Refusal(401, "Nobody is signed in: open the first page and sign in there.")
+NOT_THROUGH_PROXY = Refusal(
+    401, "Nobody is signed in: open this server by the address of its sign-in page."
+)
+
+
+class Door:
+    """Refuse what should not reach the pages' server.
+
+    Args:
+        app: What comes next.
+        settings: Who may use the server.
+    """
+
+    def __init__(self, app: ASGIApp, *, settings: Serving) -> None:
+        self._app = app
+        self._settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it in one sentence."""
+        if scope["type"] not in {"http", "websocket"}:
+            await self._app(scope, receive, send)
+            return
+        refusal = self._refusal(HTTPConnection(scope))
+        if refusal is None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": POLICY_VIOLATION})
+        else:
+            answer = PlainTextResponse(refusal.sentence, status_code=refusal.status)
+            await answer(scope, receive, send)
+
+    def _refusal(self, request: HTTPConnection) -> Refusal | None:
+        path = local_path(request.scope)
+        if path == HEALTH and request.scope["type"] == "http":
+            return None  # a load balancer asks by address, and learns one word
+        if not is_host_allowed(request.headers.get("Host")):
+            return WRONG_HOST
+        if changes_something(request.scope) and is_foreign(request.headers):
+            return WRONG_ORIGIN
+        if is_below(path, CLOSED):
+            return NOT_SERVED
+        return self._unless_signed_in(request, path)
+
+    def _unless_signed_in(self, request: HTTPConnection, path: str) -> Refusal | None:
+        if self._settings.sign_in == "proxy":
+            claims = proxy_claims(request.headers, self._settings)
+            return None if is_admitted(claims, self._settings) else NOT_THROUGH_PROXY
+        if self._settings.sign_in == "none" or _is_for_all(request.scope, path):
+            return None
+        return (
+            None if is_admitted(cookie_claims(request.cookies), self._settings) else (NOT_SIGNED_IN)
+        )
+
+
+def local_path(scope: Scope) -> str:
+    """A request's path without the server's base path and outer slashes."""
+    path = scope["path"].strip("/")
+    base = (st.get_option("server.baseUrlPath") or "").strip("/")
+    return path.removeprefix(base).strip("/") if is_below(path, (base,)) else path
+
+
+def changes_something(scope: Scope) -> bool:
+    """Whether a request is more than reading: a session, an upload, a removal."""
+    return scope["type"] == "websocket" or scope["method"] not in READING
+
+
+def is_foreign(headers: Headers) -> bool:
+    """Whether a page of another site sent a request.
+
+    Stricter than Streamlit, which trusts every page on localhost and asks a public service for
+    this machine's address before it refuses any other.
+    """
+    origin = headers.get("Origin")
+    if origin is None:  # no browser
+        return False
+    same = urlsplit(origin).netloc.lower() == (headers.get("Host") or "").lower()
+    return not same and not is_allowed_origin(origin)
+
+
+def is_below(path: str, places: tuple[str, ...]) -> bool:
+    """Whether a path is one of some places or lies below one."""
+    return any(path == place or path.startswith(f"{place}/") for place in places if place)
+
+
+def _is_for_all(scope: Scope, path: str) -> bool:
+    if path in BEFORE_SIGN_IN:
+        return True
+    return not changes_something(scope) and not is_below(path, PRIVATE)

@@ -1,0 +1,128 @@
+"""Who is asking, and whether they may use this server.
+
+With OpenID Connect, Streamlit's signed cookie says who somebody is. Streamlit reads it for the
+pages alone; here it is read for uploads and downloads too, by Streamlit's own functions (which it
+does not promise to keep: its version is pinned, and `tests/browser/test_sign_in.py` signs in).
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from streamlit.auth_util import (
+    get_cookie_with_chunks,
+    get_origin_from_redirect_uri,
+    get_secrets_auth_section,
+)
+from streamlit.web.server.server_util import get_cookie_secret
+from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
+from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
+
+from inspector.errors import SettingsError
+from serving.place import listens_beyond_loopback
+from serving.settings import SECRET_CHARACTERS, Serving
+
+SECRET_HEADER = "X-Inspector-Secret"
+PROVIDER_KEYS = {"client_id", "client_secret", "server_metadata_url"}
+KEYS = {"redirect_uri", "cookie_secret"}
+
+
+def check_sign_in(settings: Serving) -> None:
+    """See that sign-in can work as it is set.
+
+    Raises:
+        SettingsError: If something is missing; the text says what.
+    """
+    if settings.sign_in == "oidc":
+        _check_oidc()
+    if settings.sign_in == "proxy" and listens_beyond_loopback() and not settings.secret:
+        raise SettingsError(
+            "INSPECTOR_SIGN_IN is 'proxy' and the server listens beyond localhost, where anybody "
+            "can send the proxy's header: let it listen on localhost, or set "
+            f"INSPECTOR_PROXY_SECRET and have the proxy send it as {SECRET_HEADER}."
+        )
+
+
+def _check_oidc() -> None:
+    if find_spec("authlib") is None:
+        raise SettingsError(
+            "INSPECTOR_SIGN_IN is 'oidc' and Authlib is not installed: "
+            "pip install -r requirements-auth.txt."
+        )
+    missing = sorted(KEYS - set(get_secrets_auth_section()))
+    if missing or not providers():
+        raise SettingsError(
+            "INSPECTOR_SIGN_IN is 'oidc' and .streamlit/secrets.toml is incomplete: give [auth] "
+            f"{', '.join(sorted(KEYS | PROVIDER_KEYS))}."
+        )
+    if len(get_cookie_secret()) < SECRET_CHARACTERS:
+        raise SettingsError(
+            f"The cookie_secret in [auth] has fewer than {SECRET_CHARACTERS} characters: take a "
+            "longer random one, such as `openssl rand -hex 32` prints."
+        )
+
+
+def providers() -> tuple[str | None, ...]:
+    """The providers that people may sign in with; None is the one without a name."""
+    section = get_secrets_auth_section()
+    if set(section) >= PROVIDER_KEYS:
+        return (None,)
+    return tuple(
+        name
+        for name, value in section.items()
+        if isinstance(value, Mapping) and set(value) >= PROVIDER_KEYS
+    )
+
+
+def cookie_claims(cookies: Mapping[str, str]) -> dict[str, Any]:
+    """What the provider said of a person, from Streamlit's cookie; empty if nobody signed in."""
+
+    def signed(name: str) -> bytes | None:
+        value = cookies.get(name)
+        if value is None:
+            return None
+        return decode_signed_value(get_cookie_secret(), name, value.encode("latin-1", "replace"))
+
+    try:
+        claims = json.loads(get_cookie_with_chunks(signed, USER_COOKIE_NAME) or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    signed_in = isinstance(claims, dict) and claims.get("is_logged_in") is True
+    if not signed_in or claims.get("origin") != get_origin_from_redirect_uri():
+        return {}
+    return claims
+
+
+def proxy_claims(headers: Mapping[str, str], settings: Serving) -> dict[str, Any]:
+    """What a proxy says of a person; empty if it names nobody, or is not the proxy."""
+    given = headers.get(SECRET_HEADER) or ""
+    if not hmac.compare_digest(given.encode("utf-8", "replace"), settings.secret.encode()):
+        return {}
+    name = (headers.get(settings.header) or "").strip()
+    return {"is_logged_in": True, "email": name, "email_verified": True} if name else {}
+
+
+def is_admitted(claims: Mapping[str, Any], settings: Serving) -> bool:
+    """Whether somebody who signed in may use the server.
+
+    An address counts only where the provider says that it was verified: some let people write
+    any address into their profile.
+    """
+    if claims.get("is_logged_in") is not True:
+        return False
+    if not settings.people:
+        return True
+    address = str(claims.get("email") or "").strip().lower()
+    if claims.get("email_verified") is not True or not address:
+        return False
+    _, at, domain = address.rpartition("@")
+    return address in settings.people or (bool(at) and f"@{domain}" in settings.people)
+
+
+def name_of(claims: Mapping[str, Any]) -> str:
+    """What to call somebody who signed in."""
+    return str(claims.get("email") or claims.get("name") or claims.get("sub") or "somebody")

@@ -1,0 +1,81 @@
+"""Settings of a server that serves others, from environment variables.
+
+Apart from `inspector.settings`, which every worker process is given: a worker knows no secret.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal, get_args
+
+from inspector.errors import SettingsError
+
+SignIn = Literal["none", "oidc", "proxy"]
+SECRET_CHARACTERS = 16  # at least
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Who may use the server, and whether they may name paths of it."""
+
+    paths: bool  # folders below the roots may be opened by path although others are served
+    sign_in: SignIn
+    people: tuple[str, ...]  # "ada@example.org" or "@example.org", small letters; empty: all
+    header: str  # in which a proxy names the person
+    secret: str = field(repr=False)  # that the proxy sends with it; empty: none is asked for
+
+
+def read_serving(environ: Mapping[str, str]) -> Serving:
+    """Read the settings from an environment.
+
+    Raises:
+        SettingsError: If a variable holds a value that cannot be used; the text names it.
+    """
+    secret = environ.get("INSPECTOR_PROXY_SECRET") or ""
+    if secret and (len(secret) < SECRET_CHARACTERS or not secret.isascii()):
+        raise SettingsError(
+            f"INSPECTOR_PROXY_SECRET has fewer than {SECRET_CHARACTERS} characters, or others "
+            "than ASCII: take a longer random one, such as `openssl rand -hex 32` prints."
+        )
+    return Serving(
+        paths=_yes_or_no(environ, "INSPECTOR_PATHS"),
+        sign_in=_sign_in(environ),
+        people=_people(environ.get("INSPECTOR_PEOPLE") or ""),
+        header=environ.get("INSPECTOR_PROXY_HEADER") or "X-Forwarded-User",
+        secret=secret,
+    )
+
+
+@cache
+def serving() -> Serving:
+    """The settings of this process, read once."""
+    return read_serving(os.environ)
+
+
+def _sign_in(environ: Mapping[str, str]) -> Any:
+    value = environ.get("INSPECTOR_SIGN_IN") or "none"
+    if value not in get_args(SignIn):
+        choices = ", ".join(get_args(SignIn))
+        raise SettingsError(f"INSPECTOR_SIGN_IN is {value!r}: set it to one of {choices}.")
+    return value
+
+
+def _yes_or_no(environ: Mapping[str, str], name: str) -> bool:
+    value = environ.get(name) or "0"
+    if value not in {"0", "1"}:
+        raise SettingsError(f"{name} is {value!r}: set it to 0 or 1.")
+    return value == "1"
+
+
+def _people(text: str) -> tuple[str, ...]:
+    people = tuple(entry.strip().lower() for entry in text.split(",") if entry.strip())
+    for entry in people:
+        if "*" in entry or entry == "@":
+            raise SettingsError(
+                f"INSPECTOR_PEOPLE holds {entry!r}: write addresses (ada@example.org) or domains "
+                "(@example.org), separated by commas."
+            )
+    return people

@@ -1,0 +1,97 @@
+"""What browser and server may say to each other over Streamlit's websocket.
+
+Streamlit answers requests that no page here makes: to drop everybody's caches, to tell which files
+of the repository are changed, to install files beside the app. And it greets every browser with the
+path of the script, the versions of Python and Streamlit, and ids of the machine.
+"""
+
+from __future__ import annotations
+
+from google.protobuf.message import DecodeError
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+REQUESTS = {"rerun_script", "stop_script", "file_urls_request", "app_heartbeat"}
+OPERATIONS = {"deferred_file", "dataframe_chunk"}  # downloads, and tables that load as they scroll
+PROTOCOL_ERROR, TEXT_IS_NOT_TAKEN = 1002, 1003
+SCRIPT = "app.py"  # in place of its path
+
+
+class Talk:
+    """Let through what the pages need, and nothing that tells about this machine.
+
+    Args:
+        app: What comes next.
+        script: The script's path as Streamlit tells it.
+    """
+
+    def __init__(self, app: ASGIApp, *, script: str) -> None:
+        self._app = app
+        self._script = script.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Watch a websocket; anything else passes."""
+        if scope["type"] != "websocket":
+            await self._app(scope, receive, send)
+            return
+
+        async def receive_wanted() -> Message:
+            while True:
+                message = await receive()
+                code = fault(message)
+                if code:
+                    await send({"type": "websocket.close", "code": code})
+                    return {"type": "websocket.disconnect", "code": code}
+                if is_wanted(message):
+                    return message
+
+        async def send_discreetly(message: Message) -> None:
+            data = message.get("bytes")
+            if data and self._script in data:
+                message = {**message, "bytes": discreet(data)}
+            await send(message)
+
+        await self._app(scope, receive_wanted, send_discreetly)
+
+
+def fault(message: Message) -> int:
+    """The code with which to close the connection for a message; 0 if it can be read."""
+    if message["type"] != "websocket.receive":
+        return 0
+    if message.get("bytes") is None:
+        return TEXT_IS_NOT_TAKEN
+    return PROTOCOL_ERROR if _parse(message) is None else 0
+
+
+def is_wanted(message: Message) -> bool:
+    """Whether a message is one that the pages here send, or one of the connection itself."""
+    if message["type"] != "websocket.receive":
+        return True
+    request = _parse(message)
+    kind = request.WhichOneof("type") if request else None
+    if request and kind == "backend_operation_request":
+        return request.backend_operation_request.WhichOneof("payload") in OPERATIONS
+    return kind in REQUESTS
+
+
+def discreet(data: bytes) -> bytes:
+    """A message of the server without what it says of this machine."""
+    message = ForwardMsg()
+    message.ParseFromString(data)
+    if message.WhichOneof("type") == "new_session":
+        session = message.new_session
+        session.main_script_path = SCRIPT
+        about = session.initialize.environment_info
+        about.streamlit_version = about.python_version = about.server_os = ""
+        session.initialize.user_info.Clear()
+    return message.SerializeToString()
+
+
+def _parse(message: Message) -> BackMsg | None:
+    request = BackMsg()
+    try:
+        request.ParseFromString(message["bytes"])
+    except DecodeError:
+        return None
+    return request
