@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tokenizers import AddedToken, Tokenizer
@@ -30,15 +32,9 @@ def read_tokenizer(manifest: Manifest) -> Tokenizer:
     names = {path.name for path in manifest.folder.iterdir()}
     for needed, read in _READERS:
         if set(needed) <= names:
-            try:
+            what = f"The tokenizer files ({', '.join(needed)}) cannot be read"
+            with _translated(what):
                 return read(manifest)
-            except (KeyboardInterrupt, SystemExit):
-                raise
-            except BaseException as error:  # the Rust library panics past Exception
-                raise CheckpointError(
-                    f"The tokenizer files ({', '.join(needed)}) cannot be read: save them again "
-                    "with tokenizer.save_pretrained()."
-                ) from error
     found = sorted(name for name in names if name.endswith(".model"))
     if found:
         raise NotInCheckpointError(
@@ -49,6 +45,32 @@ def read_tokenizer(manifest: Manifest) -> Tokenizer:
         "There is no tokenizer in this checkpoint: only ids can be shown. Add tokenizer.json (or "
         "vocab.txt) to type text."
     )
+
+
+@contextmanager
+def _translated(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:  # the Rust library panics past Exception
+        raise CheckpointError(
+            f"{what}: save them again with tokenizer.save_pretrained()."
+        ) from error
+
+
+@contextmanager
+def careful(text: str) -> Iterator[None]:
+    """Turn what a hostile tokenizer does while it runs into a sentence.
+
+    Args:
+        text: What it is given, as in "this text".
+
+    Raises:
+        CheckpointError: If it breaks down.
+    """
+    with _translated(f"The checkpoint's tokenizer files break down on {text}"):
+        yield
 
 
 def _read_fast(manifest: Manifest) -> Tokenizer:

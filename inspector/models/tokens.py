@@ -12,11 +12,12 @@ from tokenizers import Encoding
 
 from inspector.errors import RequestError
 from inspector.models.reachable import find_unreachable
-from inspector.models.tokenizer_files import read_settings, read_tokenizer
+from inspector.models.tokenizer_files import careful, read_settings, read_tokenizer
 from inspector.results import TokenizerInfo
 from inspector.store.manifest import Manifest
 
 MAX_CHARACTERS = 20_000
+MAX_SHOWN = 300  # characters of one token; real vocabularies have up to 128
 SPECIAL_ROLES = ("pad", "mask", "unk", "cls", "sep", "bos", "eos")
 # Tokens that stand for a role where no file says which one does.
 USUAL = {
@@ -83,9 +84,9 @@ class Tokens:
         return TokenizerInfo(
             kind=self.kind,
             size=self.size,
-            pad_token=self.role("pad")[0],
+            pad_token=self._shown("pad"),
             pad_id=self.role("pad")[1],
-            mask_token=self.role("mask")[0],
+            mask_token=self._shown("mask"),
             mask_id=self.role("mask")[1],
         )
 
@@ -98,6 +99,10 @@ class Tokens:
             if index is not None:
                 return text, index
         return None, None
+
+    def _shown(self, role: str) -> str | None:
+        index = self.role(role)[1]
+        return None if index is None else self.visible(index)
 
     def encode(self, text: str, pair: str | None = None) -> Encoded:
         """Tokenize a text, or two as a pair.
@@ -117,10 +122,12 @@ class Tokens:
 
         Raises:
             RequestError: If the text is empty, too long or no Unicode text.
+            CheckpointError: If the tokenizer breaks down on it.
         """
         for part in (text, pair or ""):
             self.check_characters(part)
-        encoding = self._tokenizer.encode(text, pair)
+        with careful("this text"):
+            encoding = self._tokenizer.encode(text, pair)
         if not encoding.ids:
             raise RequestError("The text has no tokens: type a word or a sentence.")
         return encoding
@@ -167,11 +174,13 @@ class Tokens:
 
     def pieces(self, text: str) -> tuple[int, ...]:
         """Ids of a text alone, without the special tokens that a model is given around it."""
-        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        with careful("this text"):
+            return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def text(self, ids: Sequence[int]) -> str:
         """The text that ids stand for, special tokens included, with what cannot be seen named."""
-        return printable(self._tokenizer.decode(list(ids), skip_special_tokens=False))
+        with careful("these tokens"):
+            return printable(self._tokenizer.decode(list(ids), skip_special_tokens=False))
 
     def raw(self, index: int) -> str | None:
         """An id's piece exactly as the vocabulary has it; None where there is no such id."""
@@ -189,7 +198,7 @@ class Tokens:
             index = self._tokenizer.token_to_id(raw)
             if index is not None:
                 return index
-        ids = self._tokenizer.encode(text.replace(SPACE, " "), add_special_tokens=False).ids
+        ids = self.pieces(text.replace(SPACE, " "))
         return ids[0] if len(ids) == 1 and ids[0] != self.role("unk")[1] else None
 
     def visible(self, index: int) -> str:
@@ -197,7 +206,9 @@ class Tokens:
         raw = self._tokenizer.id_to_token(index)
         if raw is None:
             return f"id {index}"
-        return printable(raw if index in self._special else self._readable(raw))
+        text = raw[: MAX_SHOWN + 1]
+        text = printable(text if index in self._special else self._readable(text))
+        return text if len(raw) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
     def vocabulary(self, rows: int) -> pd.DataFrame:
         """List what every embedding row stands for.
@@ -232,7 +243,8 @@ class Tokens:
             for raw, index in sorted(vocabulary.items(), key=lambda item: item[1])
             if self._kind(index, raw) in ("word", "subword")
         ]
-        return tuple(find_unreachable(self._tokenizer, texts))
+        with careful("its own tokens"):
+            return tuple(find_unreachable(self._tokenizer, texts))
 
     @staticmethod
     def _bytes_as_text(raw: str) -> str:

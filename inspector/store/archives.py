@@ -6,6 +6,7 @@ import gzip
 import tarfile
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import IO
 from inspector.errors import CheckpointError
 from inspector.settings import Settings
 from inspector.store.names import ARCHIVE_SUFFIXES, visible
+from inspector.store.pieces import TarMember, TarPieces, ZipPieces
 from inspector.store.sources import Source, choose_members
 
 Progress = Callable[[float | None, str], None]
@@ -22,7 +24,7 @@ CHUNK_NBYTES = 1 << 20
 MAX_MEMBERS = 10_000
 MAX_RATIO = 50  # trained weights hardly compress; text and JSON do by 3 to 20
 FREE_NBYTES = 50_000_000  # unpacked bytes to which the ratio is not applied
-MAX_READ_NBYTES = 10_000_000  # of one read of a tar: its library reads names of any length whole
+MAX_READ_NBYTES = 4_000_000  # at once: a tar's names and a zip's directory are of any length
 GZIP = b"\x1f\x8b"
 
 
@@ -58,7 +60,7 @@ def unpack(
         chosen, ignored = choose_members(listed)
         by_name = {member.name: member for member in members}
         if len(by_name) < len(listed):
-            twice = next(member for member in listed if listed.count(member) > 1)
+            twice = Counter(listed).most_common(1)[0][0]
             raise CheckpointError(f"{visible(twice)} is twice in {short}: pack it again.")
         targets = {member: folder / base for base, member in chosen.items()}
         # In the archive's order: a compressed tar is read again from its start for each step back.
@@ -95,27 +97,6 @@ class _Limit:
             )
 
 
-class _Bounded:
-    """A tar, read up to its limit and in small pieces: its library trusts every length in it."""
-
-    def __init__(self, file: IO[bytes], limit: _Limit) -> None:
-        self._file, self._limit = file, limit
-
-    def read(self, size: int) -> bytes:
-        if size > MAX_READ_NBYTES:
-            raise tarfile.ReadError("a name or a header is too long")
-        data = self._file.read(size)
-        self._limit.check(self._file.tell())
-        return data
-
-    def seek(self, position: int) -> int:
-        self._limit.check(position)  # a step forward unpacks what is skipped
-        return self._file.seek(position)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-
 def _write(member: _Member, target: Path, nbytes: int, limit: _Limit) -> int:
     """Write one file; takes and gives the bytes that the archive has unpacked to so far."""
     with member.open() as reader, target.open("xb") as writer:
@@ -134,11 +115,13 @@ def _opened(archive: Path, name: str, limit: _Limit) -> Iterator[list[_Member]]:
             start = file.read(4)
             file.seek(0)
             if start in {b"PK\x03\x04", b"PK\x05\x06"}:
-                with zipfile.ZipFile(file) as opened:
+                pieces = ZipPieces(file, MAX_READ_NBYTES)
+                with zipfile.ZipFile(pieces) as opened:  # type: ignore[arg-type]
                     yield _zip_members(opened, name)
             else:
                 plain = gzip.GzipFile(fileobj=file) if start.startswith(GZIP) else file
-                with tarfile.open(fileobj=_Bounded(plain, limit), mode="r:") as opened:  # type: ignore[arg-type]
+                tar = TarPieces(plain, limit, MAX_READ_NBYTES)
+                with tarfile.open(fileobj=tar, mode="r:", tarinfo=TarMember) as opened:  # type: ignore[arg-type]
                     yield _tar_members(opened, name)
     except (
         zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError,

@@ -9,7 +9,7 @@ from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.store.jsons import read_json
-from inspector.store.names import visible
+from inspector.store.names import is_text, visible
 
 MAX_NBYTES = 20_000_000  # label maps of 20,000 classes fit
 MAX_TEXT = 2_000
@@ -159,15 +159,6 @@ def is_scalar(value: Any) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     return value is None or isinstance(value, bool)
-
-
-def is_text(value: str) -> bool:
-    """Whether a text has no lone surrogates, which no encoding can write."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _is_plain_list(values: list[Any], *, levels: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ from typing import Any
 from inspector.errors import CheckpointError
 from inspector.store.jsons import parse_json
 from inspector.store.manifest import TensorInfo
-from inspector.store.names import visible
+from inspector.store.names import is_text, visible
 
 MAX_TENSORS = 100_000
 MAX_HEADER_NBYTES = 250 * MAX_TENSORS  # the format allows four times as many
 MAX_NDIM = 64
+MAX_NAME = 1_000  # characters
 
 # safetensors' name -> (torch's name, bytes an element)
 DTYPES = {
@@ -107,6 +108,7 @@ def read_safetensors(path: Path, name: str) -> Header:
             f"{name} holds no tensors: its header is empty. Check that it is the right file."
         )
     _refuse_many(len(header), name)
+    refuse_long_names(header, name)
     start = 8 + length
     tensors = sorted(
         (_tensor(key, entry, name, start) for key, entry in header.items()),
@@ -130,6 +132,33 @@ def refuse_repeated_names(tensors: Sequence[TensorInfo]) -> None:
                 f"{tensor.file}: keep the files of one checkpoint only."
             )
         files[tensor.name] = tensor.file
+
+
+def refuse_long_names(names: Iterable[str], file: str) -> None:
+    """Refuse names that no page could show.
+
+    Raises:
+        CheckpointError: Naming the first such tensor by its beginning, and how long its name is.
+    """
+    for name in names:
+        if len(name) > MAX_NAME:
+            raise CheckpointError(
+                f"{file} names a tensor {visible(name, 20)} with {len(name):,} characters, and a "
+                f"name has at most {MAX_NAME:,}: get the file again."
+            )
+
+
+def refuse_huge(tensor: str, file: str, shape: Sequence[int], itemsize: int) -> None:
+    """Refuse a shape that cannot be counted in 63 bits, an empty one with such a size too.
+
+    Raises:
+        CheckpointError: Naming the tensor.
+    """
+    if math.prod(max(size, 1) for size in shape) * itemsize >= 2**63:
+        raise CheckpointError(
+            f"The tensor {visible(tensor)} in {file} has a shape that no memory holds: "
+            "get the file again."
+        )
 
 
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -158,12 +187,8 @@ def _tensor(key: str, entry: Any, file: str, start: int) -> TensorInfo:
             "get the file again."
         )
     torch_dtype, itemsize = DTYPES[dtype]
+    refuse_huge(key, file, shape, itemsize)
     nbytes = math.prod(shape) * itemsize
-    if nbytes >= 2**63:
-        raise CheckpointError(
-            f"The tensor {visible(key)} in {file} has a shape that no memory holds: "
-            "get the file again."
-        )
     if end - begin != nbytes:
         raise CheckpointError(
             f"The tensor {visible(key)} in {file} should have {nbytes:,} bytes by its shape "
@@ -224,6 +249,8 @@ def _aliases(metadata: Any, header: dict[str, Any]) -> dict[str, str]:
         removed: kept
         for removed, kept in metadata.items()
         if removed not in header
+        and len(removed) <= MAX_NAME
+        and is_text(removed)
         and removed != "format"  # its value is a framework's name, not a tensor's
         and isinstance(kept, str)
         and kept in header

@@ -68,3 +68,12 @@ def is_archive(name: str) -> bool:
 def visible(text: str, limit: int = 80) -> str:
     """Text of a stranger, quoted, on one line and short enough for a sentence."""
     return ascii(text[:limit] + ("…" if len(text) > limit else ""))
+
+
+def is_text(value: str) -> bool:
+    """Whether a text has no lone surrogates, which no encoding can write."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -4,7 +4,9 @@ Every global that a pickle names is looked up in a table of inert stand-ins; any
 reading. The unpickler is the one in pure Python: it keeps its memo in a dictionary, so that a few
 bytes cannot ask for gigabytes, as they can of the one in C. What it does to objects is narrowed:
 no state is set on any, sets are read as lists, and only plain values become keys (the hash of a
-tuple nested a million deep overflows the stack of the interpreter itself).
+tuple nested a million deep overflows the stack of the interpreter itself). Work and memory grow
+with the bytes that are read and no faster: what a memo hands out again and again is never copied,
+never turned into text, and the opcodes that torch has no use for are gone.
 """
 
 from __future__ import annotations
@@ -18,6 +20,10 @@ from inspector.errors import CheckpointError
 from inspector.store.names import visible
 
 MAX_PICKLE_NBYTES = 30_000_000  # of names and shapes; the weights lie outside the pickle
+MAX_READS = 8_000_000  # torch's pickles take about 60 for each tensor
+MAX_MARKS = 100  # open at once; torch's pickles have four
+MAX_ARGUMENTS = 10  # of what a pickle calls; torch's have seven at most
+MAX_KEY = 80  # characters of a storage's name
 
 # torch's storage class -> (torch's dtype, bytes an element)
 STORAGES = {
@@ -91,7 +97,9 @@ def _strided_as(
     storage: Storage, offset: Any, shape: Any, strides: Any, _grad: Any, _hooks: Any,
     dtype: Any, *_: Any,
 ) -> Strided:  # fmt: skip
-    return Strided(storage, str(dtype), offset, shape, strides)
+    if not isinstance(dtype, str):
+        raise pickle.UnpicklingError("no dtype")
+    return Strided(storage, dtype, offset, shape, strides)
 
 
 def _first(data: Any, *_: Any) -> Any:
@@ -108,14 +116,30 @@ def _dict(items: Iterable[Any] = ()) -> dict[Any, Any]:
     return {_plain_key(key): value for key, value in items}
 
 
+def _ordered_dict(items: Any = ()) -> dict[Any, Any]:
+    """What Python 2 saved as a list of pairs; the list is used up, a memo may hand it out again."""
+    built = _dict(items)
+    if isinstance(items, list):
+        items.clear()
+    elif built:
+        raise pickle.UnpicklingError("no list of pairs")
+    return built
+
+
+def _size(sizes: Any = ()) -> Any:
+    if not isinstance(sizes, tuple | list):
+        raise pickle.UnpicklingError("no sizes")
+    return sizes  # as it is: a copy for each time that a memo hands it out has no end
+
+
 FUNCTIONS: dict[tuple[str, str], Callable[..., Any]] = {
     ("torch._utils", "_rebuild_tensor"): _strided,
     ("torch._utils", "_rebuild_tensor_v2"): _strided,
     ("torch._utils", "_rebuild_tensor_v3"): _strided_as,
     ("torch._utils", "_rebuild_parameter"): _first,
     ("torch._utils", "_rebuild_parameter_with_state"): _first,
-    ("collections", "OrderedDict"): _dict,
-    ("torch", "Size"): tuple,
+    ("collections", "OrderedDict"): _ordered_dict,
+    ("torch", "Size"): _size,
     ("torch", "device"): lambda *_: None,
 }
 
@@ -141,7 +165,7 @@ class Unpickler(pickle._Unpickler):  # type: ignore[attr-defined]
             return name  # a dtype
         if "sparse" in name or name == "_rebuild_nested_tensor":
             raise CheckpointError(
-                f"{self._name} holds a tensor that is not strided ({name}): save it with "
+                f"{self._name} holds a tensor that is not strided ({visible(name)}): save it with "
                 "dense tensors."
             )
         raise CheckpointError(
@@ -152,13 +176,38 @@ class Unpickler(pickle._Unpickler):  # type: ignore[attr-defined]
 
     def persistent_load(self, pid: Any) -> Storage:
         """Describe the storage that a tensor lies on."""
-        kind, storage, key, _location, numel, *view = pid
-        if kind != "storage" or not isinstance(storage, StorageType) or type(numel) is not int:
+        if not isinstance(pid, tuple) or len(pid) not in {5, 6} or pid[0] != "storage":
+            raise pickle.UnpicklingError("no storage")
+        _, storage, key, _location, numel, *view = pid
+        if not isinstance(storage, StorageType) or type(numel) is not int or not _is_key(key):
             raise pickle.UnpicklingError("no storage")
         first = 0
         if view and view[0] is not None:  # files of torch before 0.4
             _, first, numel = view[0]
-        return Storage(str(key), storage.dtype, numel, first)
+        return Storage(key, storage.dtype, numel, first)
+
+
+def _is_key(key: Any) -> bool:
+    return isinstance(key, str) and len(key) <= MAX_KEY
+
+
+def _mark(unpickler: Any) -> None:
+    if len(unpickler.metastack) >= MAX_MARKS:
+        raise pickle.UnpicklingError("too many marks")
+    pickle._Unpickler.load_mark(unpickler)  # type: ignore[attr-defined]
+
+
+def _call(unpickler: Any) -> None:
+    arguments = unpickler.stack.pop()
+    function = unpickler.stack[-1]
+    callable_here = isinstance(function, _StandIn) and isinstance(arguments, tuple)
+    if not callable_here or len(arguments) > MAX_ARGUMENTS:
+        raise pickle.UnpicklingError("no call")
+    unpickler.stack[-1] = function(*arguments)
+
+
+def _skip_frame_length(unpickler: Any) -> None:
+    unpickler.read(8)  # what follows is read, and counted, as if it stood in no frame
 
 
 def _drop_state(unpickler: Any) -> None:
@@ -191,7 +240,20 @@ def _dict_from_mark(unpickler: Any) -> None:
     unpickler.append(_dict(zip(items[::2], items[1::2], strict=True)))
 
 
-Unpickler.dispatch = pickle._Unpickler.dispatch | {  # type: ignore[attr-defined]
+# Classes are never made, and buffers outside the pickle are none of torch's.
+UNUSED = (
+    pickle.INST, pickle.OBJ, pickle.NEWOBJ, pickle.NEWOBJ_EX, pickle.EXT1, pickle.EXT2,
+    pickle.EXT4, pickle.BYTEARRAY8, pickle.NEXT_BUFFER, pickle.READONLY_BUFFER, pickle.PERSID,
+)  # fmt: skip
+USED = {
+    opcode: function
+    for opcode, function in pickle._Unpickler.dispatch.items()  # type: ignore[attr-defined]
+    if bytes([opcode]) not in UNUSED
+}
+Unpickler.dispatch = USED | {
+    pickle.MARK[0]: _mark,
+    pickle.REDUCE[0]: _call,
+    pickle.FRAME[0]: _skip_frame_length,
     pickle.BUILD[0]: _drop_state,
     pickle.SETITEM[0]: _put_item,
     pickle.SETITEMS[0]: _put_items,
@@ -206,7 +268,8 @@ class _Limited:
     """Hands out a bounded number of bytes."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
-        self._file, self._name, self._left = file, name, MAX_PICKLE_NBYTES
+        self._file, self._name = file, name
+        self._left, self._reads = MAX_PICKLE_NBYTES, MAX_READS
 
     def read(self, size: int) -> bytes:
         return self._count(self._file.read(min(size, self._left + 1)))
@@ -216,9 +279,11 @@ class _Limited:
 
     def _count(self, data: bytes) -> bytes:
         self._left -= len(data)
-        if self._left < 0:
+        self._reads -= 1
+        if self._left < 0 or self._reads < 0:
+            many = f"{MAX_PICKLE_NBYTES:,} bytes" if self._left < 0 else f"{MAX_READS:,} steps"
             raise CheckpointError(
-                f"{self._name} describes its tensors in more than {MAX_PICKLE_NBYTES:,} bytes: "
+                f"{self._name} describes its tensors in more than {many}: "
                 "check that it is a model's checkpoint."
             )
         return data

@@ -6,16 +6,24 @@ import math
 import re
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from inspector.errors import CheckpointError
-from inspector.store.headers import MAX_NDIM, MAX_TENSORS, Header, refuse_foreign
+from inspector.store.headers import (
+    MAX_NDIM,
+    MAX_TENSORS,
+    Header,
+    refuse_foreign,
+    refuse_huge,
+    refuse_long_names,
+)
 from inspector.store.manifest import TensorInfo
 from inspector.store.names import visible
-from inspector.store.pickles import ITEMSIZES, Storage, Strided, unpickle
+from inspector.store.pickles import ITEMSIZES, MAX_PICKLE_NBYTES, Storage, Strided, unpickle
+from inspector.store.pieces import ZipPieces
 
 MAGIC = 0x1950A86A20F9469CFC6C  # first pickle of a file before the zip format
 PROTOCOL = 1001
@@ -71,8 +79,9 @@ def read_pytorch(path: Path, name: str) -> Header:
 
 def _read_zip(file: IO[bytes], name: str) -> tuple[Any, dict[str, _Place]]:
     try:
-        with zipfile.ZipFile(file) as archive:
+        with zipfile.ZipFile(ZipPieces(file, MAX_PICKLE_NBYTES)) as archive:  # type: ignore[arg-type]
             members = {info.filename: info for info in archive.infolist()}
+            _refuse_many(sum("/data/" in member for member in members), name)
             pickles = [member for member in members if member.endswith("/data.pkl")]
             if any("/code/" in m or m.endswith("/constants.pkl") for m in members):
                 raise CheckpointError(
@@ -96,11 +105,24 @@ def _read_zip(file: IO[bytes], name: str) -> tuple[Any, dict[str, _Place]]:
             "Get the file again."
         ) from error
     data_prefix = f"{prefix}data/"
-    return saved, {
+    places = {
         member.removeprefix(data_prefix): _Place(_data_begin(file, info, name), info.file_size)
         for member, info in members.items()
         if member.startswith(data_prefix)
     }
+    _refuse_overlap(places.values(), name)
+    return saved, places
+
+
+def _refuse_overlap(places: Iterable[_Place], name: str) -> None:
+    """Refuse parts that lie on the same bytes: a small file would claim any number of weights."""
+    end = 0
+    for place in sorted(places, key=lambda place: (place.begin, place.nbytes)):
+        if place.nbytes and place.begin < end:
+            raise CheckpointError(
+                f"{name} is broken: two of its storages lie on the same bytes. Get the file again."
+            )
+        end = max(end, place.begin + place.nbytes)
 
 
 def _refuse_packed(members: Mapping[str, zipfile.ZipInfo], name: str) -> None:
@@ -154,14 +176,18 @@ def _read_legacy(file: IO[bytes], nbytes: int, name: str) -> tuple[Any, dict[str
     itemsizes = _itemsizes(saved)
     places: dict[str, _Place] = {}
     for key in keys if isinstance(keys, list) else []:
+        if not isinstance(key, str):
+            raise CheckpointError(
+                f"{name} is broken: its list of storages holds something else. Get the file again."
+            )
         numel = int.from_bytes(file.read(8), "little")
-        size = numel * itemsizes.get(str(key), 1)
+        size = numel * itemsizes.get(key, 1)
         begin = file.tell()
         if begin + size > nbytes:
             raise CheckpointError(
                 f"{name} is truncated: its last tensors are missing. Get it again."
             )
-        places[str(key)] = _Place(begin, size)
+        places[key] = _Place(begin, size)
         file.seek(begin + size)
     return saved, places
 
@@ -205,16 +231,21 @@ def _has_tensors(values: dict[Any, Any]) -> bool:
 
 
 def _checked(state: dict[Any, Any], name: str) -> dict[str, Any]:
-    if len(state) > MAX_TENSORS:
+    _refuse_many(len(state), name)
+    if odd := [key for key in state if not _is_name(key)]:
+        kind = type(odd[0]).__name__
+        which = visible(odd[0], 40) if isinstance(odd[0], str) else f"by a value of type {kind}"
+        raise CheckpointError(f"{name} names a tensor {which}, which is no name: {AS_WEIGHTS}")
+    refuse_long_names(state, name)
+    return state
+
+
+def _refuse_many(count: int, name: str) -> None:
+    if count > MAX_TENSORS:
         raise CheckpointError(
-            f"{name} lists {len(state):,} tensors, and at most {MAX_TENSORS:,} are read: "
+            f"{name} lists {count:,} tensors, and at most {MAX_TENSORS:,} are read: "
             "check that it is a model's checkpoint."
         )
-    if odd := [key for key in state if not _is_name(key)]:
-        raise CheckpointError(
-            f"{name} names a tensor {visible(repr(odd[0]), 40)}, which is no name: {AS_WEIGHTS}"
-        )
-    return state
 
 
 def _is_name(key: Any) -> bool:
@@ -244,6 +275,7 @@ def _tensor(key: str, strided: Strided, places: Mapping[str, _Place], file: str)
             f"The bytes of the tensor {visible(key)} are missing in {file}: get the file again."
         )
     shape, strides = tuple(strided.shape), tuple(strided.strides)
+    refuse_huge(key, file, shape, itemsize)
     first = strided.offset * itemsize + storage.first * ITEMSIZES[storage.dtype]
     steps = zip(shape, strides, strict=True)
     reach = (1 + sum((size - 1) * stride for size, stride in steps)) * itemsize

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from inspector.errors import CheckpointError
 from inspector.store.names import CONFIGS, VOCABULARIES, file_format, visible
 
+MAX_PATH = 1_000  # characters of a name with its folders
 JUNK = ("__MACOSX", "Thumbs.db", "desktop.ini")
 
 
@@ -96,9 +97,9 @@ def is_regular(path: Path) -> bool:
 
 
 def _relative(name: str) -> PurePosixPath:
-    path = PurePosixPath(name)
+    path = PurePosixPath(name[:MAX_PATH])
     climbs = ".." in path.parts or path.is_absolute() or "\\" in name or ":" in name[:2]
-    if climbs or not path.parts or "\0" in name:
+    if climbs or not path.parts or "\0" in name or len(name) > MAX_PATH:
         raise CheckpointError(
             f"{visible(name)} is no name inside a checkpoint's folder: "
             "pack the folder again with plain relative names."

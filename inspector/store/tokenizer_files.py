@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from inspector.errors import CheckpointError
-from inspector.store.configs import is_scalar, is_text
+from inspector.store.configs import is_scalar
 from inspector.store.jsons import read_json, refuse_deep_json
-from inspector.store.names import VOCABULARIES
+from inspector.store.names import VOCABULARIES, is_text
 
 MAX_NBYTES = 20_000_000
 MAX_VOCABULARY_NBYTES = 200_000_000
