@@ -11,10 +11,15 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 ROOT = Path(__file__).parents[2]
+WORKER = "inspector.engine.worker"  # in the command line of a worker
 START_SECONDS = 120
 BAD_LOG = re.compile(r"Traceback|\bERROR\b|\bCRITICAL\b|Uncaught|Exception|Warning:")
 
@@ -32,17 +37,32 @@ class Server:
         """Lines of the log that no healthy server writes."""
         return [line for line in self.log.read_text().splitlines() if BAD_LOG.search(line)]
 
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Hold its workers, so that what they are asked stays under way."""
+        children = psutil.Process(self.process.pid).children()
+        workers = [child for child in children if WORKER in child.cmdline()]
+        for worker in workers:
+            worker.suspend()
+        try:
+            yield
+        finally:
+            for worker in workers:
+                with suppress(psutil.NoSuchProcess):
+                    worker.resume()
+
     def stop(self) -> None:
         """End it as Ctrl-C does."""
         self.process.send_signal(signal.SIGINT)
         self.process.wait(timeout=30)
 
 
-def start_app(home: Path, **environment: str) -> Server:
+def start_app(home: Path, *options: str, **environment: str) -> Server:
     """Start a server; it may not answer yet.
 
     Args:
         home: Where its store and its log go.
+        options: Of `streamlit run`.
         environment: Settings.
     """
     with socket.socket() as free:
@@ -53,7 +73,7 @@ def start_app(home: Path, **environment: str) -> Server:
     started = time.monotonic()
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*command, f"--server.port={port}", "--server.headless=true"],
+            [*command, f"--server.port={port}", "--server.headless=true", *options],
             cwd=ROOT,
             env={**os.environ, "INSPECTOR_HOME": str(home / "store"), **environment},
             stdout=output,
