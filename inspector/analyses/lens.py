@@ -18,7 +18,7 @@ from inspector.analyses.lens_frames import (
     state_frame,
     with_tokens,
 )
-from inspector.analyses.lens_scores import LOGITS, NOTES, Scorer
+from inspector.analyses.lens_scores import LOGITS, NOTES
 from inspector.analyses.lens_setting import Setting, prepare
 from inspector.analyses.readout import (
     COMPARED,
@@ -92,19 +92,19 @@ def lens(
     )  # fmt: skip
     count = len(setting.run.hidden_states)
     chosen = choose_layers(layers, count)
-    frames, error = _read_layers(setting, chosen, k, progress)
+    frames = _read_layers(setting, chosen, k, progress)
     tokens = checkpoint.require_tokens()
     return Lens(
         tokens=setting.tokens,
         rungs=setting.scorer.rungs,
         cells=with_tokens(stack(frames["cells"], EMPTY_PINS), tokens, place=4),
-        max_abs_error=error,
+        max_abs_error=setting.error,
         warnings=setting.warnings,
         pinned=with_tokens(stack(frames["pinned"], EMPTY_PINS.copy()), tokens, place=3),
         rung_notes={rung: NOTES[rung] for rung in setting.scorer.rungs},
         states=_agree(stack(frames["states"], EMPTY_PINS), count - 1),
         layers=layer_names(count),
-        tolerance=None if error is None else setting.tolerance,
+        tolerance=None if setting.error is None else setting.tolerance,
         device=str(setting.loaded.device),
         dtype=str(setting.loaded.dtype).removeprefix("torch."),
         milliseconds=setting.run.milliseconds,
@@ -114,27 +114,24 @@ def lens(
 
 def _read_layers(
     setting: Setting, chosen: Sequence[int], k: int, progress: Progress
-) -> tuple[dict[str, list[pd.DataFrame]], float | None]:
-    """Read some layers, in the order given; with the error of the last layer's logits."""
+) -> dict[str, list[pd.DataFrame]]:
+    """Read some layers, in the order given, and compare the last one's logits."""
     last = len(setting.run.hidden_states) - 1
     frames: dict[str, dict[int, list[pd.DataFrame]]] = {"cells": {}, "pinned": {}, "states": {}}
-    error: float | None = None
     # The last layer goes first: then the model's own logits, the largest thing here, can go.
     for number, layer in enumerate(sorted(chosen, key=lambda each: (each != last, each))):
         progress(number / len(chosen), f"Layer {layer}")
         with memory_guard(setting.loaded), torch.inference_mode():
-            found, apart = _read_layer(setting, layer, k)
-        error = error if apart is None else apart
+            found = _read_layer(setting, layer, k)
         setting.run = replace(setting.run, logits=None)  # nobody else holds them
         if len(setting.tokens) * setting.scorer.rows > LARGE:
             release(setting.loaded.device)  # what lies between the small results of large blocks
         for name, made in _frames(setting, found, layer).items():
             frames[name][layer] = made
-    ordered = {
+    return {
         name: [frame for layer in chosen for frame in by_layer[layer]]
         for name, by_layer in frames.items()
     }
-    return ordered, error
 
 
 def _frames(setting: Setting, found: dict[str, _Rung], layer: int) -> dict[str, list[pd.DataFrame]]:
@@ -178,10 +175,9 @@ def layer_names(count: int) -> tuple[str, ...]:
     return ("embeddings", *(str(layer) for layer in range(1, count)))
 
 
-def _read_layer(setting: Setting, layer: int, k: int) -> tuple[dict[str, _Rung], float | None]:
-    """Read one layer's states at every rung; with the error of the last layer's logits."""
+def _read_layer(setting: Setting, layer: int, k: int) -> dict[str, _Rung]:
+    """Read one layer's states at every rung."""
     rungs: dict[str, _Rung] = {}
-    error: float | None = None
     last = layer == len(setting.run.hidden_states) - 1
     hidden = setting.run.hidden_states[layer][0]
     size = block_states(setting.scorer.rows)
@@ -192,9 +188,8 @@ def _read_layer(setting: Setting, layer: int, k: int) -> tuple[dict[str, _Rung],
         for rung, scores in _scores(setting, hidden[block], block, last=last):
             correlation = None
             if rung == LOGITS:
-                if last and setting.run.logits is not None:
-                    apart = _apart(scores, setting.run.logits[0, block], setting.scorer)
-                    error = max(error or 0.0, apart)
+                if last:
+                    setting.compare(scores, block)
                 top = scores.topk(min(COMPARED, scores.shape[1]), dim=1)
                 best = (top.values, top.indices)
                 correlation = torch.ones(len(scores), device=scores.device)
@@ -212,7 +207,7 @@ def _read_layer(setting: Setting, layer: int, k: int) -> tuple[dict[str, _Rung],
             if correlation is not None and kept is not None:
                 here.overlaps.append(overlap(found.ids, kept))
                 here.correlations.append(correlation)
-    return rungs, error
+    return rungs
 
 
 def _scores(
@@ -224,15 +219,6 @@ def _scores(
         hidden, last=last, received=None if received is None else received[0, block]
     ):
         yield rung, scores[:, :rows] if scores.shape[1] > rows else scores
-
-
-def _apart(mine: torch.Tensor, truth: torch.Tensor, scorer: Scorer) -> float:
-    """Largest difference of finite logits."""
-    theirs = truth[:, : mine.shape[1]].float()
-    apart = (mine - theirs).abs()
-    usable = torch.isfinite(apart)
-    usable[:, scorer.unusable] = False
-    return apart.where(usable, 0.0).max().item()
 
 
 def _agree(states: pd.DataFrame, last: int) -> pd.DataFrame:

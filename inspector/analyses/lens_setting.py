@@ -27,16 +27,29 @@ class Setting:
     pins: torch.Tensor  # ids, (pins,)
     warnings: tuple[str, ...]
     left_out: tuple[str, ...]
+    error: float | None = None  # largest of our logits so far; None before any was compared
+    largest: float = 1.0  # of the model's logits that were compared, without their signs
 
     @property
     def tolerance(self) -> float:
         """Largest error of a logit that the dtype explains."""
-        logits = self.run.logits
-        largest = 1.0
-        if logits is not None:
-            finite = logits[torch.isfinite(logits)].abs()
-            largest = max(1.0, finite.max().item()) if len(finite) else 1.0
-        return 8 * torch.finfo(self.loaded.dtype).eps * largest
+        return 8 * torch.finfo(self.loaded.dtype).eps * self.largest
+
+    def compare(self, mine: torch.Tensor, block: slice) -> None:
+        """Compare logits with those that the model gave, where they are finite.
+
+        Args:
+            mine: (states, vocab), float32.
+            block: Their positions.
+        """
+        if self.run.logits is None:
+            return
+        truth = self.run.logits[0, block, : mine.shape[1]].float()
+        usable = torch.isfinite(truth)
+        usable[:, self.scorer.unusable] = False
+        apart = (mine - truth).abs().nan_to_num(nan=float("inf")).where(usable, 0.0)
+        self.error = max(self.error or 0.0, apart.max().item())
+        self.largest = max(self.largest, truth.abs().where(usable, 0.0).max().item())
 
 
 def prepare(
@@ -109,7 +122,11 @@ def _task(checkpoint: Checkpoint) -> str:
 def decoder_start(checkpoint: Checkpoint) -> int:
     """The id that the decoder is given first."""
     config, tokens = checkpoint.config, checkpoint.require_tokens()
-    candidates = (config.decoder_start_token_id, tokens.role("bos")[1], tokens.role("pad")[1])
+    candidates = (
+        getattr(config, "decoder_start_token_id", None),
+        tokens.role("bos")[1],
+        tokens.role("pad")[1],
+    )
     for index in candidates:
         if index is not None:
             return index

@@ -36,6 +36,8 @@ def test_last_logits_are_the_models_own(open_model, architecture):
     assert result.rungs[-1] == "logits"
     assert result.max_abs_error is not None
     assert result.max_abs_error <= (result.tolerance or 0)
+    largest = max(1.0, logits.abs().max().item())
+    assert result.tolerance == pytest.approx(8 * torch.finfo(torch.float32).eps * largest)
     last = result.cells.query("rung == 'logits' and layer == @result.cells.layer.max()")
     best = logits.topk(3, dim=1)
     assert last["token_id"].tolist() == best.indices.flatten().tolist()
