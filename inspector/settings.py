@@ -15,6 +15,8 @@ from inspector.errors import SettingsError
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+Confine = Literal["auto", "required", "off"]
+Evict = Literal["results", "uploads"]
 MB = 1_000_000
 
 
@@ -31,6 +33,17 @@ class Settings:
     worker_nbytes: int  # resident memory at which a worker is ended
     request_seconds: float  # wall time at which a request is ended
     workers: int  # worker processes at once, the warm spare not counted
+    cpu_seconds: float  # processor time at which a request is ended
+    worker_threads: int  # threads at which a worker is ended
+    worker_files: int  # files that a worker may have open at once
+    confinement: Confine  # "required": a worker that cannot be confined does not start
+    store_nbytes: int  # all that the store may hold
+    store_evict: Evict  # what may go to make room: results that can be made again, or uploads too
+
+    @property
+    def file_nbytes(self) -> int:
+        """Largest file that a worker may write: an upload's, and what is written about it."""
+        return self.upload_nbytes + 64 * MB
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
@@ -51,6 +64,12 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         worker_nbytes=round(_number(environ, "INSPECTOR_WORKER_MB", 12_000) * MB),
         request_seconds=_number(environ, "INSPECTOR_SECONDS", 900),
         workers=round(_number(environ, "INSPECTOR_WORKERS", 4)),
+        cpu_seconds=_number(environ, "INSPECTOR_CPU_SECONDS", 3_600),
+        worker_threads=round(_number(environ, "INSPECTOR_WORKER_THREADS", 512)),
+        worker_files=round(_number(environ, "INSPECTOR_WORKER_FILES", 1_024)),
+        confinement=_choice(environ, "INSPECTOR_CONFINEMENT", get_args(Confine)),
+        store_nbytes=round(_number(environ, "INSPECTOR_STORE_MB", 20_000) * MB),
+        store_evict=_choice(environ, "INSPECTOR_STORE_EVICT", get_args(Evict)),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -32,6 +33,8 @@ KEPT = {
 KEPT_PREFIXES = (
     *("CUDA_", "GOMP_", "INSPECTOR_", "LC_", "MKL_", "NUMBA_", "NVIDIA_", "OMP_", "PYTORCH_"),
 )
+# Whatever starts like one of these and is named for a secret stays behind all the same.
+SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|KEY")
 # A proxy's address may hold a password: only for the worker that downloads.
 KEPT_FOR_DOWNLOADS = {
     *("HF_ENDPOINT", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE"),
@@ -72,7 +75,9 @@ def worker_environment(
     kept = {
         name: value
         for name, value in environ.items()
-        if name in KEPT or name in downloads or name.startswith(KEPT_PREFIXES)
+        if name in KEPT
+        or name in downloads
+        or (name.startswith(KEPT_PREFIXES) and not SECRET.search(name))
     }
     threads = str(worker_threads(workers=settings.workers))
     return {

@@ -6,30 +6,93 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from inspector.errors import WorkerError
+from inspector.errors import InspectorError, WorkerError
 from inspector.settings import MB, Settings
+from inspector.store.disk import disk_sentence
 
 # A GPU's driver reserves far more address space than it uses, so that limit is for CPUs alone.
 GPU_NODES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 ADDRESS_SLACK = 8_000 * MB  # torch with UMAP maps 5 GB before it holds anything
-FILE_SLACK = 64 * MB
 SIGNALS = {
     signal.SIGKILL: "was killed (SIGKILL), perhaps by the system for lack of memory",
     signal.SIGSEGV: "crashed (SIGSEGV), perhaps on a damaged file",
     signal.SIGBUS: "crashed (SIGBUS), perhaps because a file was cut short or the disk is full",
     signal.SIGABRT: "gave up (SIGABRT), perhaps for lack of memory",
     signal.SIGILL: "crashed (SIGILL): a library was built for another processor",
+    signal.SIGSYS: "was ended for a call that a worker may not make (SIGSYS)",
     signal.SIGTERM: "was told to end (SIGTERM)",
 }
+# What torch's allocator for the CPU says; it raises no error of a kind of its own.
+NO_MEMORY = ("DefaultCPUAllocator: ", "std::bad_alloc")
+NO_THREAD = "can't start new thread"
+FORBIDDEN = (
+    "The work tried what a worker may not do: use the network, start a process, or open a file "
+    "that is not the store's. Report it with the lines in the server's log; for a checkpoint that "
+    "you trust, INSPECTOR_CONFINEMENT=off allows it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a worker takes."""
+
+    resident_nbytes: int
+    cpu_seconds: float  # processor time of the request, in all threads
+    threads: int
+    seconds: float  # since the request was begun
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One limit that the server watches; whoever passes it is ended."""
+
+    title: str
+    setting: str
+    unit: str
+    allowed: Callable[[Settings], float]  # in the unit
+    used: Callable[[Usage], float]  # in the unit
+    passed: str  # the sentence's start; {} is what is allowed
+    instead: str  # what a person can do who may not change the setting
+
+
+WATCHED = (
+    Limit(
+        "Memory of a worker", "INSPECTOR_WORKER_MB", "MB",
+        lambda settings: settings.worker_nbytes / MB, lambda usage: usage.resident_nbytes / MB,
+        "The work needed more than the {} MB that a worker may use",
+        "choose a smaller checkpoint or input",
+    ),
+    Limit(
+        "Time of a request", "INSPECTOR_SECONDS", "s",
+        lambda settings: settings.request_seconds, lambda usage: usage.seconds,
+        "The work took longer than the {} seconds that a request may take", "ask for less",
+    ),
+    Limit(
+        "Processor time of a request", "INSPECTOR_CPU_SECONDS", "s",
+        lambda settings: settings.cpu_seconds, lambda usage: usage.cpu_seconds,
+        "The work took more than the {} seconds of processor time that a request may take",
+        "ask for less",
+    ),
+    Limit(
+        "Threads of a worker", "INSPECTOR_WORKER_THREADS", "threads",
+        lambda settings: settings.worker_threads, lambda usage: usage.threads,
+        "The work started more than the {} threads that a worker may have",
+        "set OMP_NUM_THREADS lower",
+    ),
+)  # fmt: skip
+MEMORY, TIME, CPU, THREADS = WATCHED
 
 
 def apply_limits(settings: Settings) -> None:
     """Limit the calling process; called once, at the start of a worker."""
     _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_FSIZE, settings.upload_nbytes + FILE_SLACK)
+    _limit(resource.RLIMIT_FSIZE, settings.file_nbytes)
+    _limit(resource.RLIMIT_NOFILE, settings.worker_files)
     if sys.platform == "linux":
         if not any(Path(node).exists() for node in GPU_NODES):
             # Files are mapped as well, so this only stops what resident memory cannot show in time.
@@ -38,20 +101,33 @@ def apply_limits(settings: Settings) -> None:
             Path("/proc/self/oom_score_adj").write_text("800", encoding="ascii")
 
 
-def memory_error(settings: Settings) -> WorkerError:
-    """The sentence for a worker over its memory."""
-    return WorkerError(
-        f"The work needed more than the {settings.worker_nbytes / MB:,.0f} MB that a worker may "
-        "use: set INSPECTOR_WORKER_MB higher, or choose a smaller checkpoint or input."
-    )
+def exceeded(usage: Usage, settings: Settings) -> WorkerError | None:
+    """The sentence for a worker that takes more than it may; None: it does not."""
+    for limit in WATCHED:
+        if limit.used(usage) > limit.allowed(settings):
+            return limit_error(limit, settings)
+    return None
 
 
-def time_error(settings: Settings) -> WorkerError:
-    """The sentence for a request over its time."""
-    return WorkerError(
-        f"The work took longer than the {settings.request_seconds:,.0f} seconds that a request "
-        "may take: set INSPECTOR_SECONDS higher, or ask for less."
-    )
+def limit_error(limit: Limit, settings: Settings) -> WorkerError:
+    """The sentence for a limit that was passed: which one, and how to raise it."""
+    passed = limit.passed.format(f"{limit.allowed(settings):,.0f}")
+    return WorkerError(f"{passed}: set {limit.setting} higher, or {limit.instead}.")
+
+
+def explain(error: BaseException, settings: Settings) -> InspectorError | None:
+    """The sentence for an error that a limit or the confinement caused; None: neither did."""
+    text = str(error)
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return limit_error(MEMORY, settings)
+    if isinstance(error, RuntimeError) and any(words in text for words in NO_MEMORY):
+        return limit_error(MEMORY, settings)
+    if isinstance(error, RuntimeError) and NO_THREAD in text:
+        return limit_error(THREADS, settings)
+    if isinstance(error, PermissionError) and settings.confinement != "off":
+        return WorkerError(FORBIDDEN)
+    sentence = disk_sentence(error, settings) if isinstance(error, OSError) else None
+    return WorkerError(sentence) if sentence else None
 
 
 def start_error(error: OSError) -> WorkerError:

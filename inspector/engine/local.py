@@ -17,17 +17,22 @@ is put back and runs alone: only the one that kills its worker has failed.
 from __future__ import annotations
 
 import atexit
+import compileall
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import inspector
 from inspector.catalog import CATALOG, Analysis
 from inspector.engine import limits
 from inspector.engine.jobs import JobBook, LocalJob, freeze
 from inspector.engine.pool import Pool
 from inspector.engine.process import WorkerProcess
-from inspector.engine.protocol import Progress, WorkerStatus
+from inspector.engine.protocol import Ending, Progress, WorkerStatus
 from inspector.engine.waiting import Waiting
 from inspector.engine.wire import (
     BatchRequest,
@@ -54,6 +59,7 @@ from inspector.store.reference import CheckpointRef
 WATCH_SECONDS = 0.1  # between two looks at the memory of busy workers
 SPARE_SECONDS = 1.0  # of calm before a spare is started
 CLOSE_SECONDS = 5.0
+ENDINGS = 20  # of workers, that are remembered
 FIXED = ("demo", "upload", "incoming")  # references that name the same bytes for ever
 UNSURE = (InspectorError, WorkerError)  # these very classes say nothing about the request itself
 
@@ -85,13 +91,15 @@ class LocalEngine:
         self._wake = threading.Event()
         self._book = JobBook()
         self._waiting = Waiting()
+        self._endings: deque[Ending] = deque(maxlen=ENDINGS)
         self._pool = Pool(self._start, limit=settings.workers, spare=spare)
         self._calm_since = time.monotonic()
         self._closed = False
         if spare:
             with self._lock:
                 self._pool.start_spare()
-        threading.Thread(target=self._watch, name="engine watch", daemon=True).start()
+        for task in (self._watch, _keep_compiled):
+            threading.Thread(target=task, name=f"engine {task.__name__}", daemon=True).start()
         atexit.register(self.close)
 
     def open(self, reference: CheckpointRef) -> LocalJob:
@@ -137,11 +145,28 @@ class LocalEngine:
     def workers(self) -> tuple[WorkerStatus, ...]:
         """The processes, the spare last."""
         with self._lock:
-            workers = [(w, w.fingerprint, bool(w.jobs)) for w in self._pool.all]
-        return tuple(
-            WorkerStatus(fingerprint, worker.pid, worker.resident_nbytes(), busy)
-            for worker, fingerprint, busy in workers
-        )
+            workers = [(w, w.fingerprint, bool(w.jobs), w.name) for w in self._pool.all]
+        found = []
+        for worker, fingerprint, busy, name in workers:
+            usage = worker.usage()
+            found.append(
+                WorkerStatus(
+                    fingerprint=fingerprint,
+                    pid=worker.pid,
+                    resident_nbytes=usage.resident_nbytes,
+                    busy=busy,
+                    name=name,
+                    cpu_seconds=worker.cpu_seconds(),
+                    threads=usage.threads,
+                    confinement=worker.confinement,
+                )
+            )
+        return tuple(found)
+
+    def endings(self) -> tuple[Ending, ...]:
+        """What ended the last workers; see the protocol."""
+        with self._lock:
+            return tuple(reversed(self._endings))
 
     def close(self) -> None:
         """End every worker; what waits or runs is cancelled."""
@@ -212,9 +237,14 @@ class LocalEngine:
 
     def _end(self, worker: WorkerProcess, error: InspectorError) -> None:
         jobs = worker.jobs
-        self._pool.drop(worker)
+        self._drop(worker, error)
         for job in jobs:
             self._settle(job, error)
+
+    def _drop(self, worker: WorkerProcess, error: InspectorError) -> None:
+        if self._pool.drop(worker) and isinstance(error, WorkerError):
+            when = datetime.now(UTC).isoformat(timespec="seconds")
+            self._endings.append(Ending(when, worker.name, str(error)))
 
     def _settle(self, job: LocalJob, outcome: Any, nbytes: int = 0) -> None:
         """Give a job its outcome; a batch that failed is put back, for each to run alone."""
@@ -236,6 +266,7 @@ class LocalEngine:
             self._calm_since = time.monotonic()
             if isinstance(message, Ready) and not worker.ready:
                 worker.ready, worker.started = True, time.monotonic()
+                worker.confinement = message.confinement
             elif isinstance(message, Warm):
                 worker.warm = True
             elif isinstance(message, Progress):
@@ -257,7 +288,10 @@ class LocalEngine:
             self._settle(job, outcome, nbytes // len(jobs))
         worker.jobs = ()  # last: if the message was not what it seemed, they fail with the worker
         # A process that has read a checkpoint serves no other one.
-        if worker.fingerprint is None or any(isinstance(each, WorkerError) for each in outcomes):
+        fatal = next((each for each in outcomes if isinstance(each, WorkerError)), None)
+        if fatal:
+            self._drop(worker, fatal)
+        elif worker.fingerprint is None:
             self._pool.drop(worker)
 
     def _on_end(self, worker: WorkerProcess, error: WorkerError | None, exit_code: int) -> None:
@@ -276,12 +310,15 @@ class LocalEngine:
 
     def _watch_limits(self) -> None:
         for worker in self._pool.busy:
-            if worker.resident_nbytes() > self._settings.worker_nbytes:
-                self._end(worker, limits.memory_error(self._settings))
-            elif time.monotonic() - worker.started > self._settings.request_seconds:
-                self._end(worker, limits.time_error(self._settings))
+            if error := limits.exceeded(worker.usage(), self._settings):
+                self._end(worker, error)
 
     def _watch_spare(self) -> None:
         calm = time.monotonic() - self._calm_since > SPARE_SECONDS
         if calm and self._pool.wants_spare and not self._closed:
             self._pool.start_spare()
+
+
+def _keep_compiled() -> None:
+    """Keep our modules' bytecode on the disk: a confined worker may not write it there."""
+    compileall.compile_dir(Path(inspector.__file__).parent, quiet=2)

@@ -26,6 +26,7 @@ class Pool:
         self._requests = 0
         self._spare_died = False
         self._opened: dict[str, str] = {}  # reference -> fingerprint
+        self._names: dict[str, str] = {}  # fingerprint -> what the person calls it
         self.workers: list[WorkerProcess] = []
         self.spare: WorkerProcess | None = None
 
@@ -62,6 +63,7 @@ class Pool:
         worker.used = self._requests
         if not isinstance(job.request, OpenRequest):
             worker.fingerprint = job.request.fingerprint
+            worker.name = self._names.get(worker.fingerprint, "")
         return worker
 
     def why_waiting(self, job: LocalJob) -> str:
@@ -73,10 +75,11 @@ class Pool:
     def opened(self, worker: WorkerProcess, job: LocalJob, opened: Opened) -> None:
         """Keep the worker for the checkpoint that it opened, unless another has it already."""
         self._opened[opened.reference] = opened.fingerprint
+        self._names[opened.fingerprint] = opened.name
         if isinstance(job.request, OpenRequest):
             self._opened[str(job.request.reference)] = opened.fingerprint
         if worker.fingerprint is None and not worker.network and not self.of(opened.fingerprint):
-            worker.fingerprint = opened.fingerprint
+            worker.fingerprint, worker.name = opened.fingerprint, opened.name
 
     def of(self, fingerprint: str | None) -> WorkerProcess | None:
         """The worker that holds a checkpoint."""

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from multiprocessing.connection import Pipe
 from typing import Any
 
@@ -17,6 +18,8 @@ import psutil
 
 from inspector.engine.environment import worker_environment
 from inspector.engine.jobs import LocalJob
+from inspector.engine.limits import Usage
+from inspector.engine.protocol import Confinement
 from inspector.engine.wire import Setup, decode, encode
 from inspector.errors import WorkerError
 
@@ -49,6 +52,9 @@ class WorkerProcess:
         self.ready = False  # True: it is up
         self.warm = False  # True: it has imported everything slow
         self.network = network  # True: it may download, and ends after that
+        self.name = ""  # of the checkpoint
+        self.confinement: Confinement | None = None  # what it says when it is up
+        self._cpu_before = 0.0  # processor seconds at its last request's start
         self._on_message, self._on_end = on_message, on_end
         self._sending = threading.Lock()
         self._connection, theirs = Pipe()
@@ -74,12 +80,13 @@ class WorkerProcess:
         ]
         for thread in self._threads:
             thread.start()
-        self.send(encode(setup))
+        self.send(encode(replace(setup, network=network)))
 
     def take(self, jobs: tuple[LocalJob, ...]) -> None:
         """Begin with jobs, which the engine then sends; its lock is held."""
         self.jobs = jobs
         self.started = time.monotonic() + (0 if self.ready else BOOT_SECONDS)
+        self._cpu_before = self.cpu_seconds()
         for job in jobs:
             job.start(len(jobs))
 
@@ -100,10 +107,28 @@ class WorkerProcess:
 
     def resident_nbytes(self) -> int:
         """Resident memory; 0 when the process is gone."""
+        return self.usage().resident_nbytes
+
+    def cpu_seconds(self) -> float:
+        """Processor time since the process was started; 0 when it is gone."""
         try:
-            return psutil.Process(self.pid).memory_info().rss
+            times = psutil.Process(self.pid).cpu_times()
         except psutil.Error:
-            return 0
+            return 0.0
+        return times.user + times.system
+
+    def usage(self) -> Usage:
+        """What it takes now; nothing when it is gone."""
+        try:
+            process = psutil.Process(self.pid)
+            return Usage(
+                resident_nbytes=process.memory_info().rss,
+                cpu_seconds=self.cpu_seconds() - self._cpu_before,
+                threads=process.num_threads(),
+                seconds=time.monotonic() - self.started,
+            )
+        except psutil.Error:
+            return Usage(0, 0.0, 0, 0.0)
 
     def _read(self) -> None:
         error = None

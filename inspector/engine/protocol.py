@@ -50,6 +50,16 @@ class Job(Protocol[T_co]):
 
 
 @dataclass(frozen=True, slots=True)
+class Confinement:
+    """What a worker is kept from on this machine, as it says itself after trying."""
+
+    network_off: bool  # it can connect to nothing; the one that downloads: once it has
+    processes_off: bool  # it can start no process, and reach no other one
+    files_off: bool  # it changes files of the store alone, and reads few others
+    missing: tuple[str, ...]  # what the platform lacks for the rest
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerStatus:
     """One worker process, for the status line."""
 
@@ -57,6 +67,19 @@ class WorkerStatus:
     pid: int
     resident_nbytes: int
     busy: bool
+    name: str = ""  # of the checkpoint; empty: the spare, or not opened yet
+    cpu_seconds: float = 0.0  # of processor time since the process was started
+    threads: int = 0
+    confinement: Confinement | None = None  # None: it is not up yet
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a worker came to an end that nobody asked for."""
+
+    when: str  # ISO 8601, UTC
+    name: str  # of the checkpoint; empty: it had opened none
+    reason: str  # the sentence that was shown
 
 
 class Engine(Protocol):
@@ -91,6 +114,10 @@ class Engine(Protocol):
 
     def workers(self) -> tuple[WorkerStatus, ...]:
         """The worker processes, the spare last."""
+        ...
+
+    def endings(self) -> tuple[Ending, ...]:
+        """What ended the last workers that were not ended on purpose, newest first."""
         ...
 
     def close(self) -> None:

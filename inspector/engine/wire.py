@@ -18,6 +18,7 @@ from dataclasses import dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from inspector import errors
+from inspector.engine.protocol import Confinement
 from inspector.errors import InspectorError, WorkerError
 from inspector.results import Opened
 from inspector.settings import Settings
@@ -54,6 +55,7 @@ class Setup:
     settings: Settings
     functions: WorkerFunctions
     restrict_paths: bool
+    network: bool = False  # True: it downloads, and is confined afterwards
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,9 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The process is up and takes requests."""
+    """The process is up and takes requests, confined as far as the platform can."""
+
+    confinement: Confinement
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ from typing import Any
 
 from inspector import errors
 from inspector.engine import limits
-from inspector.engine.protocol import Progress
+from inspector.engine.confinement import close_network, confine, refuse_unconfined
+from inspector.engine.protocol import Confinement, Progress
 from inspector.engine.wire import (
     Answers,
     BatchRequest,
@@ -40,14 +41,14 @@ from inspector.results import Opened
 SHORT_SECONDS = 0.05  # likewise, before what takes a moment
 QUIET_SECONDS = 1.5  # without a request, before the slow imports go on
 PROGRESS_SECONDS = 0.05  # between two progress messages of the same text
-OUT_OF_MEMORY = {"MemoryError", "OutOfMemoryError"}  # Python's; torch's, for a GPU
 
 
 class Worker:
     """Answers requests on a pipe."""
 
-    def __init__(self, connection: Connection, setup: Setup) -> None:
+    def __init__(self, connection: Connection, setup: Setup, confinement: Confinement) -> None:
         self._connection = connection
+        self._confinement = confinement
         self._sending = threading.Lock()  # downloads report from threads of their own
         self._setup = setup
         self._loaded: str | None = None  # fingerprint of the checkpoint
@@ -56,7 +57,7 @@ class Worker:
 
     def serve(self, requests: SimpleQueue[Any]) -> None:
         """Answer for ever; import the slow modules in between."""
-        self._send(Ready())
+        self._send(Ready(self._confinement))
         functions = self._setup.functions
         for module in functions.light:
             self._answer_next(requests, SHORT_SECONDS)
@@ -82,6 +83,7 @@ class Worker:
     def _answer(self, batch: BatchRequest) -> None:
         self._shown = ("", 0.0)
         try:
+            refuse_unconfined(self._confinement, self._setup)
             values = self._values([decode_trusted(request) for request in batch.requests])
             self._send(Answers(tuple(_failure_or_value(value) for value in values)))
         except errors.InspectorError as error:
@@ -108,6 +110,7 @@ class Worker:
             settings=self._setup.settings,
             progress=self._progress,
             restrict_paths=self._setup.restrict_paths,
+            downloaded=partial(close_network, self._setup),
         )
         return Opened(
             fingerprint=manifest.fingerprint,
@@ -133,9 +136,9 @@ class Worker:
             self._send(Progress(fraction, text))
 
     def _unexpected(self, error: BaseException) -> Failure:
+        if known := limits.explain(error, self._setup.settings):
+            return _failure_or_value(known)
         name = type(error).__name__
-        if name in OUT_OF_MEMORY:
-            return Failure("WorkerError", str(limits.memory_error(self._setup.settings)))
         # What is no Exception left the libraries in an unknown state: a WorkerError ends the worker
         ending = "InspectorError" if isinstance(error, Exception) else "WorkerError"
         return Failure(
@@ -156,10 +159,11 @@ def main() -> None:
     connection = Connection(int(sys.argv[1]))
     setup: Setup = decode_trusted(connection.recv_bytes())
     limits.apply_limits(setup.settings)
+    confinement = confine(setup)
     requests: SimpleQueue[Any] = SimpleQueue()
     listen = partial(_listen, connection, requests.put)
     threading.Thread(target=listen, name="requests", daemon=True).start()
-    Worker(connection, setup).serve(requests)
+    Worker(connection, setup, confinement).serve(requests)
 
 
 def _listen(connection: Connection, put: Callable[[Any], None]) -> None:

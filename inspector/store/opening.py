@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 from inspector.errors import CheckpointError
 from inspector.settings import Settings
 from inspector.store.archives import unpack
+from inspector.store.disk import disk_sentence
 from inspector.store.files import remove_folder, workspace
 from inspector.store.hub import download
 from inspector.store.manifest import Manifest
@@ -45,6 +45,7 @@ def open_checkpoint(
     settings: Settings,
     progress: Progress,
     restrict_paths: bool,
+    downloaded: Callable[[], None] = lambda: None,
 ) -> tuple[Manifest, CheckpointRef]:
     """Stage a checkpoint, so that workers can read it.
 
@@ -54,6 +55,7 @@ def open_checkpoint(
         progress: Told how far it has come (0..1, or None) and what is being done.
         restrict_paths: True where strangers ask (the web app): paths must lie below
             `settings.roots`.
+        downloaded: Called when the network is needed no more, before anything is read.
 
     Returns:
         What the checkpoint holds, and the reference that opens it again: an upload that has just
@@ -62,7 +64,9 @@ def open_checkpoint(
     Raises:
         CheckpointError: If it cannot be opened; the text says why, and what to do.
     """
-    with _translated():
+    with _translated(settings):
+        if reference.kind == "hub":
+            return _open_hub(reference, settings, progress, downloaded)
         return _OPENERS[reference.kind](reference, settings, progress, restrict_paths)
 
 
@@ -174,7 +178,7 @@ def _resolve(text: str, roots: tuple[Path, ...], *, restrict: bool) -> Path:
         OUTSIDE if restrict else f"There is no file or folder {visible(text)}: check the path."
     )
     try:
-        path = Path(text).expanduser() if not restrict else Path(text)
+        path = _below(roots, Path(text)) if restrict else Path(text).expanduser()
         real = path.resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
         raise missing from None
@@ -186,10 +190,19 @@ def _resolve(text: str, roots: tuple[Path, ...], *, restrict: bool) -> Path:
     return real if real.is_dir() or restrict else path.absolute()
 
 
+def _below(roots: tuple[Path, ...], path: Path) -> Path:
+    """A relative path is meant below the first allowed folder that has it."""
+    return next((root / path for root in roots if (root / path).exists()), path)
+
+
 def _open_hub(
-    reference: CheckpointRef, settings: Settings, progress: Progress, restrict_paths: bool
+    reference: CheckpointRef,
+    settings: Settings,
+    progress: Progress,
+    downloaded: Callable[[], None],
 ) -> tuple[Manifest, CheckpointRef]:
     folder = download(reference.value, progress=progress)
+    downloaded()
     source = folder_source(folder, kind="hub", name=reference.value)
     return stage(source, settings=settings, progress=progress), reference
 
@@ -201,12 +214,11 @@ _OPENERS: dict[
     "upload": _open_upload,
     "incoming": _open_incoming,
     "path": _open_path,
-    "hub": _open_hub,
 }
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translated(settings: Settings) -> Iterator[None]:
     """Turn the errors of the file system into sentences without a path."""
     try:
         yield
@@ -216,9 +228,7 @@ def _translated() -> Iterator[None]:
             "check their permissions."
         ) from error
     except OSError as error:
-        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
         raise CheckpointError(
-            "The disk of the store is full: delete uploads, or free some space."
-            if full
-            else f"The checkpoint could not be read or stored ({error.strerror}): try again."
+            disk_sentence(error, settings)
+            or f"The checkpoint could not be read or stored ({error.strerror}): try again."
         ) from error

@@ -43,7 +43,7 @@ def fingerprint_of(name: str) -> str:
     return name.encode().hex().ljust(64, "0")
 
 
-def open_stand_in(reference, *, settings, progress, restrict_paths):
+def open_stand_in(reference, *, settings, progress, restrict_paths, downloaded):
     progress(0.5, f"reading {reference.value}")
     if reference.value == "demo-refused":
         raise CheckpointError("demo-refused is empty: upload it again.")
@@ -229,5 +229,7 @@ ANALYSES = (echo, frame, step, report_from_threads, refuse, break_down, panic, g
 CATALOG = (
     *(Analysis(name, name, name, "?", f"{HERE}:{name}", "", False)
       for name in (function.__name__ for function in ANALYSES)),
+    *(Analysis(name, name, name, "?", f"tests.unit.engine_attempts:{name}", "", False)
+      for name in ("attempt", "overdo")),
     Analysis("note", "note", "note", "?", f"{HERE}:note", "", False, batch=f"{HERE}:note_many"),
 )  # fmt: skip

@@ -1,0 +1,131 @@
+"""Confine a worker: no network, no other process, no file but those it needs.
+
+A worker reads files that strangers made, with native libraries. Our own code runs nothing that a
+checkpoint brings; this is for the day when one of those libraries does. Nothing here needs
+privileges, every part works without the others, and each says whether the platform has it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from inspector.engine import landlock, seccomp
+from inspector.engine.privileges import drop_privileges
+from inspector.engine.protocol import Confinement
+from inspector.engine.wire import Setup
+from inspector.errors import WorkerError
+from inspector.store.registry import TEMPORARY
+
+# Libraries, their data, the kernel's tables: what a program needs to run.
+SYSTEM = ("/bin", "/etc", "/lib", "/lib32", "/lib64", "/nix", "/opt", "/proc", "/sys", "/usr")
+RESOLVER = "/run/systemd/resolve"  # /etc/resolv.conf is a link to it
+DEVICES = ("full", "null", "random", "urandom", "zero")
+GPUS = ("dri", "dxg", "kfd", "nvidia*")
+FOLDERS_IN_ENVIRONMENT = ("CUDA_HOME", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+COMPILED = "NUMBA_CACHE_DIR"
+
+
+def confine(setup: Setup) -> Confinement:
+    """Confine the calling process, which has no second thread yet.
+
+    The worker that downloads keeps the network until `close_network`.
+
+    Returns:
+        What is in force from now on.
+    """
+    if setup.settings.confinement == "off":
+        return Confinement(False, False, False, ("INSPECTOR_CONFINEMENT is off",))
+    setup.settings.home.mkdir(parents=True, exist_ok=True)
+    tempfile.tempdir = str(setup.settings.home / TEMPORARY)
+    missing: list[str] = []
+    _try(drop_privileges, "capset", missing)
+    # Landlock first, the filter last: setting one up takes calls that the other refuses.
+    files = _try(lambda: _keep_to_files(setup), "Landlock", missing)
+    processes = _try(seccomp.refuse_processes, "libseccomp", missing)
+    network = setup.network or _try(seccomp.refuse_network, "libseccomp", missing)
+    return Confinement(network, processes, files, tuple(dict.fromkeys(missing)))
+
+
+def close_network(setup: Setup) -> None:
+    """Take the network from the worker that downloads: what it reads now is a stranger's."""
+    if setup.network and setup.settings.confinement != "off":
+        _try(seccomp.refuse_network, "libseccomp", [])
+
+
+def refuse_unconfined(found: Confinement, setup: Setup) -> None:
+    """Let a worker that is not confined do nothing, where the settings ask for that.
+
+    Raises:
+        WorkerError: If something is missing that the settings require.
+    """
+    if setup.settings.confinement == "required" and found.missing:
+        raise WorkerError(
+            f"Workers cannot be confined on this machine ({', '.join(found.missing)} is missing), "
+            "and INSPECTOR_CONFINEMENT is required: install it, or set that to auto."
+        )
+
+
+def _try(do: Callable[[], None], needs: str, missing: list[str]) -> bool:
+    try:
+        do()
+    except (OSError, AttributeError):  # no such library, kernel or function
+        missing.append(needs)
+        return False
+    return True
+
+
+def _keep_to_files(setup: Setup) -> None:
+    if not landlock.version():
+        raise OSError
+    changed = [setup.settings.home, *_devices()]
+    if compiled := os.environ.get(COMPILED):
+        Path(compiled).mkdir(parents=True, exist_ok=True)
+        changed.append(Path(compiled))
+    caches = list(_hub_caches(create=setup.network))
+    # A person on the command line opens any folder; a web app's visitor only the listed ones.
+    read = list(_readable(setup)) if setup.restrict_paths else [Path("/")]
+    landlock.restrict(
+        read=[*read, *caches],
+        lists=[Path(entry) for entry in sys.path if entry],
+        write=[*changed, *(caches if setup.network else ())],
+        network=setup.network,
+    )
+
+
+def _readable(setup: Setup) -> Iterator[Path]:
+    yield from (Path(folder) for folder in (*SYSTEM, RESOLVER))
+    yield from (Path(sys.prefix), Path(sys.base_prefix), Path(sys.exec_prefix))
+    for name in FOLDERS_IN_ENVIRONMENT:
+        yield from (Path(part) for part in os.environ.get(name, "").split(os.pathsep) if part)
+    # Of the folder that holds our package, only the package: settings and secrets lie beside it.
+    yield from (Path(entry) for entry in sys.path if entry and "site-packages" in entry)
+    functions = setup.functions
+    named = (__name__, functions.open, functions.load_manifest, functions.checkpoint)
+    for package in {name.partition(".")[0] for name in named}:
+        spec: Any = find_spec(package)
+        yield from (Path(place) for place in spec.submodule_search_locations or [spec.origin])
+    yield from setup.settings.roots
+
+
+def _devices() -> Iterator[Path]:
+    yield from (Path("/dev") / name for name in DEVICES)
+    for pattern in GPUS:
+        yield from Path("/dev").glob(pattern)
+
+
+def _hub_caches(*, create: bool) -> Iterator[Path]:
+    """Where the hub's library keeps files; not the folder above them, which holds the login."""
+    environ = os.environ
+    caches = Path(environ.get("XDG_CACHE_HOME") or "~/.cache")
+    home = Path(environ.get("HF_HOME") or caches / "huggingface")
+    hub = environ.get("HF_HUB_CACHE") or environ.get("HUGGINGFACE_HUB_CACHE") or home / "hub"
+    for folder in (Path(hub).expanduser(), home.expanduser() / "xet"):
+        if create:
+            folder.mkdir(parents=True, exist_ok=True)
+        yield folder

@@ -1,0 +1,141 @@
+"""Refuse system calls that an analysis never makes: starting processes, the network.
+
+A worker starts no process, opens no network socket and touches no other process. What it may not
+do fails with "permission denied", in native code as well as in Python, and for good: no filter can
+be taken back. libseccomp comes with Debian, Ubuntu and every system that runs systemd.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+LIBRARY = "libseccomp.so.2"
+ALLOW = 0x7FFF0000
+REFUSE = 0x00050000  # with an errno below
+CLONE_THREAD = 0x00010000
+NOT_EQUAL, MASKED_EQUAL = 1, 7  # enum scmp_compare
+SAME_FILTER_FOR_THREADS, NO_SLOW_MITIGATION, BINARY_TREE = (4, 1), (7, 1), (8, 2)  # attributes
+TYPE_MASK = 0xF  # of socket()'s second argument, which holds flags as well
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """One argument of a system call compared with a number; `mask` is for MASKED_EQUAL."""
+
+    argument: int
+    operator: int
+    value: int
+    mask: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A system call that fails with an errno, always or when one of its arguments matches."""
+
+    call: str
+    error: int = errno.EPERM
+    when: Compare | None = None
+
+
+# No new process, no other program; threads are made by the same call and stay possible. Of clone3
+# a filter cannot see the flags: "not there" makes the C library take clone.
+PROCESSES = (
+    *(Rule(call) for call in ("execve", "execveat", "fork", "vfork")),
+    Rule("clone", when=Compare(0, MASKED_EQUAL, 0, mask=CLONE_THREAD)),
+    Rule("clone3", errno.ENOSYS),
+)
+# No network, no way to another process through a socket. CUDA makes a socket of this machine's own
+# family at start, so that one may be made, but connects to nothing, and sends nothing elsewhere.
+NETWORK = (
+    Rule("socket", errno.EACCES, Compare(0, NOT_EQUAL, socket.AF_UNIX)),
+    Rule("socket", errno.EACCES, Compare(1, MASKED_EQUAL, socket.SOCK_DGRAM, mask=TYPE_MASK)),
+    Rule("socketpair", errno.EACCES, Compare(1, MASKED_EQUAL, socket.SOCK_DGRAM, mask=TYPE_MASK)),
+    Rule("connect", errno.EACCES),
+    *(Rule(call) for call in ("io_uring_setup", "io_uring_enter", "io_uring_register")),
+)
+# What reaches into other processes or deep into the kernel, and has no place in an analysis.
+REACH = (
+    *("kcmp", "pidfd_getfd", "pidfd_open", "pidfd_send_signal", "process_madvise", "ptrace"),
+    *("process_vm_readv", "process_vm_writev", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "tkill"),
+    *("add_key", "bpf", "keyctl", "perf_event_open", "request_key", "userfaultfd"),
+    *("chroot", "fsconfig", "fsmount", "fsopen", "mount", "mount_setattr", "move_mount"),
+    *("open_by_handle_at", "open_tree", "pivot_root", "quotactl", "setns", "umount2", "unshare"),
+    *("delete_module", "finit_module", "init_module", "kexec_file_load", "kexec_load", "reboot"),
+    *("acct", "clock_settime", "sethostname", "settimeofday", "swapoff", "swapon"),
+)
+
+
+def refuse_processes() -> None:
+    """Start no process and reach no other one, from now on.
+
+    Raises:
+        OSError: If the system has no libseccomp, or the kernel takes no filter.
+    """
+    signals = (Rule(call, when=Compare(0, NOT_EQUAL, os.getpid())) for call in ("kill", "tgkill"))
+    others = Rule("prlimit64", when=Compare(0, NOT_EQUAL, 0))
+    _load([*PROCESSES, *signals, others, *(Rule(call) for call in REACH)])
+
+
+def refuse_network() -> None:
+    """Connect to nothing from now on, in any thread of the process.
+
+    Raises:
+        OSError: If the system has no libseccomp, or the kernel takes no filter.
+    """
+    _load(NETWORK)
+
+
+class _Argument(ctypes.Structure):
+    _fields_ = (
+        ("argument", ctypes.c_uint),
+        ("operator", ctypes.c_int),
+        ("first", ctypes.c_uint64),
+        ("second", ctypes.c_uint64),
+    )
+
+
+def _load(rules: Iterable[Rule]) -> None:
+    library = ctypes.CDLL(LIBRARY)
+    library.seccomp_init.restype = ctypes.c_void_p
+    library.seccomp_init.argtypes = [ctypes.c_uint32]
+    library.seccomp_release.argtypes = library.seccomp_load.argtypes = [ctypes.c_void_p]
+    library.seccomp_attr_set.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32]
+    library.seccomp_rule_add_array.argtypes = [
+        *(ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int, ctypes.c_uint),
+        ctypes.POINTER(_Argument),
+    ]
+    context = library.seccomp_init(ALLOW)
+    if not context:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+    try:
+        _must(library.seccomp_attr_set(context, *SAME_FILTER_FOR_THREADS))
+        for attribute in (NO_SLOW_MITIGATION, BINARY_TREE):  # older libraries know neither
+            library.seccomp_attr_set(context, *attribute)
+        for rule in rules:
+            _add(library, context, rule)
+        _must(library.seccomp_load(context))
+    finally:
+        library.seccomp_release(context)
+
+
+def _add(library: ctypes.CDLL, context: int, rule: Rule) -> None:
+    number = library.seccomp_syscall_resolve_name(rule.call.encode())
+    if number == -1:  # the library is older than the call
+        return
+    compared = (_Argument * 1)()
+    if rule.when is not None:
+        masked = rule.when.operator == MASKED_EQUAL
+        values = (rule.when.mask, rule.when.value) if masked else (rule.when.value, 0)
+        compared[0] = _Argument(rule.when.argument, rule.when.operator, *values)
+    count = int(rule.when is not None)
+    _must(library.seccomp_rule_add_array(context, REFUSE | rule.error, number, count, compared))
+
+
+def _must(result: int) -> None:
+    if result:
+        raise OSError(-result, os.strerror(-result))

@@ -1,0 +1,170 @@
+"""What a worker must not manage to do; each attempt is made for real, in a worker."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+DONE = "done"
+
+
+def attempt(checkpoint, *, progress, what: str, target: str = "") -> str:
+    """Try one of the attempts.
+
+    Returns:
+        "done", or the name of the error that stopped it.
+    """
+    try:
+        ATTEMPTS[what](target)
+    except OSError as error:
+        return type(error).__name__
+    return DONE
+
+
+def connect(port: str) -> None:
+    with socket.create_connection(("127.0.0.1", int(port)), timeout=5) as made:
+        made.sendall(b"hello")
+
+
+def connect_v6(port: str) -> None:
+    with socket.socket(socket.AF_INET6) as made:
+        made.connect(("::1", int(port)))
+
+
+def send_datagram(port: str) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+        made.sendto(b"hello", ("127.0.0.1", int(port)))
+
+
+def connect_by_name(path: str) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.connect(path)
+
+
+def send_by_name(path: str) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as made:
+        made.sendto(b"hello", path)
+
+
+def native_socket(_: str) -> None:
+    """As a library would that knows nothing of Python, the number's upper half set besides."""
+    library = ctypes.CDLL(None, use_errno=True)
+    number = {"x86_64": 41, "aarch64": 198}[os.uname().machine]
+    call = [ctypes.c_long(value) for value in (number, 0x1_0000_0002, socket.SOCK_STREAM, 0)]
+    descriptor = library.syscall(*call)
+    if descriptor < 0:
+        raise OSError(ctypes.get_errno(), "socket")
+    os.close(descriptor)
+
+
+def fork(_: str) -> None:
+    if (child := os.fork()) == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+def spawn(_: str) -> None:
+    subprocess.run([sys.executable, "-c", ""], check=True)
+
+
+def replace(_: str) -> None:
+    os.execv("/nowhere/program", ["program"])
+
+
+def signal_other(pid: str) -> None:
+    os.kill(int(pid), 0)
+
+
+def limit_other(pid: str) -> None:
+    import resource
+
+    resource.prlimit(int(pid), resource.RLIMIT_CORE)
+
+
+def environment_of(pid: str) -> None:
+    Path(f"/proc/{pid}/environ").read_bytes()
+
+
+def memory_of(pid: str) -> None:
+    with Path(f"/proc/{pid}/mem").open("rb"):
+        pass
+
+
+def trace(pid: str) -> None:
+    attach, detach = 16, 17
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.ptrace(attach, int(pid), 0, 0):
+        raise OSError(ctypes.get_errno(), "ptrace")
+    os.waitpid(int(pid), 0)
+    library.ptrace(detach, int(pid), 0, 0)
+
+
+def read(path: str) -> None:
+    Path(path).read_bytes()
+
+
+def write(path: str) -> None:
+    Path(path).write_bytes(b"x")
+    Path(path).unlink()
+
+
+def link(path: str) -> None:
+    Path(path).symlink_to("/etc/passwd")
+    Path(path).unlink()
+
+
+def thread(_: str) -> None:
+    made = threading.Thread(target=int)
+    made.start()
+    made.join()
+
+
+def handle_own_signal(_: str) -> None:
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    os.kill(os.getpid(), signal.SIGUSR1)
+    signal.raise_signal(signal.SIGUSR1)
+
+
+def count_threads(_: str) -> None:
+    for _number in range(200):
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+    threading.Event().wait()
+
+
+def many_files(_: str) -> None:
+    held = []
+    while True:
+        held.append(Path(os.devnull).open("rb"))  # noqa: SIM115
+
+
+def large_file(path: str) -> None:
+    with Path(path).open("wb") as file:
+        file.truncate(10**15)
+
+
+def spin(_: str) -> None:
+    while True:
+        sum(range(10**6))
+
+
+ATTEMPTS: dict[str, Callable[[str], None]] = {
+    function.__name__: function
+    for function in (
+        connect, connect_v6, send_datagram, connect_by_name, send_by_name, native_socket, fork,
+        spawn, replace, signal_other, limit_other, environment_of, memory_of, trace, read, write,
+        link, thread, handle_own_signal,
+    )
+}  # fmt: skip
+UNCAUGHT = {each.__name__: each for each in (count_threads, many_files, large_file, spin, connect)}
+
+
+def overdo(checkpoint, *, progress, what: str, target: str = ""):
+    """Try one of the attempts and let its error go where an analysis' errors go."""
+    UNCAUGHT[what](target)

@@ -1,0 +1,256 @@
+"""What a worker cannot do, tried by a worker; the same things work where nothing confines it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from inspector.engine import confinement, landlock, limits, seccomp
+from inspector.engine.protocol import Confinement
+from inspector.engine.wire import Setup, WorkerFunctions
+from inspector.errors import WorkerError
+from inspector.settings import read_settings
+from inspector.store.reference import CheckpointRef
+
+from .engine_attempts import DONE
+from .engine_harness import A, answer, eventually, held, running
+
+ROOT = Path(__file__).parents[2]
+REFUSED = "PermissionError"
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="confinement is Linux's")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("confined") / "home"
+
+
+@pytest.fixture(scope="module")
+def confined(home):
+    with running(home=home) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def free(home):
+    with running(home=home, confinement="off") as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def targets(tmp_path_factory, home) -> Iterator[dict[str, str]]:
+    """Things of this machine that a worker might reach for."""
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "secret").write_bytes(b"secret")
+    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket(
+        socket.AF_INET, socket.SOCK_DGRAM
+    ) as datagrams, socket.socket(socket.AF_UNIX) as named, socket.socket(
+        socket.AF_UNIX, socket.SOCK_DGRAM
+    ) as log, socket.create_server(("::1", 0), family=socket.AF_INET6) as six:  # fmt: skip
+        datagrams.bind(("127.0.0.1", 0))
+        for made, name in ((named, "named"), (log, "log")):
+            made.bind(str(outside / name))
+        named.listen()
+        yield {
+            "connect": str(listener.getsockname()[1]),
+            "connect_v6": str(six.getsockname()[1]),
+            "send_datagram": str(datagrams.getsockname()[1]),
+            "connect_by_name": str(outside / "named"),
+            "send_by_name": str(outside / "log"),
+            **dict.fromkeys(
+                ("signal_other", "limit_other", "environment_of", "memory_of", "trace"),
+                str(other.pid),
+            ),
+            "read": str(outside / "secret"),
+            "write": str(outside / "written"),
+            "link": str(home / "link"),
+        }
+    with other:
+        other.kill()
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        *("connect", "connect_v6", "send_datagram", "connect_by_name", "send_by_name"),
+        *("native_socket", "fork", "spawn", "signal_other", "limit_other", "environment_of"),
+        *("memory_of", "trace", "read", "write", "link"),
+    ],
+)
+def test_a_worker_cannot(confined, free, targets, what):
+    target = targets.get(what, "")
+    assert answer(confined, A, "attempt", what=what, target=target) == REFUSED
+    assert answer(free, A, "attempt", what=what, target=target) == DONE
+
+
+def test_a_worker_cannot_become_another_program(confined, free):
+    assert answer(confined, A, "attempt", what="replace") == REFUSED
+    assert answer(free, A, "attempt", what="replace") == "FileNotFoundError"
+
+
+def test_a_worker_can_do_what_an_analysis_needs(confined, home):
+    assert answer(confined, A, "attempt", what="thread") == DONE
+    assert answer(confined, A, "attempt", what="handle_own_signal") == DONE
+    assert answer(confined, A, "attempt", what="write", target=str(home / "result")) == DONE
+    assert answer(confined, A, "attempt", what="read", target=np_file()) == DONE
+
+
+def np_file() -> str:
+    import numpy as np
+
+    return np.__file__
+
+
+def test_secrets_beside_the_package_are_not_read(confined, tmp_path):
+    """Where people who sign in have their secrets; the folder itself must be listed to import."""
+    for path in (ROOT / "README.md", ROOT / "app.py"):
+        assert answer(confined, A, "attempt", what="read", target=str(path)) == REFUSED
+    assert answer(confined, A, "attempt", what="read", target=limits.__file__) == DONE
+
+
+def test_folders_that_may_be_opened_are_read_and_not_written(tmp_path):
+    (tmp_path / "model").write_bytes(b"x")
+    with running(home=tmp_path / "home", roots=tmp_path) as engine:
+        read = answer(engine, A, "attempt", what="read", target=str(tmp_path / "model"))
+        write = answer(engine, A, "attempt", what="write", target=str(tmp_path / "new"))
+    assert (read, write) == (DONE, REFUSED)
+
+
+def test_the_command_line_reads_everything_and_writes_the_store_alone(tmp_path):
+    (tmp_path / "model").write_bytes(b"x")
+    with running(home=tmp_path / "home", restrict_paths=False) as engine:
+        read = answer(engine, A, "attempt", what="read", target=str(tmp_path / "model"))
+        write = answer(engine, A, "attempt", what="write", target=str(tmp_path / "new"))
+    assert (read, write) == (DONE, REFUSED)
+
+
+def test_secrets_planted_in_the_server_are_nowhere_in_the_worker(monkeypatch, tmp_path):
+    planted = ("HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "OPENAI_API_KEY", "INSPECTOR_X_TOKEN",
+               "NUMBA_SECRET", "STREAMLIT_AUTH_COOKIE_SECRET")  # fmt: skip
+    for name in planted:
+        monkeypatch.setenv(name, "planted-secret")
+    with running(home=tmp_path / "home") as engine:
+        environment = answer(engine, A, "environment")
+    assert "PATH" in environment
+    assert [name for name, value in environment.items() if "planted-secret" in value] == []
+
+
+def test_the_worker_that_downloads_loses_the_network_with_the_download(tmp_path, targets):
+    """What follows the download reads a stranger's files."""
+    program = (
+        "import sys\n"
+        "from inspector.engine.confinement import close_network, confine\n"
+        "from inspector.engine.wire import Setup, WorkerFunctions\n"
+        "from inspector.settings import read_settings\n"
+        "from tests.unit.engine_attempts import attempt\n"
+        "settings = read_settings({'INSPECTOR_HOME': sys.argv[1]})\n"
+        "setup = Setup(settings, WorkerFunctions(), True, network=True)\n"
+        "confine(setup)\n"
+        "def tried(what, target=''):\n"
+        "    print(attempt(None, progress=None, what=what, target=target))\n"
+        "tried('connect', sys.argv[2])\n"
+        "tried('fork')\n"
+        "close_network(setup)\n"
+        "tried('connect', sys.argv[2])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "home"), targets["connect"]],
+        cwd=ROOT, env={**os.environ, "HF_HOME": str(tmp_path / "hub")},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == [DONE, REFUSED, REFUSED]
+    assert (tmp_path / "hub" / "hub").is_dir()
+
+
+def test_the_engine_gives_the_network_to_no_other_worker(confined, home):
+    with running(home=home) as engine:
+        assert engine.open(CheckpointRef("hub", "org/name")).result(60).name == "name"
+    (worker,) = (each for each in confined.workers() if each.fingerprint == A)
+    assert worker.confinement == Confinement(True, True, True, ())
+
+
+@pytest.mark.parametrize(
+    ("what", "setting", "value", "words"),
+    [
+        (
+            "count_threads",
+            "worker_threads",
+            100,
+            "more than the 100 threads .*_WORKER_THREADS higher",
+        ),
+        ("many_files", "worker_files", 100, "than the 100 that a worker .*_WORKER_FILES higher"),
+        ("large_file", "upload_mb", 10, "larger than the 74 MB .* INSPECTOR_UPLOAD_MB higher"),
+        ("spin", "cpu_seconds", 2, "the 2 seconds of processor time .*INSPECTOR_CPU_SECONDS"),
+    ],
+)
+def test_a_limit_that_is_passed_is_named_with_its_setting(tmp_path, what, setting, value, words):
+    target = str(tmp_path / "home" / "large")
+    with running(home=tmp_path / "home", **{setting: value}) as engine:
+        with pytest.raises(WorkerError, match=words):
+            answer(engine, A, "overdo", what=what, target=target)
+        (ended,) = engine.endings()
+        assert answer(engine, A, "echo", value="after")["value"] == "after"
+    assert setting.upper() in ended.reason
+
+
+def test_what_confinement_stops_is_said_with_the_way_out(confined, targets):
+    with pytest.raises(WorkerError) as caught:
+        answer(confined, A, "overdo", what="connect", target=targets["connect"])
+    assert str(caught.value) == limits.FORBIDDEN
+    assert "INSPECTOR_CONFINEMENT=off" in limits.FORBIDDEN
+
+
+@pytest.mark.parametrize("lacking", ["Landlock", "libseccomp"])
+def test_a_machine_that_lacks_something_says_so_and_can_be_told_to_refuse(
+    monkeypatch, tmp_path, lacking
+):
+    def nothing(*_: object, **__: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(confinement.landlock, "version", lambda: 0)
+    monkeypatch.setattr(confinement.landlock, "restrict", nothing)
+    for name in ("refuse_processes", "refuse_network"):
+        there = nothing if lacking == "libseccomp" else int
+        monkeypatch.setattr(confinement.seccomp, name, there)
+    if lacking == "libseccomp":
+        monkeypatch.setattr(confinement, "_keep_to_files", lambda setup: None)
+    monkeypatch.setattr(confinement.tempfile, "tempdir", None)
+    environ = {"INSPECTOR_HOME": str(tmp_path), "INSPECTOR_CONFINEMENT": "required"}
+    setup = Setup(read_settings(environ), WorkerFunctions(), True)
+    found = confinement.confine(setup)
+
+    calls = lacking != "libseccomp"
+    assert found == Confinement(calls, calls, not calls, (lacking,))
+    with pytest.raises(WorkerError, match=rf"cannot be confined .*\({lacking} is missing\)"):
+        confinement.refuse_unconfined(found, setup)
+    relaxed = Setup(read_settings({"INSPECTOR_HOME": str(tmp_path)}), WorkerFunctions(), True)
+    confinement.refuse_unconfined(found, relaxed)
+
+
+def test_this_system_confines(home):
+    """Else the tests above would say nothing of what people get."""
+    assert landlock.version() >= landlock.MIN_VERSION
+    assert Path("/proc/self/status").exists()
+    with running(home=home, confinement="required") as engine:
+        assert answer(engine, A, "echo", value=1)["value"] == 1
+        eventually(lambda: held(engine)[A].confinement)
+    assert seccomp.LIBRARY
+
+
+def test_roots_worker_has_no_privileges_but_to_open_files(confined):
+    pid = held(confined)[A].pid if A in held(confined) else answer(confined, A, "echo")["pid"]
+    status = dict(
+        line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+    )
+    kept = 1 << 1 | 1 << 2
+    for name in ("CapPrm", "CapEff", "CapInh", "CapAmb"):
+        assert int(status[name], 16) & ~kept == 0, name
+    assert status["NoNewPrivs"] == "1"
+    assert status["Seccomp"] == "2"
