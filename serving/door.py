@@ -125,7 +125,10 @@ def is_foreign(headers: Headers) -> bool:
     origin = headers.get("Origin")
     if origin is None:  # no browser
         return False
-    same = urlsplit(origin).netloc.lower() == (headers.get("Host") or "").lower()
+    try:
+        same = urlsplit(origin).netloc.lower() == (headers.get("Host") or "").lower()
+    except ValueError:
+        return True
     return not same and not is_allowed_origin(origin)
 
 

@@ -3,8 +3,8 @@
 The content policy is as strict as Streamlit 1.67, plotly.js and the pages' own components allow;
 `tests/browser/test_headers.py` visits every page and fails at any violation. What it cannot do
 without: styles written by scripts (emotion, plotly), `blob:` scripts (components are imported from
-memory), compiled WebAssembly (protobuf's integers), and images from `data:` and `blob:` (charts,
-downloads).
+memory), compiled WebAssembly (protobuf's integers), fonts from `data:` (Streamlit's own),
+and images from `data:` and `blob:` (charts, downloads).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def content_policy(scripts: Iterable[str] = ()) -> str:
         "script-src": f"'self' 'wasm-unsafe-eval' blob:{inline}",
         "style-src": "'self' 'unsafe-inline'",
         "img-src": "'self' data: blob:",
-        "font-src": "'self'",
+        "font-src": "'self' data:",
         "connect-src": "'self'",
         "worker-src": "'self' blob:",
         "form-action": "'none'",

@@ -29,33 +29,39 @@ def draw() -> None:
         st.set_page_config(page_title=NAME)
         st.error(literal(error))
         st.stop()
-    sign_in.require(NAME)
+    if not sign_in.may_use():
+        st.set_page_config(page_title=NAME)
+        _navigation(shown=False)  # so that links to pages are known; none is run
+        st.title(NAME, anchor=False)
+        sign_in.offer()
+        st.stop()
     running.engine()  # its first worker starts while the rest is imported
     from pages._shared import session, sidebar
 
     st.set_page_config(
         page_title=NAME, page_icon=str(ICON), layout="wide", menu_items={"About": ABOUT}
     )
-    page = _navigation()
+    page = _navigation(shown=True)
     sidebar.draw()
     with session.frame():
         page.run()
 
 
-def _navigation() -> Any:
+def _navigation(*, shown: bool) -> Any:
     slugs = dict.fromkeys(analysis.slug for analysis in CATALOG)  # in the catalog's order
     home, *others = (PAGES[slug] for slug in slugs)
-    return st.navigation(
-        [
-            _as_page(home, default=True, url_path="start"),
-            *(_as_page(other, url_path=other.slug) for other in others),
-            # The first page's address is bare; its name works as well.
-            _as_page(home, url_path=home.slug, visibility="hidden"),
-        ]
-    )
+    pages = [
+        _as_page(home, shown=shown, default=True, url_path="start"),
+        *(_as_page(other, shown=shown, url_path=other.slug) for other in others),
+        # The first page's address is bare; its name works as well.
+        _as_page(home, shown=shown, url_path=home.slug, visibility="hidden"),
+    ]
+    return st.navigation(pages, position="sidebar" if shown else "hidden")
 
 
-def _as_page(analysis: Analysis, **where: Any) -> Any:
+def _as_page(analysis: Analysis, *, shown: bool, **where: Any) -> Any:
     """A page of the navigation, from its entry in the catalog."""
     file, icon = PROJECT / f"pages/{analysis.slug}.py", f":material/{analysis.symbol}:"
+    if not shown:
+        return st.Page(file, title=NAME, **where)
     return st.Page(file, title=analysis.title, icon=icon, **where)

@@ -11,27 +11,20 @@ from serving.people import is_admitted, name_of, providers, proxy_claims
 from serving.settings import serving
 
 
-def require(name: str) -> None:
-    """End the run here, before any work, unless the person who asks may use the server.
+def may_use() -> bool:
+    """Whether the person who asks may use the server."""
+    return serving().sign_in == "none" or is_admitted(_claims(), serving())
 
-    Args:
-        name: Of the app.
-    """
-    if serving().sign_in == "none":
-        return
+
+def offer() -> None:
+    """Say why there is nothing to see, and offer the way in."""
     claims = _claims()
-    if is_admitted(claims, serving()):
-        return
-    st.set_page_config(page_title=name)
-    st.navigation([st.Page(_sentence, title=name)], position="hidden")
-    st.title(name, anchor=False)
     if serving().sign_in == "proxy":
         st.markdown("Nobody is signed in: open this server by the address of its sign-in page.")
     elif claims.get("is_logged_in"):
         _turn_away(name_of(claims))
     else:
         _offer_sign_in()
-    st.stop()
 
 
 def draw() -> None:
@@ -63,7 +56,3 @@ def _turn_away(name: str) -> None:
         "another address, or ask whoever runs it (INSPECTOR_PEOPLE)."
     )
     st.button("Sign out", icon=":material/logout:", on_click=st.logout)
-
-
-def _sentence() -> None:
-    """The page that is asked for is none of a stranger's business."""

@@ -27,8 +27,8 @@ def start_server(
     """Start servers, each with a store of its own; end them after the last test."""
     running: list[Server] = []
 
-    def start(**environment: str) -> Server:
-        server = start_app(tmp_path_factory.mktemp("home"), **environment)
+    def start(*options: str, **environment: str) -> Server:
+        server = start_app(tmp_path_factory.mktemp("home"), *options, **environment)
         running.append(server)
         wait_until_up(server)
         return server

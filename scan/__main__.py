@@ -1,0 +1,58 @@
+"""Scan a server of one's own for what its answers give away.
+
+python -m scan          starts the app on a free port, with a store of its own, and scans it
+python -m scan URL      scans a server that runs on this machine
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import tempfile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from scan.leaks import Watch
+from scan.scanning import scan, watch_for
+from serving.place import is_local
+
+
+def main(arguments: list[str]) -> int:
+    """Scan, print what was found, and give the exit status: 0 where nothing was."""
+    if arguments:
+        if not is_local(urlsplit(arguments[0]).hostname or ""):
+            print("Only a server of this machine is scanned: give http://localhost and its port.")
+            return 2
+        watch = watch_for({}, home=None, secrets=[])
+        scan(arguments[0].rstrip("/"), watch)
+    else:
+        watch = scan_own()
+    for leak in watch.leaks.values():
+        print(f"{leak.kind}: {leak.where}: {leak.excerpt}")
+    print(f"{watch.counted['answers']:,} answers, {watch.counted['bytes']:,} bytes, "
+          f"{len(watch.leaks)} leaks")  # fmt: skip
+    return 1 if watch.leaks else 0
+
+
+def scan_own() -> Watch:
+    """Start the app with values in its environment that nobody may see, and scan it."""
+    from tests.browser.server import start_app, wait_until_up
+
+    with tempfile.TemporaryDirectory() as folder:
+        token = secrets.token_hex(16)
+        home = Path(folder)
+        server = start_app(home, SCAN_TOKEN=token, HF_TOKEN=f"hf_{token}")
+        try:
+            wait_until_up(server)
+            watch = watch_for(dict(os.environ), home=home, secrets=[token])
+            scan(server.url, watch)
+        finally:
+            server.stop()
+        for line in server.complaints():
+            watch.note("failure", "the server's log", line)
+    return watch
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

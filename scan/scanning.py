@@ -1,0 +1,154 @@
+"""The scan: static files, routes, pages, refusals, uploads, and what browsers never send."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import streamlit
+from streamlit.file_util import get_static_dir
+from streamlit.proto.BackMsg_pb2 import BackMsg
+
+from inspector.catalog import CATALOG
+from scan.files import LINKS, bad_files
+from scan.leaks import Watch, known_values
+from scan.requests import Asked, exchange, malformed, odd, ordinary, plain
+from scan.sessions import Session, session
+from serving.headers import security_headers
+
+ROOT = Path(__file__).parents[1]
+SLUGS = tuple(dict.fromkeys(analysis.slug for analysis in CATALOG))
+INPUTS = ("text=" + "word+" * 900, "text=%ED%A0%80", "device=cuda", "dtype=nothing", "layers=9-1")
+QUIET_SECONDS = 1.0  # in which a request that is refused is answered, or never
+# Answers that the web server itself gives before any app is asked, and what it says then.
+BEFORE_THE_APP = re.compile(rb"HTTP/1.1 (400|501|505|426|403|414|431)[^\r]*\r\n")
+
+
+def watch_for(environment: Mapping[str, str], *, home: Path | None, secrets: list[str]) -> Watch:
+    """Look for this machine's paths, the libraries' versions, and what is in an environment."""
+    paths = [
+        ROOT,
+        Path.home(),
+        Path(sys.prefix),
+        Path(streamlit.__file__).parent,
+        Path(tempfile.gettempdir()),
+    ]
+    if home:
+        paths += [home, home.parent]
+    return Watch(known_values(paths=map(str, paths), environment=environment, secrets=secrets))
+
+
+def scan(url: str, watch: Watch) -> None:
+    """Ask a server everything; the watch remembers what it gave away."""
+    host = urlsplit(url).netloc
+    for asked in (*ordinary(host), *odd(host, asset=_asset()), *malformed(host)):
+        _ask(url, asked, watch)
+    _static_files(url, watch)
+    with session(url, watch.look) as person:
+        for slug in SLUGS:
+            person.visit(slug)
+        for query in INPUTS:
+            person.visit("lens", query)
+        _uploads(person, watch)
+    _links(url, watch)
+    _wrong_messages(url, watch)
+
+
+def _links(url: str, watch: Watch) -> None:
+    for link in LINKS:
+        with session(url, watch.look) as person:
+            person.visit("overview", f"checkpoint={quote(link)}")
+            if not person.errors:
+                watch.note("failure", f"link {link[:40]}", "a link that opens nothing is no error")
+
+
+def _wrong_messages(url: str, watch: Watch) -> None:
+    for name, request in _unwanted().items():
+        with session(url, watch.look) as person:
+            person.visit("overview")
+            person.send(request, name)
+            person.drain(QUIET_SECONDS)
+    for data in ("text", b"\xff" * 40, b"", bytes(3000)):
+        with session(url, watch.look) as person:
+            person.send_raw(data, f"{data[:8]!r} over the websocket")
+            person.drain(QUIET_SECONDS)
+
+
+def _ask(url: str, asked: Asked, watch: Watch) -> None:
+    answer = exchange(url, asked.data)
+    watch.look(answer.partition(b"\r\n\r\n")[0] if _is_asset(answer) else answer, asked.name)
+    status = answer[:12].decode("latin-1")
+    if not status.startswith("HTTP/1.1 ") or (status[9] == "5" and status != "HTTP/1.1 501"):
+        watch.note("failure", asked.name, f"answered with {status!r}")
+    if not BEFORE_THE_APP.match(answer):
+        _check_headers(answer, asked.name, watch)
+
+
+def _check_headers(answer: bytes, where: str, watch: Watch) -> None:
+    head = answer.partition(b"\r\n\r\n")[0].decode("latin-1").lower()
+    for name, value in security_headers().items():
+        if f"{name}: {value}".lower() not in head:
+            watch.note("header", where, f"{name} is missing")
+
+
+def _static_files(url: str, watch: Watch) -> None:
+    """Headers of every file of Streamlit's own; its text is public, and tells no path."""
+    for name in _assets():
+        answer = exchange(url, plain("GET", f"/{name}", urlsplit(url).netloc).data)
+        head, _, body = answer.partition(b"\r\n\r\n")
+        watch.look(head, name)
+        _check_headers(answer, name, watch)
+        if not head.startswith(b"HTTP/1.1 200"):
+            watch.note("failure", name, head[:20].decode("latin-1"))
+        if str(ROOT).encode() in body:
+            watch.note("path", name, str(ROOT))
+
+
+def _assets() -> list[str]:
+    folder = Path(get_static_dir())
+    return sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    )
+
+
+def _asset() -> str:
+    return "/" + next(name for name in _assets() if name.endswith(".css"))
+
+
+def _is_asset(answer: bytes) -> bool:
+    """Whether an answer is one of Streamlit's files, which name what they are made of."""
+    return b"\nlast-modified:" in answer[:4000]
+
+
+def _uploads(person: Session, watch: Watch) -> None:
+    for name, content in bad_files().items():
+        before = len(person.errors)
+        person.upload("overview", name, content)
+        person.visit("overview")
+        if len(person.errors) == before:
+            watch.note("failure", f"upload of {name}", "a bad file is not refused")
+
+
+def _unwanted() -> dict[str, BackMsg]:
+    """Requests that Streamlit's protocol has and that no page of the app makes."""
+    made = {
+        name: BackMsg()
+        for name in ("load_git_info", "clear_cache", "set_run_on_save", "debug_shutdown_runtime",
+                     "debug_disconnect_websocket")
+    }  # fmt: skip
+    for name, message in made.items():
+        setattr(message, name, True)
+    install = made["install_skills"] = BackMsg()
+    install.backend_operation_request.install_skills.SetInParent()
+    lost = made["a fragment that is not there"] = BackMsg()
+    lost.rerun_script.fragment_id = "nothing"
+    wrong = made["widget values of wrong types"] = BackMsg()
+    state = wrong.rerun_script.widget_states.widgets.add()
+    state.id, state.json_value = "$$ID-0-None", "{"
+    page = made["a page that is not there"] = BackMsg()
+    page.rerun_script.page_script_hash = "../../etc/passwd"
+    return made

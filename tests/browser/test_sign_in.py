@@ -1,0 +1,196 @@
+"""Sign-in with a real provider, and what people who are not signed in cannot do."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+from .looking import SLUGS, expect_calm, expect_page
+from .provider import Provider, running_provider
+from .server import Server
+from .test_upload import open_file
+
+ADA, EVE, MALLORY = "ada@example.org", "eve@elsewhere.example", "mallory@example.org"
+SECRET = "0123456789abcdef-proxy"
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with running_provider() as provider:
+        yield provider
+
+
+@pytest.fixture(scope="module")
+def guarded(
+    start_server: Callable[..., Server],
+    provider: Provider,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Server:
+    """A server whose people sign in, and have a verified address at example.org."""
+    file = tmp_path_factory.mktemp("secrets") / "secrets.toml"
+    file.write_text(provider.secrets_file())
+    return start_server(
+        f"--secrets.files={file}", INSPECTOR_SIGN_IN="oidc", INSPECTOR_PEOPLE="@example.org"
+    )
+
+
+def sign_in(page: Page, server: Server, person: str) -> None:
+    page.goto(server.url)
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("link", name=person).click()
+
+
+def session_of(page: Page, url: str) -> str:
+    """Open a page and give the id of its session, which uploads need."""
+    found: list[str] = []
+
+    def read(frame: bytes | str) -> None:
+        message = ForwardMsg()
+        message.ParseFromString(frame if isinstance(frame, bytes) else frame.encode())
+        if message.WhichOneof("type") == "new_session":
+            found.append(message.new_session.initialize.session_id)
+
+    page.on("websocket", lambda socket: socket.on("framereceived", read))
+    page.goto(url)
+    expect_calm(page)
+    assert found
+    return found[-1]
+
+
+def cookies(page: Page) -> dict[str, dict[str, Any]]:
+    """The browser's cookies, by name."""
+    return {str(dict(cookie)["name"]): dict(cookie) for cookie in page.context.cookies()}
+
+
+def put_file(page: Page, url: str, session: str) -> tuple[int, str]:
+    """Upload as the pages do, with the right token; gives status and text."""
+    token = cookies(page)["_streamlit_xsrf"]["value"]
+    answer = page.request.put(
+        f"{url}/_stcore/upload_file/{session}/some-file",
+        multipart={"file": {"name": "a.zip", "mimeType": "application/zip", "buffer": b"PK"}},
+        headers={"X-Xsrftoken": token},
+    )
+    return answer.status, answer.text()
+
+
+def workers(server: Server) -> list[int]:
+    return [child.pid for child in psutil.Process(server.process.pid).children()]
+
+
+def test_a_stranger_sees_one_button_and_starts_no_work(page: Page, guarded: Server) -> None:
+    for place in ("", *SLUGS, "sharing?checkpoint=demo-gpt2"):
+        page.goto(f"{guarded.url}/{place}")
+        expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+        expect_calm(page)
+        expect(page.get_by_role("button")).to_have_count(2)  # and Streamlit's menu
+        expect(page.get_by_test_id("stSidebar")).to_have_count(0)
+        expect(page.get_by_text(re.compile("demo-"))).to_have_count(0)
+        lines = page.get_by_test_id("stMain").inner_text().split("\n")
+        assert [line for line in lines if line] == [
+            "Checkpoint Inspector", "This server is for people who are signed in.",
+            "login", "Sign in",
+        ]  # fmt: skip
+    assert workers(guarded) == []
+
+
+def test_a_stranger_can_neither_upload_nor_download(
+    page: Page, guarded: Server, server: Server
+) -> None:
+    session = session_of(page, guarded.url)
+    status, text = put_file(page, guarded.url, session)
+    assert (status, text) == (401, "Nobody is signed in: open the first page and sign in there.")
+    assert page.request.delete(f"{guarded.url}/_stcore/upload_file/{session}/x").status == 401
+    for place in ("media/0123.csv", "component/x/index.html", "_stcore/bidi-components/x/y.js"):
+        assert page.request.get(f"{guarded.url}/{place}").status == 401
+    # The same request is taken where nobody needs to sign in: it was well made.
+    page.context.clear_cookies()
+    open_session = session_of(page, server.url)
+    assert put_file(page, server.url, open_session)[0] == 204
+
+
+def test_sign_in_use_sign_out(
+    page: Page, guarded: Server, provider: Provider, tmp_path: Path
+) -> None:
+    before = provider.tokens
+    sign_in(page, guarded, ADA)
+    expect_page(page, "overview", "demo-bert")
+    assert provider.tokens == before + 1
+    sidebar = page.get_by_test_id("stSidebar")
+    expect(sidebar.get_by_text(ADA)).to_be_visible()
+    assert cookies(page)["_streamlit_user"]["httpOnly"] is True
+
+    page.goto(f"{guarded.url}/sharing?checkpoint=demo-gpt2")
+    expect_page(page, "sharing", "demo-gpt2")
+    broken = tmp_path / "broken.zip"
+    with zipfile.ZipFile(broken, "w") as archive:
+        archive.writestr("config.json", "{}")
+    open_file(page, broken)
+    expect(sidebar.get_by_text("Everybody who may use this server sees")).to_be_visible()
+    refused = page.get_by_test_id("stAlert").filter(has_text="no weights")
+    expect(refused).to_be_visible()  # it has arrived
+
+    link = page.url
+    sidebar.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+    assert "_streamlit_user" not in cookies(page)
+    page.goto(link)
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+    expect(page.get_by_test_id("stSidebar")).to_have_count(0)
+
+
+@pytest.mark.parametrize("person", [EVE, MALLORY])
+def test_people_who_are_not_listed_are_turned_away(
+    page: Page, guarded: Server, person: str
+) -> None:
+    """Eve's domain is not listed; nobody has verified that Mallory's address is his."""
+    sign_in(page, guarded, person)
+    expect(page.get_by_test_id("stMain")).to_contain_text(f"You are signed in as {person}, who")
+    expect(page.get_by_test_id("stSidebar")).to_have_count(0)
+    assert put_file(page, guarded.url, session_of(page, guarded.url))[0] == 401
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+
+
+def test_a_cookie_of_ones_own_making_is_nobodys(page: Page, guarded: Server) -> None:
+    page.context.add_cookies(
+        [{"name": "_streamlit_user", "value": '{"is_logged_in":true}', "url": guarded.url}]
+    )
+    page.goto(guarded.url)
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+    assert page.request.get(f"{guarded.url}/media/x").status == 401
+
+
+def test_a_proxy_names_the_person(
+    browser: Browser, watch: Callable[[Page], Page], start_server: Callable[..., Server]
+) -> None:
+    server = start_server(
+        INSPECTOR_SIGN_IN="proxy", INSPECTOR_PROXY_SECRET=SECRET, INSPECTOR_PEOPLE="ada,@x.org"
+    )
+    person = {"X-Forwarded-User": "ada", "X-Inspector-Secret": SECRET}
+    page = watch(
+        browser.new_page(extra_http_headers=person, viewport={"width": 1400, "height": 1000})
+    )
+    page.goto(f"{server.url}/padding")
+    expect_page(page, "padding", "demo-bert")
+    expect(page.get_by_test_id("stSidebar").get_by_text(re.compile(r"\bada$"))).to_be_visible()
+    page.close()
+    for wrong in (
+        {},
+        {"X-Forwarded-User": "ada"},
+        {"X-Forwarded-User": "ada", "X-Inspector-Secret": "0123456789abcdef-guess"},
+        {"X-Forwarded-User": "eve", "X-Inspector-Secret": SECRET},
+        {"X-Forwarded-User": "", "X-Inspector-Secret": SECRET},
+    ):
+        context = browser.new_context(extra_http_headers=wrong)
+        answer = context.request.get(server.url)
+        assert (answer.status, "Nobody is signed in" in answer.text()) == (401, True), wrong
+        assert context.request.get(f"{server.url}/_stcore/health").text() == "ok"
+        context.close()

@@ -1,0 +1,283 @@
+"""Which requests go on, what is said over the websocket, and which headers answers carry."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+
+import pytest
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.web.server.starlette.starlette_app_utils import create_signed_value
+
+from serving import door as doors
+from serving import people
+from serving.door import Door
+from serving.headers import Headers, content_policy, inline_scripts, security_headers
+from serving.settings import read_serving
+from serving.talk import Talk
+
+HOST = (b"host", b"localhost:8501")
+SCRIPT = "/home/somebody/inspector/app.py"
+COOKIE_SECRET, ORIGIN = "c" * 32, "http://localhost:8501"
+
+
+async def _app(scope, receive, send):
+    """Stands for Streamlit: says that it was reached."""
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.accept"})
+        return
+    headers = [(b"set-cookie", b"a=b"), (b"x-frame-options", b"SAMEORIGIN")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": b"reached"})
+
+
+def ask(app, path="/", method="GET", headers=(HOST,), *, kind="http", scheme="http", incoming=()):
+    """Send one request to an ASGI app; give what it sends."""
+    scope = {"type": kind, "path": path, "method": method, "headers": list(headers),
+             "scheme": scheme, "query_string": b""}  # fmt: skip
+    messages, sent = list(incoming) or [{"type": f"{kind}.connect"}], []
+
+    async def receive():
+        return messages.pop(0)
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    return sent
+
+
+def status(sent) -> int:
+    return (
+        sent[0].get("status") or {"websocket.accept": 101, "websocket.close": 403}[sent[0]["type"]]
+    )
+
+
+def door(**environment: str) -> Door:
+    return Door(_app, settings=read_serving(environment))
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "expected"),
+    [
+        (b"localhost:8501", "/", 200),
+        (b"127.0.0.1", "/", 200),
+        (b"rebound.example:8501", "/", 400),
+        (b"rebound.example:8501", "/media/x", 400),
+        (b"rebound.example:8501", "/_stcore/host-config", 400),
+        (b"localhost.rebound.example", "/", 400),
+        (b"localhost@rebound.example", "/", 400),
+        (b"", "/", 400),
+        (b"10.0.0.7:8501", "/_stcore/health", 200),  # a load balancer asks by address
+    ],
+)
+def test_a_host_that_is_not_allowed_gets_nothing(host, path, expected):
+    assert status(ask(door(), path, headers=[(b"host", host)])) == expected
+
+
+@pytest.mark.parametrize(
+    ("origin", "same"),
+    [
+        (None, True),
+        (b"http://localhost:8501", True),
+        (b"http://localhost:3000", False),
+        (b"http://evil.example", False),
+        (b"null", False),
+        (b"http://[", False),
+        (b"http://localhost:8501.evil.example", False),
+    ],
+)
+def test_pages_of_other_sites_open_no_session_and_upload_nothing(origin, same):
+    headers = [HOST] + ([(b"origin", origin)] if origin else [])
+    session = ask(door(), "/_stcore/stream", headers=headers, kind="websocket")
+    assert status(session) == (101 if same else 403)
+    upload = ask(door(), "/_stcore/upload_file/a/b", "PUT", headers)
+    assert status(upload) == (200 if same else 403)
+    assert status(ask(door(), "/", headers=headers)) == 200  # a link may be followed
+
+
+@pytest.mark.parametrize(
+    "path", ["/_stcore/metrics", "/_stcore/agent/mcp", "/_stcore/agent", "/_stcore/metrics/",
+             "/_stcore/script-health-check"],
+)  # fmt: skip
+def test_what_no_page_needs_is_not_served(path):
+    for method in ("GET", "POST", "OPTIONS"):
+        assert status(ask(door(), path, method)) == 404
+
+
+PRIVATE = ["/media/x.csv", "/component/x/y.js", "/_stcore/bidi-components/x/y.js", "/app/static/x",
+           "/_stcore/upload_file/a/b", "/_stcore/nothing"]  # fmt: skip
+PUBLIC = ["/", "/lens", "/static/js/index.js", "/favicon.png", "/_stcore/health",
+          "/_stcore/host-config", "/auth/login", "/oauth2callback"]  # fmt: skip
+
+
+def test_strangers_get_the_sign_in_page_and_nothing_private():
+    guarded = door(INSPECTOR_SIGN_IN="oidc")
+    assert [status(ask(guarded, path)) for path in PUBLIC] == [200] * len(PUBLIC)
+    assert [status(ask(guarded, path)) for path in PRIVATE] == [401] * len(PRIVATE)
+    for method in ("PUT", "DELETE", "POST", "PATCH", "BREW"):
+        assert status(ask(guarded, "/_stcore/upload_file/a/b", method)) == 401
+        assert status(ask(guarded, "/anything", method)) == 401
+    assert status(ask(guarded, "/_stcore/stream", kind="websocket")) == 101  # shows the button
+
+
+def test_behind_a_proxy_strangers_get_nothing():
+    guarded = door(INSPECTOR_SIGN_IN="proxy", INSPECTOR_PEOPLE="ada")
+    for path in {*PUBLIC, *PRIVATE} - {"/_stcore/health"}:
+        assert status(ask(guarded, path)) == 401
+    assert status(ask(guarded, "/_stcore/stream", kind="websocket")) == 403
+    ada, eve = ((HOST, (b"x-forwarded-user", name)) for name in (b"ada", b"eve"))
+    assert status(ask(guarded, "/media/x", headers=ada)) == 200
+    assert status(ask(guarded, "/_stcore/stream", headers=ada, kind="websocket")) == 101
+    assert status(ask(guarded, "/media/x", headers=eve)) == 401
+
+
+@pytest.fixture
+def oidc(monkeypatch):
+    """A secret to sign cookies with, and the address that people come back to."""
+    monkeypatch.setattr(people, "get_cookie_secret", lambda: COOKIE_SECRET)
+    monkeypatch.setattr(people, "get_origin_from_redirect_uri", lambda: ORIGIN)
+    return door(INSPECTOR_SIGN_IN="oidc", INSPECTOR_PEOPLE="@example.org")
+
+
+def cookie(secret=COOKIE_SECRET, name="_streamlit_user", **changes) -> tuple[bytes, bytes]:
+    claims = {"is_logged_in": True, "origin": ORIGIN, "email": "ada@example.org",
+              "email_verified": True, **changes}  # fmt: skip
+    value = create_signed_value(secret, name, json.dumps(claims))
+    return b"cookie", b"_streamlit_user=" + value
+
+
+def test_a_signed_cookie_opens_the_door(oidc):
+    assert status(ask(oidc, "/_stcore/upload_file/a/b", "PUT", [HOST, cookie()])) == 200
+    assert status(ask(oidc, "/media/x", headers=[HOST, cookie()])) == 200
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        cookie(secret="d" * 32),
+        cookie(name="_streamlit_user_tokens"),  # signed, but for another purpose
+        cookie(origin="http://elsewhere.example"),
+        cookie(is_logged_in=False),
+        cookie(email="eve@elsewhere.example"),
+        cookie(email_verified=False),
+        (b"cookie", b'_streamlit_user={"is_logged_in": true}'),
+        (b"cookie", b"_streamlit_user=\xff\xfe.x.y"),
+        (b"cookie", b"_streamlit_user=chunks-99"),
+    ],
+)
+def test_any_other_cookie_does_not(oidc, wrong):
+    assert status(ask(oidc, "/_stcore/upload_file/a/b", "PUT", [HOST, wrong])) == 401
+    assert status(ask(oidc, "/media/x", headers=[HOST, wrong])) == 401
+
+
+def requests() -> dict[str, BackMsg]:
+    """Every request that Streamlit's protocol has, by name."""
+    made = {}
+    for field in BackMsg.DESCRIPTOR.oneofs_by_name["type"].fields:
+        made[field.name] = message = BackMsg()
+        if field.message_type is None:
+            setattr(message, field.name, True)
+        else:
+            getattr(message, field.name).SetInParent()
+    operation = made.pop("backend_operation_request").backend_operation_request
+    for field in operation.DESCRIPTOR.oneofs_by_name["payload"].fields:
+        made[field.name] = message = BackMsg()
+        getattr(message.backend_operation_request, field.name).SetInParent()
+    return made
+
+
+def test_only_what_the_pages_ask_is_passed_on():
+    passed = []
+
+    async def app(scope, receive, send):
+        while (message := await receive())["type"] == "websocket.receive":
+            passed.append(BackMsg.FromString(message["bytes"]))
+
+    everything = requests()
+    assert len(everything) >= 13
+    incoming = [{"type": "websocket.receive", "bytes": message.SerializeToString()}
+                for message in everything.values()]  # fmt: skip
+    ask(Talk(app, script=SCRIPT), kind="websocket",
+        incoming=[*incoming, {"type": "websocket.disconnect"}])  # fmt: skip
+    wanted = {"rerun_script", "stop_script", "file_urls_request", "app_heartbeat",
+              "deferred_file", "dataframe_chunk"}  # fmt: skip
+    assert passed == [message for name, message in everything.items() if name in wanted]
+    assert len(passed) == len(wanted)
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [({"text": "hello"}, 1003), ({"bytes": None}, 1003), ({"bytes": b"\xff" * 9}, 1002)],
+)
+def test_what_is_no_request_ends_the_connection(message, code):
+    async def app(scope, receive, send):
+        assert (await receive())["type"] == "websocket.disconnect"
+
+    sent = ask(Talk(app, script=SCRIPT), kind="websocket",
+               incoming=[{"type": "websocket.receive", **message}])  # fmt: skip
+    assert sent == [{"type": "websocket.close", "code": code}]
+
+
+def test_the_greeting_tells_nothing_of_the_machine():
+    greeting = ForwardMsg()
+    session = greeting.new_session
+    session.main_script_path, session.name = SCRIPT, "app"
+    session.initialize.session_id = "an-id"
+    about = session.initialize.environment_info
+    about.streamlit_version, about.python_version, about.server_os = "1.67.0", "3.11.7", "Linux"
+    session.initialize.user_info.installation_id_v4 = "machine-id"
+    other = ForwardMsg()
+    other.script_finished = ForwardMsg.FINISHED_SUCCESSFULLY
+
+    async def app(scope, receive, send):
+        for message in (greeting, other):
+            await send({"type": "websocket.send", "bytes": message.SerializeToString()})
+
+    first, second = ask(Talk(app, script=SCRIPT), kind="websocket")
+    for told in (SCRIPT, "1.67.0", "3.11.7", "Linux", "machine-id"):
+        assert told.encode() not in first["bytes"]
+    assert ForwardMsg.FromString(first["bytes"]).new_session.initialize.session_id == "an-id"
+    assert second["bytes"] == other.SerializeToString()
+
+
+def test_every_answer_carries_the_headers_once():
+    (start, _) = ask(Headers(_app))
+    names = [name.decode() for name, _ in start["headers"]]
+    for name, value in security_headers().items():
+        assert names.count(name.lower()) == 1
+        assert (name.lower().encode(), value.encode()) in start["headers"]
+    assert (b"cache-control", b"no-store") in start["headers"]
+    assert (b"set-cookie", b"a=b") in start["headers"]
+
+
+def test_over_tls_cookies_are_for_tls_alone():
+    (start, _) = ask(Headers(_app), scheme="https")
+    assert (b"set-cookie", b"a=b; Secure") in start["headers"]
+
+
+def test_the_policy_lets_no_text_become_a_script():
+    policy = dict(rule.split(" ", 1) for rule in content_policy(["sha256-x"]).split("; "))
+    assert policy["default-src"] == policy["base-uri"] == policy["frame-ancestors"] == "'none'"
+    for sources in policy.values():
+        assert "'unsafe-eval'" not in sources
+        assert "http" not in sources
+        assert "*" not in sources
+    assert policy["script-src"] == "'self' 'wasm-unsafe-eval' blob: 'sha256-x'"
+    script = "\n      window.prerenderReady = false\n    "
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert inline_scripts() == (f"sha256-{digest}",)
+
+
+def test_a_base_path_is_left_out(monkeypatch):
+    monkeypatch.setattr(doors.st, "get_option", {"server.baseUrlPath": "/in/side/"}.__getitem__)
+    for path, expected in {
+        "/in/side/_stcore/metrics": "_stcore/metrics",
+        "/in/side": "",
+        "/in/sideways/media/x": "in/sideways/media/x",
+        "/_stcore/metrics/": "_stcore/metrics",
+    }.items():
+        assert doors.local_path({"path": path}) == expected

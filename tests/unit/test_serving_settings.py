@@ -1,0 +1,183 @@
+"""Settings of a server that serves others, and where it listens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import streamlit as st
+
+from inspector.errors import SettingsError
+from inspector.results import Opened
+from inspector.settings import settings
+from pages._shared.words import command
+from serving import place
+from serving.people import is_admitted, proxy_claims
+from serving.settings import Serving, read_serving, serving
+
+SECRET = "0123456789abcdef"
+LOCAL = {"server.address": "localhost", "server.allowedHosts": ["localhost", "127.0.0.1"]}
+
+
+@pytest.fixture
+def listening(monkeypatch):
+    """Say where the server listens, and with which environment."""
+
+    def listen(address="localhost", hosts=("localhost",), **environment):
+        options = {"server.address": address, "server.allowedHosts": list(hosts)}
+        monkeypatch.setattr(st, "get_option", options.__getitem__)
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        settings.cache_clear()
+        serving.cache_clear()
+
+    yield listen
+    monkeypatch.undo()
+    settings.cache_clear()
+    serving.cache_clear()
+
+
+def test_without_settings_nobody_signs_in_and_paths_are_for_this_machine():
+    found = read_serving({})
+    assert (found.sign_in, found.paths, found.people, found.secret) == ("none", False, (), "")
+    assert found.header == "X-Forwarded-User"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("INSPECTOR_SIGN_IN", "oauth", "set it to one of none, oidc, proxy"),
+        ("INSPECTOR_PATHS", "yes", "set it to 0 or 1"),
+        ("INSPECTOR_PEOPLE", "*@example.org", "separated by commas"),
+        ("INSPECTOR_PEOPLE", "a@b.c, @", "separated by commas"),
+        ("INSPECTOR_PROXY_SECRET", "short", "fewer than 16 characters"),
+    ],
+)
+def test_a_wrong_value_is_one_sentence_with_its_name(name, value, words):
+    with pytest.raises(SettingsError, match=words) as raised:
+        read_serving({name: value})
+    assert name in str(raised.value)
+    assert name == "INSPECTOR_PEOPLE" or value not in str(raised.value) or "SECRET" not in name
+
+
+def test_a_secret_is_shown_in_no_message():
+    assert SECRET not in repr(read_serving({"INSPECTOR_PROXY_SECRET": SECRET}))
+
+
+@pytest.mark.parametrize(
+    ("address", "hosts", "environment", "others"),
+    [
+        ("localhost", ["localhost", "127.0.0.1"], {}, False),
+        ("127.0.0.1", ["localhost"], {}, False),
+        ("127.8.9.1", ["[::1]"], {}, False),
+        ("::1", ["localhost"], {}, False),
+        (None, ["localhost"], {}, True),  # unset: every address of the machine
+        ("", ["localhost"], {}, True),
+        ("0.0.0.0", ["localhost"], {}, True),
+        ("::", ["localhost"], {}, True),
+        ("192.168.1.5", ["localhost"], {}, True),
+        ("localhost", [], {}, True),  # any name: a proxy may stand before it
+        ("localhost", ["*"], {}, True),
+        ("localhost", ["localhost", "inspector.example.org"], {}, True),
+        ("localhost", ["localhost"], {"INSPECTOR_SIGN_IN": "proxy"}, True),
+        ("localhost.example.org", ["localhost"], {}, True),
+    ],
+)
+def test_whom_a_server_serves(listening, address, hosts, environment, others):
+    listening(address, hosts, **environment)
+    assert place.serves_others() is others
+
+
+@pytest.mark.parametrize(
+    ("address", "allowed", "is_open"),
+    [
+        ("localhost", "0", True),
+        ("localhost", "1", True),
+        ("0.0.0.0", "0", False),
+        ("0.0.0.0", "1", True),
+    ],
+)
+def test_paths_are_closed_beyond_localhost(listening, tmp_path, address, allowed, is_open):
+    root = tmp_path.resolve()
+    listening(address, INSPECTOR_PATHS=allowed, INSPECTOR_ROOTS=str(root))
+    assert place.paths_are_open() is is_open
+    assert place.served_settings().roots == ((root,) if is_open else ())
+    assert settings().roots == (root,)  # the command line's
+
+
+def test_without_roots_no_path_is_open(listening):
+    listening("localhost", INSPECTOR_PATHS="1", INSPECTOR_ROOTS="")
+    assert not place.paths_are_open()
+
+
+def test_commands_tell_others_no_folder_of_the_server(listening):
+    checkpoint = Opened("f" * 64, "path:/data/models/bert", "bert", ())
+    listening("localhost")
+    assert command("lens", checkpoint) == "python -m inspector lens /data/models/bert"
+    listening("0.0.0.0")
+    assert command("lens", checkpoint) == "python -m inspector lens bert"
+
+
+def _serving(*people: str, secret: str = "") -> Serving:
+    return Serving(paths=False, sign_in="oidc", people=people, header="X-User", secret=secret)
+
+
+@pytest.mark.parametrize(
+    ("address", "verified", "people", "admitted"),
+    [
+        ("Ada@X.org", True, ("@x.org",), True),
+        ("ada@x.org", True, ("ada@x.org",), True),
+        ("eve@x.org", True, ("ada@x.org",), False),
+        ("eve@x.org", True, ("ada@x.org", "@x.org"), True),
+        ("ada@evilx.org", True, ("@x.org",), False),
+        ("ada@x.org.evil.net", True, ("@x.org",), False),
+        ("ada@x.org@evil.net", True, ("@x.org",), False),
+        ("ada@sub.x.org", True, ("@x.org",), False),
+        ("ada@x.org", False, ("@x.org",), False),
+        ("ada@x.org", "true", ("@x.org",), False),
+        ("ada@x.org", None, ("@x.org",), False),
+        (None, True, ("@x.org",), False),
+        (None, None, (), True),
+    ],
+)
+def test_who_is_admitted(address, verified, people, admitted):
+    claims = {"is_logged_in": True, "email": address, "email_verified": verified}
+    assert is_admitted(claims, _serving(*people)) is admitted
+
+
+@pytest.mark.parametrize("claims", [{}, {"is_logged_in": False}, {"is_logged_in": "yes"}])
+def test_nobody_is_admitted_without_signing_in(claims):
+    told = {"email": "ada@x.org", "email_verified": True, **claims}
+    assert not is_admitted(told, _serving())
+    assert not is_admitted(told, _serving("@x.org"))
+
+
+def test_a_proxys_word_counts_with_its_secret_alone():
+    settings = _serving(secret=SECRET)
+    told = {"X-User": "ada", "X-Inspector-Secret": SECRET}
+    assert proxy_claims(told, settings)["email"] == "ada"
+    for wrong in (
+        {"X-User": "ada"},
+        {**told, "X-Inspector-Secret": "guess"},
+        {**told, "X-User": " "},
+    ):
+        assert proxy_claims(wrong, settings) == {}
+    assert proxy_claims({"X-User": "ada", "X-Inspector-Secret": "x"}, _serving()) == {}
+
+
+def test_a_proxy_needs_a_secret_beyond_localhost(listening):
+    from serving.people import check_sign_in
+
+    environment = {"INSPECTOR_SIGN_IN": "proxy"}
+    listening("localhost")
+    check_sign_in(read_serving(environment))
+    listening("0.0.0.0")
+    with pytest.raises(SettingsError, match="INSPECTOR_PROXY_SECRET"):
+        check_sign_in(read_serving(environment))
+    check_sign_in(read_serving({**environment, "INSPECTOR_PROXY_SECRET": SECRET}))
+
+
+def test_workers_are_told_no_secret_of_the_server():
+    """What a worker gets are `inspector.settings`; the proxy's secret is not among them."""
+    text = (Path(__file__).parents[2] / "inspector/settings.py").read_text("utf-8")
+    assert "SECRET" not in text
