@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 import transformers
+from torch.nn.modules.module import register_module_module_registration_hook
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, initialization
 from transformers.models.auto import modeling_auto
 
-from inspector.errors import CheckpointError, NotInCheckpointError
+from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
 
 TASKS = {
     "masked_lm": (modeling_auto.MODEL_FOR_MASKED_LM_MAPPING, "masked-LM head"),
@@ -47,6 +49,9 @@ TASKS = {
 WITHOUT_POOLER = ("masked_lm", "causal_lm", "seq2seq_lm", "base")
 # Absent from many files, and no answer depends on them; nor a language model's on the pooler.
 SPARE_MODULES = ("position_ids", "token_type_ids")
+MOST_MODULES = 20_000  # the largest models have a few thousand
+FREE_MODULES, MODULES_A_TENSOR = 1_000, 20  # what a file of so many tensors may be built as
+MOST_BUFFER_NBYTES = 2_000_000_000  # masks and tables that are computed and not in the file
 # A model far larger than its file could only be filled with random numbers.
 LARGEST_RATIO = 4
 
@@ -156,12 +161,60 @@ def build_model(
     return model.eval(), missing
 
 
-def hollow_model(model_class: type[PreTrainedModel], config: PreTrainedConfig) -> PreTrainedModel:
-    """Build a model's structure on the meta device: shapes, names and ties, and no numbers."""
-    with torch.device("meta"), initialization.no_init_weights():
+def hollow_model(
+    model_class: type[PreTrainedModel],
+    config: PreTrainedConfig,
+    *,
+    most_modules: int = MOST_MODULES,
+) -> PreTrainedModel:
+    """Build a model's structure on the meta device: shapes, names and ties, and no numbers.
+
+    Raises:
+        CheckpointError: If it has more modules than that.
+    """
+    with torch.device("meta"), initialization.no_init_weights(), _counted_modules(most_modules):
         model = model_class(config)
     model.tie_weights()
     return model.eval()
+
+
+@contextmanager
+def _counted_modules(most: int) -> Iterator[None]:
+    """Stop a config that asks for modules without end, whichever of its numbers does."""
+    count = 0
+
+    def add(module: torch.nn.Module, name: str, child: torch.nn.Module | None) -> None:
+        nonlocal count
+        count += 1
+        if count > most:
+            raise CheckpointError(
+                f"The config.json asks for a model of more than {most:,} modules, as none of such "
+                "weights has: use the config.json that belongs to them."
+            )
+
+    handle = register_module_module_registration_hook(add)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+@contextmanager
+def first_pass(name: str) -> Iterator[None]:
+    """Say it of config.json if a model that could be built cannot be run.
+
+    Raises:
+        CheckpointError: In place of whatever its first pass raises.
+    """
+    try:
+        yield
+    except (InspectorError, MemoryError):
+        raise
+    except Exception as error:
+        raise CheckpointError(
+            f"The config.json of {name} holds a value that its model cannot run with "
+            f"({type(error).__name__}): compare it with the model's original."
+        ) from error
 
 
 def require(missing: Iterable[str], *, task: str, name: str) -> None:
@@ -200,12 +253,22 @@ def _check_size(
 ) -> None:
     held = sum(tensor.numel() for tensor in state.values())
     try:
-        wanted = sum(p.numel() for p in hollow_model(model_class, config).parameters())
+        most = min(MOST_MODULES, FREE_MODULES + MODULES_A_TENSOR * len(state))
+        hollow = hollow_model(model_class, config, most_modules=most)
+    except CheckpointError:
+        raise
     except Exception as error:
         raise CheckpointError(
             f"The config.json of {name} cannot be built as {model_class.__name__} "
             f"({type(error).__name__}): compare it with the model's original."
         ) from error
+    wanted = sum(parameter.numel() for parameter in hollow.parameters())
+    computed = sum(buffer.nbytes for buffer in hollow.buffers())
+    if computed > MOST_BUFFER_NBYTES:
+        raise CheckpointError(
+            f"By its config.json, {name} computes {computed:,} bytes of masks and tables, and at "
+            f"most {MOST_BUFFER_NBYTES:,} are made: compare it with the model's original."
+        )
     if wanted > LARGEST_RATIO * held + 1_000_000:
         raise CheckpointError(
             f"By its config.json, {name} has {wanted:,} parameters, but its file holds {held:,}: "

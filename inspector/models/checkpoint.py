@@ -184,7 +184,8 @@ class Checkpoint:
             ids = torch.zeros((1, 2), dtype=torch.long)
             takes = inspect.signature(model.base_model.forward).parameters
             decoder_ids = ids if "decoder_input_ids" in takes else None
-            forward(loaded, ids, head=task == "seq2seq_lm", decoder_ids=decoder_ids)
+            with build.first_pass(self.name):
+                forward(loaded, ids, head=task == "seq2seq_lm", decoder_ids=decoder_ids)
             self._models[key] = loaded
         return self._models[key]
 
@@ -216,8 +217,9 @@ class Checkpoint:
             "n_positions"
         )
         # RoBERTa's positions start after the padding index.
-        offset = self.config_values.get("pad_token_id", 1) + 1 if self._offset_positions else 0
-        return limit - offset if isinstance(limit, int) else None
+        pad = self.config_values.get("pad_token_id", 1)
+        offset = pad + 1 if self._offset_positions and isinstance(pad, int) else 0
+        return max(limit - offset, 0) if isinstance(limit, int) and limit > 0 else None
 
     @property
     def _offset_positions(self) -> bool:

@@ -25,6 +25,8 @@ DROPPED = re.compile(
     r"auto_map|.*attn_implementation.*|experts_implementation|torchscript|custom_.*|gguf_file"
     r"|quantization_config|compression_config|.*name_or_path|.*_(path|file|files|dir|url|repo|hub)"
     r"|trust_remote_code|use_kernels?|backbone|use_timm_backbone|use_pretrained_backbone"
+    r"|(use_)?return_dict|output_(hidden_states|attentions)|chunk_size_feed_forward"
+    r"|attribute_map|sub_configs|keys_to_ignore_at_inference|has_no_defaults_at_init|base_model_\w+"
 )
 # Public methods of transformers' PreTrainedConfig: a setting of that name would replace one.
 METHODS = frozenset(
@@ -50,8 +52,12 @@ ACTIVATION_KEYS = frozenset(
     {"hidden_act", "hidden_activation", "activation_function", "activation", "act_fn", "afn",
      "dense_act_fn", "classifier_activation", "summary_activation"}
 )  # fmt: skip
+PRECISION_KEYS = frozenset({"dtype", "torch_dtype"})  # looked up in torch, whatever they name
 LABELS = frozenset({"id2label", "label2id"})
 ROPE = frozenset({"rope_parameters", "rope_scaling"})
+PRECISIONS = frozenset(
+    {"auto", "bfloat16", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"}
+)
 NESTED = re.compile(r"[a-z_]+_config|encoder|decoder|generator")
 
 
@@ -106,7 +112,9 @@ def _settings(config: dict[str, Any], dropped: set[str], *, depth: int) -> dict[
             dropped.add(key)
             continue
         _refuse_wrong_names(key, value)
-        misplaced = key in LABELS and not isinstance(value, dict)
+        misplaced = (key in LABELS and not isinstance(value, dict)) or (
+            key in PRECISION_KEYS and not _is_precision(value)
+        )
         plain = None if misplaced else _plain(key, value, dropped, depth)
         if plain is None and value is not None:
             dropped.add(key)
@@ -131,6 +139,10 @@ def _plain_object(key: str, value: dict[str, Any], dropped: set[str], depth: int
     if NESTED.fullmatch(key) and depth < MAX_CONFIG_DEPTH:
         return _settings(value, dropped, depth=depth + 1)
     return None
+
+
+def _is_precision(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and value.removeprefix("torch.") in PRECISIONS)
 
 
 def _refuse_wrong_names(key: str, value: Any) -> None:

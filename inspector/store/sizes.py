@@ -42,6 +42,20 @@ def refuse_wrong_sizes(config: dict[str, Any], tensors: Sequence[TensorInfo]) ->
         _refuse_bounds(settings, tensors)
 
 
+def size_warnings(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> tuple[str, ...]:
+    """Say it where a configuration asks for fewer layers than the weights' only stack has."""
+    stacks = _stacks(tensors)
+    shown = _layers_shown(tensors)
+    if len(stacks) != 1 or SHARED_LAYERS in config:
+        return ()
+    return tuple(
+        f"config.json says {key} {layers:,}, but the weights hold {shown:,} layers: "
+        "the others are listed and never run."
+        for key in LAYERS
+        if type(layers := config.get(key)) is int and layers < shown
+    )
+
+
 def _configs(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield config
     for key, value in config.items():
@@ -69,6 +83,11 @@ def _refuse_layers(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> Non
         if type(layers) is not int:
             continue
         most = 1_000 if SHARED_LAYERS in config else (shown or len(tensors))
+        if layers < 0:
+            raise CheckpointError(
+                f"config.json says {key} {layers:,}, which is no number of layers: "
+                "use the config.json that belongs to these weights."
+            )
         if layers > most:
             raise CheckpointError(
                 f"config.json says {key} {layers:,}, but the weights hold {most:,} layers: "
@@ -78,11 +97,16 @@ def _refuse_layers(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> Non
 
 def _layers_shown(tensors: Sequence[TensorInfo]) -> int:
     """The most layers that one stack of the names shows; 0 where names show none."""
+    return max((len(indices) for indices in _stacks(tensors).values()), default=0)
+
+
+def _stacks(tensors: Sequence[TensorInfo]) -> dict[str, set[str]]:
+    """The numbers of the layers of each stack, by what stands before them in the names."""
     stacks: defaultdict[str, set[str]] = defaultdict(set)
     for tensor in tensors:
         if match := BLOCK.search(tensor.name):
             stacks[tensor.name[: match.start(1)]].add(match[1])
-    return max((len(indices) for indices in stacks.values()), default=0)
+    return stacks
 
 
 def _refuse_labels(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:

@@ -27,7 +27,7 @@ from inspector.store.manifests import (
 from inspector.store.names import INDEXES, file_format, weight_format
 from inspector.store.pytorch import read_pytorch
 from inspector.store.registry import clean_name, write_entry
-from inspector.store.sizes import refuse_wrong_sizes
+from inspector.store.sizes import refuse_wrong_sizes, size_warnings
 from inspector.store.sources import Source
 from inspector.store.tokenizer_files import stage_tokenizer
 
@@ -137,6 +137,7 @@ def _read(source: Source, progress: Progress) -> _Contents:
     refuse_wrong_index(weights, tensors)
     if config is not None:
         refuse_wrong_sizes(config, tensors)
+        warnings += size_warnings(config, tensors)
     return _Contents(weights, tuple(tensors), aliases, config, tuple(warnings))
 
 
