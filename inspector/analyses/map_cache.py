@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy as np
 from inspector.analyses.truth import Neighbours, Truth
 from inspector.models.checkpoint import Checkpoint
 from inspector.store.arrays import ArrayCache
+from inspector.store.manifests import MAPS
+from inspector.store.quota import trim
 
-FOLDER = "maps"  # below home
 VERSION = 2  # raise it when the same parameters give another map
 
 
@@ -20,7 +22,10 @@ class MapCache:
     def __init__(self, checkpoint: Checkpoint, *, device: str) -> None:
         tensor = checkpoint.embedding
         digests = {file.name: file.sha256 for file in checkpoint.manifest.files}
-        self._arrays = ArrayCache(checkpoint.settings.home / FOLDER)
+        settings = checkpoint.settings
+        # By the file's digest, so that a checkpoint is deleted together with its maps.
+        folder = settings.home / MAPS / digests[tensor.file]
+        self._arrays = ArrayCache(folder, after_put=partial(trim, settings))
         self._content = {
             "version": VERSION,
             "file": digests[tensor.file],

@@ -33,7 +33,7 @@ class WorkerFunctions:
     """Names ("package.module:name") of what a worker imports, and the web process never does."""
 
     open: str = "inspector.store.opening:open_checkpoint"
-    load_manifest: str = "inspector.store.manifests:load_manifest"
+    load_manifest: str = "inspector.store.holding:load_held"
     checkpoint: str = "inspector.models.checkpoint:Checkpoint"
     # Modules that a worker imports while nobody asks it anything, one at a time: two threads that
     # import transformers at once fail.

@@ -88,6 +88,8 @@ class Worker:
             self._send(Answers(tuple(_failure_or_value(value) for value in values)))
         except errors.InspectorError as error:
             self._send(_failure_or_value(error))
+        except FileNotFoundError as error:  # deleted at this moment, perhaps by another server
+            self._send(self._gone(batch) or self._unexpected(error))
         except BaseException as error:  # a tokenizer's panic is no Exception
             traceback.print_exc()
             self._send(self._unexpected(error))
@@ -134,6 +136,16 @@ class Worker:
         if text != shown_text or now - shown_at >= PROGRESS_SECONDS:
             self._shown = (text, now)
             self._send(Progress(fraction, text))
+
+    def _gone(self, batch: BatchRequest) -> Failure | None:
+        """What to say if the checkpoint is no longer there; None: it is."""
+        request = decode_trusted(batch.requests[0])
+        try:
+            if isinstance(request, RunRequest):
+                self._load(request.fingerprint)
+        except errors.InspectorError as error:
+            return _failure_or_value(error)
+        return None
 
     def _unexpected(self, error: BaseException) -> Failure:
         if known := limits.explain(error, self._setup.settings):

@@ -10,7 +10,7 @@ import os
 import time
 import uuid
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +31,15 @@ class ArrayCache:
     there. A cache never fails anybody: a disk that is full or read-only keeps nothing.
     """
 
-    def __init__(self, folder: Path, *, max_nbytes: int = MAX_NBYTES) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        max_nbytes: int = MAX_NBYTES,
+        after_put: Callable[[], None] = lambda: None,
+    ) -> None:
         self._folder = folder
+        self._after_put = after_put
         self._max_nbytes = max_nbytes
 
     def get(self, key: Mapping[str, Any]) -> dict[str, np.ndarray] | None:
@@ -80,6 +87,7 @@ class ArrayCache:
             finally:
                 temporary.unlink(missing_ok=True)
             self._trim()
+            self._after_put()
 
     def _path(self, key: Mapping[str, Any]) -> Path:
         text = json.dumps(key, sort_keys=True, ensure_ascii=False)

@@ -9,11 +9,12 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 ATTEMPTS = 5
 LOCK = ".lock"
+HASHES = "hashes.json"  # below home: digests of files that are opened where they lie
 NEW = ".new-"  # start of a folder's name until it is locked
 
 
@@ -75,6 +76,13 @@ class HashCache:
         recent = dict(list(entries.items())[-self.MAX_ENTRIES :])
         write_atomically(self._path, json.dumps(recent))
         return digest
+
+    def forget(self, digests: Collection[str]) -> None:
+        """Remove what is known of files by their digest."""
+        known = self._read()
+        kept = {key: digest for key, digest in known.items() if digest not in digests}
+        if len(kept) < len(known):
+            write_atomically(self._path, json.dumps(kept))
 
     def _read(self) -> dict[str, str]:
         try:
@@ -142,8 +150,29 @@ def fresh_folder(parent: Path, name: str) -> tuple[Path, int | None]:
 
 def acquire(folder: Path) -> int | None:
     """Lock a folder for this process; None if another one has it."""
+    return _open_lock(folder, alone=True)
+
+
+def share(folder: Path) -> int | None:
+    """Lock a folder for this process and others that share it; None if one has it alone."""
+    return _open_lock(folder, alone=False)
+
+
+@contextlib.contextmanager
+def turn(home: Path) -> Iterator[None]:
+    """Do what one process of a store may do at a time; the others wait."""
+    home.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(home / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        _lock(descriptor, alone=True, wait=True)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _open_lock(folder: Path, *, alone: bool) -> int | None:
     descriptor = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
-    if _lock(descriptor):
+    if _lock(descriptor, alone=alone):
         return descriptor
     os.close(descriptor)
     return None
@@ -152,14 +181,15 @@ def acquire(folder: Path) -> int | None:
 try:
     import fcntl
 
-    def _lock(descriptor: int) -> bool:
+    def _lock(descriptor: int, *, alone: bool, wait: bool = False) -> bool:
+        kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | (0 if wait else fcntl.LOCK_NB))
         except OSError:
             return False
         return True
 
 except ImportError:  # Windows: nothing is swept while anybody may use it
 
-    def _lock(descriptor: int) -> bool:
+    def _lock(descriptor: int, *, alone: bool, wait: bool = False) -> bool:
         return False

@@ -60,3 +60,4 @@ class StoredCheckpoint:
     name: str
     nbytes: int
     created: str  # ISO 8601, UTC
+    pinned: bool = False  # True: never removed to make room

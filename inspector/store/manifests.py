@@ -14,6 +14,7 @@ from inspector.store.manifest import FileInfo, Manifest, TensorInfo
 
 UPLOADS = "checkpoints"  # below home: what was uploaded, weights and all
 OPENED = "opened"  # below home: configs and tokenizers of folders, demos and hub models
+MAPS = "maps"  # below home: what was computed, by the digest of the file it was computed from
 MANIFEST = "manifest.json"
 ENTRY = "entry.json"  # of an upload: its name, as the list shows it
 FOLDER = "folder"  # Manifest.folder, in an entry of either

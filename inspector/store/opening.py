@@ -16,6 +16,7 @@ from inspector.store.hub import download
 from inspector.store.manifest import Manifest
 from inspector.store.manifests import UPLOADS, load_manifest
 from inspector.store.names import is_archive, visible, weight_format
+from inspector.store.quota import make_room
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import incoming_folder, read_names
 from inspector.store.sources import (
@@ -125,8 +126,10 @@ def _upload_source(folder: Path, temporary: Path, settings: Settings, progress: 
             "or the checkpoint's files without an archive."
         )
     if archives:
-        return unpack(names[archives[0]], archives[0], temporary, settings=settings,
-                      progress=progress)  # fmt: skip
+        packed = names[archives[0]]
+        source = unpack(packed, archives[0], temporary, settings=settings, progress=progress)
+        make_room(-packed.stat().st_size, settings)
+        return source
     nbytes = sum(path.stat().st_size for path in names.values())
     if nbytes > settings.upload_nbytes:
         raise CheckpointError(

@@ -8,6 +8,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterable
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,25 @@ from urllib.parse import quote, unquote
 
 from inspector.errors import CheckpointError
 from inspector.settings import Settings
-from inspector.store.files import acquire, fresh_folder, remove_folder, write_atomically
+from inspector.store.files import (
+    HASHES,
+    HashCache,
+    acquire,
+    fresh_folder,
+    hash_file,
+    remove_folder,
+    write_atomically,
+)
 from inspector.store.manifest import StoredCheckpoint
-from inspector.store.manifests import ENTRY, MANIFEST, OPENED, UPLOADS
+from inspector.store.manifests import (
+    ENTRY,
+    MANIFEST,
+    MAPS,
+    OPENED,
+    UPLOADS,
+    WEIGHTS,
+    find_manifest,
+)
 from inspector.store.names import visible
 from inspector.store.reference import INCOMING
 
@@ -118,17 +135,33 @@ def rename_checkpoint(fingerprint: str, name: str, *, settings: Settings) -> Non
         )
     folder = _entry_folder(fingerprint, settings)
     stored = _stored(folder)
-    entry = {"name": name.strip(), "nbytes": stored.nbytes, "created": stored.created}
-    write_atomically(folder / ENTRY, json.dumps(entry))
+    _rewrite(folder, replace(stored, name=name.strip()))
+
+
+def pin_checkpoint(fingerprint: str, *, pinned: bool, settings: Settings) -> None:
+    """Keep an upload whatever room is needed, or do so no longer.
+
+    Raises:
+        CheckpointError: If the upload is gone.
+    """
+    folder = _entry_folder(fingerprint, settings)
+    _rewrite(folder, replace(_stored(folder), pinned=pinned))
 
 
 def delete_checkpoint(fingerprint: str, *, settings: Settings) -> None:
-    """Delete an upload completely.
+    """Delete an upload completely: its files, what was made of them, what is known of them.
 
     Raises:
         CheckpointError: If it is not there.
     """
-    remove_folder(_entry_folder(fingerprint, settings))
+    folder = _entry_folder(fingerprint, settings)
+    digests = _digests(folder)
+    for gone in (folder, settings.home / OPENED / fingerprint):
+        remove_folder(gone)
+    for digest in digests:
+        remove_folder(settings.home / MAPS / digest)
+    HashCache(settings.home / HASHES).forget(digests)
+    sweep(settings)
 
 
 def sweep(settings: Settings) -> None:
@@ -167,6 +200,21 @@ def _age_seconds(path: Path) -> float:
     return time.time() - path.stat().st_mtime
 
 
+def _digests(folder: Path) -> set[str]:
+    """Digests of an entry's files, for a damaged manifest as well."""
+    manifest = find_manifest(folder)
+    if manifest is not None:
+        return {file.sha256 for file in manifest.files}
+    weights = folder / WEIGHTS
+    return {hash_file(path) for path in weights.glob("*") if path.is_file()}
+
+
+def _rewrite(folder: Path, stored: StoredCheckpoint) -> None:
+    entry = asdict(stored)
+    del entry["fingerprint"]  # the folder's name
+    write_atomically(folder / ENTRY, json.dumps(entry))
+
+
 def _entry_folder(fingerprint: str, settings: Settings) -> Path:
     folder = settings.home / UPLOADS / fingerprint
     is_digest = len(fingerprint) == 64 and set(fingerprint) <= set("0123456789abcdef")
@@ -185,6 +233,7 @@ def _stored(folder: Path) -> StoredCheckpoint:
         name=name if isinstance(name, str) and name else folder.name[:12],
         nbytes=nbytes if isinstance(nbytes, int) else 0,
         created=created,
+        pinned=entry.get("pinned") is True,
     )
 
 

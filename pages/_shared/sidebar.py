@@ -10,7 +10,7 @@ from inspector.demo import DEMOS
 from inspector.errors import InspectorError
 from inspector.settings import settings
 from inspector.store import registry
-from pages._shared import running, session, sign_in, uploading
+from pages._shared import pins, running, session, sign_in, uploading
 from pages._shared.words import literal
 from serving.place import paths_are_open, serves_others
 
@@ -138,6 +138,7 @@ def _label(reference: str, names: dict[str, str]) -> str:
 def _offer_changes(fingerprint: str, name: str) -> None:
     new = st.text_input("Name", value=name, key=f"name {fingerprint}", max_chars=80)
     st.button("Rename", on_click=_rename, args=(fingerprint, new), disabled=new == name)
+    pins.draw(fingerprint)
     st.divider()
     sure = st.checkbox("Yes, delete it from the store for good", key=f"sure {fingerprint}")
     st.button("Delete", on_click=_delete, args=(fingerprint,), disabled=not sure,

@@ -12,7 +12,8 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from inspector.errors import CheckpointError, InspectorError
 from inspector.figures.text import bytes_text, plural
 from inspector.settings import MB, settings
-from inspector.store import registry
+from inspector.store import quota, registry
+from inspector.store.disk import disk_sentence
 from inspector.store.names import is_archive
 from serving.place import serves_others
 
@@ -64,7 +65,7 @@ def _receive(files: Sequence[UploadedFile]) -> str | None:
                 f"{bytes_text(settings().upload_nbytes)} are taken: open it by a hub id or a path."
             )
         with st.spinner("Storing the upload"):
-            upload, place = registry.new_upload(settings())
+            upload, place = quota.reserve_upload(nbytes, settings())
             for file in files:
                 registry.write_upload(place, file.name, file.getvalue())
     except (InspectorError, OSError) as error:
@@ -80,7 +81,9 @@ def _receive(files: Sequence[UploadedFile]) -> str | None:
 def _sentence(error: InspectorError | OSError) -> str:
     if isinstance(error, InspectorError):
         return str(error)
-    return f"The upload could not be stored ({error.strerror}): free some space, then try again."
+    return disk_sentence(error, settings()) or (
+        f"The upload could not be stored ({error.strerror}): free some space, then try again."
+    )
 
 
 def _free(files: Sequence[UploadedFile]) -> None:

@@ -1,0 +1,39 @@
+"""What the store holds, and how much room there is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKind:
+    """One kind of what is kept."""
+
+    name: str
+    entries: int
+    nbytes: int
+    can_go: str  # when it is removed to make room
+
+
+@dataclass(frozen=True, slots=True)
+class StoredUpload:
+    """One upload."""
+
+    name: str
+    fingerprint: str
+    nbytes: int
+    created: str  # ISO 8601, UTC
+    last_used: str  # likewise
+    pinned: bool
+    in_use: bool  # by a worker of any server of this store, or asked about in the last minutes
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAccount:
+    """The store's account."""
+
+    quota_nbytes: int
+    used_nbytes: int
+    evict: str  # "results" or "uploads"
+    kinds: tuple[StoredKind, ...]
+    uploads: tuple[StoredUpload, ...]  # not used for longest first

@@ -1,0 +1,209 @@
+"""Keep the store within its quota: count it, make room, refuse what does not fit.
+
+Room is made of results first, those not used for longest: they can be computed again. Uploads are
+somebody's own: they go only where the settings say so, and never one that is pinned or in use, by
+this server or another one of the same store. One process makes room at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from inspector.errors import CheckpointError
+from inspector.results.store import StoreAccount, StoredKind, StoredUpload
+from inspector.settings import MB, Settings
+from inspector.store import registry
+from inspector.store.arrays import STALE_SECONDS
+from inspector.store.files import remove_folder, turn
+from inspector.store.holding import is_used, last_used
+from inspector.store.manifests import MAPS, OPENED, UPLOADS
+
+COMPILED = "compiled"  # machine code of the inner loops; the first worker to need it makes it anew
+RESERVED = ".reserved"  # an upload's size, before its bytes have arrived
+NAMED = 3  # uploads that a refusal names at most
+# Folder below home -> what it holds, and when that is removed to make room.
+KINDS = {
+    UPLOADS: ("uploads", "when you delete it"),
+    OPENED: ("copies of configurations and tokenizers", "first, unless in use"),
+    MAPS: ("maps and neighbours", "first"),
+    COMPILED: ("compiled code", "never: it is small and slow to make"),
+    registry.INCOMINGS: ("arriving uploads", "when they are stored or refused"),
+    registry.TEMPORARY: ("work under way", "when it is done"),
+}
+EVICTED = "when room is needed, unless pinned or in use"
+
+
+@dataclass(frozen=True, slots=True)
+class _Removable:
+    """Something that may go to make room."""
+
+    used: float  # when it was last used, seconds since 1970
+    nbytes: int
+    remove: Callable[[], None]
+
+
+def account(settings: Settings) -> StoreAccount:
+    """Count what the store holds."""
+    kinds = []
+    told = KINDS | ({UPLOADS: ("uploads", EVICTED)} if settings.store_evict == "uploads" else {})
+    for folder, (name, can_go) in told.items():
+        paths = list(_visible(settings.home / folder))
+        kinds.append(StoredKind(name, len(paths), sum(map(_nbytes, paths)), can_go))
+    uploads = [_upload(stored, settings) for stored in registry.list_checkpoints(settings)]
+    return StoreAccount(
+        quota_nbytes=settings.store_nbytes,
+        used_nbytes=sum(kind.nbytes for kind in kinds),
+        evict=settings.store_evict,
+        kinds=tuple(kinds),
+        uploads=tuple(sorted(uploads, key=lambda upload: (upload.last_used, upload.name))),
+    )
+
+
+def reserve_upload(nbytes: int, settings: Settings) -> tuple[str, Path]:
+    """Start an upload for which there is room, and make room if there is not.
+
+    Args:
+        nbytes: Its size as it arrives.
+        settings: Where the store is, and what it may hold.
+
+    Returns:
+        As `registry.new_upload`.
+
+    Raises:
+        CheckpointError: If the store is full; the text says what to delete.
+    """
+    with turn(settings.home):
+        _make_room(nbytes, settings)
+        upload, folder = registry.new_upload(settings)
+        with (folder / RESERVED).open("wb") as file:
+            file.truncate(nbytes)  # takes no room on the disk, but counts
+    return upload, folder
+
+
+def make_room(nbytes: int, settings: Settings) -> None:
+    """Make room for more than the store holds now.
+
+    Args:
+        nbytes: How much more; negative: that much goes by itself.
+        settings: Where the store is, and what it may hold.
+
+    Raises:
+        CheckpointError: If the store is full; the text says what to delete.
+    """
+    with turn(settings.home):
+        _make_room(nbytes, settings)
+
+
+def trim(settings: Settings) -> None:
+    """Remove results, those not used for longest first, until the store is within its quota."""
+    with turn(settings.home):
+        _evict(_used_nbytes(settings) - settings.store_nbytes, _results(settings))
+
+
+def _make_room(nbytes: int, settings: Settings) -> None:
+    missing = _used_nbytes(settings) + nbytes - settings.store_nbytes
+    missing = _evict(missing, _results(settings))
+    if settings.store_evict == "uploads":
+        missing = _evict(missing, _uploads(settings))
+    if missing > 0:
+        raise CheckpointError(_refusal(missing, nbytes, settings))
+
+
+def _evict(missing: int, candidates: Iterator[_Removable]) -> int:
+    """Remove what was not used for longest until nothing is missing; returns what still is."""
+    if missing <= 0:
+        return missing
+    for candidate in sorted(candidates, key=lambda found: found.used):
+        if missing <= 0:
+            break
+        with suppress(OSError, CheckpointError):  # somebody else has just removed it
+            candidate.remove()
+        missing -= candidate.nbytes
+    return missing
+
+
+def _results(settings: Settings) -> Iterator[_Removable]:
+    now = time.time()
+    for path in (settings.home / MAPS).rglob("*"):
+        with suppress(OSError):
+            stat = path.stat()
+            # What is still being written has another name, and is left alone for a while.
+            if path.is_file() and (path.suffix or now - stat.st_mtime > STALE_SECONDS):
+                remove = partial(path.unlink, missing_ok=True)
+                yield _Removable(stat.st_mtime, stat.st_size, remove)
+    for entry in _visible(settings.home / OPENED):
+        if not is_used(entry):
+            yield _Removable(last_used(entry), _nbytes(entry), partial(remove_folder, entry))
+
+
+def _uploads(settings: Settings) -> Iterator[_Removable]:
+    for stored in registry.list_checkpoints(settings):
+        entry = settings.home / UPLOADS / stored.fingerprint
+        if not stored.pinned and not is_used(entry):
+            remove = partial(registry.delete_checkpoint, stored.fingerprint, settings=settings)
+            yield _Removable(last_used(entry), _nbytes(entry), remove)
+
+
+def _upload(stored: registry.StoredCheckpoint, settings: Settings) -> StoredUpload:
+    entry = settings.home / UPLOADS / stored.fingerprint
+    used = datetime.fromtimestamp(last_used(entry), UTC)
+    return StoredUpload(
+        name=stored.name,
+        fingerprint=stored.fingerprint,
+        nbytes=_nbytes(entry),
+        created=stored.created,
+        last_used=used.isoformat(timespec="seconds"),
+        pinned=stored.pinned,
+        in_use=is_used(entry),
+    )
+
+
+def _refusal(missing: int, nbytes: int, settings: Settings) -> str:
+    quota = f"{settings.store_nbytes / MB:,.1f} MB"
+    if nbytes > settings.store_nbytes:
+        return (
+            f"The upload has {nbytes / MB:,.1f} MB and the store may hold {quota} in all: set "
+            "INSPECTOR_STORE_MB higher, or open the checkpoint as a folder."
+        )
+    named, freed = [], 0
+    for upload in account(settings).uploads:
+        if freed < missing and len(named) < NAMED and not upload.pinned:
+            named.append(f"{upload.name} ({upload.nbytes / MB:,.1f} MB)")
+            freed += upload.nbytes
+    advice = f"delete {' and '.join(named)}, not used for longest, or" if named else "unpin one, or"
+    return (
+        f"The store is full: {missing / MB:,.1f} MB more than its {quota} would be needed: "
+        f"{advice} set INSPECTOR_STORE_MB higher."
+    )
+
+
+def _used_nbytes(settings: Settings) -> int:
+    return sum(_nbytes(path) for kind in KINDS for path in _visible(settings.home / kind))
+
+
+def _visible(folder: Path) -> Iterator[Path]:
+    """What a folder holds, but for what is just being made or removed."""
+    with suppress(OSError):
+        yield from (path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def _nbytes(path: Path) -> int:
+    """Bytes of a file or of all files below a folder; a reservation counts until it is filled."""
+    total = reserved = 0
+    with suppress(OSError):
+        if not path.is_dir():
+            return path.stat().st_size
+        for folder, _, names in os.walk(path):
+            for name in names:
+                with suppress(OSError):
+                    size = (Path(folder) / name).lstat().st_size
+                    reserved += size if name == RESERVED else 0
+                    total += size if name != RESERVED else 0
+    return max(total, reserved)
