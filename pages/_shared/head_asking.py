@@ -97,15 +97,13 @@ def ask(checkpoint: Opened, head: str | None) -> Asked:
 
 
 def _pair(head: str) -> str:
-    if "pair" not in st.session_state:
-        st.session_state["pair"] = SECOND.get(head, "")
-    return st.text_area(PAIRS[head], key="pair", bind="query-params", height=80)
+    return st.text_area(PAIRS[head], SECOND.get(head, ""), key="pair", bind="query-params",
+                        height=80)  # fmt: skip
 
 
 def _choices() -> tuple[str, ...]:
-    if "choices" not in st.session_state:
-        st.session_state["choices"] = ENDINGS
-    value = st.text_area("Endings, one a line", key="choices", bind="query-params", height=110)
+    value = st.text_area("Endings, one a line", ENDINGS, key="choices", bind="query-params",
+                         height=110)  # fmt: skip
     return tuple(line for line in value.splitlines() if line.strip())
 
 

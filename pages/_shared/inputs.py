@@ -36,7 +36,8 @@ def text(
     """
     mask = mask_token()
     examples = begin(checkpoint, slug=slug, examples=examples)
-    value = st.text_area(label, key="text", bind="query-params", height=80,
+    # The example is the default as well: a run that a click cuts short may lose what `begin` set.
+    value = st.text_area(label, examples[0], key="text", bind="query-params", height=80,
                          help="Ctrl+Enter runs it.")  # fmt: skip
     remember(value, examples)
     with st.container(horizontal=True, vertical_alignment="center"):

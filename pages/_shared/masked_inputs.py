@@ -85,7 +85,7 @@ def read(checkpoint: Opened) -> Sentence:
     link = st.container(key="masked_link")  # never seen: it ties the link to the editor
     with link:
         st.html(HIDE)
-        text = st.text_area("Text in the link", key=TEXT, bind="query-params")
+        text = st.text_area("Text in the link", examples[0], key=TEXT, bind="query-params")
     pieces = tokenized(text)
     kept = _clicked(checkpoint, edit, text, pieces)
     if kept is not None:
