@@ -53,6 +53,12 @@ def _navigation(*, shown: bool) -> Any:
     pages = [
         _as_page(home, shown=shown, default=True, url_path="start"),
         *(_as_page(other, shown=shown, url_path=other.slug) for other in others),
+        st.Page(
+            PROJECT / "pages/server.py",
+            title="Server" if shown else NAME,
+            icon=":material/dns:",
+            url_path="server",
+        ),
         # The first page's address is bare; its name works as well.
         _as_page(home, shown=shown, url_path=home.slug, visibility="hidden"),
     ]

@@ -11,12 +11,17 @@ from inspector.store import registry
 HELP = "A pinned upload is never removed to make room in the store. You can still delete it."
 
 
-def draw(fingerprint: str) -> None:
-    """Draw the switch of one upload; nothing if it is gone."""
+def draw(fingerprint: str, *, place: str) -> None:
+    """Draw the switch of one upload; nothing if it is gone.
+
+    Args:
+        fingerprint: Of the upload.
+        place: Tells this switch from another one of the same upload.
+    """
     stored = {each.fingerprint: each for each in registry.list_checkpoints(settings())}
     if fingerprint not in stored:
         return
-    key = f"pin {fingerprint}"
+    key = f"pin {fingerprint} {place}"
     st.session_state[key] = stored[fingerprint].pinned  # another session may have changed it
     st.toggle("Pin: never remove it to make room", key=key, on_change=_pin, args=(fingerprint, key),
               help=HELP)  # fmt: skip

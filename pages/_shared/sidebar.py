@@ -138,7 +138,7 @@ def _label(reference: str, names: dict[str, str]) -> str:
 def _offer_changes(fingerprint: str, name: str) -> None:
     new = st.text_input("Name", value=name, key=f"name {fingerprint}", max_chars=80)
     st.button("Rename", on_click=_rename, args=(fingerprint, new), disabled=new == name)
-    pins.draw(fingerprint)
+    pins.draw(fingerprint, place="sidebar")
     st.divider()
     sure = st.checkbox("Yes, delete it from the store for good", key=f"sure {fingerprint}")
     st.button("Delete", on_click=_delete, args=(fingerprint,), disabled=not sure,

@@ -1,0 +1,105 @@
+"""What may this server use, what do its workers do, and what does its store hold?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pandas as pd
+import streamlit as st
+
+from inspector.engine.report import confinement_of, server_limits
+from inspector.figures.text import bytes_text, plural
+from inspector.settings import settings
+from inspector.store.quota import account
+from pages._shared import pins, session
+from pages._shared.words import literal
+
+SIZE = st.column_config.NumberColumn("size", format="bytes")
+WHEN = st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm")
+
+session.guard()
+st.title("Server", anchor=False)
+st.write("What may this server use, what do its workers do, and what does its store hold?")
+engine = session.engine()
+found = server_limits(settings(), confinement_of(engine))
+
+st.subheader("Workers", anchor=False)
+st.write(
+    "Every open checkpoint has a process of its own. A crash, or a limit that is passed, ends that "
+    "process; the server and everybody else go on."
+)
+workers = [
+    {
+        "checkpoint": worker.name or ("spare, for the next checkpoint" if worker.confinement
+                                      else "starting"),
+        "state": "at work" if worker.busy else "waits",
+        "memory": worker.resident_nbytes,
+        "processor seconds": worker.cpu_seconds,
+        "threads": worker.threads,
+    }
+    for worker in engine.workers()
+]  # fmt: skip
+st.dataframe(
+    pd.DataFrame(workers),
+    hide_index=True,
+    column_config={
+        "memory": st.column_config.NumberColumn("memory", format="bytes"),
+        "processor seconds": st.column_config.NumberColumn("processor seconds", format="%.1f"),
+    },
+)
+st.button("Look again", icon=":material/refresh:")
+endings = [
+    {"when": ending.when, "checkpoint": ending.name or "none yet", "what ended it": ending.reason}
+    for ending in engine.endings()
+]
+if endings:
+    st.caption("Workers that came to an end, the last one first")
+    frame = pd.DataFrame(endings)
+    frame["when"] = pd.to_datetime(frame["when"])
+    st.dataframe(frame, hide_index=True, column_config={"when": WHEN})
+else:
+    st.caption("No worker has come to an end that nobody asked for.")
+
+st.subheader("What workers are kept from", anchor=False)
+if not found.restrictions:
+    st.info("No worker is up that could tell: look again in a moment.", icon=":material/info:")
+for restriction in found.restrictions:
+    sign = ":material/check_circle:" if restriction.enforced else ":material/warning:"
+    state = "enforced here" if restriction.enforced else "**not enforced here**"
+    st.markdown(f"{sign} **{restriction.name}**, {state}. {restriction.meaning}")
+if found.missing:
+    st.caption(f"Missing: {literal(', '.join(found.missing))}.")
+
+st.subheader("Limits", anchor=False)
+st.write("Each is an environment variable of the server; whoever meets one is told which.")
+limits = pd.DataFrame([asdict(limit) for limit in found.limits])
+limits["value"] = [f"{limit.value:,.0f} {limit.unit}" for limit in found.limits]
+st.dataframe(
+    limits.drop(columns="unit").rename(columns={"enforced_by": "enforced by"}), hide_index=True
+)
+
+st.subheader("Store", anchor=False)
+held = account(settings())
+used = f"{bytes_text(held.used_nbytes)} of {bytes_text(held.quota_nbytes)} are used."
+st.progress(min(held.used_nbytes / held.quota_nbytes, 1.0), text=used)
+kinds = pd.DataFrame([asdict(kind) for kind in held.kinds])
+st.dataframe(
+    kinds.rename(columns={"name": "what", "can_go": "removed"}),
+    hide_index=True,
+    column_config={"nbytes": SIZE},
+)
+if held.uploads:
+    st.caption(f"{plural(len(held.uploads), 'upload')}, those not used for longest first")
+    uploads = pd.DataFrame([asdict(upload) for upload in held.uploads])
+    for column in ("created", "last_used"):
+        uploads[column] = pd.to_datetime(uploads[column])
+    st.dataframe(
+        uploads.drop(columns="fingerprint").rename(
+            columns={"last_used": "last used", "in_use": "in use"}
+        ),
+        hide_index=True,
+        column_config={"nbytes": SIZE, "created": WHEN, "last used": WHEN},
+    )
+    names = {upload.fingerprint: upload.name for upload in held.uploads}
+    chosen = st.selectbox("Upload", list(names), format_func=names.__getitem__, key="pinned upload")
+    pins.draw(chosen, place="page")

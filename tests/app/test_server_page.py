@@ -1,0 +1,95 @@
+"""The page about the server itself: its workers, what they are kept from, limits and store."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+from streamlit.testing.v1 import AppTest
+
+from inspector.demo import DEMOS
+from inspector.settings import settings
+from inspector.store.quota import account, reserve_upload
+from inspector.store.registry import delete_checkpoint, list_checkpoints, write_upload
+from pages._shared import session
+
+from .looking import button, said
+
+Open = Callable[..., AppTest]
+
+
+def test_the_page_shows_workers_limits_and_what_is_enforced(open_app: Open) -> None:
+    open_app("overview")  # so that a worker holds the demo
+    app = open_app("server")
+    assert not app.exception
+    assert app.title[0].value == "Server"
+    workers, limits, kinds = (
+        next(each.value for each in app.dataframe if column in each.value.columns)
+        for column in ("threads", "setting", "entries")
+    )
+    status = {worker.name: worker for worker in session.engine().workers()}
+    row = workers.set_index("checkpoint").loc["demo-bert"]
+    assert row["state"] == "waits"
+    assert row["memory"] > 10_000_000
+    assert row["processor seconds"] > 0
+    assert status["demo-bert"].confinement is not None
+    values = dict(zip(limits["setting"] + limits["name"], limits["value"], strict=True))
+    assert values["INSPECTOR_WORKER_MBMemory of a worker"] == (
+        f"{settings().worker_nbytes / 1e6:,.0f} MB"
+    )
+    assert "**No network**, enforced here." in said(app)
+    assert int(kinds["nbytes"].sum()) == account(settings()).used_nbytes
+    assert str(settings().home) not in said(app)
+
+
+def test_the_page_says_what_ended_a_worker(open_app: Open) -> None:
+    open_app("overview", checkpoint="demo-gpt2")
+    engine = session.engine()
+    (pid,) = (worker.pid for worker in engine.workers() if worker.name == "demo-gpt2")
+    os.kill(pid, signal.SIGKILL)
+    while not engine.endings():
+        time.sleep(0.01)
+    app = open_app("server", checkpoint="demo-gpt2")
+    ended = next(each.value for each in app.dataframe if "what ended it" in each.value.columns)
+    assert ended.iloc[0]["checkpoint"] == "demo-gpt2"
+    assert "was killed (SIGKILL)" in ended.iloc[0]["what ended it"]
+    assert button(app, "Look again")
+
+
+def test_an_upload_is_listed_and_pinned(open_app: Open) -> None:
+    upload, folder = reserve_upload(0, settings())
+    for path in DEMOS["demo-gpt2"].folder.iterdir():
+        write_upload(folder, f"mine/{path.name}", path.read_bytes())
+    opened = session.engine().open(session.CheckpointRef("incoming", upload)).result(120)
+    app = open_app("server")
+    uploads = next(each.value for each in app.dataframe if "pinned" in each.value.columns)
+    assert (uploads["name"].tolist(), uploads["pinned"].tolist()) == (["mine"], [False])
+    app.toggle(key=f"pin {opened.fingerprint} page").set_value(True).run()
+    assert not app.exception
+    (stored,) = list_checkpoints(settings())
+    assert stored.pinned
+    delete_checkpoint(opened.fingerprint, settings=settings())
+    session.engine().forget(opened.fingerprint)
+
+
+def test_the_command_line_says_the_same() -> None:
+    found = {
+        verb: json.loads(
+            subprocess.run(
+                [sys.executable, "-m", "inspector", verb, "--json"],
+                capture_output=True, text=True, check=True,
+            ).stdout
+        )
+        for verb in ("limits", "store")
+    }  # fmt: skip
+    assert found["store"]["quota_nbytes"] == settings().store_nbytes
+    assert found["store"]["used_nbytes"] == sum(kind["nbytes"] for kind in found["store"]["kinds"])
+    assert found["limits"]["missing"] == []
+    assert [each["enforced"] for each in found["limits"]["restrictions"]] == [True] * 3
+    seconds = {each["setting"]: each["value"] for each in found["limits"]["limits"]}
+    assert seconds["INSPECTOR_SECONDS"] == settings().request_seconds
