@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 SECONDS = 10.0  # to wait for an answer
 ENOUGH = 2_000_000  # bytes read of an answer
-CONTINUE = b"HTTP/1.1 100 \r\n\r\n"  # before the answer, for those who expect it
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"  # before the answer, for those who expect it
 
 ROUTES = (
     "", "index.html", "overview", "no/such/page", "favicon.png", "manifest.json", "robots.txt",

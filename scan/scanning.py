@@ -13,7 +13,6 @@ import streamlit
 from streamlit.file_util import get_static_dir
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from inspector.catalog import CATALOG
 from scan.files import LINKS, bad_files
 from scan.leaks import Watch, known_values
 from scan.requests import Asked, exchange, malformed, odd, ordinary, plain
@@ -21,7 +20,7 @@ from scan.sessions import Session, session
 from serving.headers import security_headers
 
 ROOT = Path(__file__).parents[1]
-SLUGS = tuple(dict.fromkeys(analysis.slug for analysis in CATALOG))
+SLUGS = tuple(sorted(path.stem for path in ROOT.glob("pages/[a-z]*.py")))
 INPUTS = ("text=" + "word+" * 900, "text=%ED%A0%80", "device=cuda", "dtype=nothing", "layers=9-1")
 QUIET_SECONDS = 1.0  # in which a request that is refused is answered, or never
 # Answers that the web server itself gives before any app is asked, and what it says then.

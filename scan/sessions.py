@@ -43,7 +43,7 @@ class Session:
         request.rerun_script.page_name = page
         request.rerun_script.query_string = query
         self.send(request, f"page {page}?{query[:60]}")
-        self._take_until_finished(f"page {page}?{query[:60]}")
+        self.take_until_finished(f"page {page}?{query[:60]}")
 
     def send(self, request: BackMsg, where: str) -> None:
         """Send a request; what it is called goes with its answers."""
@@ -65,7 +65,7 @@ class Session:
         info.file_urls.file_id = file
         info.file_urls.upload_url = info.file_urls.delete_url = place
         self.send(request, f"page after the upload of {name[:40]}")
-        self._take_until_finished(f"page after the upload of {name[:40]}")
+        self.take_until_finished(f"page after the upload of {name[:40]}")
 
     def _put(self, place: str, name: str, content: bytes) -> bytes:
         quoted = name.replace('"', "%22").replace("\r", "").replace("\n", "")
@@ -87,7 +87,7 @@ class Session:
             raise RuntimeError(f"The upload was answered with {answer.status}: {text[:100]!r}")
         return str(answer.headers).encode() + text
 
-    def _take_until_finished(self, where: str) -> None:
+    def take_until_finished(self, where: str) -> None:
         """Take messages until the script that was asked for has run to its end."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while time.monotonic() < deadline:

@@ -13,8 +13,10 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
+from h11 import LocalProtocolError
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -99,7 +101,8 @@ class Headers:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self._add(MutableHeaders(scope=message), is_tls=scope.get("scheme") == "https")
-            await send(message)
+            with suppress(LocalProtocolError):  # a malformed body was refused by the web server
+                await send(message)
 
         await self._app(scope, receive, send_with_headers)
 

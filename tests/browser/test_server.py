@@ -1,16 +1,26 @@
-"""What the server's own process holds after every page was visited."""
+"""What the server's own process holds, whom it answers, and what its answers carry."""
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
-from playwright.sync_api import Page
+import pytest
+from playwright.sync_api import Browser, BrowserType, Page, expect
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
+from serving.headers import security_headers
+
+from .chromium import FLAGS
 from .looking import SLUGS, expect_page
 from .server import Server
 
 # A native library of each package that belongs into workers alone (umap brings llvmlite).
 NATIVE = ("libtorch", "llvmlite", "tokenizers", "sentencepiece")
+STRANGER = "rebound.example"  # a name that somebody else has pointed at this machine
 
 
 def test_the_server_loads_neither_torch_nor_transformers_nor_umap(
@@ -23,3 +33,99 @@ def test_the_server_loads_neither_torch_nor_transformers_nor_umap(
     assert "libpython" in maps or "python" in maps  # it is the process we think it is
     assert "pandas" in maps
     assert [name for name in NATIVE if name in maps] == []
+
+
+def test_no_page_breaks_the_content_policy_and_all_answers_carry_it(
+    page: Page, server: Server
+) -> None:
+    """The fixture fails at every complaint of the browser; here they are asked for by name, too."""
+    page.add_init_script(
+        "document.addEventListener('securitypolicyviolation', event =>"
+        " console.error('policy', event.effectiveDirective, event.blockedURI))"
+    )
+    bare: list[str] = []
+
+    def read(response: Any) -> None:
+        missing = [name for name, value in security_headers().items()
+                   if response.headers.get(name.lower()) != value]  # fmt: skip
+        if missing:
+            bare.append(f"{response.url}: {missing}")
+
+    page.on("response", read)
+    for slug in SLUGS:
+        page.goto(f"{server.url}/{slug}")
+        expect_page(page, slug, "demo-bert")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV").first.click()
+    assert download.value.path().stat().st_size > 0
+    assert bare == []
+
+
+def test_the_policy_stops_what_it_is_for(browser: Browser, server: Server) -> None:
+    """Were a text ever taken for markup, it could not run."""
+    page = browser.new_page()  # not watched: the browser is to complain
+    page.goto(f"{server.url}/overview")
+    expect_page(page, "overview", "demo-bert")
+    ran = page.evaluate(
+        """() => {
+            const element = document.createElement("img");
+            element.setAttribute("onerror", "window.ran = true");
+            element.setAttribute("src", "data:,x");
+            document.body.append(element);
+            const script = document.createElement("script");
+            script.textContent = "window.ran = true";
+            document.body.append(script);
+            let evaluated = true;
+            try { new Function("return 1")(); } catch { evaluated = false; }
+            const told = () => [window.ran === true, evaluated];
+            return new Promise(done => element.decode().finally(() => setTimeout(
+                () => done(told()))).catch(() => {}));
+        }"""
+    )
+    assert ran == [False, False]
+    page.close()
+
+
+def test_a_name_that_was_rebound_gets_nothing(
+    browser_type: BrowserType, browser_type_launch_args: dict[str, Any], server: Server
+) -> None:
+    """A site whose name is pointed at this machine would otherwise be same-origin with the app."""
+    rules = f"--host-resolver-rules=MAP {STRANGER} 127.0.0.1"
+    browser = browser_type.launch(**{**browser_type_launch_args, "args": [*FLAGS, rules]})
+    port = urlsplit(server.url).port
+    page = browser.new_page()
+    answer = page.goto(f"http://{STRANGER}:{port}/")
+    assert answer
+    assert answer.status == 400
+    expect(page.locator("body")).to_contain_text("does not answer to this name")
+    assert page.goto(f"http://localhost:{port}/") is not None  # the same port, by its own name
+    expect_page(page, "overview", "demo-bert")
+    browser.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "taken"),
+    [
+        (None, "http://localhost:{port}", True),
+        (None, None, True),  # no browser
+        (None, "http://localhost:1", False),  # another app of this machine
+        (None, "http://evil.example", False),
+        (f"{STRANGER}:{{port}}", f"http://{STRANGER}:{{port}}", False),
+    ],
+)
+def test_sessions_are_for_the_servers_own_pages(
+    server: Server, host: str | None, origin: str | None, taken: bool
+) -> None:
+    parts = urlsplit(server.url)
+    name = host.format(port=parts.port) if host else parts.netloc
+    options: dict[str, Any] = {"origin": origin and origin.format(port=parts.port)}
+    status = 101
+    try:
+        with (
+            socket.create_connection(("127.0.0.1", parts.port)) as line,
+            connect(f"ws://{name}/_stcore/stream", sock=line, **options),
+        ):
+            pass
+    except InvalidStatus as refusal:
+        status = refusal.response.status_code
+    assert status == (101 if taken else 403)
