@@ -15,7 +15,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from .looking import SLUGS, expect_calm, expect_page
 from .provider import Provider, running_provider
-from .server import Server
+from .server import START_SECONDS, Server, start_app
 from .test_upload import open_file
 
 ADA, EVE, MALLORY = "ada@example.org", "eve@elsewhere.example", "mallory@example.org"
@@ -166,6 +166,27 @@ def test_a_cookie_of_ones_own_making_is_nobodys(page: Page, guarded: Server) -> 
     page.goto(guarded.url)
     expect(page.get_by_role("button", name="Sign in")).to_be_visible()
     assert page.request.get(f"{guarded.url}/media/x").status == 401
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"INSPECTOR_SIGN_IN": "oidc"}, "secrets.toml is incomplete: give [auth] client_id"),
+        ({"INSPECTOR_SIGN_IN": "on"}, "set it to one of none, oidc, proxy."),
+        (
+            {"INSPECTOR_SIGN_IN": "proxy", "STREAMLIT_SERVER_ADDRESS": "0.0.0.0",
+             "STREAMLIT_BROWSER_SERVER_ADDRESS": "localhost"},
+            "anybody can send the proxy's header",
+        ),
+    ],
+)  # fmt: skip
+def test_a_server_that_cannot_keep_people_out_does_not_start(
+    tmp_path: Path, settings: dict[str, str], sentence: str
+) -> None:
+    server = start_app(tmp_path, f"--secrets.files={tmp_path / 'none.toml'}", **settings)
+    assert server.process.wait(timeout=START_SECONDS) == 1
+    assert sentence in server.log.read_text().splitlines()[-1]
+    assert server.complaints() == []
 
 
 def test_a_proxy_names_the_person(
