@@ -56,7 +56,7 @@ def _navigation(*, shown: bool) -> Any:
         st.Page(
             PROJECT / "pages/server.py",
             title="Server" if shown else NAME,
-            icon=":material/dns:",
+            icon=":material/dns:" if shown else None,
             url_path="server",
         ),
         # The first page's address is bare; its name works as well.

@@ -43,7 +43,7 @@ def test_the_page_shows_workers_limits_and_what_is_enforced(open_app: Open) -> N
         f"{settings().worker_nbytes / 1e6:,.0f} MB"
     )
     assert "**No network**, enforced here." in said(app)
-    assert int(kinds["nbytes"].sum()) == account(settings()).used_nbytes
+    assert sum(kinds["nbytes"].tolist()) == account(settings()).used_nbytes
     assert str(settings().home) not in said(app)
 
 
