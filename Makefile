@@ -5,7 +5,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PORT ?= 8501
 
-.PHONY: run test check lint bench clean
+.PHONY: run test check lint bench faults clean
 
 run: $(VENV)/run.stamp
 	$(PYTHON) -m streamlit run app.py --server.port $(PORT)
@@ -24,6 +24,10 @@ check: lint test
 bench: $(VENV)/dev.stamp
 	scripts/chromium
 	$(PYTHON) -m benchmarks
+
+faults: $(VENV)/dev.stamp
+	scripts/chromium
+	$(PYTHON) -m faults
 
 clean:
 	rm -rf $(VENV)
