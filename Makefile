@@ -1,11 +1,13 @@
 # make run: set up and start the app.   make test: set up and run every test.
 # make check: what must pass before a commit.   make bench: timings against peers.
+# make fuzz MINUTES=30: look for input that breaks a reader.
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 PORT ?= 8501
+MINUTES ?= 10
 
-.PHONY: run test check lint bench faults clean
+.PHONY: run test check lint bench faults fuzz clean
 
 run: $(VENV)/run.stamp
 	$(PYTHON) -m streamlit run app.py --server.port $(PORT)
@@ -28,6 +30,9 @@ bench: $(VENV)/dev.stamp
 faults: $(VENV)/dev.stamp
 	scripts/chromium
 	$(PYTHON) -m faults
+
+fuzz: $(VENV)/dev.stamp
+	$(PYTHON) -m fuzz --minutes $(MINUTES)
 
 clean:
 	rm -rf $(VENV)

@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 
+def escaped(text: str) -> str:
+    r"""Text of a stranger on one line, what has no glyph as in \x1b or \u202e."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 class InspectorError(Exception):
-    """A failure whose text pages and command line show as it is: one sentence, a next step."""
+    """A failure whose text pages and command line show as it is: one sentence, a next step.
+
+    What a stranger's file put into it stays on one line and cannot speak to a terminal.
+    """
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(escaped(text))
 
 
 class SettingsError(InspectorError):

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from inspector.errors import RequestError
+from inspector.errors import RequestError, escaped
 
 ROWS_SHOWN = 200
 
@@ -63,7 +63,7 @@ def _print_rows(key: str, rows: list[dict[str, Any]], console: Console) -> None:
     for row in rows:
         for name in nested:
             label = ", ".join(f"{column} {row[column]}" for column in columns)
-            _print_rows(f"{label}: {name}", row[name], console)
+            _print_rows(escaped(f"{label}: {name}"), row[name], console)
 
 
 def _is_table(value: Any) -> bool:
@@ -85,4 +85,4 @@ def _cell(value: Any) -> str:
         return f"{value:.4g}"
     if isinstance(value, list):
         return ", ".join(map(_cell, value)) or "none"
-    return str(value)
+    return escaped(str(value))

@@ -15,8 +15,7 @@ from rich.console import Console
 from inspector.demo import DEMOS
 from inspector.engine.local import LocalEngine
 from inspector.engine.protocol import Job
-from inspector.errors import CheckpointError, InspectorError
-from inspector.figures.text import visible
+from inspector.errors import CheckpointError, InspectorError, escaped
 from inspector.render import write_table
 from inspector.results import Opened, to_json
 from inspector.settings import settings
@@ -96,7 +95,7 @@ def show(result: Any, *, as_json: bool) -> None:
     """Print a result: one JSON object, or tables; its warnings go to stderr."""
     plain = to_json(result)
     for warning in plain.get("warnings", []):
-        sys.stderr.write(f"Warning: {visible(warning)}\n")
+        sys.stderr.write(f"Warning: {escaped(warning)}\n")
     if as_json:
         sys.stdout.write(json.dumps(plain, ensure_ascii=False, allow_nan=False) + "\n")
     else:

@@ -142,7 +142,7 @@ def _zip_members(archive: zipfile.ZipFile, name: str) -> list[_Member]:
             raise CheckpointError(_not_plain(info.filename, name))
         if info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
             raise NotImplementedError(info.compress_type)  # its library unpacks these unbounded
-        if not info.is_dir():
+        if not info.filename.endswith("/"):  # its library fails on a member without a name
             members.append(_Member(info.orig_filename, lambda info=info: archive.open(info)))
     return members
 

@@ -14,7 +14,7 @@ from inspector.catalog import PAGES
 from inspector.figures.text import count_text
 from inspector.results import Lens, Opened
 from pages._shared import figure_files, session
-from pages._shared.words import command, literal
+from pages._shared.words import command, literal, shown
 
 # Plotly's own buttons: nothing that sends data away. The images stand below the chart.
 CHART = {
@@ -81,7 +81,7 @@ def _opaque(figure: go.Figure) -> go.Figure:
 def table(frame: pd.DataFrame, *, alt: str, height: int | None = None) -> None:
     """Show a frame with readable heads and sizes; it can be searched, sorted and copied."""
     st.dataframe(
-        frame,
+        shown(frame),
         hide_index=True,
         lazy=False,
         height=height or "auto",

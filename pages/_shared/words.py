@@ -6,6 +6,9 @@ import re
 import shlex
 from pathlib import PurePath
 
+import pandas as pd
+from pandas.api.types import is_object_dtype, is_string_dtype
+
 from inspector.figures.text import visible
 from inspector.results import Opened
 from serving.place import serves_others
@@ -26,6 +29,16 @@ HEADS = {
 def literal(text: object) -> str:
     """Quote text for Markdown, so that it is shown as it is: no link, image, colour or icon."""
     return MARKUP.sub(r"\\\1", visible(" ".join(str(text).split())))
+
+
+def shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame whose texts hold nothing that is not seen, or that turns other text around."""
+    texts = {
+        str(name): column.map(lambda value: visible(value) if isinstance(value, str) else value)
+        for name, column in frame.items()
+        if is_string_dtype(column) or is_object_dtype(column)
+    }
+    return frame.assign(**texts) if texts else frame
 
 
 def command(verb: str, checkpoint: Opened, *options: str) -> str:

@@ -1,0 +1,1 @@
+"""Hostile input by the million: every reader of uploads, with bytes and structures made up."""

@@ -1,0 +1,100 @@
+"""Fuzz the readers: `python -m fuzz --minutes 5`, or `--target pickle`, or `make fuzz MINUTES=5`.
+
+What it finds is kept in fuzz/found/ and named; the exit status is 1 then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from fuzz.seeds import SEEDS
+from fuzz.targets import TARGETS
+
+HERE = Path(__file__).parent
+FOUND = HERE / "found"
+SLOWEST_SECONDS = 60  # that one input may take
+MEMORY_MB = 3_000
+STATUS = re.compile(r"#(\d+)\s+\w+\s+cov: (\d+) ft: (\d+) corp: (\d+)")
+DONE = re.compile(r"Done (\d+) runs in (\d+) second")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one target's run did."""
+
+    target: str
+    executions: int
+    seconds: int
+    coverage: int  # edges of the readers and their libraries
+    corpus: int
+    found: tuple[Path, ...]
+    log: str
+
+    def __str__(self) -> str:
+        speed = self.executions / max(self.seconds, 1)
+        found = ", ".join(path.name for path in self.found) or "nothing"
+        return (f"{self.target:17} {self.executions:>10,} {speed:>10,.0f} {self.coverage:>8,} "
+                f"{self.corpus:>7,}  {found}")  # fmt: skip
+
+
+def fuzz(target: str, *, seconds: float, runs: int = -1, seed: int = 1, found: Path = FOUND) -> Run:
+    """Fuzz one target in a process of its own.
+
+    Args:
+        target: One of TARGETS.
+        seconds: When it ends.
+        runs: After how many inputs it ends; -1: with its time alone.
+        seed: Of the generator.
+        found: Takes the inputs that break something.
+    """
+    folder = found / target
+    folder.mkdir(parents=True, exist_ok=True)
+    before = set(folder.iterdir())
+    with tempfile.TemporaryDirectory(prefix="corpus-") as corpus:
+        command = [
+            sys.executable, "-m", "fuzz.atheris_run", target, f"-max_total_time={seconds:.0f}",
+            f"-runs={runs}", f"-seed={seed}", f"-timeout={SLOWEST_SECONDS}", "-max_len=20000",
+            f"-rss_limit_mb={MEMORY_MB}", f"-artifact_prefix={folder}/", "-print_final_stats=1",
+            corpus, str(SEEDS / target), str(folder),
+        ]  # fmt: skip
+        ended = subprocess.run(command, cwd=HERE.parent, capture_output=True, check=False)
+    log = ended.stderr.decode("utf-8", "replace") + ended.stdout.decode("utf-8", "replace")
+    broken = tuple(sorted(set(folder.iterdir()) - before))
+    if not any(folder.iterdir()):
+        folder.rmdir()
+    status = STATUS.findall(log)
+    executions, coverage, _, size = map(int, status[-1]) if status else (0, 0, 0, 0)
+    done = DONE.search(log)
+    took = int(done[2]) if done else round(seconds)
+    if ended.returncode and not broken:
+        raise RuntimeError(f"{target} ended with status {ended.returncode}:\n{log[-3000:]}")
+    return Run(target, int(done[1]) if done else executions, took, coverage, size, broken, log)
+
+
+def main() -> int:
+    """Fuzz one target or all of them, each for its share of the time, and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=5.0, help="in all")
+    parser.add_argument("--target", choices=[*TARGETS], action="append", help="default: all")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    targets = options.target or [*TARGETS]
+    print(f"{'target':17} {'inputs':>10} {'a second':>10} {'edges':>8} {'corpus':>7}  found")
+    bad = 0
+    for target in targets:
+        run = fuzz(target, seconds=60 * options.minutes / len(targets), seed=options.seed)
+        print(run, flush=True)
+        if run.found:
+            bad = 1
+            print(run.log[-3000:], flush=True)
+    return bad
+
+
+if __name__ == "__main__":
+    sys.exit(main())

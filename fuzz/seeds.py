@@ -1,0 +1,243 @@
+"""Write the seeds: small sound inputs and known traps, built anew by `python -m fuzz.seeds`."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import pickle  # noqa: TID251
+import struct
+import tarfile
+import zipfile
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+SEEDS = Path(__file__).parent / "seeds"
+WHEN = (2020, 1, 1, 0, 0, 0)
+
+
+def seeds() -> dict[str, dict[str, bytes]]:
+    """Every seed: target -> name -> bytes."""
+    return {
+        "safetensors": _safetensors(),
+        "pytorch": _pytorch(),
+        "pickle": _pickles(),
+        "archive": _archives(),
+        "config": {name: _json(value) for name, value in CONFIGS.items()},
+        "index": {name: _json(value) for name, value in INDEXES.items()},
+        "tokenizer_config": _tokenizer_configs(),
+        "tokenizer": _tokenizers(),
+    }
+
+
+def write(folder: Path) -> None:
+    """Write them below a folder, and remove what is there besides."""
+    built = seeds()
+    for path in folder.rglob("*"):
+        if path.is_file() and path.name not in built.get(path.parent.name, {}):
+            path.unlink()
+    for target, files in built.items():
+        (folder / target).mkdir(parents=True, exist_ok=True)
+        for name, data in files.items():
+            (folder / target / name).write_bytes(data)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+def _header(entries: Any, data: bytes = b"") -> bytes:
+    text = _json(entries)
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def _entry(begin: int, end: int, dtype: str = "F32", shape: list[int] | None = None) -> Any:
+    return {"dtype": dtype, "shape": shape or [(end - begin) // 4], "data_offsets": [begin, end]}
+
+
+def _safetensors() -> dict[str, bytes]:
+    two = {"a": _entry(0, 8), "b": _entry(8, 24, shape=[2, 2])}
+    return {
+        "two": _header({"__metadata__": {"format": "pt"}} | two, bytes(24)),
+        "alias": _header({"__metadata__": {"head": "a"}, "a": _entry(0, 8, "BF16", [4])}, bytes(8)),
+        "scalar": _header({"a": _entry(0, 4) | {"shape": []}, "e": _entry(4, 4)}, bytes(4)),
+        "overlap": _header({"a": _entry(0, 8), "b": _entry(4, 12)}, bytes(12)),
+        "escapes": _header({'\u202e"\\\ud800': _entry(0, 8)}, bytes(8)),
+        "lfs": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+    }
+
+
+def _pytorch() -> dict[str, bytes]:
+    import torch
+
+    base = torch.arange(6.0)
+    states: dict[str, Any] = {
+        "plain": OrderedDict(a=torch.ones(2, 2), b=torch.zeros(1, dtype=torch.bfloat16)),
+        "views": {"a": base[:4], "b": base[2:], "c": base.reshape(2, 3).T},
+        "wrapped": {"model": {"a": torch.nn.Parameter(torch.ones(2))}, "epoch": 3},
+        "sparse": {"a": torch.eye(2).to_sparse()},
+    }
+    written = {}
+    for name, state in states.items():
+        for suffix, new in (("zip", True), ("legacy", False)):
+            buffer = io.BytesIO()
+            torch.save(state, buffer, _use_new_zipfile_serialization=new)
+            written[f"{name}-{suffix}"] = _renumbered(buffer.getvalue(), new=new)
+    written["tar"] = _tar({"a": b"x"})
+    return written
+
+
+def _renumbered(data: bytes, *, new: bool) -> bytes:
+    """The old format names storages by their addresses: name them by numbers instead."""
+    if new:
+        return data
+    keys: list[str] = []
+    file = io.BytesIO(data)
+    for _ in range(4):
+        _skip_pickle(file)
+    keys = _plain_list(file)
+    for number, key in enumerate(keys):
+        stand_in = str(number).rjust(len(key), "0")
+        data = data.replace(key.encode(), stand_in.encode())
+    return data
+
+
+def _skip_pickle(file: io.BytesIO) -> None:
+    import pickletools
+
+    for _ in pickletools.genops(file):
+        pass
+
+
+def _plain_list(file: io.BytesIO) -> list[str]:
+    import pickletools
+
+    return [str(argument) for opcode, argument, _ in pickletools.genops(file)
+            if opcode.name in ("BINUNICODE", "SHORT_BINUNICODE")]  # fmt: skip
+
+
+PID = b"(X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x000X\x03\0\0\0cpuK\x02tQ"
+TENSOR = b"ctorch._utils\n_rebuild_tensor_v2\n(" + PID + b"K\0(K\x02t(K\x01t\x89NtR"
+
+
+def _pickles() -> dict[str, bytes]:
+    values = {"a": [1, 2.5, None, True, (3,)], "é": b"x", "n": 2**70}
+    written = {f"values-{n}": pickle.dumps(values, protocol=n) for n in (0, 2, 4, 5)}
+    programs = {
+        "tensor": b"}X\x01\0\0\0w" + TENSOR + b"s",
+        "ordered": b"ccollections\nOrderedDict\n)RX\x01\0\0\0w" + TENSOR + b"s}b",
+        "size": b"ctorch\nSize\n(K\x01K\x02t\x85R",
+        "parameter": b"ctorch._utils\n_rebuild_parameter\n" + TENSOR + b"\x88}\x87R",
+        "code": b"cos\nsystem\nX\x04\0\0\0true\x85R",
+        "memo": b"]q\0h\0ah\0a\x8a\x02\xff\x7f",
+        "python2": b"ccollections\nOrderedDict\n]](U\x01aK\x01ea\x85R",
+        "dtype": b"ctorch\nfloat32\nctorch\ndevice\nU\x03cpu\x85R\x86",
+    }
+    return written | {name: b"\x80\x02" + code + b"." for name, code in programs.items()}
+
+
+FILES = {"m/config.json": b"{}", "m/vocab.txt": b"a\nb\n", "m/model.safetensors": bytes(40)}
+
+
+def _zip(files: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, data in files.items():
+            info = zipfile.ZipInfo(name, WHEN)
+            info.compress_type = method
+            archive.writestr(info, data)
+    return buffer.getvalue()
+
+
+def _tar(files: dict[str, bytes], **changes: Any) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=changes.pop("format", 2)) as archive:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            for field, value in changes.items():
+                setattr(info, field, value)
+            archive.addfile(info, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def _archives() -> dict[str, bytes]:
+    long = {"m/" + "d" * 200 + "/config.json": b"{}"}
+    return {
+        "stored": _zip(FILES),
+        "deflated": _zip(FILES, zipfile.ZIP_DEFLATED),
+        "climbing": _zip({"../config.json": b"{}"}),
+        "tar": _tar(FILES),
+        "gnu": _tar(long, format=tarfile.GNU_FORMAT),
+        "pax": _tar(long | FILES, format=tarfile.PAX_FORMAT, mtime=1.5),
+        "link": _tar({"config.json": b""}, type=tarfile.SYMTYPE, linkname="/etc/passwd"),
+        "tgz": gzip.compress(_tar(FILES), mtime=0),
+    }
+
+
+CONFIGS: dict[str, Any] = {
+    "bert": {
+        "model_type": "bert", "architectures": ["BertForMaskedLM"], "hidden_size": 32,
+        "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48,
+        "hidden_act": "gelu", "max_position_embeddings": 64, "vocab_size": 60,
+        "layer_norm_eps": 1e-12, "id2label": {"0": "no", "1": "yes"}, "label2id": {"no": 0},
+    },
+    "nested": {
+        "model_type": "t5", "text_config": {"d_model": 32, "rope_scaling": {"rope_type": "linear",
+        "factor": 2.0}}, "layer_types": ["full_attention"] * 3, "encoder": {"num_layers": 2},
+    },
+    "hostile": {
+        "auto_map": {"AutoModel": "a.B"}, "quantization_config": {"bits": 4}, "torch_dtype": "os",
+        "hidden_act": "os.system", "to_dict": 1, "num_labels": 10**9, "_name_or_path": "/etc",
+        "model_type": "../x", "vocab_size": 1e9, "inner_group_num": 10**9, "x": [[[[1]]]],
+    },
+}  # fmt: skip
+INDEXES: dict[str, Any] = {
+    "two": {
+        "metadata": {"total_size": 8},
+        "weight_map": {
+            "bert.embeddings.word_embeddings.weight": "model-00001-of-00002.safetensors",
+            "b": "model-00002-of-00002.safetensors",
+        },
+    },
+    "outside": {"weight_map": {"a": "../x.safetensors", "b": "/etc/passwd", "c": "x.bin"}},
+}
+
+
+def _tokenizer_configs() -> dict[str, bytes]:
+    mask = {"content": "[MASK]", "lstrip": True, "special": True, "__type": "AddedToken"}
+    return {
+        "config": b"\0" + _json({
+            "tokenizer_class": "BertTokenizer", "mask_token": mask, "pad_token": "[PAD]",
+            "do_lower_case": True, "model_max_length": 10**30, "vocab_file": "/etc/passwd",
+            "added_tokens_decoder": {"0": mask}, "additional_special_tokens": ["<x>"],
+            "chat_template": "{{ ''.__class__ }}", "auto_map": {"AutoTokenizer": ["a.B", None]},
+        }),
+        "special": b"\1" + _json({"pad_token": mask, "eos_token": "</s>"}),
+        "added": b"\2" + _json({"<x>": 7, "<y>": 2**40}),
+    }  # fmt: skip
+
+
+def _tokenizers() -> dict[str, bytes]:
+    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+    wordpiece = Tokenizer(models.WordPiece({"[UNK]": 0, "a": 1, "##b": 2}, unk_token="[UNK]"))
+    wordpiece.normalizer = normalizers.BertNormalizer()
+    wordpiece.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    wordpiece.add_special_tokens(["[MASK]"])
+    bpe = Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]))
+    bpe.pre_tokenizer = pre_tokenizers.Split(Regex(r"\s+|\w+"), "isolated")
+    bpe.decoder = decoders.ByteLevel()
+    unigram = Tokenizer(models.Unigram([("<unk>", 0.0), ("a", -1.0), ("▁b", -2.0)], 0, True))
+    unigram.normalizer = normalizers.Replace("a", "bb")
+    word = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 4_294_967_295}, unk_token="[UNK]"))
+    built = {"wordpiece": wordpiece, "bpe": bpe, "unigram": unigram, "word": word}
+    return {name: b"\0" + tokenizer.to_str().encode() for name, tokenizer in built.items()} | {
+        "vocab-txt": b"\1[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n##t\n",
+        "byte-level": b"\2" + _json({"a": 0, "b": 1, "ab": 2, "<s>": 3}) + b"\0\0#version\na b\n",
+    }
+
+
+if __name__ == "__main__":
+    write(SEEDS)

@@ -1,0 +1,145 @@
+"""The readers that meet bytes of strangers, each as a function of bytes and a fresh folder."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from inspector.models.tokens import Tokens
+from inspector.settings import Settings, read_settings
+from inspector.store.archives import unpack
+from inspector.store.configs import rebuild_config
+from inspector.store.headers import read_safetensors
+from inspector.store.index import choose_weights, refuse_wrong_index
+from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.pickles import unpickle
+from inspector.store.pytorch import read_pytorch
+from inspector.store.sizes import refuse_wrong_sizes
+from inspector.store.tokenizer_files import stage_tokenizer
+
+TEXT = "The [MASK] sat on 3 mats, naïve – 你好 \U0001f600\n"
+SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
+
+
+def safetensors(data: bytes, folder: Path) -> None:
+    """The header of model.safetensors."""
+    header = read_safetensors(_file(folder, "model.safetensors", data), "model.safetensors")
+    for tensor in header.tensors:
+        assert tensor.begin + tensor.nbytes <= len(data), "a tensor past the end of its file"
+    for text in header.aliases:
+        text.encode()
+
+
+def pytorch(data: bytes, folder: Path) -> None:
+    """A .bin of either format."""
+    header = read_pytorch(_file(folder, "pytorch_model.bin", data), "pytorch_model.bin")
+    for tensor in header.tensors:
+        steps = zip(tensor.shape, tensor.strides, strict=True)
+        itemsize = tensor.nbytes // max(_count(tensor.shape), 1)
+        reach = (1 + sum((size - 1) * stride for size, stride in steps)) * itemsize
+        assert not tensor.nbytes or tensor.begin + reach <= len(data), "a tensor past the end"
+
+
+def pickle(data: bytes, folder: Path) -> None:
+    """The pickle in a .bin."""
+    unpickle(io.BytesIO(data), "pytorch_model.bin")
+
+
+def archive(data: bytes, folder: Path) -> None:
+    """A zip, a tar or a compressed tar."""
+    target = folder / "target"
+    target.mkdir()
+    name = "a.zip" if data.startswith(b"PK") else "a.tar.gz"
+    path = _file(folder, name, data)
+    source = unpack(path, name, target, settings=_settings(folder), progress=_silent)
+    assert {path.name for path in target.iterdir()} == set(source.files)
+
+
+def config(data: bytes, folder: Path) -> None:
+    """config.json, against the weights of a small BERT."""
+    kept, _ = rebuild_config(_file(folder, "config.json", data))
+    refuse_wrong_sizes(kept, TENSORS)
+
+
+def index(data: bytes, folder: Path) -> None:
+    """An index of two shards."""
+    name = "model.safetensors.index.json"
+    files = {shard: _file(folder, shard, b"") for shard in SHARDS}
+    weights = choose_weights({**files, name: _file(folder, name, data)})
+    refuse_wrong_index(weights, TENSORS)
+    assert set(weights.names) <= set(SHARDS)
+
+
+def tokenizer_config(data: bytes, folder: Path) -> None:
+    """The three JSON files of a tokenizer's settings, the first byte saying which."""
+    name = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")[
+        (data[0] if data else 0) % 3
+    ]
+    files = {name: _file(folder, name, data[1:]), "vocab.txt": _file(folder, "vocab.txt", b"a")}
+    (folder / "target").mkdir()
+    stage_tokenizer(files, folder / "target")
+
+
+def tokenizer(data: bytes, folder: Path) -> None:
+    """A vocabulary, the first byte saying in which format, staged, read and used."""
+    names = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"))[
+        (data[0] if data else 0) % 3
+    ]
+    parts = data[1:].split(b"\0\0", len(names) - 1)
+    parts += [b"#version: 0.2\n"] * (len(names) - len(parts))
+    files = {n: _file(folder, n, part) for n, part in zip(names, parts, strict=True)}
+    target = folder / "target"
+    target.mkdir()
+    stage_tokenizer(files, target)
+    tokens = Tokens(Manifest("", "fuzz", "upload", target, (), (), {}, None, ()))
+    encoded = tokens.encode(TEXT)
+    assert all(token.isprintable() for token in encoded.tokens)
+    tokens.text(encoded.ids)
+    tokens.vocabulary(5)
+    tokens.find("mat")
+
+
+TARGETS: dict[str, Callable[[bytes, Path], None]] = {
+    function.__name__: function
+    for function in (
+        safetensors, pytorch, pickle, archive, config, index, tokenizer_config, tokenizer,
+    )
+}  # fmt: skip
+
+
+def _tensor(name: str, *shape: int) -> TensorInfo:
+    nbytes = 4 * _count(shape)
+    strides = tuple(_count(shape[place + 1 :]) for place in range(len(shape)))
+    return TensorInfo(name, "float32", shape, strides, SHARDS[0], 0, nbytes, name, nbytes)
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+TENSORS = (
+    _tensor("bert.embeddings.word_embeddings.weight", 60, 32),
+    _tensor("bert.embeddings.position_embeddings.weight", 64, 32),
+    *(_tensor(f"bert.encoder.layer.{n}.output.dense.weight", 32, 48) for n in range(2)),
+    _tensor("classifier.weight", 3, 32),
+)
+
+
+@cache
+def _settings(folder: Path) -> Settings:
+    return read_settings({"INSPECTOR_HOME": str(folder / "home"), "INSPECTOR_UPLOAD_MB": "100"})
+
+
+def _file(folder: Path, name: str, data: bytes) -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+def _silent(fraction: float | None, text: str) -> None:
+    """Take progress and show nobody."""

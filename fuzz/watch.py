@@ -1,0 +1,71 @@
+"""Watch what a reader touches: only its own folder may be read or changed, and nothing started."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+PATHS = {  # audit events -> how many of their first arguments are paths
+    "open": 1, "os.listdir": 1, "os.scandir": 1, "os.mkdir": 1, "os.remove": 1, "os.rmdir": 1,
+    "os.rename": 2, "os.link": 2, "os.symlink": 2, "os.truncate": 1, "os.chmod": 1,
+    "os.chdir": 1, "shutil.rmtree": 1, "shutil.copyfile": 2,
+}  # fmt: skip
+NEVER = (
+    "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.kill", "os.putenv",
+    "subprocess.Popen", "socket.connect", "socket.getaddrinfo", "pickle.find_class",
+    "ctypes.dlopen", "exec", "webbrowser.open",
+)  # fmt: skip
+_INSTALLED = tuple(
+    str(Path(place).resolve()) for place in {sys.prefix, sys.base_prefix, *sys.path[1:]} if place
+)
+_folder: list[str] = []  # the one that may be touched now; empty: nobody looks
+_touched: list[str] = []
+
+
+@contextmanager
+def watched(folder: Path) -> Iterator[None]:
+    """Fail if anything outside a folder is touched, or anything is started.
+
+    Raises:
+        AssertionError: Naming all of it.
+    """
+    _folder.append(str(folder.resolve()))
+    _touched.clear()
+    try:
+        yield
+    finally:
+        _folder.clear()
+    assert not _touched, f"touched {_touched}"
+
+
+def _hook(event: str, arguments: tuple[Any, ...]) -> None:
+    if not _folder:
+        return
+    if event in PATHS:
+        for path in arguments[: PATHS[event]]:
+            if isinstance(path, str | bytes | os.PathLike) and not _may(os.fsdecode(path)):
+                _touched.append(f"{event} {os.fsdecode(path)!r}")
+    elif event.startswith(NEVER) and not (event == "exec" and _is_import()):
+        _touched.append(event)
+
+
+def _may(path: str) -> bool:
+    real = os.path.realpath(path)
+    return real.startswith((_folder[0] + os.sep, *_INSTALLED)) or real == _folder[0]
+
+
+def _is_import() -> bool:
+    """Whether code runs because a module is imported for the first time."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+sys.addaudithook(_hook)
