@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import re
 import socket
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -100,6 +101,8 @@ def known_values(
 def _versions() -> Iterable[str]:
     yield f"Python {platform.python_version()}"
     yield f"Python/{platform.python_version()}"
+    yield f"{platform.python_version()}.{sys.version_info.releaselevel}"
+    yield version("streamlit")  # alone as well: its own protocol tells it
     for name in LIBRARIES:
         try:
             number = version(name)

@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from inspector.figures.text import visible
 from pages._shared.words import literal
 from serving.people import is_admitted, name_of, providers, proxy_claims
 from serving.settings import serving
@@ -31,7 +32,7 @@ def draw() -> None:
     """Say who is signed in, with a way out."""
     if serving().sign_in == "none":
         return
-    st.caption(f":material/person: {literal(name_of(_claims()))}")
+    st.text(f"Signed in as {visible(name_of(_claims()))}")  # markup would make links of addresses
     if serving().sign_in == "oidc":
         st.button("Sign out", icon=":material/logout:", on_click=st.logout)
 
@@ -51,8 +52,8 @@ def _offer_sign_in() -> None:
 
 
 def _turn_away(name: str) -> None:
-    st.markdown(
-        f"You are signed in as **{literal(name)}**, who may not use this server: sign in with "
-        "another address, or ask whoever runs it (INSPECTOR_PEOPLE)."
+    st.text(
+        f"You are signed in as {visible(name)}, who may not use this server: sign in with another "
+        "address, or ask whoever runs it (INSPECTOR_PEOPLE)."
     )
     st.button("Sign out", icon=":material/logout:", on_click=st.logout)
