@@ -48,7 +48,7 @@ def test_no_page_breaks_the_content_policy_and_all_answers_carry_it(
     def read(response: Any) -> None:
         missing = [name for name, value in security_headers().items()
                    if response.headers.get(name.lower()) != value]  # fmt: skip
-        if missing:
+        if missing and response.url.startswith(server.url):  # what is made in memory has none
             bare.append(f"{response.url}: {missing}")
 
     page.on("response", read)
