@@ -48,17 +48,19 @@ st.dataframe(
     },
 )
 st.button("Look again", icon=":material/refresh:")
-endings = [
-    {"when": ending.when, "checkpoint": ending.name or "none yet", "what ended it": ending.reason}
-    for ending in engine.endings()
-]
-if endings:
-    st.caption("Workers that came to an end, the last one first")
-    frame = pd.DataFrame(endings)
-    frame["when"] = pd.to_datetime(frame["when"])
-    st.dataframe(frame, hide_index=True, column_config={"when": WHEN})
-else:
-    st.caption("No worker has come to an end that nobody asked for.")
+endings = engine.endings()
+st.caption(
+    "Workers that came to an end that nobody asked for, the last one first"
+    if endings
+    else "No worker has come to an end that nobody asked for."
+)
+st.markdown(
+    "\n".join(
+        f"- {literal(ending.when)}, **{literal(ending.name or 'no checkpoint yet')}**: "
+        f"{literal(ending.reason)}"
+        for ending in endings
+    )
+)
 
 st.subheader("What workers are kept from", anchor=False)
 if not found.restrictions:
@@ -89,7 +91,7 @@ st.dataframe(
     column_config={"nbytes": SIZE},
 )
 if held.uploads:
-    st.caption(f"{plural(len(held.uploads), 'upload')}, those not used for longest first")
+    st.caption(f"{plural(len(held.uploads), 'upload')}, in order of their last use")
     uploads = pd.DataFrame([asdict(upload) for upload in held.uploads])
     for column in ("created", "last_used"):
         uploads[column] = pd.to_datetime(uploads[column])

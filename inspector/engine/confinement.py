@@ -29,6 +29,7 @@ DEVICES = ("full", "null", "random", "urandom", "zero")
 GPUS = ("dri", "dxg", "kfd", "nvidia*")
 FOLDERS_IN_ENVIRONMENT = ("CUDA_HOME", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 COMPILED = "NUMBA_CACHE_DIR"
+TORCH_CACHE = "TORCHINDUCTOR_CACHE_DIR"  # torch makes this folder when it is imported
 
 
 def confine(setup: Setup) -> Confinement:
@@ -43,6 +44,7 @@ def confine(setup: Setup) -> Confinement:
         return Confinement(False, False, False, ("INSPECTOR_CONFINEMENT is off",))
     setup.settings.home.mkdir(parents=True, exist_ok=True)
     tempfile.tempdir = str(setup.settings.home / TEMPORARY)
+    os.environ.setdefault(TORCH_CACHE, str(setup.settings.home / "compiled" / "torch"))
     missing: list[str] = []
     _try(drop_privileges, "capset", missing)
     # Landlock first, the filter last: setting one up takes calls that the other refuses.

@@ -55,9 +55,10 @@ def test_the_page_says_what_ended_a_worker(open_app: Open) -> None:
     while not engine.endings():
         time.sleep(0.01)
     app = open_app("server", checkpoint="demo-gpt2")
-    ended = next(each.value for each in app.dataframe if "what ended it" in each.value.columns)
-    assert ended.iloc[0]["checkpoint"] == "demo-gpt2"
-    assert "was killed (SIGKILL)" in ended.iloc[0]["what ended it"]
+    (ending, *_) = engine.endings()
+    assert ending.name == "demo-gpt2"
+    assert "was killed (SIGKILL)" in ending.reason
+    assert "**demo\\-gpt2**: The worker process was killed \\(SIGKILL\\)" in said(app)
     assert button(app, "Look again")
 
 
