@@ -40,10 +40,17 @@ def read_serving(environ: Mapping[str, str]) -> Serving:
             f"INSPECTOR_PROXY_SECRET has fewer than {SECRET_CHARACTERS} characters, or others "
             "than ASCII: take a longer random one, such as `openssl rand -hex 32` prints."
         )
+    people = _people(environ.get("INSPECTOR_PEOPLE") or "")
+    sign_in = _sign_in(environ)
+    if people and sign_in == "none":
+        raise SettingsError(
+            "INSPECTOR_PEOPLE lists who may use the server, and nobody signs in: set "
+            "INSPECTOR_SIGN_IN to oidc or proxy, or take the list away."
+        )
     return Serving(
         paths=_yes_or_no(environ, "INSPECTOR_PATHS"),
-        sign_in=_sign_in(environ),
-        people=_people(environ.get("INSPECTOR_PEOPLE") or ""),
+        sign_in=sign_in,
+        people=people,
         header=environ.get("INSPECTOR_PROXY_HEADER") or "X-Forwarded-User",
         secret=secret,
     )
