@@ -12,6 +12,7 @@ from inspector.store.names import CONFIGS, INDEXES, VOCABULARIES
 
 Progress = Callable[[float | None, str], None]
 PATTERNS = (*CONFIGS, *VOCABULARIES, *INDEXES, "model*.safetensors")
+SILENT_SECONDS = 20.0  # without a word from the hub, after which it counts as out of reach
 OLD_PATTERNS = (*PATTERNS, "pytorch_model*.bin")  # fetched only where there are no safetensors
 
 
@@ -38,6 +39,7 @@ def download(model: str, *, progress: Progress) -> Path:
         RepositoryNotFoundError,
     )
 
+    _bound_silence()
     progress(None, f"Asking the hub for {model}")
     try:
         for patterns in (PATTERNS, OLD_PATTERNS):
@@ -67,6 +69,24 @@ def download(model: str, *, progress: Progress) -> Path:
             f"{model} could not be fetched from the hub ({type(error).__name__}): try again."
         ) from error
     return folder
+
+
+def _bound_silence() -> None:
+    """Let no request to the hub wait for ever, which some of its library's own would."""
+    from huggingface_hub import get_session
+
+    client = get_session()
+    hooks = client.event_hooks
+    if _limit_waiting not in hooks["request"]:
+        hooks["request"].append(_limit_waiting)
+        client.event_hooks = hooks
+
+
+def _limit_waiting(request: Any) -> None:
+    wanted = request.extensions.get("timeout") or {}
+    request.extensions["timeout"] = {
+        phase: wanted.get(phase) or SILENT_SECONDS for phase in ("connect", "read", "write", "pool")
+    }
 
 
 def _reporting(model: str, progress: Progress) -> Any:

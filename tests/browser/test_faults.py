@@ -1,0 +1,30 @@
+"""The quicker ones of `python -m faults`: real servers, real signals, a real full disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from faults.cases import CASES
+
+QUICK = (
+    "kill_while_staging",
+    "disk_full_while_receiving",
+    "two_servers",
+    "worker_crashed",
+    "out_of_memory",
+)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_page_says_what_happened_and_the_next_request_works(
+    browser: Browser, tmp_path: Path, name: str
+) -> None:
+    """A case fails by itself where the store is not whole or the page says something else."""
+    outcome = CASES[name](browser, tmp_path)
+    assert outcome.whole.startswith("yes")
+    assert outcome.said.endswith((".", "words)"))
+    assert "/" not in outcome.said
+    assert "Traceback" not in outcome.said
