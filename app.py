@@ -20,6 +20,7 @@ else:
     from serving.headers import Headers, failure
     from serving.people import check_sign_in
     from serving.settings import serving
+    from serving.start import starting
     from serving.talk import Talk
 
     SCRIPT = str(Path(__file__).resolve())
@@ -29,6 +30,7 @@ else:
         raise SystemExit(str(error)) from None
     app = st.App(
         SCRIPT,
+        lifespan=starting,
         middleware=[
             Middleware(Headers),
             Middleware(Door, settings=serving()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from inspector.errors import SettingsError
 from inspector.results import Opened
 from inspector.settings import settings
 from pages._shared.words import command
-from serving import place
+from serving import place, start
 from serving.people import is_admitted, proxy_claims
 from serving.settings import Serving, read_serving, serving
 
@@ -182,3 +183,27 @@ def test_workers_are_told_no_secret_of_the_server():
     """What a worker gets are `inspector.settings`; the proxy's secret is not among them."""
     text = (Path(__file__).parents[2] / "inspector/settings.py").read_text("utf-8")
     assert "SECRET" not in text
+
+
+@pytest.mark.parametrize(
+    ("headless", "address", "opened"),
+    [
+        (False, "localhost", ["http://localhost:8501"]),
+        (False, "0.0.0.0", ["http://localhost:8501"]),
+        (False, None, ["http://localhost:8501"]),
+        (True, "localhost", []),
+    ],
+)
+def test_a_browser_is_opened_where_there_is_a_screen(monkeypatch, headless, address, opened):
+    seen = []
+    options = {"server.headless": headless, "server.address": address}
+    monkeypatch.setattr(st, "get_option", options.__getitem__)
+    monkeypatch.setattr(start, "open_browser", seen.append)
+
+    async def run():
+        async with start.starting(None) as state:
+            await asyncio.sleep(0)
+            assert state == {}
+
+    asyncio.run(run())
+    assert seen == opened
