@@ -47,10 +47,19 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
         return
     if event in PATHS:
         for path in arguments[: PATHS[event]]:
-            if isinstance(path, str | bytes | os.PathLike) and not _may(os.fsdecode(path)):
-                _touched.append(f"{event} {os.fsdecode(path)!r}")
+            if isinstance(path, str | bytes | os.PathLike):
+                place = str(Path(_base(event, arguments)) / os.fsdecode(path))
+                if not _may(place):
+                    _touched.append(f"{event} {place!r}")
     elif event.startswith(NEVER) and not (event == "exec" and _is_import()):
         _touched.append(event)
+
+
+def _base(event: str, arguments: tuple[Any, ...]) -> str:
+    """The folder that a relative path starts from: files are removed by their folder's number."""
+    if event in {"os.remove", "os.rmdir"} and arguments[-1] >= 0:
+        return str(Path(f"/proc/self/fd/{arguments[-1]}").readlink())
+    return ""
 
 
 def _may(path: str) -> bool:

@@ -32,12 +32,13 @@ class ZipPieces:
         Raises:
             BadZipFile: If that is too much at once.
         """
+        if size < 0:
+            here = self._file.tell()
+            size = self._file.seek(0, 2) - here
+            self._file.seek(here)
         if size > self._most:
             raise zipfile.BadZipFile("its directory is too long")
-        data = self._file.read(self._most + 1 if size < 0 else size)
-        if len(data) > self._most:
-            raise zipfile.BadZipFile("its directory is too long")
-        return data
+        return self._file.read(size)
 
     def seek(self, position: int, whence: int = 0) -> int:
         """Step as a file does.

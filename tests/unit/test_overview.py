@@ -45,9 +45,15 @@ def test_a_head_that_config_promises_and_the_file_lacks(tmp_path, open_path):
 
 def test_more_and_fewer_ids_than_rows(tmp_path, open_path):
     few = save_checkpoint(random_model("BertModel", vocab_size=20), tmp_path / "few")
-    assert "knows 60 ids, but the embedding matrix has 20 rows" in warnings_of(open_path(few))[0]
+    assert warnings_of(open_path(few)) == (
+        "The tokenizer knows 60 ids, but the embedding matrix has 20 rows: a text that uses the "
+        "others is refused.",
+    )
     many = save_checkpoint(random_model("BertModel", vocab_size=64), tmp_path / "many")
-    assert "has 4 rows more than the tokenizer has ids" in warnings_of(open_path(many))[0]
+    assert warnings_of(open_path(many)) == (
+        "The embedding matrix has 4 rows more than the tokenizer has ids (64 against 60): no text "
+        "can reach them.",
+    )
 
 
 def test_without_config_headers_are_still_shown(tmp_path, open_path):
