@@ -42,6 +42,8 @@ def confine(setup: Setup) -> Confinement:
     """
     if setup.settings.confinement == "off":
         return Confinement(False, False, False, ("INSPECTOR_CONFINEMENT is off",))
+    if sys.platform != "linux":  # elsewhere the same numbers are other system calls
+        return Confinement(False, False, False, ("Linux",))
     setup.settings.home.mkdir(parents=True, exist_ok=True)
     tempfile.tempdir = str(setup.settings.home / TEMPORARY)
     os.environ.setdefault(TORCH_CACHE, str(setup.settings.home / "compiled" / "torch"))
@@ -56,7 +58,7 @@ def confine(setup: Setup) -> Confinement:
 
 def close_network(setup: Setup) -> None:
     """Take the network from the worker that downloads: what it reads now is a stranger's."""
-    if setup.network and setup.settings.confinement != "off":
+    if setup.network and setup.settings.confinement != "off" and sys.platform == "linux":
         _try(seccomp.refuse_network, "libseccomp", [])
 
 
