@@ -27,32 +27,42 @@ A GPU out of memory is not here, for want of a GPU: `tests/unit/test_masked_lm.p
 
 
 def main(names: list[str]) -> int:
-    """Run the cases; the table is kept only when all of them ran.
+    """Run the cases, and put the rows of those that ended as they must into the table.
 
     Returns:
         How many did not end as they must.
     """
-    rows, failed = [], 0
+    rows, failed = {}, 0
     with browsing() as browser:
         for name in names or CASES:
             with tempfile.TemporaryDirectory(prefix="faults-") as folder:
                 try:
-                    row = _row(name, CASES[name](browser, Path(folder)))
+                    row = rows[_title(name)] = _row(name, CASES[name](browser, Path(folder)))
                 except Exception as error:  # told, and the next fault is provoked all the same
                     failed += 1
                     row = f"| {name} | FAILED: {type(error).__name__}: {error} | | | | |"
             sys.stdout.write(f"{row}\n")
             sys.stdout.flush()
-            rows.append(row)
-    if not names and not failed:
-        date = datetime.now(UTC).strftime("%Y-%m-%d")
-        TABLE.write_text(HEAD.format(date=date) + "\n".join(rows) + "\n", encoding="utf-8")
+    write_table(rows)
     return failed
 
 
+def write_table(rows: dict[str, str]) -> None:
+    """Put rows into the table, by their faults; those of other faults stay as they are."""
+    known = TABLE.read_text("utf-8").splitlines() if TABLE.exists() else []
+    kept = {line.split(" | ")[0].removeprefix("| "): line for line in known if line[:2] == "| "}
+    all_rows = kept | rows
+    date = datetime.now(UTC).strftime("%Y-%m-%d")
+    ordered = [all_rows[title] for title in map(_title, CASES) if title in all_rows]
+    TABLE.write_text(HEAD.format(date=date) + "\n".join(ordered) + "\n", encoding="utf-8")
+
+
+def _title(name: str) -> str:
+    return (CASES[name].__doc__ or name).strip().rstrip(".")
+
+
 def _row(name: str, outcome: Outcome) -> str:
-    title = (CASES[name].__doc__ or name).strip().rstrip(".")
-    cells = (title, outcome.happened, f"{outcome.seconds:.1f}", outcome.said, outcome.whole,
+    cells = (_title(name), outcome.happened, f"{outcome.seconds:.1f}", outcome.said, outcome.whole,
              outcome.afterwards)  # fmt: skip
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
