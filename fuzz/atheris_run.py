@@ -13,6 +13,9 @@ with atheris.instrument_imports(  # type: ignore[reportAttributeAccessIssue]
     include=["inspector.store", "inspector.models", "tarfile", "zipfile", "pickle", "json"]
 ):
     from fuzz.property import outcome
+    from fuzz.targets import prepare
+
+    prepare(sys.argv[1])
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ import time
 from functools import cache
 from pathlib import Path
 
-from fuzz.targets import TARGETS
+from fuzz.targets import TARGETS, prepare
 from fuzz.watch import watched
 from inspector.errors import InspectorError
 
@@ -30,6 +30,7 @@ def outcome(target: str, data: bytes) -> str | None:
         AssertionError: If the sentence is none, or it took too much, or touched what it may not.
         BaseException: Whatever the target raised that is no InspectorError.
     """
+    prepare(target)
     folder = _folder()
     grown, spent = _resident_kb(), time.process_time()
     try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
-from inspector.models.tokens import Tokens
 from inspector.settings import Settings, read_settings
 from inspector.store.archives import unpack
 from inspector.store.configs import rebuild_config
@@ -84,6 +84,8 @@ def tokenizer_config(data: bytes, folder: Path) -> None:
 
 def tokenizer(data: bytes, folder: Path) -> None:
     """A vocabulary, the first byte saying in which format, staged, read and used."""
+    from inspector.models.tokens import Tokens
+
     names = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"))[
         (data[0] if data else 0) % 3
     ]
@@ -107,6 +109,12 @@ TARGETS: dict[str, Callable[[bytes, Path], None]] = {
         safetensors, pytorch, pickle, archive, config, index, tokenizer_config, tokenizer,
     )
 }  # fmt: skip
+
+
+def prepare(target: str) -> None:
+    """Import what a target needs, before anybody watches what is opened."""
+    if target == "tokenizer":
+        import_module("inspector.models.tokens")
 
 
 def _tensor(name: str, *shape: int) -> TensorInfo:

@@ -58,7 +58,7 @@ def test_structures_that_lie_end_well(target, data):
 @pytest.mark.skipif(not HAS_ATHERIS, reason="atheris has no build for this system")
 @pytest.mark.parametrize("target", sorted(TARGETS))
 def test_changed_bytes_end_well(target, tmp_path):
-    run = fuzz(target, seconds=5, runs=20_000, found=tmp_path)
+    run = fuzz(target, seconds=3, runs=20_000, found=tmp_path)
     assert run.executions > 10, run.log
     assert not run.found, run.log
 
