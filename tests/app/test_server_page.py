@@ -69,11 +69,12 @@ def test_an_upload_is_listed_and_pinned(open_app: Open) -> None:
     opened = session.engine().open(session.CheckpointRef("incoming", upload)).result(120)
     app = open_app("server")
     uploads = next(each.value for each in app.dataframe if "pinned" in each.value.columns)
-    assert (uploads["name"].tolist(), uploads["pinned"].tolist()) == (["mine"], [False])
+    assert uploads.set_index("name")["pinned"].to_dict()["mine"] is False
     app.toggle(key=f"pin {opened.fingerprint} page").set_value(True).run()
     assert not app.exception
-    (stored,) = list_checkpoints(settings())
-    assert stored.pinned
+    pinned = {each.fingerprint: each.pinned for each in list_checkpoints(settings())}
+    assert pinned.pop(opened.fingerprint)
+    assert not any(pinned.values())
     delete_checkpoint(opened.fingerprint, settings=settings())
     session.engine().forget(opened.fingerprint)
 
