@@ -69,7 +69,7 @@ def test_an_upload_is_listed_and_pinned(open_app: Open) -> None:
     opened = session.engine().open(session.CheckpointRef("incoming", upload)).result(120)
     app = open_app("server")
     uploads = next(each.value for each in app.dataframe if "pinned" in each.value.columns)
-    assert uploads.set_index("name")["pinned"].to_dict()["mine"] is False
+    assert not uploads.set_index("name")["pinned"].to_dict()["mine"]
     app.toggle(key=f"pin {opened.fingerprint} page").set_value(True).run()
     assert not app.exception
     pinned = {each.fingerprint: each.pinned for each in list_checkpoints(settings())}
