@@ -70,6 +70,7 @@ def test_an_upload_is_listed_and_pinned(open_app: Open) -> None:
     app = open_app("server")
     uploads = next(each.value for each in app.dataframe if "pinned" in each.value.columns)
     assert not uploads.set_index("name")["pinned"].to_dict()["mine"]
+    app.selectbox(key="pinned upload").set_value(opened.fingerprint).run()
     app.toggle(key=f"pin {opened.fingerprint} page").set_value(True).run()
     assert not app.exception
     pinned = {each.fingerprint: each.pinned for each in list_checkpoints(settings())}
