@@ -117,7 +117,7 @@ def choose_tokens() -> TokenChoice:
                                       bind="query-params",
                                       help="How neighbours in the original space are measured"
                                       )  # fmt: skip
-        k = st.number_input("How many", 1, 1000, 10, key="k", bind="query-params", width=130)
+        k = st.number_input("How many", 1, 1000, 10, key="nearest", bind="query-params", width=130)
     return TokenChoice(text, int(k), metric)
 
 

@@ -36,12 +36,13 @@ def draw() -> None:
         sign_in.offer()
         st.stop()
     running.engine()  # its first worker starts while the rest is imported
-    from pages._shared import session, sidebar
+    from pages._shared import address, session, sidebar
 
     st.set_page_config(
         page_title=NAME, page_icon=str(ICON), layout="wide", menu_items={"About": ABOUT}
     )
     page = _navigation(shown=True)
+    address.keep()
     sidebar.draw()
     with session.frame():
         page.run()

@@ -115,7 +115,7 @@ def _options(head: str | None) -> dict[str, Any]:
 
 def _causal_options() -> dict[str, Any]:
     k = st.number_input("Next tokens", 1, 1000, 10, key="k", bind="query-params")
-    new = st.number_input("Steps", 0, 200, 12, key="steps", bind="query-params",
+    new = st.number_input("Steps", 0, 200, 12, key="new_tokens", bind="query-params",
                           help="Tokens that the text is continued by")  # fmt: skip
     warmth = st.number_input("Temperature", 0.0, 10.0, 0.0, 0.1, key="temperature",
                              bind="query-params", help="0: the likeliest token at each step; above "

@@ -54,7 +54,7 @@ def choose(lens: Lens) -> View:
             rung = lens.rungs[-1]
         states = pd.DataFrame(lens.states[lens.states["rung"] == rung])
         names = lens_colors.offered(rung, states=states, pinned=lens.pinned)
-        color = st.selectbox("Colour by", names, key="colour", bind="query-params", width=260)
+        color = st.selectbox("Colour by", names, key="shade", bind="query-params", width=260)
         pin = None
         if color == "rank of a pinned token":
             pin = st.selectbox("Pinned token", list(dict.fromkeys(lens.pinned["token"])),

@@ -54,7 +54,7 @@ def choose(checkpoint: Opened) -> LensChoice:
                          help=f"Up to {MOST_PINS} tokens, comma-separated, whose rank is followed "
                          "everywhere.")  # fmt: skip
     with st.expander("Options", icon=":material/tune:"), st.container(horizontal=True):
-        k = int(st.number_input("Tokens a cell", 1, 100, 5, key="k", bind="query-params"))
+        k = int(st.number_input("Tokens a cell", 1, 100, 5, key="top", bind="query-params"))
         device, dtype = inputs.placement()
     wanted = dict.fromkeys(pin.strip() for pin in pins.split(",") if pin.strip())
     return LensChoice(text, decoder_text, tuple(wanted), k, device, dtype)

@@ -61,9 +61,9 @@ def _inputs() -> tuple[str, int, float, str]:
         st.expander("Training", icon=":material/tune:"),
         st.container(horizontal=True),
     ):
-        steps = st.number_input("Steps", 0, 20, 1, key="steps", bind="query-params")
+        steps = st.number_input("Steps", 0, 20, 1, key="updates", bind="query-params")
         rate = st.number_input("Learning rate", 1e-7, 1.0, 5e-5, step=1e-5, format="%.0e",
-                               key="rate", bind="query-params")  # fmt: skip
+                               key="update_rate", bind="query-params")  # fmt: skip
         optimizer = st.selectbox("Optimizer", OPTIMIZERS, key="optimizer", bind="query-params",
                                  help="Without weight decay and without momentum")  # fmt: skip
     return text, int(steps), float(rate), optimizer or OPTIMIZERS[0]

@@ -78,7 +78,9 @@ def test_the_masked_lm_head_points_to_its_page(open_app: Open) -> None:
 
 
 def test_the_continuation_stands_step_by_step(open_app: Open) -> None:
-    app = open_app("heads", checkpoint="demo-gpt2", text="family Rosaceae is a", steps="3", k="4")
+    app = open_app(
+        "heads", checkpoint="demo-gpt2", text="family Rosaceae is a", new_tokens="3", k="4"
+    )
     steps = table(app, "entropy")
     assert len(steps) == 3
     assert app.code[0].value.startswith("family Rosaceae is a genus")

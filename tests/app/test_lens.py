@@ -67,7 +67,7 @@ def test_the_best_tokens_of_a_cell_can_be_pinned(open_app: Open) -> None:
 
 
 def test_a_link_holds_rung_colour_and_cell(open_app: Open) -> None:
-    app = open_app("lens", text=TEXT, rung="dot", colour="entropy", layer="2", position="3")
+    app = open_app("lens", text=TEXT, rung="dot", shade="entropy", layer="2", position="3")
     figure = chart(app, "Top token of demo-bert")
     assert "by dot, coloured by entropy" in figure["layout"]["title"]["subtitle"]["text"]
     squares = figure["data"][1]
@@ -78,7 +78,7 @@ def test_a_link_holds_rung_colour_and_cell(open_app: Open) -> None:
 
 def test_a_second_text_has_the_same_scale_and_its_differences_marked(open_app: Open) -> None:
     app = open_app("lens", text="the city of france.", second="the city of england.",
-                   colour="entropy")  # fmt: skip
+                   shade="entropy")  # fmt: skip
     first, second = chart(app, "Top token of demo-bert"), chart(app, "For comparison")
     assert first["data"][0]["zmax"] == second["data"][0]["zmax"]
     assert "first differ at position 4: france and england" in said(app)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hashlib
 import json
@@ -18,6 +17,8 @@ from serving.door import Door
 from serving.headers import Headers, content_policy, inline_scripts, security_headers
 from serving.settings import read_serving
 from serving.talk import Talk
+
+from .loops import run
 
 HOST = (b"host", b"localhost:8501")
 SCRIPT = "/home/somebody/inspector/app.py"
@@ -46,7 +47,7 @@ def ask(app, path="/", method="GET", headers=(HOST,), *, kind="http", scheme="ht
     async def send(message):
         sent.append(message)
 
-    asyncio.run(app(scope, receive, send))
+    run(app(scope, receive, send))
     return sent
 
 

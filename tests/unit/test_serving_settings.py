@@ -16,6 +16,8 @@ from serving import place, start
 from serving.people import is_admitted, proxy_claims
 from serving.settings import Serving, read_serving, serving
 
+from .loops import run
+
 SECRET = "0123456789abcdef"
 LOCAL = {"server.address": "localhost", "server.allowedHosts": ["localhost", "127.0.0.1"]}
 
@@ -200,10 +202,10 @@ def test_a_browser_is_opened_where_there_is_a_screen(monkeypatch, headless, addr
     monkeypatch.setattr(st, "get_option", options.__getitem__)
     monkeypatch.setattr(start, "open_browser", seen.append)
 
-    async def run():
+    async def begin():
         async with start.starting(None) as state:
             await asyncio.sleep(0)
             assert state == {}
 
-    asyncio.run(run())
+    run(begin())
     assert seen == opened

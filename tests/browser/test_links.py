@@ -1,0 +1,96 @@
+"""The address: what it says is shown, whatever page was before; what is shown, it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import parse_qs, urlsplit
+
+from playwright.sync_api import Page, expect
+
+from .looking import expect_calm, expect_page, fill, go_to
+from .server import Server
+
+KING = "the king of [MASK]."
+HOUSE = "a house of [MASK]."
+
+
+def address(page: Page) -> tuple[str, dict[str, list[str]]]:
+    """Path and parameters of the address."""
+    parts = urlsplit(page.url)
+    return parts.path, parse_qs(parts.query)
+
+
+def expect_address(page: Page, slug: str, **parameters: str) -> None:
+    """The page's address holds these."""
+    page.wait_for_function("slug => location.pathname === '/' + slug", arg=slug)
+    for name, value in parameters.items():
+        page.wait_for_function(
+            "([name, value]) => new URL(location).searchParams.get(name) === value",
+            arg=[name, value],
+        )
+
+
+def text(page: Page) -> str:
+    return page.get_by_label("Text", exact=True).input_value()
+
+
+def test_going_back_and_forward_shows_what_the_address_says(
+    page: Page, server: Server, watch: Callable[[Page], Page]
+) -> None:
+    watch(page).goto(f"{server.url}/lens?text={KING}&pins=king")
+    expect_page(page, "lens", "demo-bert")
+    go_to(page, "masked_lm")
+    expect_page(page, "masked_lm", "demo-bert")
+    expect_address(page, "masked_lm", text=KING)
+    assert text(page) == KING
+    page.get_by_label("Text", exact=True).fill(HOUSE)
+    expect_address(page, "masked_lm", text=HOUSE)
+    expect_calm(page)
+    page.go_back()  # each sentence that was typed is a step
+    expect_address(page, "masked_lm", text=KING)
+    expect(page.get_by_label("Text", exact=True)).to_have_value(KING)
+    page.go_back()
+    expect_page(page, "lens", "demo-bert")
+    expect_address(page, "lens", text=KING, pins="king")
+    expect(page.get_by_label("Text", exact=True)).to_have_value(KING)
+    expect(page.get_by_label("Pinned tokens", exact=True)).to_have_value("king")
+    page.go_forward()
+    expect_page(page, "masked_lm", "demo-bert")
+    page.go_forward()
+    expect_address(page, "masked_lm", text=HOUSE)
+    expect(page.get_by_label("Text", exact=True)).to_have_value(HOUSE)
+
+
+def test_a_text_of_ones_own_comes_along_and_stands_in_the_address(
+    page: Page, server: Server, watch: Callable[[Page], Page]
+) -> None:
+    watch(page).goto(f"{server.url}/lens")
+    expect_page(page, "lens", "demo-bert")
+    fill(page, "Text", KING, key="Control+Enter")
+    expect_address(page, "lens", text=KING)
+    go_to(page, "sharing")  # has no text
+    expect_page(page, "sharing", "demo-bert")
+    go_to(page, "masked_lm")
+    expect_page(page, "masked_lm", "demo-bert")
+    expect_address(page, "masked_lm", text=KING)
+    link = page.url
+    page.goto("about:blank")
+    page.goto(link)  # as a colleague would
+    expect_page(page, "masked_lm", "demo-bert")
+    expect(page.get_by_label("Text", exact=True)).to_have_value(KING)
+
+
+def test_what_means_something_else_on_another_page_does_not_go_along(
+    page: Page, server: Server, watch: Callable[[Page], Page]
+) -> None:
+    watch(page).goto(f"{server.url}/lens?top=7&shade=entropy")
+    expect_page(page, "lens", "demo-bert")
+    go_to(page, "embeddings")
+    expect_page(page, "embeddings", "demo-bert")
+    expect(page.get_by_label("How many")).to_have_value("10")
+    _, parameters = address(page)
+    assert not parameters.keys() & {"k", "colour", "nearest"}
+    page.go_back()
+    expect_page(page, "lens", "demo-bert")
+    expect_calm(page)
+    expect_address(page, "lens", top="7", shade="entropy")
