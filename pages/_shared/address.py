@@ -13,7 +13,7 @@ _populate = QueryParams.populate_from_query_string
 
 
 def keep() -> None:
-    """Have page changes keep the address; a name that the new page has no field for does nothing."""
+    """Have page changes keep the address; names that the new page has no field for do nothing."""
     QueryParams.populate_from_query_string = _populate_all
 
 
