@@ -16,7 +16,8 @@ from load.contents import Said, read
 from scan.sessions import ANSWER_SECONDS, Session, session
 
 PAGES = tuple(dict.fromkeys(analysis.slug for analysis in CATALOG))
-TYPED = ("lens", "masked_lm")  # pages that read a text of one's own
+FIELDS = {"lens": "Text", "masked_lm": "Text in the link"}  # that hold a text of one's own
+TYPED = tuple(FIELDS)
 WORDS = ("paris", "london", "river", "water", "king", "war", "tree", "house", "law", "music",
          "month", "bird")  # fmt: skip
 SENTENCES = ("the {} is near the capital of [MASK].", "a {} that is made of [MASK].")
@@ -67,6 +68,7 @@ class Tree:
         kind = message.WhichOneof("type")
         if kind == "new_session":
             self.elements.clear()
+            self.fields.clear()
             self.page, self.running = message.new_session.page_script_hash, True
         elif kind == "script_finished":
             self.running = False
@@ -119,11 +121,12 @@ class Person:
     def type_fast(self, visits: list[Visit]) -> Answer:
         """Type one text after the other into the page's field, without waiting for an answer."""
         begin = time.perf_counter()
+        typed_in = self._tree.fields[FIELDS[visits[0].page]]
         for visit in visits:
             request = BackMsg()
             request.rerun_script.page_script_hash = self._tree.page
             state = request.rerun_script.widget_states.widgets.add()
-            state.id = self._tree.fields["Text"]
+            state.id = typed_in
             state.string_value = visit.text
             self._link.send(request, "typing")
         while not self._answered(visits[-1].text):
