@@ -1,20 +1,79 @@
-"""What the address says stays said, whatever page one comes from.
+"""What the address says stays said, whatever page one comes from; what it cannot say is named.
 
 Streamlit 1.67 takes the names of fields out of the address when the page changes, and tells the
 browser so while it still is on the page that is left: the way back would lead to that page without
-its inputs, and a link to a page with fields of the same name would lose what it says.
+its inputs, and a link to a page with fields of the same name would lose what it says. Of a value
+that a field cannot take it says nothing.
 """
 
 from __future__ import annotations
 
-from streamlit.runtime.state.query_params import QueryParams
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.state.query_params import QueryParams, parse_url_param
+from streamlit.runtime.state.session_state import SessionState
+
+from pages._shared.words import literal
+
+LOST = "lost in the link"  # name in the address -> Lost
+PAGE = "page"  # where the last run was
+MOST_CHOICES = 8  # that are listed
 
 _populate = QueryParams.populate_from_query_string
+_seed = SessionState._seed_widget_from_url
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A value of the address that its field could not take."""
+
+    asked: str
+    shown: str  # in its place; "" where that is nothing
+    choices: tuple[str, ...] = ()  # that there are; none where they cannot be counted
+
+    def sentence(self, name: str) -> str:
+        """What is missing, and what is there instead."""
+        instead = f"{self.shown} is shown instead" if self.shown else "it is left out"
+        there = f" There is: {', '.join(self.choices)}." if self.choices else ""
+        return f"The link asks for {name} = {self.asked}, which is not there: {instead}.{there}"
 
 
 def keep() -> None:
     """Have page changes keep the address; names that the new page has no field for do nothing."""
     QueryParams.populate_from_query_string = _populate_all
+    SessionState._seed_widget_from_url = _seed_and_say
+
+
+@contextmanager
+def judged(page: str) -> Iterator[None]:
+    """Draw a page, and say above it what its link asks for in vain.
+
+    Args:
+        page: Its path.
+    """
+    state, context = st.session_state, get_script_run_ctx()
+    arrived = state.get(PAGE, page) != page
+    state[PAGE] = page
+    place = st.container()
+    if arrived or (context and context.is_history_navigation):
+        state.pop(LOST, None)
+    try:
+        yield
+    finally:
+        if arrived and not (context and context.is_history_navigation):
+            state.pop(LOST, None)  # it came along from the page before; nobody asked for it here
+        for name, lost in state.get(LOST, {}).items():
+            place.warning(literal(lost.sentence(name)), icon=":material/link_off:")
+
+
+def say_lost(name: str, lost: Lost) -> None:
+    """Have it said above the page that a value of the address leads nowhere."""
+    st.session_state[LOST] = st.session_state.get(LOST, {}) | {name: lost}
 
 
 def _populate_all(
@@ -26,3 +85,40 @@ def _populate_all(
     for binding in list(self._bindings_by_widget.values()):
         if binding.script_hash not in valid_script_hashes:
             self.unbind_widget(binding.widget_id)
+
+
+def _seed_and_say(
+    self: SessionState, metadata: Any, user_key: str, widget_id: str, url_value: str | list[str]
+) -> bool:
+    taken = _seed(self, metadata, user_key, widget_id, url_value)
+    value = self[user_key] if taken else metadata.deserializer(None)
+    if not _is(value, url_value, metadata):
+        lost = Lost(_text(url_value), _text(metadata.serializer(value)), _choices(metadata))
+        before = self[LOST] if LOST in self else {}  # noqa: SIM401, it has no get
+        self[LOST] = before | {user_key: lost}
+    return taken
+
+
+def _is(value: Any, url_value: str | list[str], metadata: Any) -> bool:
+    """Whether a field's value is what the address says."""
+    try:
+        asked = parse_url_param(url_value, metadata.value_type)
+        options = metadata.formatted_options
+        if options is not None and not set(asked if isinstance(asked, list) else [asked]) <= {
+            *options
+        }:
+            return False
+        return metadata.deserializer(asked) == value
+    except (ValueError, TypeError, IndexError):
+        return False
+
+
+def _choices(metadata: Any) -> tuple[str, ...]:
+    options = tuple(metadata.formatted_options or ())
+    return options if len(options) <= MOST_CHOICES else ()
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)

@@ -44,7 +44,7 @@ def draw() -> None:
     page = _navigation(shown=True)
     address.keep()
     sidebar.draw()
-    with session.frame():
+    with session.frame(), address.judged(page.url_path):
         page.run()
 
 
@@ -53,13 +53,9 @@ def _navigation(*, shown: bool) -> Any:
     home, *others = (PAGES[slug] for slug in slugs)
     pages = [
         _as_page(home, shown=shown, default=True, url_path="start"),
+        _beside("tour", "Questions", "help", shown=shown),
         *(_as_page(other, shown=shown, url_path=other.slug) for other in others),
-        st.Page(
-            PROJECT / "pages/server.py",
-            title="Server" if shown else NAME,
-            icon=":material/dns:" if shown else None,
-            url_path="server",
-        ),
+        _beside("server", "Server", "dns", shown=shown),
         # The first page's address is bare; its name works as well.
         _as_page(home, shown=shown, url_path=home.slug, visibility="hidden"),
     ]
@@ -68,7 +64,16 @@ def _navigation(*, shown: bool) -> Any:
 
 def _as_page(analysis: Analysis, *, shown: bool, **where: Any) -> Any:
     """A page of the navigation, from its entry in the catalog."""
-    file, icon = PROJECT / f"pages/{analysis.slug}.py", f":material/{analysis.symbol}:"
+    return _page(analysis.slug, analysis.title, analysis.symbol, shown=shown, **where)
+
+
+def _beside(slug: str, title: str, symbol: str, *, shown: bool) -> Any:
+    """A page that analyses nothing."""
+    return _page(slug, title, symbol, shown=shown, url_path=slug)
+
+
+def _page(slug: str, title: str, symbol: str, *, shown: bool, **where: Any) -> Any:
+    file = PROJECT / f"pages/{slug}.py"
     if not shown:
         return st.Page(file, title=NAME, **where)
-    return st.Page(file, title=analysis.title, icon=icon, **where)
+    return st.Page(file, title=title, icon=f":material/{symbol}:", **where)

@@ -1,0 +1,95 @@
+"""The questions of the field, and the view that answers each: a page, a demo, and its inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+BERT, GPT2 = "demo-bert", "demo-gpt2"
+CITY = "the capital and largest city of [MASK]."
+MONTH = "the second month of the [MASK]."
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, and where it is answered."""
+
+    asked: str
+    look: str  # what to look at on the page, in a sentence
+    page: str  # slug
+    checkpoint: str
+    inputs: dict[str, str] = field(default_factory=dict)  # of the page, as in the address
+
+    @property
+    def query(self) -> dict[str, str]:
+        """Parameters of the address."""
+        return {"checkpoint": self.checkpoint, **self.inputs}
+
+
+QUESTIONS: dict[str, tuple[Question, ...]] = {
+    "Embeddings and padding": (
+        Question("Why is BERT's [PAD] vector not zero?",
+                 "padding_idx keeps gradients off the look-up only; a tied output layer pushes the "
+                 "same row at every step. Both paths are measured on a batch.",
+                 "padding", BERT),
+        Question("Which tokens lie close to “king”?",
+                 "Neighbours are exact and measured in the original space; the map beside them is "
+                 "only a picture.",
+                 "embeddings", BERT, {"token": "king"}),
+        Question("Can I believe a UMAP picture?",
+                 "Colours show how many of each token's true neighbours the picture keeps.",
+                 "embeddings", BERT, {"map": "UMAP", "colour": "true neighbours kept"}),
+        Question("Which tokens were hardly ever trained?",
+                 "Rows that still look like the unused ones stand out; the table lists them.",
+                 "embeddings", BERT, {"colour": "under-training score"}),
+    ),
+    "Tied weights": (
+        Question("Why is GPT-2's lm_head not among the parameters?",
+                 "lm_head.weight and wte.weight are two names of one tensor, and a parameter is "
+                 "listed once.",
+                 "sharing", GPT2),
+        Question("What breaks when I clone, resize or save a tied model?",
+                 "Each change is done to a copy in memory; the edges show which tie held.",
+                 "sharing", BERT, {"change": "resize"}),
+        Question("Which classes is BertForPreTraining made of, and what does it return?",
+                 "The module tree with every class's parents, and the output's fields and shapes.",
+                 "classes", BERT),
+    ),
+    "From a hidden state to a token": (
+        Question("How does the masked-LM head turn a hidden state into a token?",
+                 "Every rung of the ladder: dot product, bias, the head's transform, true logits; "
+                 "what each step did to a token stands below the map.",
+                 "lens", BERT, {"text": MONTH, "pins": "year"}),
+        Question("Is the likeliest token the one with the highest cosine?",
+                 "Often not: norms and the bias decide too. Compare the rungs, and the geometry at "
+                 "the foot of the page.",
+                 "lens", BERT, {"text": MONTH, "rung": "cosine"}),
+        Question("At which layer does the model know the answer?",
+                 "Follow the rank of the pinned token from layer to layer.",
+                 "lens", BERT, {"text": MONTH, "pins": "year", "shade": "rank of a pinned token"}),
+    ),
+    "Predictions": (
+        Question("What does BERT put in the gap?",
+                 "Type, or click any token to mask it: the answers follow at once.",
+                 "masked_lm", BERT, {"text": CITY}),
+        Question("How plausible is every token in its place?",
+                 "Each token is masked in turn and coloured by its surprisal.",
+                 "masked_lm", BERT,
+                 {"text": "the second month of the year.", "view": "Plausibility"}),
+        Question("What does one word change?",
+                 "Two sentences over the whole vocabulary: likelihood against difference.",
+                 "masked_lm", BERT,
+                 {"text": "the [MASK] of a country.", "view": "Two sentences",
+                  "second": "the [MASK] of a river."}),
+        Question("How does GPT-2 go on?",
+                 "The distribution of the next token, and a short generation.",
+                 "heads", GPT2, {"text": "he was elected president of the United"}),
+    ),
+    "Training": (
+        Question("What do masking (80/10/10) and the next sentence ask of BERT?",
+                 "Labels with -100 where nothing is asked, and each part of the loss.",
+                 "heads", BERT),
+        Question("Which parameters does AdamW decay, and how does the rate run?",
+                 "The groups as transformers' Trainer forms them, and every schedule's curve.",
+                 "training", BERT),
+    ),
+}  # fmt: skip
