@@ -64,7 +64,20 @@ def same_bytes(manifest: Manifest, first: str, second: str) -> bool:
 def read_elements(manifest: Manifest, name: str, *, count: int) -> Iterator[bytes]:
     """Read a packed tensor's elements in the order of the file, `count` at a time."""
     tensor = next(tensor for tensor in manifest.tensors if tensor.name == name)
-    piece = count * _itemsize(tensor)
+    yield from read_pieces(manifest, tensor, count=count)
+
+
+def read_pieces(
+    manifest: Manifest, tensor: TensorInfo, *, count: int | None = None
+) -> Iterator[bytes]:
+    """Read a packed tensor's bytes in the order of the file.
+
+    Args:
+        manifest: Whose tensor it is.
+        tensor: What to read.
+        count: Elements at a time; None: a few million bytes.
+    """
+    piece = CHUNK if count is None else count * _itemsize(tensor)
     with _reading(manifest) as read:
         for place in range(0, tensor.nbytes, piece):
             yield read(tensor, place, piece)
