@@ -69,7 +69,9 @@ class Tree:
         if kind == "new_session":
             self.elements.clear()
             self.fields.clear()
-            self.page, self.running = message.new_session.page_script_hash, True
+            self.running = True
+        elif kind == "navigation":  # only this names the page that a bare name stood for
+            self.page = message.navigation.page_script_hash
         elif kind == "script_finished":
             self.running = False
         elif kind == "delta":
