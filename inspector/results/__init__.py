@@ -15,6 +15,7 @@ from inspector.results.classes import (
     TreeLine,
     UsedClass,
 )
+from inspector.results.comparison import Alignment, Comparison, TieChange, VocabularyMatch
 from inspector.results.embeddings import KINDS, Embeddings, Norms, Projection
 from inspector.results.heads import HeadAnswer, Pretraining, Tokenization
 from inspector.results.health import EqualRows, Finding, Health, Indicator
@@ -41,8 +42,10 @@ __all__ = [
     "FILE_RELATIONS",
     "HEADS",
     "KINDS",
+    "Alignment",
     "AncestorClass",
     "Climb",
+    "Comparison",
     "Contrast",
     "DecayExample",
     "Embeddings",
@@ -76,11 +79,13 @@ __all__ = [
     "SharedParameter",
     "Sharing",
     "SiblingClass",
+    "TieChange",
     "Tokenization",
     "TokenizerInfo",
     "TrainingPlan",
     "TreeLine",
     "UsedClass",
+    "VocabularyMatch",
     "local",
     "to_json",
 ]

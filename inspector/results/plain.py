@@ -19,14 +19,25 @@ UNDEFINED = frozenset(
         "averaging.padding_norm",
         "cells.probability",
         *(f"geometry.{name}" for name in ("cosine", "dot", "bias", "logit", "probability")),
+        *(f"layers.{name}" for name in ("cosine", "max_abs", "relative_change")),
+        "median_cosine",
+        "median_distance",
+        *(f"overall.{name}" for name in ("cosine", "max_abs", "relative_change")),
         "pinned.probability",
         "places.cosine",
         "ranks.probability",
+        "relative_before",
+        *(
+            f"tensors.{name}"
+            for name in ("cosine", "max_abs", "norm", "other_norm", "relative_change")
+        ),
         "tokens.best_probability",
         "tokens.bits",
         "tokens.log_probability",
         "tokens.loss",
         "tokens.probability",
+        "tokens_moved.cosine",
+        "tokens_moved.relative_change",
     }
 )
 

@@ -1,0 +1,206 @@
+"""Compare two checkpoints: tensor by tensor, tie by tie, token by token."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+
+from inspector.analyses import Progress
+from inspector.analyses.compare_names import (
+    Spelling,
+    base_of,
+    match_names,
+    names_of,
+    packed_names,
+)
+from inspector.analyses.compare_table import Row, count, not_finite_warnings, tables, whole
+from inspector.analyses.compare_tensors import FLOATS, Measured, Stored, compare_tensors
+from inspector.analyses.compare_ties import changed_ties
+from inspector.analyses.compare_tokens import COLUMNS, compare_rows
+from inspector.analyses.compare_words import summary
+from inspector.analyses.sharing import sharing
+from inspector.errors import CheckpointError, InspectorError, RequestError
+from inspector.models.checkpoint import Checkpoint
+from inspector.results import Comparison, Sharing, VocabularyMatch
+from inspector.store.holding import load_held
+
+MOST_MOVED = 1_000  # rows that may be asked for
+
+
+@dataclass(frozen=True, slots=True)
+class _Two:
+    """Both checkpoints, and what is tied in each."""
+
+    first: Checkpoint
+    second: Checkpoint
+    shared: tuple[Sharing, Sharing] | None  # None: it cannot be known of both
+    spelling: Spelling
+
+    @property
+    def names(self) -> tuple[str, str]:
+        return self.first.name, self.second.name
+
+
+def compare(
+    checkpoint: Checkpoint,
+    *,
+    progress: Progress,
+    other: str,
+    align: bool = False,
+    moved: int = 50,
+) -> Comparison:
+    """Compare a checkpoint with another one that has been opened.
+
+    Tensors are read block by block, summed in float64, and never in memory whole. Names that differ
+    by the base model's prefix alone, in an old spelling, or that are tied to another name that the
+    other file stores, are matched too.
+
+    Args:
+        checkpoint: The first: before.
+        progress: Told what is being done.
+        other: Fingerprint of the second: after.
+        align: True: rotate the first embedding space onto the second before distances are taken
+            (orthogonal Procrustes, Schönemann 1966).
+        moved: Tokens listed in `tokens_moved`, 1..1,000.
+
+    Raises:
+        RequestError: If the second is not in the store any more, or `moved` is out of range.
+    """
+    if not 1 <= moved <= MOST_MOVED:
+        raise RequestError(f"{moved} tokens are asked for: ask for 1 to {MOST_MOVED:,}.")
+    second = _second(checkpoint, other)
+    warnings: list[str] = []
+    progress(None, "Finding what is tied")
+    two = _Two(
+        checkpoint,
+        second,
+        _both_shared(checkpoint, second, warnings, progress),
+        Spelling([base_of(checkpoint), base_of(second)]),
+    )
+    rows = _walk(two, progress)
+    ties = None
+    if two.shared:
+        ties = changed_ties(*two.shared, names=two.names, spelling=two.spelling)
+    vocabulary, tokens = _tokens(two, warnings, align=align, progress=progress)
+    table, layers = tables(rows, two.spelling)
+    sums = whole(rows)
+    overall = {
+        "relative_change": sums.relative_change,
+        "cosine": sums.cosine,
+        "max_abs": sums.max_abs if sums.count else math.nan,
+    }
+    furthest = _furthest(tokens, moved)
+    same = checkpoint.manifest.fingerprint == other
+    counts = count(rows)
+    return Comparison(
+        name=checkpoint.name,
+        other_name=second.name,
+        fingerprint=checkpoint.manifest.fingerprint,
+        other_fingerprint=other,
+        same=same,
+        summary=summary(
+            same=same, names=two.names, tensors=table, counts=counts, overall=overall, ties=ties,
+            vocabulary=vocabulary, moved=furthest,
+        ),
+        counts=counts,
+        overall=overall,
+        tensors=table,
+        layers=layers,
+        ties_changed=ties or (),
+        ties_compared=ties is not None,
+        vocabulary=vocabulary,
+        tokens_moved=furthest,
+        warnings=(
+            *warnings, *not_finite_warnings(rows, two.names), *_token_warnings(two, vocabulary),
+        ),
+        tokens=tokens,
+    )  # fmt: skip
+
+
+def _furthest(tokens: pd.DataFrame, most: int) -> pd.DataFrame:
+    """The rows that moved at all, furthest first; of equals the lowest row."""
+    moved = tokens.loc[tokens["distance"].to_numpy(float) > 0]
+    ranked = moved.sort_values("distance", ascending=False, kind="stable")
+    return ranked.head(most).reset_index(drop=True)
+
+
+def _second(checkpoint: Checkpoint, fingerprint: str) -> Checkpoint:
+    if fingerprint == checkpoint.manifest.fingerprint:
+        return checkpoint
+    try:
+        manifest = load_held(fingerprint, settings=checkpoint.settings)
+    except CheckpointError as error:
+        raise RequestError(f"The second checkpoint cannot be read. {error}") from error
+    return Checkpoint(manifest, settings=checkpoint.settings)
+
+
+def _both_shared(
+    first: Checkpoint, second: Checkpoint, warnings: list[str], progress: Progress
+) -> tuple[Sharing, Sharing] | None:
+    """Which names are tied in either; None where that cannot be known of both."""
+    found = []
+    for checkpoint in (first, second):
+        try:
+            found.append(sharing(checkpoint, progress=progress))
+        except InspectorError as error:
+            warnings.append(f"Ties are not compared. {error}")
+            return None
+    return found[0], found[1]
+
+
+def _walk(two: _Two, progress: Progress) -> list[Row]:
+    first, second = two.first, two.second
+    shared, other_shared = two.shared or (None, None)
+    ones = {tensor.name: tensor for tensor in first.manifest.tensors}
+    others = {tensor.name: tensor for tensor in second.manifest.tensors}
+    pairs = match_names(names_of(first, shared), names_of(second, other_shared), two.spelling)
+    packed = packed_names(others, two.spelling)
+    total = sum(ones[pair.name].nbytes for pair in pairs if pair.name) or 1
+    done, rows = 0, []
+    for pair in pairs:
+        one, other = ones.get(pair.name or ""), others.get(pair.other or "")
+        progress(done / total, f"Comparing {pair.name or pair.other}")
+        if one and other:
+            found = compare_tensors(Stored(first.manifest, one), Stored(second.manifest, other))
+        elif one and (instead := packed.get(two.spelling(one.name))):
+            found = Measured("not compared", note=f"the second has it packed, as {instead}")
+        else:
+            found = Measured("removed" if one else "added")
+        done += one.nbytes if one else 0
+        rows.append(Row(pair, one, other, found))
+    return rows
+
+
+def _tokens(
+    two: _Two, warnings: list[str], *, align: bool, progress: Progress
+) -> tuple[VocabularyMatch | None, pd.DataFrame]:
+    try:
+        dtypes = two.first.embedding.dtype, two.second.embedding.dtype
+        if set(dtypes) <= FLOATS:
+            return compare_rows(two.first, two.second, align=align, progress=progress)
+        warnings.append(
+            f"Tokens are not compared: embeddings stored as {' and '.join(dtypes)} cannot be read "
+            "as the floats that they stand for."
+        )
+    except InspectorError as error:
+        warnings.append(f"Tokens are not compared. {error}")
+    return None, pd.DataFrame(columns=pd.Index(list(COLUMNS)))
+
+
+def _token_warnings(two: _Two, vocabulary: VocabularyMatch | None) -> list[str]:
+    said = []
+    if vocabulary and vocabulary.matched_by == "row":
+        lacking = " and ".join(each.name for each in (two.first, two.second) if not each.tokens)
+        said.append(
+            f"Embedding rows are matched by their number, since {lacking} brings no tokenizer: "
+            "whether a row stands for the same token in both cannot be told."
+        )
+    kinds = {each.tokens.kind for each in (two.first, two.second) if each.tokens}
+    if len(kinds) > 1:
+        said.append(
+            f"The tokenizers are {' and '.join(sorted(kinds))}: the same text in both vocabularies "
+            "may be a word for one and a piece of words for the other."
+        )
+    return said

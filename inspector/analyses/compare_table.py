@@ -1,0 +1,108 @@
+"""Lay out what was found of every tensor: the table, the layers, the whole, and what to warn of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from inspector.analyses.compare_layers import layer_frame, place_of
+from inspector.analyses.compare_names import Pair, Spelling
+from inspector.analyses.compare_tensors import Measured, Sums
+from inspector.results.comparison import STATUSES
+from inspector.store.manifest import TensorInfo
+
+NAMED = 3  # names in a warning
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table."""
+
+    pair: Pair
+    one: TensorInfo | None
+    other: TensorInfo | None
+    found: Measured
+
+
+def tables(rows: Sequence[Row], spelling: Spelling) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Make results.Comparison.tensors and .layers."""
+    places = [place_of(spelling(row.pair.name or row.pair.other or "")) for row in rows]
+    paired = [
+        (place, row.found.status, row.found.sums)
+        for place, row in zip(places, rows, strict=True)
+        if row.one and row.other
+    ]
+    layers, labels = layer_frame(paired, places)
+    records = [
+        _record(row) | {"layer": label, "kind": place.kind}
+        for row, place, label in zip(rows, places, labels, strict=True)
+    ]
+    return pd.DataFrame(records), layers
+
+
+def count(rows: Sequence[Row]) -> dict[str, int]:
+    """Status -> tensors, in the order of STATUSES."""
+    found = [row.found.status for row in rows]
+    return {status: found.count(status) for status in STATUSES if status in found}
+
+
+def _record(row: Row) -> dict[str, object]:
+    one, other, found, sums = row.one, row.other, row.found, row.found.sums
+    return {
+        "name": row.pair.name or row.pair.other,
+        "status": found.status,
+        "cosine": sums.cosine if sums else math.nan,
+        "relative_change": sums.relative_change if sums else math.nan,
+        "max_abs": sums.max_abs if sums else math.nan,
+        "other_name": row.pair.other or "",
+        "matched": row.pair.matched,
+        "shape": _shape(one),
+        "other_shape": _shape(other),
+        "dtype": one.dtype if one else "",
+        "other_dtype": other.dtype if other else "",
+        "parameters": math.prod((one or other).shape) if one or other else 0,
+        "norm": math.sqrt(sums.first) if sums else math.nan,
+        "other_norm": math.sqrt(sums.second) if sums else math.nan,
+        "not_finite": found.not_finite,
+        "other_not_finite": found.other_not_finite,
+        "note": found.note,
+    }
+
+
+def whole(rows: Sequence[Row]) -> Sums:
+    """All measured tensors as one vector; bytes that have several names are counted once."""
+    total, seen = Sums(), set()
+    for row in rows:
+        if row.found.sums and row.one and row.other:
+            places = frozenset(
+                (side, each.file, each.begin)
+                for side, each in (("first", row.one), ("second", row.other))
+            )
+            if row.pair.matched != "tie" and places not in seen:
+                total.add(row.found.sums)
+            seen.add(places)
+    return total
+
+
+def not_finite_warnings(rows: Sequence[Row], names: tuple[str, str]) -> list[str]:
+    """Name the tensors that hold NaN or infinity."""
+    said = []
+    for name, bad in (
+        (names[0], [row.pair.name for row in rows if row.found.not_finite]),
+        (names[1], [row.pair.other for row in rows if row.found.other_not_finite]),
+    ):
+        if bad:
+            more = f" and {len(bad) - NAMED:,} more" if len(bad) > NAMED else ""
+            listed = ", ".join(str(each) for each in bad[:NAMED])
+            said.append(
+                f"{name} holds NaN or infinity in {listed}{more}: those places are left out of "
+                "every distance, and are counted in the table."
+            )
+    return said
+
+
+def _shape(tensor: TensorInfo | None) -> str:
+    return "" if tensor is None else " × ".join(map(str, tensor.shape)) or "scalar"

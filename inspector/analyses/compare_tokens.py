@@ -1,0 +1,236 @@
+"""Match the embedding rows of two checkpoints by token, and measure how far each has moved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pandas as pd
+import torch
+
+from inspector.analyses import Progress
+from inspector.analyses.embeddings import label_rows
+from inspector.models.checkpoint import Checkpoint
+from inspector.results import Alignment, VocabularyMatch
+
+BLOCK_NUMEL = 1 << 21  # numbers in one block of rows, in float64: 16 MB
+EXAMPLES = 5  # rows without a partner that are named
+COLUMNS = (
+    "token", "token_id", "other_token_id", "kind", "distance", "relative_change", "cosine", "norm",
+    "other_norm",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Partners:
+    """Which rows of two matrices stand for the same token."""
+
+    by: str  # "token" or "row"
+    rows: torch.Tensor  # (matched,), rising
+    other_rows: torch.Tensor  # (matched,)
+    alone: torch.Tensor  # rows of the first without a partner, rising
+    other_alone: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class _Moves:
+    """One number a matched row; NaN where either row holds NaN or infinity, or none can be told."""
+
+    distance: torch.Tensor  # after the rotation, if there is one
+    norm: torch.Tensor
+    other_norm: torch.Tensor
+    cosine: torch.Tensor
+    differs: torch.Tensor  # of bool: as they are stored
+    before: float  # |A - B| / |A| over the finite rows, as they are stored
+    after: float  # after the rotation
+
+
+def match_rows(first: Checkpoint, second: Checkpoint, rows: int, other_rows: int) -> Partners:
+    """Match rows by the text of their tokens; by number where a checkpoint brings no tokenizer.
+
+    Args:
+        first: One checkpoint.
+        second: The other.
+        rows: Of the first's embedding matrix.
+        other_rows: Of the second's.
+    """
+    if first.tokens is None or second.tokens is None:
+        shared = min(rows, other_rows)
+        numbers = torch.arange(shared)
+        return Partners(
+            "row", numbers, numbers, torch.arange(shared, rows), torch.arange(shared, other_rows)
+        )
+    there = {
+        token: row for row in range(other_rows) if (token := second.tokens.raw(row)) is not None
+    }
+    pairs = [
+        (row, there[token])
+        for row in range(rows)
+        if (token := first.tokens.raw(row)) is not None and token in there
+    ]
+    matched = torch.tensor([row for row, _ in pairs], dtype=torch.long)
+    others = torch.tensor([row for _, row in pairs], dtype=torch.long)
+    return Partners("token", matched, others, _without(rows, matched), _without(other_rows, others))
+
+
+def compare_rows(
+    first: Checkpoint, second: Checkpoint, *, align: bool, progress: Progress
+) -> tuple[VocabularyMatch, pd.DataFrame]:
+    """Measure how far each token's row of the input embeddings has moved.
+
+    Args:
+        first: One checkpoint, with an embedding matrix of floats.
+        second: The other.
+        align: True: rotate the first space onto the second before (orthogonal Procrustes,
+            Schönemann 1966, over all matched rows).
+        progress: Told what is being done.
+
+    Returns:
+        The match, and results.Comparison.tokens; without an alignment, matrices of different widths
+        have no distances.
+
+    Raises:
+        InspectorError: If a checkpoint has no embedding matrix, or its tokenizer cannot be read.
+    """
+    progress(None, "Matching tokens")
+    one, other = first.embedding_matrix(), second.embedding_matrix()
+    partners = match_rows(first, second, len(one), len(other))
+    labels, other_labels = label_rows(first, len(one)), label_rows(second, len(other))
+    width = max(one.shape[1], other.shape[1])
+    rotation = None
+    if align:
+        progress(None, "Rotating one space onto the other")
+        rotation = find_rotation(one, other, partners, width)
+    progress(None, "Measuring how far tokens moved")
+    moves = _measure(one, other, partners, rotation, width)
+    frame = _frame(labels, partners, moves)
+    measured = frame["distance"].dropna()
+    finite = int((moves.norm.isfinite() & moves.other_norm.isfinite()).sum())
+    match = VocabularyMatch(
+        rows=len(one),
+        other_rows=len(other),
+        columns=one.shape[1],
+        other_columns=other.shape[1],
+        matched_by=partners.by,
+        matched=len(frame),
+        same_row=int((partners.rows == partners.other_rows).sum()),
+        alone=len(partners.alone),
+        other_alone=len(partners.other_alone),
+        alone_examples=_examples(labels, partners.alone),
+        other_alone_examples=_examples(other_labels, partners.other_alone),
+        moved=int(moves.differs.sum()),
+        not_finite=len(frame) - finite,
+        median_distance=float(measured.median()) if len(measured) else math.nan,
+        median_cosine=float(frame["cosine"].median()) if len(measured) else math.nan,
+        alignment=_alignment(moves, width, finite) if align else None,
+    )
+    return match, frame
+
+
+def find_rotation(
+    one: torch.Tensor, other: torch.Tensor, partners: Partners, width: int
+) -> torch.Tensor:
+    """Find the orthogonal R that makes |AR - B| smallest (Schönemann 1966): R = UVᵀ, AᵀB = USVᵀ.
+
+    Args:
+        one: The first matrix, of whose matched rows A is made.
+        other: The second, for B.
+        partners: Which rows.
+        width: Columns of both, the narrower filled up with zeros.
+
+    Returns:
+        R, (width, width), float64; the identity where no pair of rows is finite.
+    """
+    product = torch.zeros(width, width, dtype=torch.float64)
+    for _, a, b in _blocks(one, other, partners, width):
+        finite = a.isfinite().all(dim=1) & b.isfinite().all(dim=1)
+        product += a[finite].T @ b[finite]
+    if not product.any():
+        return torch.eye(width, dtype=torch.float64)
+    left, _, right = torch.linalg.svd(product)
+    return left @ right
+
+
+def _measure(
+    one: torch.Tensor,
+    other: torch.Tensor,
+    partners: Partners,
+    rotation: torch.Tensor | None,
+    width: int,
+) -> _Moves:
+    comparable = rotation is not None or one.shape[1] == other.shape[1]
+    found = torch.full((4, len(partners.rows)), math.nan, dtype=torch.float64)
+    differs = torch.ones(len(partners.rows), dtype=torch.bool)
+    squares = torch.zeros(3, dtype=torch.float64)  # |A - B|², |AR - B|², |A|²
+    for place, a, b in _blocks(one, other, partners, width):
+        differs[place] = ~((a == b) | (a.isnan() & b.isnan())).all(dim=1)
+        turned = a if rotation is None else a @ rotation
+        distance, norm, other_norm = (
+            torch.linalg.vector_norm(each, dim=1) for each in (turned - b, a, b)
+        )
+        bad = ~(a.isfinite().all(dim=1) & b.isfinite().all(dim=1))
+        cosine = (turned * b).sum(dim=1) / (norm * other_norm)
+        found[:, place] = torch.stack([distance, norm, other_norm, cosine.clamp(-1, 1)])
+        found[:, place] = found[:, place].masked_fill(bad, math.nan)
+        plain = torch.linalg.vector_norm(a - b, dim=1)
+        squares += torch.stack([each[~bad].square().sum() for each in (plain, distance, norm)])
+    if not comparable:
+        found[0], found[3] = math.nan, math.nan
+    same_width = one.shape[1] == other.shape[1]
+    before, after = ((part / squares[2]).sqrt().item() for part in squares[:2])
+    distance, norm, other_norm, cosine = found
+    return _Moves(
+        distance, norm, other_norm, cosine, differs, before if same_width else math.nan, after
+    )
+
+
+def _blocks(
+    one: torch.Tensor, other: torch.Tensor, partners: Partners, width: int
+) -> Iterator[tuple[slice, torch.Tensor, torch.Tensor]]:
+    """Matched rows of both in float64, filled up with zeros to `width` columns, block by block."""
+    count = max(1, BLOCK_NUMEL // max(1, width))
+    for start in range(0, len(partners.rows), count):
+        place = slice(start, min(start + count, len(partners.rows)))
+        yield (
+            place,
+            *(
+                torch.nn.functional.pad(matrix[rows[place]].double(), (0, width - matrix.shape[1]))
+                for matrix, rows in ((one, partners.rows), (other, partners.other_rows))
+            ),
+        )
+
+
+def _frame(labels: pd.DataFrame, partners: Partners, moves: _Moves) -> pd.DataFrame:
+    kept = labels.iloc[partners.rows.numpy()].reset_index(drop=True)
+    relative = (moves.distance / moves.norm).masked_fill(moves.norm == 0, math.nan)
+    return kept.assign(
+        other_token_id=partners.other_rows.numpy(),
+        distance=moves.distance.numpy(),
+        relative_change=relative.numpy(),
+        cosine=moves.cosine.numpy(),
+        norm=moves.norm.numpy(),
+        other_norm=moves.other_norm.numpy(),
+    )[list(COLUMNS)]
+
+
+def _alignment(moves: _Moves, width: int, rows: int) -> Alignment:
+    note = (
+        f"The rotation is the one that brings {rows:,} matched rows of {width} columns closest "
+        "together: it keeps every length and angle, and takes away what only turns the space."
+    )
+    if rows < 2 * width:
+        note += " There are too few rows for so many columns: much of the fit is chance."
+    return Alignment(
+        columns=width, relative_before=moves.before, relative_after=moves.after, note=note
+    )
+
+
+def _examples(labels: pd.DataFrame, rows: torch.Tensor) -> tuple[str, ...]:
+    return tuple(labels["token"].iloc[rows[:EXAMPLES].numpy()])
+
+
+def _without(rows: int, taken: torch.Tensor) -> torch.Tensor:
+    left = torch.ones(rows, dtype=torch.bool)
+    left[taken] = False
+    return left.nonzero()[:, 0]

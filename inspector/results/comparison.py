@@ -1,0 +1,98 @@
+"""What differs between two checkpoints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from inspector.results.plain import local
+
+if TYPE_CHECKING:  # half a second of the first paint, and of every worker's start
+    import pandas as pd
+
+# What can have become of a tensor. "dtype changed": the same numbers, or exactly what rounding them
+# to the other dtype gives. "not compared": one side cannot be read as plain numbers.
+STATUSES = (
+    "changed", "dtype changed", "reshaped", "added", "removed", "not compared", "equal",
+)  # fmt: skip
+# How a tensor found its partner: under the same name, under another prefix or ending of the same
+# name, or under a name that is one tensor with it.
+MATCHES = ("name", "spelling", "tie")
+
+
+@dataclass(frozen=True, slots=True)
+class TieChange:
+    """Names that are one tensor in one of the checkpoints and not in the other."""
+
+    names: tuple[str, ...]  # sorted, as the checkpoint that ties them calls them
+    tied_in: str  # "first" or "second"
+    other_verdict: str  # one of sharing's verdicts, "absent" or "apart"
+    shape: tuple[int, ...]
+    nbytes: int
+    reason: str  # one sentence about the other checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """The rotation that brings the first embedding rows closest to the second (Procrustes)."""
+
+    columns: int  # of the space in which they are compared; the narrower matrix has zeros there
+    # |A - B| / |A| over all matched rows, Frobenius; NaN where the widths differ
+    relative_before: float
+    relative_after: float  # |AR - B| / |A|
+    note: str  # one sentence: what it means
+
+
+@dataclass(frozen=True, slots=True)
+class VocabularyMatch:
+    """How the rows of two input embedding matrices were matched, and how far they moved."""
+
+    rows: int
+    other_rows: int
+    columns: int
+    other_columns: int
+    matched_by: str  # "token": by the token's text; "row": by the row's number
+    matched: int  # pairs of rows
+    same_row: int  # of them: under the same number in both
+    alone: int  # rows of the first without a partner
+    other_alone: int  # rows of the second without one
+    alone_examples: tuple[str, ...]  # visible forms, lowest rows first
+    other_alone_examples: tuple[str, ...]
+    moved: int  # matched rows that differ
+    not_finite: int  # matched rows that hold NaN or infinity in either: not measured
+    median_distance: float  # of the measured rows; NaN where none is
+    median_cosine: float
+    alignment: Alignment | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two checkpoints, tensor by tensor, tie by tie and token by token."""
+
+    name: str
+    other_name: str
+    fingerprint: str
+    other_fingerprint: str
+    same: bool  # True: it is the same checkpoint twice
+    summary: tuple[str, ...]  # plain sentences, what matters most first
+    counts: dict[str, int]  # status -> tensors, those of STATUSES that occur
+    # relative_change, cosine and max_abs of all tensors that were measured, taken as one vector,
+    # bytes that have several names once; NaN where none was
+    overall: dict[str, float]
+    # One row a tensor, in the order of the first file, those that were added last: name, status,
+    # cosine, relative_change (|b - a| / |a|), max_abs (NaN where not measured), other_name (""
+    # where there is none), matched (one of MATCHES, ""), shape, other_shape (text), dtype,
+    # other_dtype, parameters, norm, other_norm, not_finite, other_not_finite (numbers that are NaN
+    # or infinite), note, layer ("" outside of layers), kind (its name within the layer)
+    tensors: pd.DataFrame
+    # One row a layer and kind of tensor, in the model's order, tensors of one cell taken as one
+    # vector: layer, number, kind, tensors, unequal, relative_change, cosine, max_abs
+    layers: pd.DataFrame
+    ties_changed: tuple[TieChange, ...]
+    ties_compared: bool  # False: a warning says why not
+    vocabulary: VocabularyMatch | None  # None: a warning says why not
+    # The rows that moved furthest, furthest first: token, token_id, other_token_id, kind, distance,
+    # relative_change, cosine, norm, other_norm
+    tokens_moved: pd.DataFrame
+    warnings: tuple[str, ...]
+    tokens: pd.DataFrame = local()  # the same for every matched row, in the order of the first
