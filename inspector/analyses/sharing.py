@@ -168,10 +168,19 @@ def _assemble(
     )
 
 
-def _homeless_warning(model: PreTrainedModel, names: Iterable[str]) -> list[str]:
-    """Say what of the file the class has no place for, as transformers counts it."""
+def homeless_tensors(model: PreTrainedModel, names: Iterable[str]) -> list[str]:
+    """Which tensors of the file the class has no place for, as transformers counts it, sorted.
+
+    Args:
+        model: Of the class.
+        names: Those of the file that none of its tensors was found under.
+    """
     expected = [*(model._keys_to_ignore_on_load_unexpected or ()), *FORMER_BUFFERS]
-    left = sorted(name for name in names if not any(re.search(each, name) for each in expected))
+    return sorted(name for name in names if not any(re.search(each, name) for each in expected))
+
+
+def _homeless_warning(model: PreTrainedModel, names: Iterable[str]) -> list[str]:
+    left = homeless_tensors(model, names)
     if not left:
         return []
     return [

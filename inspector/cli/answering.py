@@ -81,14 +81,24 @@ def answer(
         then: What else is done with the result, such as writing a file.
         parameters: Of the analysis.
     """
+    show(ask(verb, checkpoint, then=then, **parameters), as_json=as_json)
+
+
+def ask(
+    verb: str,
+    checkpoint: str,
+    *,
+    then: Callable[[Any], Any] = lambda result: result,
+    **parameters: Any,
+) -> Any:
+    """Open and run as `answer` does, and give the result back instead of printing it."""
     with refusals():
         engine = LocalEngine(settings(), restrict_paths=False, spare=False)
         try:
             opened: Opened = _wait(engine.open(find_reference(checkpoint)))
-            result = then(_wait(engine.run(opened.fingerprint, verb, **parameters)))
+            return then(_wait(engine.run(opened.fingerprint, verb, **parameters)))
         finally:
             engine.close()
-    show(result, as_json=as_json)
 
 
 def show(result: Any, *, as_json: bool) -> None:

@@ -5,6 +5,15 @@ the visible form (a space is shown as "␣" at the front of a piece where the to
 """
 
 from inspector.results.checkpoint import HEADS, Opened, Overview, OverviewFile, TokenizerInfo
+from inspector.results.checks import (
+    SEVERITIES,
+    STATUSES,
+    Baseline,
+    Change,
+    Check,
+    Checks,
+    Evidence,
+)
 from inspector.results.classes import (
     AncestorClass,
     ExampleOutput,
@@ -42,14 +51,21 @@ __all__ = [
     "FILE_RELATIONS",
     "HEADS",
     "KINDS",
+    "SEVERITIES",
+    "STATUSES",
     "Alignment",
     "AncestorClass",
+    "Baseline",
+    "Change",
+    "Check",
+    "Checks",
     "Climb",
     "Comparison",
     "Contrast",
     "DecayExample",
     "Embeddings",
     "EqualRows",
+    "Evidence",
     "ExampleOutput",
     "Finding",
     "HeadAnswer",

@@ -1,0 +1,104 @@
+"""Check the files themselves: pickles, holes, bytes that no tensor takes, code beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from inspector.analyses.check_parts import at_least, conclude, plural
+from inspector.results.checks import Check, Evidence
+from inspector.store.manifest import FileInfo, Manifest
+from inspector.store.sizes import size_warnings
+from inspector.store.staging import CODE, NO_CONFIG, NO_TOKENIZER
+
+PICKLES, FILES = "Pickle formats", "Files"
+WEIGHTS = ("safetensors", "pytorch")
+LARGE_NBYTES = 100_000_000  # of a file without weights; the largest vocabularies have 35 million
+FREE_NBYTES, FREE_SHARE = 1_000_000, 0.05  # of a weight file, for headers and padding
+ODD = (CODE, "config.json names code of its own", "There are two sets of weights")
+
+
+def check_pickles(manifest: Manifest) -> Check:
+    """No weights are kept in a format that other programs run code from."""
+    pickles = [file for file in manifest.files if file.format == "pytorch"]
+    evidence = [
+        Evidence(file.name, "pickle", "minor", None,
+                 f"{file.nbytes:,} bytes; nothing of it was run here.")
+        for file in pickles
+    ]  # fmt: skip
+    if not evidence:
+        return conclude(PICKLES, (), detail="The weights are kept as safetensors, which holds no "
+                        "code.")  # fmt: skip
+    return conclude(
+        PICKLES, evidence,
+        detail=f"{plural(len(pickles), 'weight file is a pickle', 'weight files are pickles')}, "
+        f"such as {pickles[0].name}: a program that unpickles one from a stranger runs its code.",
+        next_step="Save the weights as safetensors: "
+        "model.save_pretrained(folder) writes them so.",
+    )  # fmt: skip
+
+
+def check_files(manifest: Manifest) -> Check:
+    """Every file is whole, of a sensible size, and nothing strange lies beside them."""
+    evidence = [*_sizes(manifest), *_warnings(manifest)]
+    odd = at_least("minor", evidence)
+    nbytes = sum(file.nbytes for file in manifest.files)
+    if not odd:
+        files = plural(len(manifest.files), "file")
+        return conclude(FILES, evidence, detail=f"{files} of {nbytes:,} bytes, each of a "
+                        "size that its content explains.")  # fmt: skip
+    more = f" (and {len(odd) - 1:,} more)" if len(odd) > 1 else ""
+    return conclude(
+        FILES, evidence, detail=f"{odd[0].subject}: {odd[0].detail}{more}",
+        next_step="Get the files again from their source and compare digests; save the weights "
+        "alone if they hold more than weights.",
+    )  # fmt: skip
+
+
+def _sizes(manifest: Manifest) -> Iterator[Evidence]:
+    for file in manifest.files:
+        if file.format not in WEIGHTS:
+            if file.nbytes > LARGE_NBYTES:
+                yield Evidence(file.name, "oversized", "minor", file.nbytes,
+                               f"It has {file.nbytes:,} bytes, and no vocabulary needs "
+                               f"{LARGE_NBYTES:,}.")  # fmt: skip
+            continue
+        yield from _hole(file)
+        yield from _unexplained(manifest, file)
+
+
+def _hole(file: FileInfo) -> Iterator[Evidence]:
+    """Bytes that the disk never got: a download that reserved its room and was cut off."""
+    if not hasattr(os, "SEEK_HOLE"):  # Windows
+        return
+    with file.path.open("rb") as opened:
+        first = os.lseek(opened.fileno(), 0, os.SEEK_HOLE)
+    if first < file.nbytes:
+        yield Evidence(file.name, "holes in the file", "minor", file.nbytes - first,
+                       f"It has {file.nbytes:,} bytes, of which the disk was never given some "
+                       f"from byte {first:,} on: they read as zeros.")  # fmt: skip
+
+
+def _unexplained(manifest: Manifest, file: FileInfo) -> Iterator[Evidence]:
+    """Bytes of a weight file that no tensor takes."""
+    taken, end = 0, 0
+    spans = sorted((t.begin, t.begin + t.nbytes) for t in manifest.tensors if t.file == file.name)
+    for begin, stop in spans:
+        taken += max(0, stop - max(begin, end))
+        end = max(end, stop)
+    spare = file.nbytes - taken
+    allowed = FREE_NBYTES + 512 * len(spans) + FREE_SHARE * file.nbytes
+    if spare > allowed:
+        yield Evidence(file.name, "more bytes than its tensors take", "minor", spare,
+                       f"It has {file.nbytes:,} bytes, and its tensors take {taken:,} of "
+                       "them: an optimizer's state, or what slices were cut from.")  # fmt: skip
+
+
+def _warnings(manifest: Manifest) -> Iterator[Evidence]:
+    """What was noted when the files were read, unless another check says it."""
+    config = manifest.config or {}
+    elsewhere = {NO_CONFIG, NO_TOKENIZER, *size_warnings(config, manifest.tensors)}
+    for warning in manifest.warnings:
+        if warning not in elsewhere:
+            severity = "minor" if warning.startswith(ODD) else "note"
+            yield Evidence("checkpoint", warning.partition(":")[0], severity, None, warning)

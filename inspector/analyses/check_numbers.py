@@ -1,0 +1,225 @@
+"""Look at every stored number: NaN, infinity, tensors of zeros, and the types they are kept in."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from inspector.analyses import Progress
+from inspector.analyses.check_parts import at_least, conclude, plural
+from inspector.analyses.overview import is_buffer, shape_text
+from inspector.analyses.sharing import FORMER_BUFFERS
+from inspector.models.tensors import read_tensors
+from inspector.results.checks import Check, Evidence
+from inspector.store.copies import is_packed, read_pieces
+from inspector.store.headers import contiguous_strides
+from inspector.store.manifest import Manifest, TensorInfo
+
+NUMBERS, ZEROS, DTYPES = "NaN and infinity", "Zero tensors", "Number types"
+EXAMPLES = 3
+BLOCK = 1 << 20  # numbers read at once
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """What one pass over a tensor's numbers tells."""
+
+    tensor: TensorInfo
+    nan: int = 0
+    infinite: int = 0
+    first: int | None = None  # place of the first number that is not finite, in the file's order
+    zero: bool = True  # every number is 0
+
+
+def take_census(manifest: Manifest, progress: Progress) -> list[Census]:
+    """Read every tensor of the files once, block by block.
+
+    Args:
+        manifest: Of a staged checkpoint.
+        progress: Told how far it has come.
+
+    Returns:
+        One entry a tensor that has numbers, in the manifest's order.
+    """
+    total = max(1, sum(tensor.nbytes for tensor in manifest.tensors))
+    found: dict[str, Census] = {}
+    seen: dict[tuple[object, ...], Census] = {}  # names on the same bytes are read once
+    done = 0
+    for tensor in manifest.tensors:
+        if tensor.nbytes:
+            place = (tensor.file, tensor.begin, tensor.dtype, tensor.shape, tensor.strides)
+            known = seen.get(place)
+            census = replace(known, tensor=tensor) if known else _count(manifest, tensor)
+            seen[place] = found[tensor.name] = census
+        done += tensor.nbytes
+        progress(done / total, "Reading every number")
+    return list(found.values())
+
+
+def check_numbers(census: Sequence[Census]) -> Check:
+    """No number of any tensor is NaN or infinite."""
+    evidence = []
+    for each in census:
+        where = _place(each)
+        for count, what in ((each.nan, "NaN"), (each.infinite, "infinity")):
+            if count:
+                severity = "note" if _is_table(each.tensor) else "critical"
+                detail = f"{count:,} of {_numel(each.tensor):,} numbers are {what}{where}."
+                evidence.append(
+                    Evidence(each.tensor.name, f"holds {what}", severity, count, detail)
+                )
+    bad = at_least("critical", evidence)
+    numbers = sum(_numel(each.tensor) for each in census)
+    if not bad:
+        return conclude(NUMBERS, evidence, detail=f"All {numbers:,} numbers of "
+                        f"{plural(len(census), 'tensor')} were read, and every weight is "
+                        "finite.")  # fmt: skip
+    tensors = len({each.subject for each in bad})
+    return conclude(
+        NUMBERS, evidence,
+        detail=f"{plural(tensors, 'tensor holds', 'tensors hold')} NaN or infinity, "
+        f"{sum(each.count or 0 for each in bad):,} of {numbers:,} numbers, such as "
+        f"{bad[0].subject}: every answer that they take part in is NaN.",
+        next_step="Go back to an earlier checkpoint of the run, and look for the step at which "
+        "the loss became NaN: a lower learning rate, gradient clipping or bfloat16 in place of "
+        "float16 are the usual cures.",
+    )  # fmt: skip
+
+
+def check_zero_tensors(census: Sequence[Census]) -> Check:
+    """No weight matrix is zero all over."""
+    evidence = [
+        Evidence(each.tensor.name, "all zeros", "minor", _numel(each.tensor),
+                 f"{shape_text(each.tensor.shape)}, and every number is 0.")
+        for each in census
+        if each.zero and _is_matrix(each.tensor) and not _is_table(each.tensor)
+    ]  # fmt: skip
+    if not evidence:
+        return conclude(ZEROS, (), detail="No weight matrix is zero all over.")
+    return conclude(
+        ZEROS, evidence,
+        detail=f"{plural(len(evidence), 'weight matrix is', 'weight matrices are')} zero all over, "
+        f"such as {evidence[0].subject}: what goes through it is lost.",
+        next_step="Compare the file's digest with its source and copy it again; if the zeros are "
+        "in the source, the weights were never written or never trained.",
+    )  # fmt: skip
+
+
+def check_dtypes(manifest: Manifest) -> Check:
+    """All weights are kept in one floating type."""
+    by_dtype: defaultdict[str, list[TensorInfo]] = defaultdict(list)
+    for tensor in manifest.tensors:
+        if not _is_table(tensor):
+            by_dtype[tensor.dtype].append(tensor)
+    if not by_dtype:
+        return conclude(DTYPES, (), detail="The files hold constant tables alone, and no weights.")
+    sizes = {dtype: sum(map(_numel, tensors)) for dtype, tensors in by_dtype.items()}
+    order = sorted(by_dtype, key=lambda dtype: (-sizes[dtype], dtype))
+    floats = [dtype for dtype in order if getattr(torch, dtype).is_floating_point]
+    evidence = [
+        Evidence(dtype, _dtype_problem(dtype, floats), _dtype_severity(dtype, floats),
+                 len(by_dtype[dtype]), _dtype_detail(by_dtype[dtype], sizes[dtype]))
+        for dtype in order
+    ]  # fmt: skip
+    odd = at_least("minor", evidence)
+    if not odd:
+        kinds = " and ".join(order)
+        return conclude(DTYPES, evidence, detail=f"All weights are kept as {kinds}.")
+    mixed = len(floats) > 1
+    return conclude(
+        DTYPES, evidence,
+        detail=f"The weights are kept in {len(floats)} floating types, {', '.join(floats)}: "
+        "from_pretrained makes them one, and other programs may fail on the mix."
+        if mixed
+        else f"The weights are kept as {floats[0]}, twice the bytes of float32 to no use.",
+        next_step="If it is not meant so, load the model with one dtype and save it again.",
+    )  # fmt: skip
+
+
+def _dtype_problem(dtype: str, floats: list[str]) -> str:
+    if dtype not in floats:
+        return "no floating type"
+    if dtype != floats[0]:
+        return "other than most"
+    return "double precision" if dtype == "float64" else "most weights"
+
+
+def _dtype_severity(dtype: str, floats: list[str]) -> str:
+    if dtype not in floats:
+        return "note"
+    return "minor" if dtype != floats[0] or dtype == "float64" else "none"
+
+
+def _dtype_detail(tensors: list[TensorInfo], numbers: int) -> str:
+    named = ", ".join(tensor.name for tensor in tensors[:EXAMPLES])
+    more = f" and {len(tensors) - EXAMPLES:,} more" if len(tensors) > EXAMPLES else ""
+    return f"{plural(numbers, 'number')} in {plural(len(tensors), 'tensor')}: {named}{more}."
+
+
+def _count(manifest: Manifest, tensor: TensorInfo) -> Census:
+    census, place = Census(tensor), 0
+    for block in _blocks(manifest, tensor):
+        census = _add(census, block, place)
+        place += block.numel()
+    return census
+
+
+def _add(census: Census, block: torch.Tensor, place: int) -> Census:
+    zero = census.zero and not bool(block.any())
+    if not block.is_floating_point() or bool(torch.isfinite(block).all()):
+        return replace(census, zero=zero)
+    bad = ~torch.isfinite(block)
+    nan = int(torch.isnan(block).sum())
+    first = place + int(bad.reshape(-1).nonzero()[0, 0]) if census.first is None else census.first
+    infinite = census.infinite + int(bad.sum()) - nan
+    return replace(census, nan=census.nan + nan, infinite=infinite, first=first, zero=zero)
+
+
+def _blocks(manifest: Manifest, tensor: TensorInfo) -> Iterator[torch.Tensor]:
+    """A tensor's numbers in pieces of one dimension, in a type that can be tested."""
+    if is_packed(tensor):
+        dtype = getattr(torch, tensor.dtype)
+        for piece in read_pieces(manifest, tensor, count=BLOCK):
+            yield _testable(torch.frombuffer(bytearray(piece), dtype=dtype))
+        return
+    whole = read_tensors(manifest, [tensor.name])[tensor.name]  # mapped: a view with gaps
+    for part in whole.split(1):
+        yield _testable(part.reshape(-1))
+
+
+def _testable(block: torch.Tensor) -> torch.Tensor:
+    if block.is_complex():
+        return torch.view_as_real(block).reshape(-1)
+    return block.float() if block.dtype.is_floating_point and block.dtype.itemsize == 1 else block
+
+
+def _place(census: Census) -> str:
+    tensor = census.tensor
+    plain = tensor.strides == contiguous_strides(tensor.shape) and not tensor.dtype.startswith("c")
+    if census.first is None or not plain or not tensor.shape:
+        return ""
+    index, rest = [], census.first
+    for stride in contiguous_strides(tensor.shape):
+        index.append(rest // stride)
+        rest %= stride
+    return f", the first at {index}"
+
+
+def _numel(tensor: TensorInfo) -> int:
+    numel = 1
+    for size in tensor.shape:
+        numel *= size
+    return numel
+
+
+def _is_matrix(tensor: TensorInfo) -> bool:
+    return sum(size > 1 for size in tensor.shape) > 1
+
+
+def _is_table(tensor: TensorInfo) -> bool:
+    """Whether it is a constant table that no training changes."""
+    return is_buffer(tensor) or any(re.search(each, tensor.name) for each in FORMER_BUFFERS)

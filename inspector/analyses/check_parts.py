@@ -1,0 +1,56 @@
+"""What checks are made of: evidence, and the conclusion that it allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from inspector.results.checks import SEVERITIES, STATUS_OF, Check, Evidence
+
+MOST = 1_000  # pieces of evidence that a check lists
+RANK = {severity: place for place, severity in enumerate(SEVERITIES)}
+
+
+def conclude(name: str, evidence: Iterable[Evidence], *, detail: str, next_step: str = "") -> Check:
+    """Make a check of its evidence.
+
+    Args:
+        name: Of the check.
+        evidence: In any order.
+        detail: One sentence about all of it.
+        next_step: One sentence; left out where the status is "ok".
+    """
+    found = sorted(evidence, key=lambda each: -RANK[each.severity])
+    severity = found[0].severity if found else "none"
+    status = STATUS_OF[severity]
+    return Check(
+        name=name,
+        status=status,
+        severity=severity,
+        detail=detail,
+        next_step="" if status == "ok" else next_step,
+        checked=True,
+        found=len(found),
+        evidence=tuple(found[:MOST]),
+    )
+
+
+def nothing_to_check(name: str, why: str) -> Check:
+    """A check of something that the checkpoint does not bring, which is no defect."""
+    return Check(name, "ok", "note", f"Nothing to check: {why}", "", False, 0, ())
+
+
+def not_checked(name: str, why: str) -> Check:
+    """A check that a defect keeps from being made: another check says which."""
+    detail = f"Not checked: {why}"
+    step = "Mend what keeps this from being checked, and check again."
+    return Check(name, "warn", "minor", detail, step, False, 0, ())
+
+
+def at_least(severity: str, evidence: Iterable[Evidence]) -> list[Evidence]:
+    """The evidence that is as bad as that, or worse."""
+    return [each for each in evidence if RANK[each.severity] >= RANK[severity]]
+
+
+def plural(count: int, noun: str, nouns: str = "") -> str:
+    """A number with its noun."""
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"

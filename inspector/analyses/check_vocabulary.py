@@ -1,0 +1,214 @@
+"""Check the embedding matrix: against the tokenizer, and row by row."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from inspector.analyses.check_parts import (
+    at_least,
+    conclude,
+    not_checked,
+    nothing_to_check,
+    plural,
+)
+from inspector.analyses.embeddings import label_rows
+from inspector.analyses.rows import read_facts
+from inspector.analyses.vocabulary_health import examine
+from inspector.errors import InspectorError, NotInCheckpointError
+from inspector.models.checkpoint import Checkpoint
+from inspector.results import EqualRows, Health
+from inspector.results.checks import Check, Evidence
+
+ROWS = "Tokenizer and rows"
+ZERO_ROWS, EQUAL_ROWS, UNDERTRAINED = "Zero rows", "Duplicated rows", "Under-trained tokens"
+# Matrices are made longer than the vocabulary so that their size is a multiple of one of these.
+MULTIPLES = (8, 16, 32, 64, 128, 256, 512, 1024)
+USUAL_SHARE = 0.1  # healthy vocabularies of 4,000 to 30,000 tokens have 2 to 5 % under-trained
+NAMED = 6  # tokens that a sentence names
+WORDLESS = frozenset({"unused", "no token"})
+
+
+def check_vocabulary(checkpoint: Checkpoint) -> tuple[Check, ...]:
+    """Four checks of the vocabulary: tokenizer and rows, zero, duplicated, under-trained rows."""
+    try:
+        matrix = checkpoint.embedding_matrix()
+        has_tokenizer = checkpoint.tokens is not None
+    except NotInCheckpointError as error:
+        return _all_unchecked(str(error))
+    except InspectorError as error:
+        broken = [Evidence("tokenizer", "cannot be read", "critical", None, str(error))]
+        step = "Get the tokenizer's files again, or save them with tokenizer.save_pretrained()."
+        first = conclude(ROWS, broken, detail=str(error), next_step=step)
+        return first, *_all_unchecked(str(error))[1:]
+    facts = read_facts(matrix)
+    vocabulary = label_rows(checkpoint, len(matrix))
+    vocabulary["norm"] = facts.norms.numpy()
+    if not bool(facts.finite.any()):
+        return _all_unchecked("every row of the embedding matrix holds NaN or infinity.")
+    health, undertrained = examine(checkpoint, matrix, facts, vocabulary)
+    pad = (checkpoint.manifest.config or {}).get("pad_token_id")
+    return (
+        check_rows(checkpoint, len(matrix), health, has_tokenizer=has_tokenizer),
+        check_zero_rows(health.zero_rows, has_tokenizer=has_tokenizer, pad=pad),
+        check_equal_rows(health.equal_rows, has_tokenizer=has_tokenizer),
+        check_undertrained(health, undertrained),
+    )
+
+
+def check_rows(checkpoint: Checkpoint, rows: int, health: Health, *, has_tokenizer: bool) -> Check:
+    """Every token has its row, and every row but a few at the end a token."""
+    tokens = checkpoint.tokens
+    if tokens is None or not has_tokenizer:
+        return nothing_to_check(ROWS, "there is no tokenizer to compare the rows with.")
+    beyond = health.tokens_beyond_rows
+    evidence = [
+        Evidence(str(token), "no row", "critical", None, f"Its id is {token_id:,}, and the matrix "
+                 f"has {rows:,} rows.")
+        for token, token_id in zip(beyond["token"], beyond["token_id"], strict=True)
+    ]  # fmt: skip
+    excess = rows - tokens.size
+    if excess > 0:
+        rounded = any(rows % each == 0 and excess < each for each in MULTIPLES)
+        why = "rounds its size up" if rounded else "is no rounding of its size"
+        evidence.append(
+            Evidence("embedding matrix", "more rows than ids", "note" if rounded else "minor",
+                     excess, f"{rows:,} rows, {tokens.size:,} ids: the difference {why}.")
+        )  # fmt: skip
+    evidence += _unreachable(health)
+    if len(beyond):
+        return conclude(
+            ROWS, evidence,
+            detail=f"The tokenizer gives {plural(len(beyond), 'id')} past the last of {rows:,} "
+            f"rows, such as {_listed(beyond)}: a text with such a token crashes the model.",
+            next_step="Take the tokenizer that belongs to these weights, or resize the embeddings "
+            "with model.resize_token_embeddings(len(tokenizer)) and train the new rows.",
+        )  # fmt: skip
+    if at_least("minor", evidence):
+        return conclude(
+            ROWS, evidence,
+            detail=f"The matrix has {rows:,} rows and the tokenizer {tokens.size:,} ids: no text "
+            f"reaches {plural(excess, 'row')}, more than rounding its size up explains.",
+            next_step="Check that the tokenizer is the one that the model was trained with: added "
+            "tokens may be missing from its files.",
+        )  # fmt: skip
+    return conclude(
+        ROWS,
+        evidence,
+        detail=f"Each of the tokenizer's {tokens.size:,} ids has its "
+        f"row{f', and {excess:,} more round the size up' if excess else ''}.",
+    )
+
+
+def check_zero_rows(zero: pd.DataFrame, *, has_tokenizer: bool, pad: int | None) -> Check:
+    """No row of a real token is zero all over."""
+    evidence = [
+        Evidence(str(token), "row of zeros", _zero_severity(kind, token_id, has_tokenizer, pad),
+                 None, f"Row {token_id:,}, {_kind_words(kind)}.")
+        for token, token_id, kind in zero[["token", "token_id", "kind"]].itertuples(index=False)
+    ]  # fmt: skip
+    real = at_least("minor", evidence)
+    if not real:
+        said = "No row is zero all over." if not evidence else (
+            f"{plural(len(evidence), 'row is', 'rows are')} zero all over, and no real token's."
+        )  # fmt: skip
+        return conclude(ZERO_ROWS, evidence, detail=said)
+    named = ", ".join(each.subject for each in real[:NAMED])
+    return conclude(
+        ZERO_ROWS, evidence,
+        detail=f"{plural(len(real), 'row of a real token is', 'rows of real tokens are')} zero all "
+        f"over ({named}): the model reads nothing there.",
+        next_step="Look for what wrote the zeros: a resize without initialisation, pruning, or a "
+        "copy that was cut off.",
+    )  # fmt: skip
+
+
+def check_equal_rows(groups: tuple[EqualRows, ...], *, has_tokenizer: bool) -> Check:
+    """No two real tokens have one row to the bit."""
+    evidence = [
+        Evidence(
+            ", ".join(group.tokens[:NAMED]) + " …" * (group.count > NAMED), "equal to the bit",
+            "note" if group.what == "unused" and has_tokenizer else "minor", group.count,
+            f"{group.count:,} rows, ids {', '.join(map(str, group.token_ids[:NAMED]))}"
+            f"{' and more' * (group.count > NAMED)}.",
+        )
+        for group in groups
+    ]  # fmt: skip
+    real = at_least("minor", evidence)
+    if not real:
+        said = "No two rows are equal to the bit." if not evidence else (
+            "Only rows that stand for no word are equal to the bit: they were never trained apart."
+        )  # fmt: skip
+        return conclude(EQUAL_ROWS, evidence, detail=said)
+    rows = sum(each.count or 0 for each in real)
+    return conclude(
+        EQUAL_ROWS, evidence,
+        detail=f"{rows:,} rows in {plural(len(real), 'group')} are equal to the bit, such as "
+        f"{real[0].subject}: the model cannot tell these tokens apart at its input.",
+        next_step="If they were added with one starting value, train them; otherwise look for "
+        "what copied them.",
+    )  # fmt: skip
+
+
+def check_undertrained(health: Health, listed: pd.DataFrame) -> Check:
+    """No more tokens look never trained than is usual."""
+    indicator = health.indicator
+    if indicator.looks_untrained:
+        whole = [Evidence("embedding matrix", "looks never trained", "minor", None,
+                          indicator.statement)]  # fmt: skip
+        return conclude(
+            UNDERTRAINED, whole,
+            detail="The whole embedding matrix looks never trained: its rows cannot be told from "
+            "independent random numbers.",
+            next_step="If this is no fresh model, check that the trained weights were loaded "
+            "before they were saved.",
+        )  # fmt: skip
+    judged = int(health.scores["score"].notna().sum())
+    if not judged:
+        return nothing_to_check(UNDERTRAINED, indicator.statement)
+    share = len(listed) / judged
+    severity = "note" if share <= USUAL_SHARE else "minor"
+    rows = listed[["token", "token_id", "score", "why"]].itertuples(index=False)
+    evidence = [
+        Evidence(str(token), "looks under-trained", severity, None,
+                 f"Row {token_id:,}, score {score:.3f}: {why}.")
+        for token, token_id, score, why in rows
+    ]  # fmt: skip
+    said = f"{len(listed):,} of {judged:,} tokens look never, or hardly, trained"
+    usual = "which is usual" if severity == "note" else "more than is usual"
+    return conclude(
+        UNDERTRAINED, evidence,
+        detail=f"{said} ({share:.1%}), {usual}." if len(listed) else
+        f"None of {judged:,} tokens looks under-trained.",
+        next_step="Check that the tokenizer belongs to these weights, and that the training text "
+        "was in its language.",
+    )  # fmt: skip
+
+
+def _all_unchecked(why: str) -> tuple[Check, ...]:
+    return tuple(not_checked(name, why) for name in (ROWS, ZERO_ROWS, EQUAL_ROWS, UNDERTRAINED))
+
+
+def _unreachable(health: Health) -> list[Evidence]:
+    count = len(health.unreachable)
+    if not count:
+        return []
+    named = ", ".join(map(str, health.unreachable["token"].head(NAMED)))
+    return [
+        Evidence("tokenizer", "tokens that no text gives", "note", count,
+                 f"{named}{' and more' * (count > NAMED)}: their own text becomes other tokens.")
+    ]  # fmt: skip
+
+
+def _listed(frame: pd.DataFrame) -> str:
+    first = frame.iloc[0]
+    return f"{first['token']} (id {int(first['token_id']):,})"
+
+
+def _zero_severity(kind: str, token_id: int, has_tokenizer: bool, pad: int | None) -> str:
+    if token_id == pad or kind == "padding":
+        return "note"
+    return "note" if has_tokenizer and kind in WORDLESS else "minor"
+
+
+def _kind_words(kind: str) -> str:
+    return {"padding": "the padding token's", "no token": "without a token"}.get(kind, kind)

@@ -1,0 +1,154 @@
+"""Write checks for people, for GitHub's annotations, and as JUnit's XML for other pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from xml.etree import ElementTree
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from inspector.errors import escaped
+from inspector.results import Baseline, Check, Checks, Evidence
+
+# status -> sign, word, style: the word says it, sign and colour repeat it
+STATUS = {
+    "ok": ("✓", "ok", "green"),
+    "warn": ("!", "warn", "yellow"),
+    "fail": ("✗", "fail", "bold red"),
+}
+SHOWN = 10  # pieces of evidence of one check
+REPORTED = ("minor", "major", "critical")
+
+
+def write_checks(checks: Checks, *, strict: bool) -> None:
+    """Print a table of all checks, worst first, and the evidence of those that are not ok."""
+    console = Console(highlight=False)
+    table = Table(title=Text(f"Checks of {escaped(checks.name)}"), title_justify="left")
+    for column in ("status", "severity", "check", "found"):
+        table.add_column(column)
+    for check in worst_first(checks):
+        sign, word, style = STATUS[check.status]
+        table.add_row(
+            Text(f"{sign} {word}", style=style), check.severity, check.name,
+            Text(escaped(" ".join(filter(None, (check.detail, check.next_step))))),
+        )  # fmt: skip
+    console.print(table)
+    for check in worst_first(checks):
+        if check.status != "ok" and check.evidence:
+            console.print(Text(f"\n{check.name}", style="bold"))
+            for line in _lines(check):
+                console.print(Text(f"  {line}"))
+    for line in summary(checks, strict=strict):
+        console.print(Text(line))
+
+
+def worst_first(checks: Checks) -> list[Check]:
+    """The checks in the order in which they should be read."""
+    order = ("critical", "major", "minor", "note", "none")
+    return sorted(checks.checks, key=lambda check: order.index(check.severity))
+
+
+def summary(checks: Checks, *, strict: bool) -> Iterator[str]:
+    """The result in one line, and what changed since the baseline."""
+    counts = ", ".join(f"{count} {status}" for status, count in checks.counts.items())
+    failing = checks.failing(strict=strict)
+    yield f"{len(checks.checks)} checks: {counts}; {'failed' if failing else 'passed'}."
+    if checks.baseline:
+        yield from _changes(checks.baseline)
+
+
+def as_github(checks: Checks, *, strict: bool) -> str:
+    """Write GitHub's workflow commands, one a check that is not ok, and the summary.
+
+    See "Workflow commands for GitHub Actions". A check that the baseline knows is a notice.
+    """
+    failing = checks.failing(strict=strict)
+    lines = []
+    for check in worst_first(checks):
+        if check.status == "ok":
+            continue
+        level = "error" if check in failing else "warning"
+        if checks.baseline and check not in failing:
+            level = "notice"
+        said = "\n".join([f"{check.detail} {check.next_step}".strip(), *_lines(check)])
+        title = _property(f"{check.name} ({checks.name})")
+        lines.append(f"::{level} title={title}::{_data(said)}")
+    # "##[" anywhere in a line is a command of GitHub's older kind.
+    lines += [escaped(line).replace("##[", "## [") for line in summary(checks, strict=strict)]
+    return "\n".join(lines) + "\n"
+
+
+def as_junit(checks: Checks, *, strict: bool) -> str:
+    """Write JUnit's XML: one test case a check; warnings go to its output."""
+    failing = checks.failing(strict=strict)
+    unchecked = [check for check in checks.checks if not check.checked and check not in failing]
+    numbers = {
+        "tests": str(len(checks.checks)), "failures": str(len(failing)), "errors": "0",
+        "skipped": str(len(unchecked)),
+    }  # fmt: skip
+    name = f"checkpoint {escaped(checks.name)}"
+    root = ElementTree.Element("testsuites", numbers)
+    suite = ElementTree.SubElement(root, "testsuite", {"name": name, **numbers})
+    properties = ElementTree.SubElement(suite, "properties")
+    ElementTree.SubElement(
+        properties, "property", {"name": "fingerprint", "value": checks.fingerprint}
+    )
+    for check in checks.checks:
+        case = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": check.name})
+        _fill(case, check, failed=check in failing, skipped=check in unchecked)
+    output = ElementTree.SubElement(suite, "system-out")
+    output.text = "\n".join(escaped(line) for line in summary(checks, strict=strict))
+    ElementTree.indent(root)
+    text = ElementTree.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'
+
+
+def _fill(case: ElementTree.Element, check: Check, *, failed: bool, skipped: bool) -> None:
+    detail = escaped(check.detail)
+    lines = [line for line in (detail, escaped(check.next_step), *_lines(check)) if line]
+    if failed:
+        problem = ElementTree.SubElement(
+            case, "failure", {"message": detail, "type": check.severity}
+        )
+        problem.text = "\n".join(lines)
+    elif skipped:
+        ElementTree.SubElement(case, "skipped", {"message": detail})
+    else:
+        output = ElementTree.SubElement(case, "system-out")
+        output.text = "\n".join([f"{check.status} ({check.severity})", *lines])
+
+
+def _lines(check: Check) -> list[str]:
+    """The first pieces of evidence that count, one a line."""
+    found = [each for each in check.evidence if each.severity in REPORTED]
+    lines = [_line(each) for each in found[:SHOWN]]
+    rest = check.found - len(check.evidence) + len(found) - len(lines)
+    return [*lines, f"… and {rest:,} more: --json has them."] if rest else lines
+
+
+def _line(evidence: Evidence) -> str:
+    return escaped(f"{evidence.subject}: {evidence.problem}. {evidence.detail}")
+
+
+def _changes(baseline: Baseline) -> Iterator[str]:
+    counted = {
+        kind: sum(each.change == kind for each in baseline.changes)
+        for kind in ("new", "worse", "better", "gone")
+    }
+    words = ", ".join(f"{count:,} {kind}" for kind, count in counted.items())
+    yield f"Since the baseline ({escaped(baseline.name)}): {words}, {baseline.known:,} as before."
+    for each in baseline.changes[:SHOWN]:
+        what = f"{each.subject}: " if each.subject else ""
+        yield escaped(f"  {each.change}: {each.check}: {what}{each.problem} ({each.severity})")
+    if len(baseline.changes) > SHOWN:
+        yield f"  … and {len(baseline.changes) - SHOWN:,} more: --json has them."
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

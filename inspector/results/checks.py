@@ -1,0 +1,89 @@
+"""What was looked for in a checkpoint as a whole, what was found, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+STATUSES = ("ok", "warn", "fail")
+# From nothing to everything: "none" (what was looked at), "note" (usual, good to know), "minor"
+# (worth a look), "major" (some answers are wrong, or some inputs fail), "critical" (no answer can
+# be trusted, or none is given).
+SEVERITIES = ("none", "note", "minor", "major", "critical")
+STATUS_OF = dict(zip(SEVERITIES, ("ok", "ok", "warn", "fail", "fail"), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One thing that a check found."""
+
+    subject: str  # whose it is: a tensor's name, a token, a file, a setting
+    problem: str  # a few words, the same ones for the same thing in every run
+    severity: str  # one of SEVERITIES
+    count: int | None  # of what is wrong with it; None where nothing is counted
+    detail: str  # one sentence with the numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question to a checkpoint, and its answer."""
+
+    name: str
+    status: str  # one of STATUSES; follows from the severity
+    severity: str  # the worst of the evidence's
+    detail: str  # one sentence: what was found
+    next_step: str  # one sentence; "" where nothing is to be done
+    checked: bool  # False: it could not be looked at, and the detail says why
+    found: int  # pieces of evidence in all; the first ones are listed
+    evidence: tuple[Evidence, ...]  # worst first
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One piece of evidence that an earlier run did not have so, or had."""
+
+    check: str
+    subject: str
+    problem: str
+    change: str  # "new", "worse", "better" or "gone"
+    severity: str  # now; of what is gone, as it was
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What has changed since an earlier run; "none" and "note" are left out."""
+
+    name: str  # of the checkpoint that was checked then
+    fingerprint: str
+    known: int  # pieces of evidence that are as they were
+    changes: tuple[Change, ...]  # new and worse ones first
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """All checks of a checkpoint."""
+
+    name: str
+    fingerprint: str
+    counts: dict[str, int]  # status -> checks, in STATUSES order
+    checks: tuple[Check, ...]  # in a fixed order
+    baseline: Baseline | None = None  # None: nothing to compare with was given
+
+    def failing(self, *, strict: bool = False) -> tuple[Check, ...]:
+        """The checks that a pipeline should stop at.
+
+        Args:
+            strict: Warnings count as failures, too.
+
+        Returns:
+            Those that failed; with a baseline only where something is new or worse.
+        """
+        enough = ("minor", "major", "critical") if strict else ("major", "critical")
+        failed = [check for check in self.checks if check.severity in enough]
+        if self.baseline is None:
+            return tuple(failed)
+        worse = {
+            each.check
+            for each in self.baseline.changes
+            if each.change in ("new", "worse") and each.severity in enough
+        }
+        return tuple(check for check in failed if check.name in worse)

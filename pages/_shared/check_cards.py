@@ -1,0 +1,111 @@
+"""Checks as cards: what was found, its evidence, the next step, and where one sees more."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pandas as pd
+import streamlit as st
+
+from inspector.catalog import PAGES
+from inspector.figures.text import plural
+from inspector.results import SEVERITIES, Check, Checks, Evidence, to_json
+from pages._shared import parts, session
+from pages._shared.health import STATUS
+from pages._shared.words import literal
+
+COLUMNS = [field.name for field in dataclasses.fields(Evidence)]
+# check -> slug of the page that shows more of it, and inputs there
+MORE: dict[str, tuple[str, dict[str, str]]] = {
+    "Config and shapes": ("overview", {}),
+    "Heads and weights": ("classes", {}),
+    "Left-over tensors": ("overview", {}),
+    "Ties": ("sharing", {}),
+    "NaN and infinity": ("overview", {}),
+    "Zero tensors": ("overview", {}),
+    "Number types": ("overview", {}),
+    "Tokenizer and rows": ("embeddings", {}),
+    "Zero rows": ("embeddings", {}),
+    "Duplicated rows": ("embeddings", {}),
+    "Under-trained tokens": ("embeddings", {"colour": "under-training score"}),
+    "Padding": ("padding", {}),
+    "Pickle formats": ("overview", {}),
+    "Files": ("overview", {}),
+}
+SEARCHABLE = frozenset({"Left-over tensors", "NaN and infinity", "Zero tensors"})  # by tensor
+
+
+def sum_up(checks: Checks) -> None:
+    """Say the result in one line, with a sign and a word."""
+    counts = checks.counts
+    asked = plural(len(checks.checks), "check")
+    if counts["fail"]:
+        st.error(f"**Broken.** {counts['fail']} of {asked} failed, and {counts['warn']} warn.",
+                 icon=":material/error:")  # fmt: skip
+    elif counts["warn"]:
+        st.warning(f"**Worth a look.** {counts['warn']} of {asked} warn, and none failed.",
+                   icon=":material/warning:")  # fmt: skip
+    else:
+        st.success(f"**Sound.** None of {asked} found anything wrong.",
+                   icon=":material/check_circle:")  # fmt: skip
+
+
+def worst_first(checks: Checks) -> list[Check]:
+    """The checks in the order in which they should be read."""
+    return sorted(checks.checks, key=lambda check: -SEVERITIES.index(check.severity))
+
+
+def draw(check: Check) -> None:
+    """Draw one check; one that found nothing takes two lines."""
+    word, symbol, color = STATUS["note" if check.severity == "note" else check.status]
+    serious = f" · {check.severity}" if check.status != "ok" else ""
+    with st.container(border=check.status != "ok", gap="small"):
+        st.markdown(
+            f":{color}-badge[:material/{symbol}: {word}{serious}] **{literal(check.name)}**"
+        )
+        st.markdown(literal(check.detail))
+        if check.next_step:
+            st.markdown(f":material/arrow_forward: **Next step:** {literal(check.next_step)}")
+        if check.evidence:
+            _draw_evidence(check)
+        if check.status != "ok":
+            _link(check)
+
+
+def evidence_frame(checks: Checks) -> pd.DataFrame:
+    """All evidence, one row a piece; a check without any has a row of its own."""
+    rows = []
+    for check in worst_first(checks):
+        start = {"check": check.name, "status": check.status, "found": check.detail}
+        rows += [start | dataclasses.asdict(each) for each in check.evidence] or [start]
+    return pd.DataFrame(rows, columns=["check", "status", "found", *COLUMNS])
+
+
+def as_json(checks: Checks) -> str:
+    """The same as the command line prints: it can be a baseline."""
+    return json.dumps(to_json(checks), ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _draw_evidence(check: Check) -> None:
+    listed = len(check.evidence)
+    label = f"Evidence: {plural(check.found, 'piece')}"
+    if listed < check.found:
+        label += f", the first {listed:,} listed"
+    with st.expander(label):
+        frame = pd.DataFrame([dataclasses.asdict(each) for each in check.evidence])
+        if frame["count"].isna().all():
+            frame = frame.drop(columns="count")
+        parts.table(frame, height=min(380, 38 * (listed + 1)), alt=f"Evidence of {check.name}")
+
+
+def _link(check: Check) -> None:
+    slug, inputs = MORE[check.name]
+    page = PAGES[slug]
+    query = dict(inputs)
+    if check.name in SEARCHABLE and check.evidence:
+        query["find"] = check.evidence[0].subject
+    if linked := st.session_state.get(session.REFERENCE):
+        query["checkpoint"] = linked
+    st.page_link(f"pages/{slug}.py", label=f"See more: {page.title}",
+                 icon=f":material/{page.symbol}:", query_params=query)  # fmt: skip

@@ -1,0 +1,52 @@
+"""Is anything wrong with this checkpoint?"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from inspector.results import Checks
+from pages._shared import check_cards, parts, session
+from pages._shared.words import command
+
+PIPELINE = """\
+A pipeline stops where a check fails: the exit status is then 1. With `--baseline` only what is
+new or worse than in an earlier run fails, `--strict` makes warnings fail, and `--format` writes
+annotations for GitHub or JUnit's XML for other pipelines."""
+
+session.guard()
+checkpoint = session.opened()
+parts.heading("checks", checkpoint)
+checks: Checks = session.run("check")
+check_cards.sum_up(checks)
+
+ordered = check_cards.worst_first(checks)
+alarms = [check for check in ordered if check.status != "ok"]
+if alarms:
+    st.subheader("What to look at", anchor=False)
+    for check in alarms:
+        check_cards.draw(check)
+if len(alarms) < len(ordered):
+    st.subheader("What is in order", anchor=False)
+    for check in ordered[len(alarms) :]:
+        check_cards.draw(check)
+
+st.subheader("Take it along", anchor=False)
+with st.container(horizontal=True, vertical_alignment="center"):
+    parts.download(check_cards.evidence_frame(checks), name=f"{checkpoint.name}-checks",
+                   label="All evidence: CSV")  # fmt: skip
+    st.download_button("All checks: JSON", data=lambda: check_cards.as_json(checks),
+                       file_name=f"{checkpoint.name}-checks.json", mime="application/json",
+                       icon=":material/download:", on_click="ignore")  # fmt: skip
+st.markdown(PIPELINE)
+st.code(
+    "\n".join(
+        [
+            f"{command('check', checkpoint, '--json')} > baseline.json",
+            command("check", checkpoint, "--baseline", "baseline.json", "--format", "github"),
+            f"{command('check', checkpoint, '--format', 'junit')} > checks.xml",
+        ]
+    ),
+    language=None,
+    wrap_lines=True,
+)
+parts.elsewhere(checkpoint, ("check",))

@@ -1,0 +1,118 @@
+"""The Checks page: its summary, cards worst first, files to take along, links to other pages."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from safetensors.numpy import load_file, save
+from streamlit.testing.v1 import AppTest
+
+from inspector.catalog import PAGES
+from inspector.cli.check_baseline import compare, read_baseline
+from inspector.demo import DEMOS
+from inspector.results import Checks
+from pages._shared import check_cards, session
+
+from .looking import said
+
+Open = Callable[..., AppTest]
+EMBEDDING = "bert.embeddings.word_embeddings.weight"
+DENSE = "bert.encoder.layer.0.output.dense.weight"
+
+
+@pytest.fixture
+def damaged(open_app: Open) -> AppTest:
+    """The Checks page of an upload: demo-bert with a NaN and two equal rows."""
+    folder = DEMOS["demo-bert"].folder
+    state = load_file(folder / "model.safetensors")
+    state[DENSE][2, 3] = float("nan")
+    state[EMBEDDING][2_001] = state[EMBEDDING][2_000]
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for file in folder.iterdir():
+            if file.suffix in (".json", ".txt"):
+                archive.write(file, file.name)
+        archive.writestr("model.safetensors", save(state))
+    app = open_app("checks")
+    app.file_uploader[0].set_value(("damaged.zip", packed.getvalue(), "application/zip"))
+    return app.run()
+
+
+@pytest.mark.parametrize("checkpoint", sorted(DEMOS))
+def test_a_sound_checkpoint_is_said_to_be_sound(open_app: Open, checkpoint: str) -> None:
+    app = open_app("checks", checkpoint=checkpoint)
+    assert not app.exception
+    assert [each.value for each in app.success] == [
+        "**Sound.** None of 14 checks found anything wrong."
+    ]
+    assert [each.value for each in app.subheader] == ["What is in order", "Take it along"]
+    assert "Next step" not in said(app)
+    assert app.code[-1].value == f"python -m inspector check {checkpoint}"
+    assert f"check {checkpoint} --baseline baseline.json" in app.code[0].value
+
+
+def test_alarms_come_first_with_evidence_a_next_step_and_a_link(damaged: AppTest) -> None:
+    assert not damaged.exception
+    assert [each.value for each in damaged.error] == [
+        "**Broken.** 1 of 14 checks failed, and 1 warn."
+    ]
+    assert [each.value for each in damaged.subheader][:2] == [
+        "What to look at", "What is in order",
+    ]  # fmt: skip
+    badges = [each.value for each in damaged.markdown if "-badge[" in each.value]
+    assert len(badges) == 14
+    assert badges[0] == ":red-badge[:material/error: broken · critical] **NaN and infinity**"
+    assert badges[1] == ":orange-badge[:material/warning: worth a look · minor] **Duplicated rows**"
+    assert sum("Next step:" in each.value for each in damaged.markdown) == 2
+    evidence = damaged.expander[0].dataframe[0].value
+    assert evidence[["subject", "count"]].to_numpy().tolist() == [[DENSE, 1]]
+    assert "the first at [2, 3]." in evidence["detail"].iloc[0]
+    links = [each.proto for each in damaged.get("page_link")]
+    assert [link.label for link in links] == ["See more: Overview", "See more: Embeddings"]
+    assert f"find={DENSE}" in links[0].query_string
+    assert "checkpoint=upload" in links[0].query_string
+
+
+def test_the_files_hold_everything_and_can_be_a_baseline(open_app: Open, tmp_path: Path) -> None:
+    app = open_app("checks", checkpoint="demo-bert")
+    assert not app.exception
+    found: Checks = session.engine().run(app.session_state["opened"].fingerprint, "check").result()
+    frame = check_cards.evidence_frame(found)
+    assert set(frame["check"]) == {check.name for check in found.checks}
+    assert len(frame) == sum(max(1, len(check.evidence)) for check in found.checks)
+    file = tmp_path / "checks.json"
+    file.write_text(check_cards.as_json(found))
+    assert [each["name"] for each in json.loads(file.read_text())["checks"]] == [
+        check.name for check in found.checks
+    ]
+    baseline = compare(found, read_baseline(file))
+    assert (baseline.name, baseline.changes) == ("demo-bert", ())
+
+
+def test_every_check_leads_to_a_page(open_app: Open) -> None:
+    app = open_app("checks")
+    found: Checks = session.engine().run(app.session_state["opened"].fingerprint, "check").result()
+    assert set(check_cards.MORE) == {check.name for check in found.checks}
+    assert {slug for slug, _ in check_cards.MORE.values()} <= set(PAGES)
+
+
+def test_what_a_stranger_named_is_shown_as_it_is() -> None:
+    hostile = "[click](https://example.org) :red[x] \u202e"
+
+    def script(name: str) -> None:  # run on its own: it sees no import of this file
+        from inspector.results import Check, Evidence
+        from pages._shared import check_cards
+
+        evidence = Evidence(name, "p", "major", 1, name)
+        check_cards.draw(Check("Ties", "fail", "major", name, name, True, 1, (evidence,)))
+
+    app = AppTest.from_function(script, args=(hostile,)).run()
+    text = "\n".join(each.value for each in app.markdown)
+    assert "[click](" not in text
+    assert "\\[click\\]\\(" in text
+    assert "\u202e" not in text
