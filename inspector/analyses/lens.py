@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pandas as pd
 import torch
@@ -123,7 +123,7 @@ def _read_layers(
         progress(number / len(chosen), f"Layer {layer}")
         with memory_guard(setting.loaded), torch.inference_mode():
             found = _read_layer(setting, layer, k)
-        setting.run = replace(setting.run, logits=None)  # nobody else holds them
+        setting.run = setting.run.without_logits()  # nobody else holds them
         if len(setting.tokens) * setting.scorer.rows > LARGE:
             release(setting.loaded.device)  # what lies between the small results of large blocks
         for name, made in _frames(setting, found, layer).items():

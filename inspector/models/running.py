@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
@@ -21,6 +23,7 @@ WAYS_ON = {
     "model": "a smaller dtype, or the CPU",
 }
 ON_CPU = "a smaller dtype or a shorter text"
+LARGE_LOGITS = 50_000_000  # numbers, from which on they are not all made at once where that can be
 EXHAUSTED = re.compile(r"can't allocate memory|not enough memory|MPS backend out of memory")
 
 
@@ -45,6 +48,42 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class Replay:
+    """The model's own forward method on some positions, its base model's output as it was."""
+
+    model: PreTrainedModel
+    inputs: dict[str, torch.Tensor]
+    output: Any  # of the base model
+
+    def logits(self, block: slice) -> torch.Tensor:
+        """Run the head; (batch, positions of the block, vocab)."""
+        return self._run(block)[0]
+
+    def works(self) -> bool:
+        """Whether the model does ask its base model, and not its parts."""
+        return self._run(slice(0, 1))[1]
+
+    def _run(self, block: slice) -> tuple[torch.Tensor, bool]:
+        asked = False
+
+        def answer(*_: Any, **__: Any) -> Any:
+            nonlocal asked
+            asked = True
+            return self.output
+
+        begin, end, _ = block.indices(self.inputs["input_ids"].shape[1])
+        base = self.model.base_model
+        base.forward = answer
+        try:
+            with torch.inference_mode():
+                found = self.model(**self.inputs, use_cache=False,
+                                   logits_to_keep=torch.arange(begin, end)).logits  # fmt: skip
+        finally:
+            del base.forward  # the class's own is there again
+        return found, asked
+
+
+@dataclass(frozen=True, slots=True)
 class Forward:
     """One forward pass of one text or a batch."""
 
@@ -53,6 +92,17 @@ class Forward:
     logits: torch.Tensor | None  # (batch, positions, vocab); None without a head or if not asked
     milliseconds: float
     received: torch.Tensor | None  # what the output layer got, (batch, positions, width), if asked
+    replay: Replay | None = None  # gives the logits where they are too large to be made at once
+
+    def logits_of(self, block: slice) -> torch.Tensor | None:
+        """The model's own logits at some positions, (batch, positions of the block, vocab)."""
+        if self.replay:
+            return self.replay.logits(block)
+        return None if self.logits is None else self.logits[:, block]
+
+    def without_logits(self) -> Forward:
+        """The same, with nothing that holds logits."""
+        return replace(self, logits=None, replay=None)
 
 
 def forward(
@@ -65,6 +115,7 @@ def forward(
     decoder_ids: torch.Tensor | None = None,
     capture: bool = False,
     attention: torch.Tensor | None = None,
+    by_blocks: bool = False,
 ) -> Forward:
     """Run a model on token ids.
 
@@ -77,11 +128,13 @@ def forward(
         decoder_ids: (batch, positions) that the decoder reads, where the model has one.
         capture: Whether to keep what the output layer receives.
         attention: 1 where a token is, 0 for padding, same shape; None: no padding.
+        by_blocks: Logits are asked for with `logits_of`; many are then never made at once.
 
     Raises:
         WorkerError: If the device has too little memory.
     """
-    model = loaded.model if head else loaded.model.base_model
+    later = by_blocks and head and not capture and _keeps_some(loaded.model, ids)
+    model = loaded.model if head and not later else loaded.model.base_model
     inputs = {"input_ids": ids.to(loaded.device)}
     attention = torch.ones_like(ids) if attention is None else attention
     inputs["attention_mask"] = attention.to(loaded.device)
@@ -100,12 +153,23 @@ def forward(
         hidden_states = tuple(output.hidden_states if decoder is None else decoder)
     else:
         hidden_states = (output.last_hidden_state,)
+    replay = Replay(loaded.model, inputs, output) if later else None
+    if replay and not replay.works():
+        return forward(loaded, ids, type_ids, head=head, every_layer=every_layer,
+                       decoder_ids=decoder_ids, attention=attention)  # fmt: skip
     return Forward(
         hidden_states,
         getattr(output, "logits", None) if head else None,
         milliseconds,
         received[-1] if received else None,
+        replay,
     )
+
+
+def _keeps_some(model: PreTrainedModel, ids: torch.Tensor) -> bool:
+    """Whether logits are too many to be made at once, and the model can make some of them."""
+    many = ids.numel() * getattr(model.config, "vocab_size", 0) >= LARGE_LOGITS
+    return many and "logits_to_keep" in inspect.signature(model.forward).parameters
 
 
 @contextmanager

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from transformers import AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM
 
 from inspector.analyses.lens import lens
 from inspector.errors import NotInCheckpointError, RequestError
+from inspector.models import running
 
 from .conftest import silent
 from .families import random_model
@@ -45,6 +47,38 @@ def test_last_logits_are_the_models_own(open_model, architecture):
     probability = logits.softmax(dim=1).gather(1, best.indices)
     assert last["probability"].tolist() == pytest.approx(probability.flatten().tolist(), abs=1e-5)
     assert len(result.layers) == len(hidden_states)
+
+
+def test_logits_that_are_not_made_at_once_are_the_models_own(open_model, architecture, monkeypatch):
+    """As for large vocabularies and long texts: compared block by block, nothing else changes."""
+    checkpoint = open_model(architecture)
+    options = {"text": TEXT, "k": 3, "dtype": "float32", "device": "cpu"}
+    whole = lens(checkpoint, progress=silent, **options)
+    monkeypatch.setattr(running, "LARGE_LOGITS", 1)
+    task = "masked_lm" if checkpoint.heads["masked_lm"] == "present" else "causal_lm"
+    ids = torch.tensor([ids_of(checkpoint)])
+    run = running.forward(checkpoint.load(task), ids, head=True, every_layer=True, by_blocks=True)
+    assert (run.logits is None) == (run.replay is not None)
+    expected = truth(architecture, ids[0].tolist())[0]
+    for block in (slice(0, 2), slice(2, len(expected)), slice(1, 99)):
+        found = run.logits_of(block)
+        assert found is not None
+        torch.testing.assert_close(found[0], expected[block], rtol=1e-5, atol=1e-5)
+    again = lens(checkpoint, progress=silent, **options)
+    assert again.max_abs_error is not None
+    assert again.max_abs_error <= (again.tolerance or 0)
+    pd.testing.assert_frame_equal(again.cells, whole.cells)
+
+
+def test_a_head_is_replayed_where_its_model_asks_the_base_model(open_model, monkeypatch):
+    monkeypatch.setattr(running, "LARGE_LOGITS", 1)
+    for architecture in ("GPT2LMHeadModel", "LlamaForCausalLM", "Gemma2ForCausalLM"):
+        checkpoint = open_model(architecture)
+        loaded = checkpoint.load("causal_lm")
+        ids = torch.tensor([ids_of(checkpoint)])
+        run = running.forward(loaded, ids, head=True, every_layer=True, by_blocks=True)
+        assert run.replay
+        assert "forward" not in vars(loaded.model.base_model)  # nothing is left behind
 
 
 def test_inner_logits_are_the_head_applied_early(open_model):
