@@ -33,7 +33,8 @@ with above:
     st.subheader("Where the class comes from", anchor=False)
     parts.chart(
         figures.class_tree(classes.hierarchy, classes.siblings,
-                           title=f"The family of {classes.model_class}", theme=session.theme()),
+                           title=f"The family of {classes.model_class}, {checkpoint.name}",
+                           theme=session.theme()),
         alt="Model classes from torch.nn.Module down; the tables below hold the same",
     )  # fmt: skip
     with st.expander("What each class adds"):
@@ -49,7 +50,9 @@ with above:
         )
 
     st.subheader("Modules", anchor=False)
-    tree, one, every, by_class = st.tabs(["Tree", "One module", "Every module", "By class"])
+    tree, one, every, by_class = st.tabs(
+        ["Tree", "One module", "Every module", "By class"], key="modules", bind="query-params"
+    )
     with tree:
         st.caption(f"{plural(len(classes.modules), 'module')}; blocks that are all alike are one "
                    "line with the inside of the first. Parameters: each shared tensor "

@@ -6,6 +6,7 @@ import streamlit as st
 
 from inspector import figures
 from inspector.figures.lens_lines import MEASURES
+from inspector.results import Lens
 from pages._shared import (
     inputs,
     lens_cells,
@@ -24,7 +25,7 @@ checkpoint = session.opened()
 parts.heading("lens", checkpoint)
 
 choice = lens_inputs.choose(checkpoint)
-lens, choice = lens_inputs.read(choice)
+lens: Lens = session.run("lens", layers=None, **choice.parameters())
 other = lens_compare.choose(checkpoint, choice)
 parts.warnings(warning for warning in lens.warnings if warning not in lens.left_out)
 for reason in lens.left_out:
@@ -49,7 +50,7 @@ if "agrees" in lens.states:
         with place:
             lines = figures.rung_lines(
                 lens.states, measure=measure, rungs=lens.rungs, layers=lens.layers,
-                title=MEASURES[measure], theme=session.theme(),
+                title=MEASURES[measure], subtitle=checkpoint.name, theme=session.theme(),
             )  # fmt: skip
             parts.chart(lines, key=measure, alt=f"{MEASURES[measure]}, over layers")
 

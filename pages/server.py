@@ -102,6 +102,6 @@ if held.uploads:
         hide_index=True,
         column_config={"nbytes": SIZE, "created": WHEN, "last used": WHEN},
     )
-    names = {upload.fingerprint: upload.name for upload in held.uploads}
+    names = {each.fingerprint: f"{each.name} ({each.fingerprint[:8]})" for each in held.uploads}
     chosen = st.selectbox("Upload", list(names), format_func=names.__getitem__, key="pinned upload")
     pins.draw(chosen, place="page")

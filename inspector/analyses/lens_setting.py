@@ -42,9 +42,10 @@ class Setting:
             mine: (states, vocab), float32.
             block: Their positions.
         """
-        if self.run.logits is None:
+        given = self.run.logits_of(block)
+        if given is None:
             return
-        truth = self.run.logits[0, block, : mine.shape[1]].float()
+        truth = given[0, :, : mine.shape[1]].float()
         usable = torch.isfinite(truth)
         usable[:, self.scorer.unusable] = False
         apart = (mine - truth).abs().nan_to_num(nan=float("inf")).where(usable, 0.0)
@@ -80,7 +81,7 @@ def prepare(
         checkpoint.check_ids(ids)
         shown = tuple(tokens.visible(index) for index in ids)
         decoder_ids = torch.tensor([ids])
-    pinned = [find_row(checkpoint, pin, checkpoint.embedding.shape[0]) for pin in pins]
+    pinned, unknown = _find_pins(checkpoint, pins)
     progress(None, "Loading the model")
     loaded = checkpoint.load(task, device=device, dtype=dtype)  # type: ignore[arg-type]
     has_head = task != "base"
@@ -99,6 +100,7 @@ def prepare(
         every_layer=True,
         decoder_ids=decoder_ids,
         capture=output is not None,
+        by_blocks=True,
     )
     return Setting(
         loaded=loaded,
@@ -106,9 +108,20 @@ def prepare(
         scorer=scorer,
         tokens=shown,
         pins=torch.tensor(pinned, dtype=torch.long),
-        warnings=(*_warnings(checkpoint, scorer), *left_out),
+        warnings=(*unknown, *_warnings(checkpoint, scorer), *left_out),
         left_out=tuple(left_out),
     )
+
+
+def _find_pins(checkpoint: Checkpoint, pins: Sequence[str]) -> tuple[list[int], list[str]]:
+    """Rows of the tokens that are there, and a sentence for each that is not."""
+    found, unknown = [], []
+    for pin in pins:
+        try:
+            found.append(find_row(checkpoint, pin, checkpoint.embedding.shape[0]))
+        except RequestError as error:
+            unknown.append(f"{str(error).removesuffix('.')}. It is not followed.")
+    return found, unknown
 
 
 def _task(checkpoint: Checkpoint) -> str:

@@ -35,6 +35,7 @@ class Lost:
     asked: str
     shown: str  # in its place; "" where that is nothing
     choices: tuple[str, ...] = ()  # that there are; none where they cannot be counted
+    value: Any = None  # of the field: said until that changes; None: said by each run anew
 
     def sentence(self, name: str) -> str:
         """What is missing, and what is there instead."""
@@ -60,12 +61,15 @@ def judged(page: str) -> Iterator[None]:
     arrived = state.get(PAGE, page) != page
     state[PAGE] = page
     place = st.container()
-    if arrived or (context and context.is_history_navigation):
-        state.pop(LOST, None)
+    linked = bool(context and context.is_history_navigation)
+    state[LOST] = {
+        name: lost for name, lost in state.get(LOST, {}).items()
+        if not (arrived or linked) and lost.value is not None and state.get(name) == lost.value
+    }  # fmt: skip
     try:
         yield
     finally:
-        if arrived and not (context and context.is_history_navigation):
+        if arrived and not linked:
             state.pop(LOST, None)  # it came along from the page before; nobody asked for it here
         for name, lost in state.get(LOST, {}).items():
             place.warning(literal(lost.sentence(name)), icon=":material/link_off:")
@@ -93,7 +97,8 @@ def _seed_and_say(
     taken = _seed(self, metadata, user_key, widget_id, url_value)
     value = self[user_key] if taken else metadata.deserializer(None)
     if not _is(value, url_value, metadata):
-        lost = Lost(_text(url_value), _text(metadata.serializer(value)), _choices(metadata))
+        shown, choices = _text(metadata.serializer(value)), _choices(metadata)
+        lost = Lost(_text(url_value), shown, choices, value)
         before = self[LOST] if LOST in self else {}  # noqa: SIM401, it has no get
         self[LOST] = before | {user_key: lost}
     return taken
@@ -104,11 +109,12 @@ def _is(value: Any, url_value: str | list[str], metadata: Any) -> bool:
     try:
         asked = parse_url_param(url_value, metadata.value_type)
         options = metadata.formatted_options
-        if options is not None and not set(asked if isinstance(asked, list) else [asked]) <= {
-            *options
-        }:
+        several = asked if isinstance(asked, list) else [asked]
+        if options is not None and not set(several) <= {*options}:
             return False
-        return metadata.deserializer(asked) == value
+        if isinstance(asked, str):  # a label, or a text
+            return metadata.deserializer(asked) == value
+        return metadata.serializer(value) == asked
     except (ValueError, TypeError, IndexError):
         return False
 

@@ -10,6 +10,7 @@ import streamlit as st
 
 from inspector.figures.vocabulary_map import COLOURS
 from inspector.results import Projection
+from pages._shared import address
 
 TOLD_BY_SEED = "stability" in {field.name for field in fields(Projection)}
 
@@ -135,6 +136,8 @@ def selected(found: Sequence[int], there: Container[int], *, fingerprint: str) -
     text = st.query_params.get("row", "")
     if text.isdecimal() and int(text) in there:
         return int(text)
+    if text not in ("", LET_GO):
+        address.say_lost("row", address.Lost(text, ""))
     return None if text == LET_GO else next(iter(found), None)
 
 

@@ -20,16 +20,23 @@ HIGHEST = 800  # pixels: a higher figure scrolls inside
 def start(lens: Lens, mask: str | None) -> None:
     """Keep the chosen cell inside a shorter text or a smaller model; at first, what is asked for.
 
+    Where nobody chose another cell, the first one to look at follows the text.
+
     Args:
         lens: What there is to choose from.
         mask: The mask token: its first position is looked at first, else the last one.
     """
     state = st.session_state
     last = len(lens.layers) - 1
-    for key, largest in (("layer", last), ("position", len(lens.tokens) - 1)):
-        if state.get(key, 0) > largest:
-            state[key] = largest
-    state["lens start"] = (last, interesting(lens, mask))
+    begin = (last, interesting(lens, mask))
+    before = state.get("lens start", (None, None))
+    largest = (last, len(lens.tokens) - 1)
+    for key, old, new, most in zip(("layer", "position"), before, begin, largest, strict=True):
+        if key in state and state[key] == old:
+            state[key] = new
+        elif state.get(key, 0) > most:
+            state[key] = most
+    state["lens start"] = begin
 
 
 def choose(lens: Lens) -> Cell:

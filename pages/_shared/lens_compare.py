@@ -38,18 +38,9 @@ def choose(checkpoint: Opened, choice: LensChoice) -> Other | None:
         if other is None:
             return None
         wanted = replace(choice, text=text if text.strip() else choice.text)
-        lens = _read(other, wanted)
+        lens = session.ask("lens", of=other, layers=None, **wanted.parameters())
     words = f"{other.name}, “{text}”" if text.strip() else other.name
     return Other(words, lens) if lens else None
-
-
-def _read(other: Opened, wanted: LensChoice) -> Lens | None:
-    """Ask the second checkpoint; a vocabulary without the pinned tokens is read without them."""
-    lens: Lens | None = session.ask("lens", of=other, layers=None, **wanted.parameters())
-    if lens is None and wanted.pins:
-        plain = replace(wanted, pins=())
-        lens = session.ask("lens", of=other, layers=None, **plain.parameters())
-    return lens
 
 
 def references(checkpoint: Opened) -> dict[str, str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
-from inspector.results import Lens, Opened, Overview
+from inspector.results import Opened, Overview
 from pages._shared import inputs, session
 
 MOST_PINS = 8
@@ -58,24 +58,6 @@ def choose(checkpoint: Opened) -> LensChoice:
         device, dtype = inputs.placement()
     wanted = dict.fromkeys(pin.strip() for pin in pins.split(",") if pin.strip())
     return LensChoice(text, decoder_text, tuple(wanted), k, device, dtype)
-
-
-def read(choice: LensChoice) -> tuple[Lens, LensChoice]:
-    """Run the lens; a token that cannot be pinned is named, and the page goes on without pins."""
-    if not choice.pins:
-        return session.run("lens", layers=None, **choice.parameters()), choice
-    place = st.empty()
-    with place.container():
-        lens: Lens | None = session.ask("lens", layers=None, **choice.parameters())
-    if lens is not None:
-        return lens, choice
-    choice = replace(choice, pins=())
-    lens = session.ask("lens", layers=None, **choice.parameters())
-    if lens is None:  # it was not for the pins, and is said a second time
-        place.empty()
-        st.stop()
-    st.caption("The page goes on without pinned tokens.")
-    return lens, choice
 
 
 def _has_decoder() -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from inspector.results import Opened, Tokenization
-from pages._shared import inputs, masked_text, session
+from pages._shared import address, inputs, masked_text, session
 from pages._shared.masked_editor import Edit
 from pages._shared.masked_text import Piece, Place
 
@@ -94,6 +94,8 @@ def read(checkpoint: Opened) -> Sentence:
         linked = st.text_input("Masks in the link", key=MASKS, bind="query-params")
     maskable = masked_text.places(pieces)
     clicked = tuple(sorted(set(_numbers(linked)) & set(maskable)))
+    if pieces and (nowhere := sorted(set(_numbers(linked)) - set(maskable))):
+        address.say_lost(MASKS, address.Lost(", ".join(map(str, nowhere)), ""))
     state[BEFORE] = (checkpoint.fingerprint, text, {maskable[place] for place in clicked})
     inputs.remember(text, examples)
     return Sentence(text, pieces, clicked, examples, _longest(text))

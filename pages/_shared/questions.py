@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 BERT, GPT2 = "demo-bert", "demo-gpt2"
-CITY = "the capital and largest city of [MASK]."
+GLASS = "he drank a glass of [MASK]."
 MONTH = "the second month of the [MASK]."
 
 
@@ -70,7 +70,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "Predictions": (
         Question("What does BERT put in the gap?",
                  "Type, or click any token to mask it: the answers follow at once.",
-                 "masked_lm", BERT, {"text": CITY}),
+                 "masked_lm", BERT, {"text": GLASS}),
         Question("How plausible is every token in its place?",
                  "Each token is masked in turn and coloured by its surprisal.",
                  "masked_lm", BERT,
@@ -82,7 +82,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
                   "second": "the [MASK] of a river."}),
         Question("How does GPT-2 go on?",
                  "The distribution of the next token, and a short generation.",
-                 "heads", GPT2, {"text": "he was elected president of the United"}),
+                 "heads", GPT2, {"text": "genus Salix: willows and"}),
     ),
     "Training": (
         Question("What do masking (80/10/10) and the next sentence ask of BERT?",

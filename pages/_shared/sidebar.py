@@ -8,6 +8,7 @@ import streamlit as st
 
 from inspector.demo import DEMOS
 from inspector.errors import InspectorError
+from inspector.results import Opened
 from inspector.settings import settings
 from inspector.store import registry
 from pages._shared import pins, running, session, sign_in, uploading
@@ -44,9 +45,9 @@ def draw() -> None:
     with st.container(key="opening"):  # so that waiting for it moves nothing that follows
         _open_wanted()
         _follow_link()
-    _show_refusal()
     with picker:
         _offer_checkpoints()
+    _show_refusal()
 
 
 def _open_wanted() -> None:
@@ -104,21 +105,25 @@ def _show_refusal() -> None:
 
 
 def _offer_checkpoints() -> None:
-    checkpoint = session.opened()
+    checkpoint: Opened | None = st.session_state.get("opened")
     uploads = {
         f"upload:{stored.fingerprint}": stored.name
         for stored in registry.list_checkpoints(settings())
     }
     names = {name: name for name in DEMOS} | uploads
-    names.setdefault(checkpoint.reference, checkpoint.name)
-    st.session_state["picked"] = checkpoint.reference
+    if checkpoint:
+        names.setdefault(checkpoint.reference, checkpoint.name)
+    st.session_state["picked"] = checkpoint.reference if checkpoint else None
     st.selectbox(
         "Checkpoint",
         list(names),
         format_func=lambda reference: _label(reference, names),
         key="picked",
         on_change=_take_picked,
+        placeholder="Choose one",
     )
+    if checkpoint is None:
+        return
     if checkpoint.reference in DEMOS:
         st.caption(DEMOS[checkpoint.reference].description)
     elif checkpoint.reference in uploads:

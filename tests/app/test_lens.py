@@ -52,11 +52,12 @@ def test_the_geometry_holds_the_files_norms(open_app: Open) -> None:
     assert chart(app, "Direction and length")
 
 
-def test_a_pin_that_is_no_token_is_one_sentence_and_the_page_stays(open_app: Open) -> None:
-    app = open_app("lens", text=TEXT, pins="nosuchtoken")
-    (error,) = app.error
-    assert "nosuchtoken" in error.value
+def test_a_pin_that_is_no_token_is_one_sentence_and_the_others_stay(open_app: Open) -> None:
+    app = open_app("lens", text=TEXT, pins="nosuchtoken, france")
+    (warning,) = app.warning
+    assert "nosuchtoken" in warning.value
     assert chart(app, "Top token of demo-bert")
+    assert len(chart(app, "Pinned tokens")["data"]) == 1
 
 
 def test_the_best_tokens_of_a_cell_can_be_pinned(open_app: Open) -> None:
@@ -100,3 +101,14 @@ def test_the_questions_are_answered_with_this_checkpoints_numbers(open_app: Open
     text = said(open_app("lens", text=TEXT))
     assert "The model's own answer is the token of highest cosine at **" in text
     assert "no part of the head is missing" in text
+
+
+def test_the_cell_follows_the_mask_until_another_is_chosen(open_app: Open) -> None:
+    app = open_app("lens", text="the [MASK] of france.")
+    assert app.number_input(key="position").value == 2
+    app.text_area(key="text").set_value("the capital and city of [MASK].").run()
+    assert app.number_input(key="position").value == 6
+    assert "position" not in app.query_params
+    app.number_input(key="position").set_value(1).run()
+    app.text_area(key="text").set_value("a city of [MASK].").run()
+    assert app.number_input(key="position").value == 1

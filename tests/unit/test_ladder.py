@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+import pandas as pd
 import pytest
 import torch
 import transformers
@@ -271,16 +272,18 @@ def test_one_token_and_hidden_states_with_nan(tmp_path, open_path):
     assert set(result.cells["layer"]) == {0, 1}  # nothing can be read from the damaged layer
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"pins": ["no such token"]}, "is not one token of"),
-        ({"pins": ["w1"] * 9}, "9 tokens are pinned: pin up to 8."),
-    ],
-)
-def test_refusals(open_model, options, sentence):
-    with pytest.raises(RequestError, match=sentence):
-        lens(open_model("BertForMaskedLM"), progress=silent, text="w1", **options)
+def test_too_many_pins_are_refused(open_model):
+    with pytest.raises(RequestError, match=r"9 tokens are pinned: pin up to 8\."):
+        lens(open_model("BertForMaskedLM"), progress=silent, text="w1", pins=["w1"] * 9)
+
+
+def test_a_pin_that_is_no_token_is_named_and_the_others_are_followed(open_model):
+    checkpoint = open_model("BertForMaskedLM")
+    pins = ["w1", "no such token", "w2"]
+    result = lens(checkpoint, progress=silent, text="w1", pins=pins)
+    assert [text for text in result.warnings if "'no such token' is not one token of" in text]
+    alone = lens(checkpoint, progress=silent, text="w1", pins=["w1", "w2"])
+    pd.testing.assert_frame_equal(result.pinned, alone.pinned)
 
 
 def test_climbing_refuses_places_that_are_not_there(open_model):
