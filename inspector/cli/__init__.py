@@ -1,9 +1,19 @@
 """The command line: every analysis as a verb, as a table for people or as JSON for machines."""
 
-from inspector.cli import checkpoints, checks, models, server, training, vocabulary
+from inspector.cli import checkpoints, checks, models, reporting, server, training, vocabulary
 from inspector.cli.answering import app
 
-__all__ = ["app", "checkpoints", "checks", "main", "models", "server", "training", "vocabulary"]
+__all__ = [
+    "app",
+    "checkpoints",
+    "checks",
+    "main",
+    "models",
+    "reporting",
+    "server",
+    "training",
+    "vocabulary",
+]
 
 
 def main() -> None:

@@ -95,8 +95,8 @@ def ask(
     with refusals():
         engine = LocalEngine(settings(), restrict_paths=False, spare=False)
         try:
-            opened: Opened = _wait(engine.open(find_reference(checkpoint)))
-            return then(_wait(engine.run(opened.fingerprint, verb, **parameters)))
+            opened: Opened = waited(engine.open(find_reference(checkpoint)))
+            return then(waited(engine.run(opened.fingerprint, verb, **parameters)))
         finally:
             engine.close()
 
@@ -112,7 +112,7 @@ def show(result: Any, *, as_json: bool) -> None:
         write_table(plain, Console(highlight=False))
 
 
-def _wait(job: Job[Any]) -> Any:
+def waited(job: Job[Any]) -> Any:
     """Wait for a job, showing on a terminal what it does."""
     console = Console(stderr=True)
     if not console.is_terminal:

@@ -45,6 +45,7 @@ def rung_lines(
     rungs: Sequence[str],
     layers: Sequence[str],
     title: str,
+    subtitle: str = "",
     theme: Theme = LIGHT,
 ) -> go.Figure:
     """Draw the mean of a measure over layers, one line a rung.
@@ -55,12 +56,15 @@ def rung_lines(
         rungs: In the ladder's order, which keeps a rung's colour and symbol.
         layers: Label of each layer.
         title: Of the figure.
+        subtitle: One more line of plain text, with the checkpoint's name.
         theme: Colours.
     """
     means = rung_means(states, measure)
-    above = look.title_height(title, "")
+    above = look.title_height(title, subtitle)
     figure = go.Figure(
-        layout=look.layout(title=plain(title), subtitle="", theme=theme, height=HEIGHT + above)
+        layout=look.layout(
+            title=plain(title), subtitle=plain(subtitle), theme=theme, height=HEIGHT + above
+        )
     )
     low = min([0.0, *column(means, measure)])
     shares = {} if measure == "correlation" else {"tickformat": ".0%"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import plotly.graph_objects as go
 from streamlit.components.v2 import component
 
-WIDTH, SCALE = 1000, 3  # pixels of the picture, and of the PNG for each of them: sharp on paper
+WIDTH, SCALE = 900, 3  # pixels of the picture, and of the PNG for each of them: sharp on paper
 TAGS = re.compile(r"<[^>]*>")
 HTML = """
 <span class="files">

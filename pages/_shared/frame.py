@@ -36,7 +36,7 @@ def draw() -> None:
         sign_in.offer()
         st.stop()
     running.engine()  # its first worker starts while the rest is imported
-    from pages._shared import address, session, sidebar
+    from pages._shared import address, screenshot, session, sidebar
 
     st.set_page_config(
         page_title=NAME, page_icon=str(ICON), layout="wide", menu_items={"About": ABOUT}
@@ -44,6 +44,7 @@ def draw() -> None:
     page = _navigation(shown=True)
     address.keep()
     sidebar.draw()
+    screenshot.draw()
     with session.frame(), address.judged(page.url_path):
         page.run()
 
@@ -55,6 +56,7 @@ def _navigation(*, shown: bool) -> Any:
         _as_page(home, shown=shown, default=True, url_path="start"),
         _beside("tour", "Questions", "help", shown=shown),
         *(_as_page(other, shown=shown, url_path=other.slug) for other in others),
+        _beside("report", "Report", "description", shown=shown),
         _beside("server", "Server", "dns", shown=shown),
         # The first page's address is bare; its name works as well.
         _as_page(home, shown=shown, url_path=home.slug, visibility="hidden"),

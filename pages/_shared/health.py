@@ -71,7 +71,7 @@ def _draw_undertrained(result: Embeddings, *, checkpoint: Opened) -> None:
     figure = figures.score_histogram(
         result.health.scores,
         indicator,
-        title="Scores of all ordinary tokens",
+        title=f"Scores of all ordinary tokens of {checkpoint.name}",
         subtitle=f"{len(result.undertrained):,} of {_judged(result.health):,} are listed",
         theme=session.theme(),
     )

@@ -13,7 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 from inspector.catalog import PAGES
 from inspector.figures.text import count_text
 from inspector.results import Lens, Opened
-from pages._shared import figure_files, session
+from pages._shared import figure_files, screenshot, session
 from pages._shared.words import command, literal, shown
 
 # Plotly's own buttons: nothing that sends data away. The images stand below the chart.
@@ -45,10 +45,15 @@ COLUMNS = {
 
 def heading(slug: str, checkpoint: Opened) -> None:
     """Say which checkpoint is open, what the page is, and which question it answers."""
-    analysis = PAGES[slug]
+    session.visit(slug)
+    title(PAGES[slug].title, PAGES[slug].question, checkpoint)
+
+
+def title(name: str, question: str, checkpoint: Opened) -> None:
+    """The same for a page that is no analysis."""
     st.caption(f":material/deployed_code: **{literal(checkpoint.name)}**")
-    st.title(analysis.title, anchor=False)
-    st.markdown(analysis.question)
+    st.title(name, anchor=False)
+    st.markdown(question)
 
 
 def warnings(texts: Iterable[str]) -> None:
@@ -194,3 +199,4 @@ def elsewhere(checkpoint: Opened, *commands: tuple[str, ...]) -> None:
     )
     lines = [command(verb, checkpoint, *options) for verb, *options in commands]
     st.code("\n".join(lines), language=None, wrap_lines=True)
+    screenshot.offer()

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
+from inspector.catalog import CATALOG
 from inspector.engine.protocol import Job
 from inspector.errors import (
     CancelledError,
@@ -31,6 +32,7 @@ FRAMED = "framed"
 REFERENCE = "checkpoint"  # key of the open checkpoint's reference, and its name in the link
 QUICK_SECONDS = 0.3  # a wait that is shown to nobody
 POLL_SECONDS = 0.15
+VISITED = "visited"
 KEPT = 8  # of the largest things that pages make of results
 
 T = TypeVar("T")
@@ -174,6 +176,17 @@ def kept(key: tuple[str, ...], make: Callable[[], T]) -> T:
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
 def _kept(key: tuple[str, ...], _make: Callable[[], Any]) -> Any:
     return _make()
+
+
+def visit(slug: str) -> None:
+    """Remember that a page was looked at."""
+    st.session_state.setdefault(VISITED, {})[slug] = True
+
+
+def visited() -> tuple[str, ...]:
+    """Pages that were looked at; none while that is only the first, which opens by itself."""
+    pages = tuple(st.session_state.get(VISITED, ()))
+    return () if pages == (CATALOG[0].slug,) else pages
 
 
 def wait(job: Job[Any], *, stopped_key: Any) -> Any:

@@ -213,4 +213,4 @@ def test_each_view_gives_its_command_line(open_app: Open) -> None:
 def test_every_page_has_its_file_and_no_other(open_app: Open) -> None:
     pages = Path(__file__).parents[2] / "pages"
     files = {path.stem for path in pages.glob("*.py") if not path.name.startswith("_")}
-    assert files == {*SLUGS, "server"}
+    assert files == {*SLUGS, "report", "server", "tour"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -51,6 +52,7 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[s
     found = find_chromium()
     if found is None:
         pytest.fail("No Chromium was found: install the package chromium, or run make test.")
+    os.environ["INSPECTOR_CHROMIUM"] = found  # for what the app and the command line start
     return {**browser_type_launch_args, "executable_path": found, "args": list(FLAGS)}
 
 

@@ -59,7 +59,7 @@ def test_a_deep_link_opens_on_a_fresh_server(
     page.goto(f"{fresh.url}/{slug}?checkpoint=demo-gpt2")
     expect_page(page, slug, "demo-gpt2")
     # The questions and the server have pages beside those of the catalog.
-    expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(len(SLUGS) + 2)
+    expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(len(SLUGS) + 3)
     expect(
         page.get_by_test_id("stSidebar").get_by_text(DEMOS["demo-gpt2"].description)
     ).to_be_visible()

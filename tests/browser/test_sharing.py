@@ -40,7 +40,7 @@ def test_a_figure_arrives_as_svg_with_its_title(title: str, page: Page, server: 
     assert download.suggested_filename == f"{title.replace(' ', '-')}.svg"
     root = ElementTree.fromstring(Path(download.path()).read_text("utf-8"))
     assert root.tag == f"{SVG}svg"
-    assert root.get("width") == "1000"
+    assert root.get("width") == "900"
     texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
     assert title in texts
     assert any("word_embeddings.weight" in text for text in texts)

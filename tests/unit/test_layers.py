@@ -26,11 +26,13 @@ ALLOWED = {
     "engine": GROUND | {"store", "models", "analyses"},
     "figures": {"errors", "results"},
     "render": GROUND,
-    "cli": GROUND | {"store", "engine", "render"},
+    "browser": {"errors"},
+    "report": GROUND | {"store", "engine", "figures", "browser"},
+    "cli": GROUND | {"store", "engine", "render", "report"},
     "__main__": {"cli"},
     "__init__": set(),
     "serving": {"errors", "settings"},
-    "pages": GROUND | {"store", "engine", "figures"},
+    "pages": GROUND | {"store", "engine", "figures", "report"},
     "app": GROUND | {"store", "engine", "pages"},
 }
 SOURCES = sorted(
@@ -82,7 +84,10 @@ def test_imports_run_downward(path):
             assert part not in {"app", "pages", "serving"}, f"{part} imports {top}"
 
 
-@pytest.mark.parametrize("part", ["store", "figures", "engine", "render", "cli"])
+WEB_SIDE = ["store", "figures", "engine", "browser", "report", "render", "cli"]
+
+
+@pytest.mark.parametrize("part", WEB_SIDE)
 def test_the_web_side_loads_no_torch(part):
     """Importing everything that the web process uses brings none of the heavy libraries."""
     modules = [
@@ -122,7 +127,12 @@ def test_every_analysis_has_a_page_a_verb_a_test_and_a_readme_row():
         assert f"| {analysis.title} |" in readme
         assert f"`{analysis.verb}`" in readme
         assert f"{function}(" in tests
-    assert verbs == {analysis.verb for analysis in CATALOG} | {"limits", "store"}
+    assert verbs == {analysis.verb for analysis in CATALOG} | {
+        "limits",
+        "store",
+        "report",
+        "screenshot",
+    }
 
 
 def test_every_function_that_the_catalog_names_takes_what_the_engine_gives():

@@ -1,0 +1,126 @@
+"""Drive a headless Chromium: open a page, wait for it, ask it, take its picture or print it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+from types import TracebackType
+from typing import Any, Literal
+
+from inspector.browser.finding import NO_CHROMIUM, find_chromium
+from inspector.errors import InspectorError, RequestError
+
+ANSWER_SECONDS = 120.0  # for a page that has to load a model first, on a busy machine
+POLL_SECONDS = 0.1
+
+
+class Tab:
+    """One page of the browser."""
+
+    def __init__(self, tab: Any) -> None:
+        self._tab = tab
+
+    async def go(self, url: str) -> None:
+        """Open an address; the page may still be loading."""
+        await self._ask("Page.navigate", url=url)
+
+    async def resize(self, width: int, height: int) -> None:
+        """Make the window as large as this, in CSS pixels."""
+        await self._ask("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                        deviceScaleFactor=1, mobile=False)  # fmt: skip
+
+    async def prefer(self, theme: Literal["light", "dark"]) -> None:
+        """Have pages think that the reader likes it light or dark."""
+        features = [{"name": "prefers-color-scheme", "value": theme}]
+        await self._ask("Emulation.setEmulatedMedia", features=features)
+
+    async def offline(self) -> None:
+        """Let pages reach no network at all."""
+        await self._ask("Network.enable")
+        await self._ask("Network.emulateNetworkConditions", offline=True, latency=0,
+                        downloadThroughput=0, uploadThroughput=0)  # fmt: skip
+
+    async def value(self, script: str) -> Any:
+        """What a JavaScript expression gives, as JSON values; promises are awaited.
+
+        Raises:
+            InspectorError: If the expression fails.
+        """
+        answer = await self._ask("Runtime.evaluate", expression=script, awaitPromise=True,
+                                 returnByValue=True)  # fmt: skip
+        if "exceptionDetails" in answer:
+            raise InspectorError("A page in the browser failed: try again.")
+        return answer["result"].get("value")
+
+    async def until(self, script: str, *, seconds: float = ANSWER_SECONDS) -> None:
+        """Wait for an expression to become true.
+
+        Raises:
+            InspectorError: If it does not in time.
+        """
+        deadline = asyncio.get_running_loop().time() + seconds
+        while not await self.value(f"Boolean({script})"):
+            if asyncio.get_running_loop().time() > deadline:
+                raise InspectorError(
+                    f"A page in the browser did not come to rest within {seconds:.0f} seconds: try "
+                    "again on a calmer machine."
+                )
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def picture(self) -> bytes:
+        """The window as PNG."""
+        answer = await self._ask("Page.captureScreenshot", format="png")
+        return base64.b64decode(answer["data"])
+
+    async def printed(self) -> bytes:
+        """The page on A4 as PDF."""
+        answer = await self._ask("Page.printToPDF", printBackground=True, paperWidth=8.27,
+                                 paperHeight=11.69, marginTop=0.6, marginBottom=0.6,
+                                 marginLeft=0.6, marginRight=0.6, scale=0.8)  # fmt: skip
+        return base64.b64decode(answer["data"])
+
+    async def _ask(self, command: str, **parameters: Any) -> dict[str, Any]:
+        answer = await self._tab.send_command(command, parameters)
+        if "error" in answer:
+            raise InspectorError(f"The browser refused {command}: update it, then try again.")
+        return answer["result"]
+
+
+class Chromium:
+    """A headless Chromium, as an asynchronous context.
+
+    Raises:
+        RequestError: On entering, if there is none or it does not start.
+    """
+
+    async def __aenter__(self) -> Chromium:
+        path = find_chromium()
+        if path is None:
+            raise RequestError(NO_CHROMIUM)
+        # Imported here: the pages need it only when somebody asks for pictures.
+        from choreographer import Browser
+        from choreographer.browsers import BrowserClosedError, BrowserFailedError
+
+        # Chromium's own sandbox does not work for root, and only there it is off.
+        sandbox = hasattr(os, "geteuid") and os.geteuid() != 0
+        self._browser = Browser(path, headless=True, enable_sandbox=sandbox)
+        try:
+            await self._browser.open()
+        except (BrowserClosedError, BrowserFailedError, OSError) as error:
+            raise RequestError(
+                f"{path.rpartition('/')[2]} is on this machine but does not start, so there are no "
+                "pictures: start it by hand to see why."
+            ) from error
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        await self._browser.close()
+
+    async def tab(self) -> Tab:
+        """A new page."""
+        tab = await self._browser.create_tab("about:blank")
+        return Tab(tab)

@@ -1,0 +1,174 @@
+"""What a report is made of: sections of plain blocks, which know no HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from inspector.errors import InspectorError
+from inspector.figures import Theme
+from inspector.results import Opened, Overview
+
+ROWS = 25  # of a table in the page; the CSV has all of them
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A paragraph of plain text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Plain texts, one below the other."""
+
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Properties with their values."""
+
+    pairs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A figure, drawn for light and for dark readers."""
+
+    name: str  # of its files, unlike every other of the section
+    draw: Callable[[Theme], go.Figure]  # its title holds the checkpoint's name
+    alt: str  # what it shows, in words
+
+
+@dataclass(frozen=True, slots=True)
+class Tabled:
+    """A table; long ones are cut in the page and whole in the CSV."""
+
+    name: str  # of its file, unlike every other of the section
+    title: str
+    frame: pd.DataFrame
+    rows: int = ROWS  # that the page shows at most
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Text of fixed width."""
+
+    text: str
+
+
+Block = Said | Listed | Facts | Drawn | Tabled | Code
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a report is asked for, besides its checkpoint and sections."""
+
+    text: str = ""  # what the model reads; "": an example
+    device: str = "auto"
+    dtype: str = "auto"
+    seed: int = 0  # of whatever is random in an analysis
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What every section knows before it asks."""
+
+    opened: Opened
+    overview: Overview
+    setting: Setting  # its text is never empty
+
+    @property
+    def name(self) -> str:
+        """The checkpoint's name, which every figure's title holds."""
+        return self.opened.name
+
+    @property
+    def mask(self) -> str | None:
+        """The tokenizer's mask token."""
+        return self.overview.tokenizer.mask_token if self.overview.tokenizer else None
+
+    @property
+    def placement(self) -> dict[str, str]:
+        """Where the model runs, for every analysis that runs it."""
+        return {"device": self.setting.device, "dtype": self.setting.dtype}
+
+    @property
+    def placement_options(self) -> tuple[str, ...]:
+        """The same for the command line, what is "auto" left out."""
+        chosen = self.placement.items()
+        return tuple(f"--{name}={value}" for name, value in chosen if value != "auto")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One analysis that a section stands on."""
+
+    verb: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    options: tuple[str, ...] = ()  # the same for the command line
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One entry of a report: what it asks, and what it makes of the answers."""
+
+    slug: str  # of the page that shows the same
+    ask: Callable[[Context], tuple[Question, ...]]
+    # The first answer is there; of the others None where there is none, which the report says.
+    show: Callable[[Context, tuple[Any, ...]], Iterable[Block]]
+    query: Callable[[Context], dict[str, str]] = lambda _: {}  # the page's inputs, for the link
+    quick: bool = True  # part of a report for which nothing was chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A section with its answers, ready to be written."""
+
+    slug: str
+    title: str
+    question: str  # that it answers
+    blocks: tuple[Block, ...]
+    absent: str | None  # why there is no number: the checkpoint has none; then no blocks
+    notes: tuple[str, ...]  # warnings, and why something is missing
+    link: str  # page and query
+    commands: tuple[str, ...]
+    questions: tuple[Question, ...]
+    ran: tuple[str, ...]  # where the model ran for it, such as "cpu in float32"
+
+    @property
+    def figures(self) -> tuple[Drawn, ...]:
+        """Its figures, in order."""
+        return tuple(block for block in self.blocks if isinstance(block, Drawn))
+
+    @property
+    def tables(self) -> tuple[Tabled, ...]:
+        """Its tables, in order."""
+        return tuple(block for block in self.blocks if isinstance(block, Tabled))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that a report says, before it is written in any form."""
+
+    context: Context
+    parts: tuple[Part, ...]
+    provenance: Mapping[str, str]
+    command: str  # that makes the same report
+    made: str  # ISO 8601, UTC: the one thing that differs between two runs
+
+    @property
+    def name(self) -> str:
+        """The checkpoint's name."""
+        return self.context.name
+
+
+def reached(answers: Iterable[Any]) -> tuple[Any, ...]:
+    """Answers with None in place of refusals."""
+    return tuple(None if isinstance(answer, InspectorError) else answer for answer in answers)

@@ -1,0 +1,157 @@
+"""Ask the engine for what the sections stand on, and put the report together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from inspector.catalog import PAGES
+from inspector.demo import DEMOS
+from inspector.engine.protocol import Engine, Job
+from inspector.errors import InspectorError, NotInCheckpointError, RequestError
+from inspector.report import provenance
+from inspector.report.content import Context, Part, Question, Report, Section, Setting, reached
+from inspector.report.sections import BY_SLUG, SECTIONS
+from inspector.results import Opened, Overview
+
+DEFAULT = tuple(section.slug for section in SECTIONS if section.quick)
+PLAIN = "the capital and largest city of {}."  # for checkpoints that bring no example
+POLL_SECONDS = 0.1
+
+Tell = Callable[[float, str], None]  # share done, what is being done; may raise to stop
+
+
+def check_sections(slugs: Iterable[str]) -> tuple[str, ...]:
+    """Sections in the report's order, each once.
+
+    Raises:
+        RequestError: If there is no such section, or none is named.
+    """
+    asked = [slug.strip() for slug in slugs if slug.strip()]
+    unknown = [slug for slug in asked if slug not in BY_SLUG]
+    if unknown or not asked:
+        known = ", ".join(BY_SLUG)
+        problem = f"There is no section {unknown[0][:40]!r}" if unknown else "No section is chosen"
+        raise RequestError(f"{problem}: choose of {known}.")
+    return tuple(slug for slug in BY_SLUG if slug in asked)
+
+
+def make_report(
+    engine: Engine,
+    opened: Opened,
+    *,
+    sections: Sequence[str] = DEFAULT,
+    setting: Setting | None = None,
+    tell: Tell = lambda share, text: None,
+) -> Report:
+    """Make a report of an opened checkpoint.
+
+    Args:
+        engine: Answers the questions; what it has answered before costs nothing.
+        opened: The checkpoint.
+        sections: Slugs.
+        setting: Text, device, dtype, seed.
+        tell: Called with the share done, 0..1, and what is being done.
+
+    Returns:
+        The report. A section that the checkpoint cannot have says so in one sentence.
+
+    Raises:
+        RequestError: If there is no such section.
+        InspectorError: If a worker fails; what the checkpoint merely lacks is no failure.
+    """
+    chosen = check_sections(sections)
+    tell(0.0, "Reading the headers")
+    overview: Overview = _wait(engine.run(opened.fingerprint, "overview"),
+                               lambda text: tell(0.0, text))  # fmt: skip
+    context = Context(opened, overview, _with_text(setting or Setting(), opened, overview))
+    parts = []
+    for place, slug in enumerate(chosen):
+        title = PAGES[slug].title
+        share = place / len(chosen)
+        tell(share, title)
+        parts.append(
+            _part(
+                engine,
+                context,
+                BY_SLUG[slug],
+                lambda text, share=share, title=title: tell(share, f"{title}: {text}"),
+            )
+        )
+    return Report(
+        context=context,
+        parts=tuple(parts),
+        provenance=provenance.describe(context, (where for part in parts for where in part.ran)),
+        command=provenance.command_of_report(context, chosen),
+        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    )
+
+
+def default_text(opened: Opened, overview: Overview) -> str:
+    """A text for a report that was given none: a demo's example, or one with a mask in it."""
+    if opened.reference in DEMOS:
+        return DEMOS[opened.reference].examples[0]
+    mask = overview.tokenizer.mask_token if overview.tokenizer else None
+    return PLAIN.format(mask or "France")
+
+
+def _with_text(setting: Setting, opened: Opened, overview: Overview) -> Setting:
+    return (
+        setting if setting.text.strip() else replace(setting, text=default_text(opened, overview))
+    )
+
+
+def _part(engine: Engine, context: Context, section: Section, tell: Callable[[str], None]) -> Part:
+    analysis = PAGES[section.slug]
+    questions = section.ask(context)
+    answers = [_answer(engine, context.opened, question, tell) for question in questions]
+    refused = [answer for answer in answers if isinstance(answer, InspectorError)]
+    absent = str(answers[0]) if isinstance(answers[0], InspectorError) else None
+    found = reached(answers)
+    return Part(
+        slug=section.slug,
+        title=analysis.title,
+        question=analysis.question,
+        blocks=() if absent else tuple(section.show(context, found)),
+        absent=absent,
+        notes=() if absent else (*_warnings(found), *map(str, refused)),
+        link=provenance.link(context, section.slug, section.query(context)),
+        commands=tuple(provenance.command(context, question) for question in questions),
+        questions=questions,
+        ran=_places(found),
+    )
+
+
+def _answer(engine: Engine, opened: Opened, question: Question, tell: Callable[[str], None]) -> Any:
+    """The result, or the refusal: this checkpoint cannot answer that."""
+    job = engine.run(opened.fingerprint, question.verb, **question.parameters)
+    try:
+        return _wait(job, tell)
+    except (NotInCheckpointError, RequestError) as refusal:
+        return refusal
+
+
+def _wait(job: Job[Any], tell: Callable[[str], None]) -> Any:
+    while True:
+        try:
+            return job.result(timeout=POLL_SECONDS)
+        except TimeoutError:
+            try:
+                tell(job.progress.text)
+            except BaseException:  # whoever asked for the report has stopped it
+                job.cancel()
+                raise
+
+
+def _warnings(answers: Iterable[Any]) -> tuple[str, ...]:
+    """Each warning once."""
+    every = (text for answer in answers for text in getattr(answer, "warnings", ()))
+    return tuple(dict.fromkeys(every))
+
+
+def _places(answers: Iterable[Any]) -> tuple[str, ...]:
+    """Where the model ran."""
+    pairs = ((getattr(each, "device", ""), getattr(each, "dtype", "")) for each in answers)
+    return tuple(f"{device} in {dtype}" for device, dtype in pairs if device and dtype)

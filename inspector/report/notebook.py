@@ -1,0 +1,88 @@
+"""A notebook that computes a report's numbers anew, with the command line's own JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from inspector.report import provenance
+from inspector.report.content import Part, Report
+
+START = """\
+import json
+import subprocess
+import sys
+
+import pandas as pd
+
+CHECKPOINT = {source!r}  # or the folder, archive or hub id under which you have it
+
+
+def ask(verb, *options):
+    \"\"\"Run one verb of the inspector and read its JSON.\"\"\"
+    command = [sys.executable, "-m", "inspector", verb, CHECKPOINT, *options, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(done.stderr.strip())
+    return json.loads(done.stdout)
+
+
+def show(answer):
+    \"\"\"Single values as one table, and each list of rows as one of its own.\"\"\"
+    rows = {{k: v for k, v in answer.items() if isinstance(v, list) and v and isinstance(v[0], dict)}}
+    facts = {{k: v for k, v in answer.items() if k not in rows}}
+    tables = [pd.Series(facts, name="value", dtype=object).to_frame()]
+    return tables + [pd.DataFrame(v).head(20).rename_axis(k) for k, v in rows.items()]
+
+
+fingerprint = ask("overview")["fingerprint"]
+assert fingerprint == {fingerprint!r}, "This is another checkpoint: its files differ."
+"""  # noqa: E501
+FORMAT = {
+    "nbformat": 4,
+    "nbformat_minor": 5,
+    "metadata": {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    },
+}
+
+
+def write_notebook(report: Report) -> str:
+    """Write the report's questions as cells, one a section, in nbformat 4.5."""
+    facts = "\n".join(f"- {name}: {_quoted(value)}" for name, value in report.provenance.items())
+    head = f"# {_quoted(report.name)}\n\nThe numbers of the report, computed anew.\n\n{facts}"
+    start = START.format(
+        source=provenance.source(report.context), fingerprint=report.context.overview.fingerprint
+    )
+    cells = [_text(head), _code(start)]
+    for part in report.parts:
+        cells += _cells(part)
+    numbered = [{"id": f"cell-{place}", **cell} for place, cell in enumerate(cells)]
+    return json.dumps({"cells": numbered, **FORMAT}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _cells(part: Part) -> list[dict[str, Any]]:
+    text = f"## {part.title}\n\n{part.question}"
+    if part.absent:
+        return [_text(f"{text}\n\n{_quoted(part.absent)}")]
+    asked = [
+        f"{part.slug}_{place} = ask({', '.join(map(repr, (question.verb, *question.options)))})"
+        for place, question in enumerate(part.questions, start=1)
+    ]
+    shown = [f"display(*show({line.partition(' = ')[0]}))" for line in asked]
+    return [_text(text), _code("\n".join([*asked, *shown]))]
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "metadata": {}, "source": text.splitlines(keepends=True)}
+
+
+def _code(text: str) -> dict[str, Any]:
+    return {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [],
+            "source": text.splitlines(keepends=True)}  # fmt: skip
+
+
+def _quoted(text: str) -> str:
+    """Text of a stranger for Markdown: as code, of which no backtick gets out."""
+    return f"`{' '.join(text.replace('`', chr(39)).split())}`"

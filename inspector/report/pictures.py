@@ -1,0 +1,73 @@
+"""Pictures of a report's figures and its PDF, drawn by a Chromium where there is one."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from urllib.parse import unquote
+
+from inspector.browser import Chromium, Tab
+
+WIDTH, HEIGHT = 1100, 900  # of the window
+PRINTED, SCALE = 900, 3  # pixels of a picture, and of a PNG for each of them: sharp on paper
+DRAWN = "document.documentElement?.dataset.drawn"
+IMAGE = """(() => {{
+  const place = document.getElementById("plot-" + {name});
+  return Plotly.toImage(place, {{format: "{kind}", width: Math.max(place.layout.width || 0, {wide}),
+    height: place._fullLayout.height, scale: {scale}}});
+}})()"""
+
+Tell = Callable[[float, str], None]
+
+
+def draw_pictures(page: str, names: list[str], *, tell: Tell) -> dict[str, bytes]:
+    """Draw every figure of a report, and print it.
+
+    Args:
+        page: The report as HTML.
+        names: Of its figures, "section-figure".
+        tell: Called with the share done and what is being done; may raise to stop.
+
+    Returns:
+        Name of a file -> its bytes: figures/<name>.png and .svg, and report.pdf.
+
+    Raises:
+        InspectorError: If there is no browser, or it fails.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "report.html"
+        file.write_text(page, "utf-8")
+        return asyncio.run(_draw(file.as_uri(), names, tell))
+
+
+async def _draw(url: str, names: list[str], tell: Tell) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    async with Chromium() as chromium:
+        tab = await chromium.tab()
+        await tab.resize(WIDTH, HEIGHT)
+        await tab.prefer("light")
+        await tab.offline()
+        await tab.go(url)
+        await tab.until(DRAWN)
+        for place, name in enumerate(names):
+            tell(place / (len(names) + 1), f"Drawing {name}")
+            files |= {f"figures/{name}.{kind}": data async for kind, data in _both(tab, name)}
+        tell(len(names) / (len(names) + 1), "Printing")
+        files["report.pdf"] = await tab.printed()
+    return files
+
+
+async def _both(tab: Tab, name: str) -> AsyncIterator[tuple[str, bytes]]:
+    for kind, scale in (("png", SCALE), ("svg", 1)):
+        script = IMAGE.format(name=json.dumps(name), kind=kind, wide=PRINTED, scale=scale)
+        yield kind, _decoded(await tab.value(script))
+
+
+def _decoded(url: str) -> bytes:
+    """The bytes that a data: address holds."""
+    head, _, data = url.partition(",")
+    return base64.b64decode(data) if head.endswith(";base64") else unquote(data).encode()

@@ -1,0 +1,80 @@
+"""Where a report's numbers come from, and how to get them again."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+from urllib.parse import urlencode
+
+import inspector
+from inspector.figures.text import bytes_text
+from inspector.report.content import Context, Question
+
+LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "pandas", "plotly")
+LINK_DIGITS = 16  # of an upload's fingerprint in a link, as in the pages' own
+SHARED = ("demo", "upload", "hub")  # references that mean the same for others; a path does not
+
+
+def describe(context: Context, ran: Iterable[str]) -> dict[str, str]:
+    """All that must be the same for the same numbers; nothing of the machine that made it."""
+    overview, setting = context.overview, context.setting
+    files = "; ".join(f"{file.name} ({file.nbytes:,} bytes)" for file in overview.files)
+    libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
+    return {
+        "Checkpoint": context.name,
+        "Fingerprint": overview.fingerprint,
+        "Files": f"{files}; {bytes_text(overview.nbytes_on_disk)} in all",
+        "Stored as": ", ".join(overview.dtypes),
+        "Text": setting.text,
+        "Device and dtype": f"{setting.device}, {setting.dtype} asked for; the model ran on "
+        + (", ".join(sorted(set(ran))) or "nothing: no section needed it"),
+        "Seed": str(setting.seed),
+        "Checkpoint Inspector": inspector.__version__,
+        "Libraries": f"Python {platform.python_version()}, {libraries}",
+    }
+
+
+def link(context: Context, slug: str, query: Mapping[str, str]) -> str:
+    """Page and query that show a section; a path of this machine stays out of it."""
+    placement = {name: value for name, value in context.placement.items() if value != "auto"}
+    named = reference(context)
+    first = {"checkpoint": named} if named else {}
+    runs = placement if "text" in query else {}
+    return f"/{slug}" + (f"?{urlencode(whole)}" if (whole := {**first, **query, **runs}) else "")
+
+
+def reference(context: Context) -> str | None:
+    """The checkpoint in a link; None where it was opened by a path."""
+    text = context.opened.reference
+    kind, colon, value = text.partition(":")
+    if not colon:
+        return text
+    if kind == "upload":
+        return f"{kind}:{value[:LINK_DIGITS]}"
+    return text if kind in SHARED else None
+
+
+def command(context: Context, question: Question) -> str:
+    """The command line that asks one question."""
+    return _line(context, question.verb, *question.options)
+
+
+def command_of_report(context: Context, sections: Sequence[str]) -> str:
+    """The command line that makes the same report."""
+    setting = context.setting
+    seed = (f"--seed={setting.seed}",) if setting.seed else ()
+    return _line(context, "report", "-o", "report.zip", "--sections", ",".join(sections),
+                 f"--text={setting.text}", *context.placement_options, *seed)  # fmt: skip
+
+
+def source(context: Context) -> str:
+    """How the command line names the checkpoint: whoever has it in a folder, by that folder."""
+    kind, colon, value = context.opened.reference.partition(":")
+    return value if colon and kind == "hub" else context.name
+
+
+def _line(context: Context, *words: str) -> str:
+    verb, *options = words
+    return shlex.join(["python", "-m", "inspector", verb, source(context), *options])

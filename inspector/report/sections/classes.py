@@ -1,0 +1,77 @@
+"""Which classes the model is made of, and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from inspector import figures
+from inspector.figures.text import plural, shape_text
+from inspector.report.content import (
+    Block,
+    Code,
+    Context,
+    Drawn,
+    Facts,
+    Question,
+    Said,
+    Section,
+    Tabled,
+)
+from inspector.results import ExampleOutput, ModelClasses
+
+
+def ask(context: Context) -> tuple[Question, ...]:
+    """The classes, with the output for the report's text."""
+    text = context.setting.text
+    return (Question("classes", {"text": text}, (f"--text={text}",)),)
+
+
+def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
+    """The family, what each sibling would find in the file, the modules and the output."""
+    classes: ModelClasses = answers[0]
+    yield Facts({
+        "Class": classes.model_class,
+        "Configuration": classes.config_class,
+        "Modules": f"{len(classes.modules):,}",
+        "Parameters": f"{classes.parameters:,}, each shared tensor once",
+    })  # fmt: skip
+    yield Drawn(
+        "family",
+        lambda theme: figures.class_tree(
+            classes.hierarchy, classes.siblings,
+            title=f"The family of {classes.model_class}, {context.name}", theme=theme,
+        ),
+        "Model classes from torch.nn.Module down",
+    )  # fmt: skip
+    yield Said("What each class of the family would find in this file. What a file lacks, "
+               "transformers fills with random numbers and a warning.")  # fmt: skip
+    yield Tabled("siblings", "Classes that could be asked to load it", pd.DataFrame(
+        {"class": each.name, "head": (each.head or "another one").replace("_", " "),
+         "in_the_file": each.present, "missing_tensors": each.missing, "note": each.note}
+        for each in classes.siblings
+    ))  # fmt: skip
+    yield Tabled("used-classes", "Classes of its modules", pd.DataFrame(
+        {"class": each.name, "modules": each.modules, "own_parameters": each.own_parameters,
+         "defined_in": each.module}
+        for each in classes.used_classes
+    ))  # fmt: skip
+    if classes.output:
+        yield from _output(classes.output)
+
+
+def _output(output: ExampleOutput) -> Iterator[Block]:
+    yield Said(f"It returns {output.class_name}, here for {plural(len(output.tokens), 'token')}: "
+               "shapes alone, from a pass without numbers.")  # fmt: skip
+    yield Code(output.call)
+    yield Tabled("output", f"Fields of {output.class_name}", pd.DataFrame(
+        {"field": each.field, "returned": each.returned, "kind": each.kind,
+         "shape": "–" if each.shape is None else shape_text(each.shape),
+         "axes": " × ".join(each.axes) or "–", "note": each.note}
+        for each in output.fields
+    ))  # fmt: skip
+
+
+SECTION = Section("classes", ask=ask, show=show, query=lambda c: {"text": c.setting.text})

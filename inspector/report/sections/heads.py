@@ -1,0 +1,142 @@
+"""What the head that the checkpoint names answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pandas as pd
+
+from inspector import figures
+from inspector.figures.text import percent_text, shape_text
+from inspector.report.content import Block, Context, Drawn, Facts, Question, Said, Section, Tabled
+from inspector.results import HeadAnswer
+from inspector.results.heads import (
+    AnswerSpan,
+    Choices,
+    FilledTokens,
+    Labels,
+    NextSentence,
+    NextTokens,
+    TokenLabels,
+    default_head,
+)
+
+# What a head reads besides the text, where it needs that.
+SECOND = {
+    "next_sentence": "a person who studies law and works in a court.",
+    "question_answering": "The Eiffel Tower stands in Paris. It was built in 1889.",
+}
+ENDINGS = ("and waited for the water to boil.", "and drove it to the airport.")
+STEPS = 12  # of a continuation
+
+
+def asked(context: Context) -> dict[str, Any]:
+    """What the head is asked, as parameters of the analysis."""
+    head = default_head(context.overview.architecture or "", context.overview.heads)
+    texts = {"text": context.setting.text}
+    if head in SECOND:
+        texts["pair"] = SECOND[head]
+    more = {"head": head} if head else {}
+    if head == "multiple_choice":
+        more |= {"choices": ENDINGS}
+    if head == "causal_lm":
+        more |= {"k": 10, "new_tokens": STEPS, "temperature": 0.0, "seed": context.setting.seed}
+    return {**texts, **more}
+
+
+def ask(context: Context) -> tuple[Question, ...]:
+    """The head that config.json names, else the first that the file holds."""
+    parameters = asked(context)
+    options = [
+        *(f"--choice={choice}" for choice in parameters.get("choices", ())),
+        *(f"--{name.replace('_', '-')}={value}" for name, value in parameters.items()
+          if name not in ("choices", "k")),
+        *(("-k", str(parameters["k"])) if "k" in parameters else ()),
+    ]  # fmt: skip
+    return (Question("heads", {**parameters, **context.placement},
+                     (*options, *context.placement_options)),)  # fmt: skip
+
+
+def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
+    """The texts, the answer, and the fields of the output."""
+    answer: HeadAnswer = answers[0]
+    parameters = asked(context)
+    yield Facts({
+        "Head": answer.head.replace("_", " "),
+        "Class": answer.architecture,
+        "Text": parameters["text"],
+        **({"Second text": parameters["pair"]} if "pair" in parameters else {}),
+    })  # fmt: skip
+    yield from _SHOWN[type(answer.result)](context, answer.result)
+    yield Tabled("output", f"What {answer.output_class} holds", pd.DataFrame(
+        {"field": name, "shape": shape_text(shape)} for name, shape in answer.output.items()
+    ))  # fmt: skip
+    lacking = [head.replace("_", " ") for head, state in answer.heads.items() if state == "absent"]
+    if lacking:
+        yield Said(f"Not in this file, and so never run: {', '.join(lacking)}.")
+
+
+def query(context: Context) -> dict[str, str]:
+    """The page's inputs."""
+    parameters = asked(context)
+    texts = {name: parameters[name] for name in ("text", "pair", "head") if name in parameters}
+    return texts | ({"choices": "\n".join(ENDINGS)} if "choices" in parameters else {})
+
+
+def _next_sentence(_: Context, result: NextSentence) -> Iterator[Block]:
+    yield Said(
+        f"By this head the second text {'follows' if result.is_next >= 0.5 else 'does not follow'} "
+        f"the first: {percent_text(result.is_next)} that it does, {percent_text(result.not_next)} "
+        f"that it does not. Scores {result.logits[0]:.4f} and {result.logits[1]:.4f}."
+    )
+
+
+def _labels(context: Context, result: Labels) -> Iterator[Block]:
+    if result.kind == "regression":
+        yield Said("A regression: the number itself, nothing applied.")
+    else:
+        names = {"label": "token", "label_id": "token_id", "score": "probability"}
+        bars = result.labels.rename(columns=names)
+        yield Drawn("labels", lambda theme: figures.topk_bars(
+            bars, title=f"Labels of {context.name}", theme=theme), "Labels as bars")  # fmt: skip
+    yield Tabled("labels", "Labels with their scores", result.labels)
+
+
+def _token_labels(_: Context, result: TokenLabels) -> Iterator[Block]:
+    yield Tabled("spans", "Spans", result.spans)
+    yield Tabled("token-labels", "Label of every token", result.tokens)
+
+
+def _span(_: Context, result: AnswerSpan) -> Iterator[Block]:
+    yield Said(f"The best answer: “{result.answer}”, {percent_text(result.score)}.")
+    yield Tabled("spans", "The best spans", result.spans)
+
+
+def _choices(_: Context, result: Choices) -> Iterator[Block]:
+    yield Tabled("choices", "The endings with their probabilities", result.choices)
+
+
+def _next_tokens(context: Context, result: NextTokens) -> Iterator[Block]:
+    yield Drawn("next", lambda theme: figures.topk_bars(
+        result.next, title=f"What {context.name} says comes next", theme=theme),
+        "The likeliest next tokens, as bars")  # fmt: skip
+    yield Tabled("next", "Likeliest next tokens", result.next)
+    yield Said(f"Continued greedily: {context.setting.text}{result.continuation}")
+    yield Tabled("continuation", "The continuation, step by step", result.steps)
+
+
+def _filled(_: Context, result: FilledTokens) -> Iterator[Block]:
+    yield Tabled("filled", "The likeliest token at every position", result.tokens)
+
+
+_SHOWN: dict[type, Callable[[Context, Any], Iterator[Block]]] = {
+    NextSentence: _next_sentence,
+    Labels: _labels,
+    TokenLabels: _token_labels,
+    AnswerSpan: _span,
+    Choices: _choices,
+    NextTokens: _next_tokens,
+    FilledTokens: _filled,
+}
+SECTION = Section("heads", ask=ask, show=show, query=query)

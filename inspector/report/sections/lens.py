@@ -1,0 +1,91 @@
+"""What each layer's hidden state says in tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from inspector import figures
+from inspector.figures.lens_lines import MEASURES
+from inspector.report.content import Block, Context, Drawn, Listed, Question, Said, Section, Tabled
+from inspector.results import Lens
+
+TOKENS = 5  # of each cell
+WHY = (
+    "On inner layers the head is applied early (the logit lens, nostalgebraist 2020): it was "
+    "trained for the last layer alone, so early answers are a reading, not a prediction. The dot "
+    "product h·e = |h||e| cos ranks as the cosine does only if all rows e are equally long."
+)
+
+
+def ask(context: Context) -> tuple[Question, ...]:
+    """The lens on the report's text."""
+    text = context.setting.text
+    parameters = {"text": text, "k": TOKENS, **context.placement}
+    return (Question("lens", parameters, (f"--text={text}", "-k", str(TOKENS),
+                                          *context.placement_options)),)  # fmt: skip
+
+
+def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
+    """The heat map of the last rung, how far it can be trusted, and the rungs' agreement."""
+    lens: Lens = answers[0]
+    rung = lens.rungs[-1]
+    yield Said(f"The text: {context.setting.text}")
+    yield Said(_agreement(lens))
+    cells = pd.DataFrame(lens.cells[lens.cells["rung"] == rung])
+    yield Drawn(
+        "heatmap",
+        lambda theme: figures.token_heatmap(
+            cells, tokens=lens.tokens, layers=lens.layers, theme=theme,
+            title=f"Top tokens of {context.name}",
+            subtitle=f"by {rung}, layers by positions",
+            coloring=None if rung != "cosine" else _by_cosine(cells, lens),
+        ),
+        f"Top token by {rung} at every layer and position",
+    )  # fmt: skip
+    yield Said("The rungs of the head's ladder, first to last:")
+    yield Listed(tuple(f"{name}: {lens.rung_notes[name]}" for name in lens.rungs))
+    yield Said(WHY)
+    if "agrees" in lens.states:
+        yield Drawn(
+            "agreement",
+            lambda theme: figures.rung_lines(
+                lens.states, measure="agrees", rungs=lens.rungs, layers=lens.layers,
+                title=MEASURES["agrees"],
+                subtitle=context.name, theme=theme,
+            ),
+            "How often each rung's top token is the model's final one, over layers",
+        )  # fmt: skip
+    yield Tabled("cells", f"Tokens of each cell ({TOKENS} a rung)", lens.cells)
+    yield Tabled("states", "Entropy and agreement of each state", lens.states, rows=12)
+
+
+def _by_cosine(cells: pd.DataFrame, lens: Lens) -> Any:
+    from inspector.figures.lens_colors import color_cells
+
+    return color_cells("cosine", cells=cells, states=lens.states, pinned=lens.pinned)
+
+
+def _agreement(lens: Lens) -> str:
+    if lens.max_abs_error is None or lens.tolerance is None:
+        return (
+            f"The ladder stops at {lens.rungs[-1]}: the file holds no language-model head, so "
+            "nothing says which token a state stands for. What is shown is which embeddings are "
+            "near."
+        )
+    if lens.max_abs_error > lens.tolerance:
+        return (
+            f"The last rung and the model's own logits differ by up to {lens.max_abs_error:.2g}, "
+            "more than rounding explains: do not trust this ladder."
+        )
+    return (
+        "At the last layer the last rung is the model's own answer: the largest difference from "
+        f"its logits is {lens.max_abs_error:.2g}, within the {lens.tolerance:.2g} that rounding in "
+        f"{lens.dtype} explains."
+    )
+
+
+SECTION = Section("lens", ask=ask, show=show,
+                  query=lambda c: {"text": c.setting.text, "top": str(TOKENS)})  # fmt: skip

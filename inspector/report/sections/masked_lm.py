@@ -1,0 +1,87 @@
+"""What the masked-LM head predicts, and how plausible it finds the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from inspector import figures
+from inspector.report.content import Block, Context, Drawn, Question, Said, Section, Tabled
+from inspector.results import Mask, Plausibility, Prediction
+
+TOKENS = 10  # of each mask
+JUDGED = (
+    "Each token is masked alone, and the head is asked for it: surprisal is −log₂ of the "
+    "probability that it gives to the token that stands there (pseudo-log-likelihood, Salazar et "
+    "al. 2020). A mask itself is not judged."
+)
+
+
+def ask(context: Context) -> tuple[Question, ...]:
+    """The masks of the text, if it has any, and the text itself."""
+    text = context.setting.text
+    common, options = {"text": text, **context.placement}, context.placement_options
+    predict = Question("predict", {**common, "k": TOKENS},
+                       (f"--text={text}", "-k", str(TOKENS), *options))  # fmt: skip
+    judge = Question("plausibility", common, (f"--text={text}", *options))
+    masks = bool(context.mask and context.mask in text)
+    return (predict, judge) if masks else (judge,)
+
+
+def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
+    """Bars for each mask, then the sentence coloured by surprisal."""
+    yield Said(f"The text: {context.setting.text}")
+    if isinstance(answers[0], Prediction):
+        yield from _prediction(context, answers[0])
+    else:
+        yield Said("The text has no mask, so nothing is predicted for one.")
+    judged = answers[-1]
+    if isinstance(judged, Plausibility) and judged.judged:
+        yield from _plausibility(context, judged)
+
+
+def _prediction(context: Context, prediction: Prediction) -> Iterator[Block]:
+    for number, mask in enumerate(prediction.masks, start=1):
+        several = len(prediction.masks) > 1
+        yield _bars(context, mask, number, several=several)
+        yield Tabled(f"mask-{number}", f"Likeliest tokens at position {mask.position}",
+                     mask.predictions)  # fmt: skip
+    if len(prediction.masks) > 1 and prediction.joint:
+        yield Tabled("joint", "All masks together", pd.DataFrame(
+            {"tokens": " ".join(each.tokens), "log_probability": each.log_probability,
+             "independent": each.independent}
+            for each in prediction.joint
+        ))  # fmt: skip
+
+
+def _bars(context: Context, mask: Mask, number: int, *, several: bool) -> Drawn:
+    place = f"mask {number} at position {mask.position}" if several else "the mask"
+    return Drawn(
+        f"mask-{number}",
+        lambda theme: figures.topk_bars(
+            mask.predictions, title=f"What {context.name} predicts for {place}", theme=theme
+        ),
+        f"The likeliest tokens of {place}, as bars",
+    )
+
+
+def _plausibility(context: Context, judged: Plausibility) -> Iterator[Block]:
+    yield Drawn(
+        "plausibility",
+        lambda theme: figures.plausibility_strip(
+            judged.tokens, title=f"How surprising each token is to {context.name}",
+            subtitle="bits, each token masked alone", theme=theme,
+        ),
+        "The text's tokens as boxes, the more surprising the stronger their colour",
+    )  # fmt: skip
+    yield Said(
+        f"{JUDGED} Together the {judged.judged} tokens have a pseudo-log-likelihood of "
+        f"{judged.pseudo_log_likelihood:.3f}, a pseudo-perplexity of "
+        f"{judged.pseudo_perplexity:.2f}."
+    )
+    yield Tabled("plausibility", "Every token in its own place", judged.tokens)
+
+
+SECTION = Section("masked_lm", ask=ask, show=show, query=lambda c: {"text": c.setting.text})

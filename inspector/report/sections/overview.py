@@ -1,0 +1,75 @@
+"""What is in the checkpoint: from its headers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from inspector.figures.text import bytes_text
+from inspector.report.content import Block, Context, Facts, Question, Said, Section, Tabled
+from inspector.results import Overview
+
+# What each head answers, for people who do not know its class.
+HEADS = {
+    "masked_lm": "which token belongs at a mask",
+    "causal_lm": "which token comes next",
+    "next_sentence": "whether the second sentence follows the first",
+    "sequence_classification": "which label, or number, for a text",
+    "token_classification": "which label for each token",
+    "question_answering": "where in the text the answer is",
+    "multiple_choice": "which of the endings fits best",
+}
+
+
+def show(_: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
+    """Facts, heads, files and tensors."""
+    overview: Overview = answers[0]
+    yield Facts(_facts(overview))
+    present = [head for head, state in overview.heads.items() if state == "present"]
+    yield Said(
+        "The heads below are judged by the weights that the files really hold. "
+        + ("Nothing in this report was predicted with a head that is absent." if present else
+           "This checkpoint holds none: nothing in this report was predicted.")
+    )  # fmt: skip
+    yield Tabled("heads", "Heads", pd.DataFrame(
+        {"head": head.replace("_", " "), "answers": HEADS[head], "in_the_files": state}
+        for head, state in overview.heads.items()
+    ))  # fmt: skip
+    yield Tabled("files", "Files", pd.DataFrame(
+        {"name": file.name, "format": file.format, "nbytes": file.nbytes}
+        for file in overview.files
+    ))  # fmt: skip
+    yield Tabled("tensors", "Stored tensors", overview.tensors)
+
+
+def _facts(overview: Overview) -> dict[str, str]:
+    twice = overview.listed_parameters - overview.unique_parameters
+    tokenizer = overview.tokenizer
+    return {
+        "Model type": overview.model_type or "no config.json",
+        "Architecture": overview.architecture or "not stated",
+        "Parameters": f"{overview.unique_parameters:,}, each stored number once"
+        + (f"; {twice:,} more have a second name" if twice else ""),
+        "Layers": _number(overview.layers),
+        "Hidden size": _number(overview.d_model),
+        "Vocabulary rows": _number(overview.vocab_rows),
+        "Stored as": ", ".join(f"{name} ({count:,})" for name, count in overview.dtypes.items()),
+        "On disk": f"{bytes_text(overview.nbytes_on_disk)}, all files",
+        "In memory": f"{bytes_text(overview.nbytes_in_memory)}, the weights as they are stored",
+        "Tokenizer": f"{tokenizer.kind}, {tokenizer.size:,} ids" if tokenizer else "none",
+        "Padding token": _token(tokenizer.pad_token, tokenizer.pad_id) if tokenizer else "none",
+        "Mask token": _token(tokenizer.mask_token, tokenizer.mask_id) if tokenizer else "none",
+    }
+
+
+def _number(value: int | None) -> str:
+    return "the files do not say" if value is None else f"{value:,}"
+
+
+def _token(token: str | None, token_id: int | None) -> str:
+    return f"{token} (id {token_id})" if token else "none"
+
+
+SECTION = Section("overview", ask=lambda _: (Question("overview"),), show=show)

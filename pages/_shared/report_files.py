@@ -1,0 +1,60 @@
+"""The Report page's work: have a report made, and offer its files."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from inspector.errors import CancelledError, InspectorError
+from inspector.figures.text import bytes_text, plural
+from inspector.report import Part, Setting
+from inspector.results import Opened
+from pages._shared import session
+from pages._shared.report_making import Made, Making
+from pages._shared.words import literal
+
+UNDER_WAY = "report under way"  # (what was asked for, Making): the session's last one
+
+
+def make(checkpoint: Opened, sections: tuple[str, ...], setting: Setting) -> Made | None:
+    """Offer to make a report, wait for the one that was asked for, and give it."""
+    asked = (checkpoint.fingerprint, sections, setting)
+
+    def start() -> None:
+        making = Making(session.engine(), checkpoint, sections=sections, setting=setting)
+        st.session_state[UNDER_WAY] = (asked, making)
+        st.session_state.pop("stopped", None)
+
+    st.button("Make the report", type="primary", icon=":material/description:", on_click=start,
+              help="A few seconds where the pages have been looked at; up to a minute or two for a "
+              "large model.")  # fmt: skip
+    before, making = st.session_state.get(UNDER_WAY, (None, None))
+    if making is None or before != asked:
+        return None
+    try:
+        return session.wait(making, stopped_key=None)
+    except CancelledError as error:
+        st.info(literal(error), icon=":material/stop_circle:")
+    except InspectorError as error:
+        st.error(literal(error), icon=":material/error:")
+    return None
+
+
+def offer(checkpoint: Opened, made: Made) -> None:
+    """Offer the files with their sizes, and say what they hold."""
+    st.subheader("Your report", anchor=False)
+    with st.container(horizontal=True):
+        st.download_button(f"HTML, {bytes_text(len(made.page))}", made.page, type="primary",
+                           file_name=f"{checkpoint.name}-report.html", mime="text/html",
+                           icon=":material/download:", on_click="ignore")  # fmt: skip
+        st.download_button(f"Everything as .zip, {bytes_text(len(made.bundle))}", made.bundle,
+                           file_name=f"{checkpoint.name}-report.zip", mime="application/zip",
+                           icon=":material/folder_zip:", on_click="ignore")  # fmt: skip
+    if made.problem:
+        st.info(f"{literal(made.problem)} The .zip has everything else.", icon=":material/info:")
+    st.markdown("\n".join(f"- **{literal(part.title)}**: {_held(part)}" for part in made.parts))
+
+
+def _held(part: Part) -> str:
+    if part.absent:
+        return f":material/remove: {literal(part.absent)}"
+    return f"{plural(len(part.figures), 'figure')}, {plural(len(part.tables), 'table')}"

@@ -1,0 +1,102 @@
+"""A report under way: made in a thread beside the page, with progress and a way to stop it."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from dataclasses import dataclass
+
+from inspector.engine.protocol import Engine, Progress, Status
+from inspector.errors import CancelledError, InspectorError
+from inspector.report import Part, Setting, make_report, write_bundle, write_page
+from inspector.results import Opened
+
+ASKING, DRAWING = 0.5, 0.45  # shares of the whole: asking the model, drawing pictures
+PICTURES = threading.Lock()  # one browser at a time, however many people want pictures
+FAILED = "The report could not be made: make it again; the server's log says more."
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A report's files."""
+
+    page: bytes
+    bundle: bytes
+    problem: str | None  # why the bundle has no pictures
+    parts: tuple[Part, ...]
+
+
+class Making:
+    """Work under way; implements the engine's Job.
+
+    Args:
+        engine: That is asked.
+        opened: The checkpoint.
+        sections: Slugs.
+        setting: Text, device, dtype.
+    """
+
+    def __init__(
+        self, engine: Engine, opened: Opened, *, sections: tuple[str, ...], setting: Setting
+    ) -> None:
+        self.id = secrets.token_urlsafe(8)
+        self._asked = (engine, opened, sections, setting)
+        self._progress = Progress(0.0, "Starting")
+        self._made: Made | None = None
+        self._error: InspectorError | None = None
+        self._cancelled = threading.Event()
+        self._settled = threading.Event()
+        threading.Thread(target=self._run, name="report", daemon=True).start()
+
+    @property
+    def status(self) -> Status:
+        """Where it stands."""
+        if not self._settled.is_set():
+            return "running"
+        return "done" if self._made else "failed"
+
+    @property
+    def progress(self) -> Progress:
+        """How far it has come."""
+        return self._progress
+
+    def result(self, timeout: float | None = None) -> Made:
+        """Wait for the files; see the protocol."""
+        if not self._settled.wait(timeout):
+            raise TimeoutError("The report is still being made.")
+        if self._made is None:
+            error = self._error or InspectorError(FAILED)
+            raise type(error)(*error.args)
+        return self._made
+
+    def cancel(self) -> None:
+        """Stop at the next step."""
+        self._cancelled.set()
+
+    def _run(self) -> None:
+        try:
+            self._made = self._make()
+        except InspectorError as error:
+            self._error = error
+        finally:
+            self._settled.set()
+
+    def _make(self) -> Made:
+        engine, opened, sections, setting = self._asked
+        report = make_report(engine, opened, sections=sections, setting=setting,
+                             tell=lambda share, text: self._tell(ASKING * share, text))  # fmt: skip
+        self._tell(ASKING, "Writing the page")
+        page = write_page(report)
+        start = 1 - DRAWING
+        self._tell(start, "Waiting for the browser that draws the pictures")
+        with PICTURES:
+            bundle, problem = write_bundle(
+                report, page=page,
+                tell=lambda share, text: self._tell(start + DRAWING * share, text),
+            )  # fmt: skip
+        return Made(page.encode(), bundle, problem, report.parts)
+
+    def _tell(self, share: float, text: str) -> None:
+        if self._cancelled.is_set():
+            raise CancelledError("The report was stopped.")
+        self._progress = Progress(share, text)

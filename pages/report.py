@@ -1,0 +1,42 @@
+"""What can be sent of this checkpoint, trusted and reproduced?"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from inspector.catalog import PAGES
+from inspector.report import DEFAULT, Setting
+from pages._shared import inputs, parts, report_files, session
+
+session.guard()
+checkpoint = session.opened()
+parts.title("Report", "What can be sent of this checkpoint, trusted and reproduced?", checkpoint)
+st.caption(
+    "One HTML file that needs no network: figures, tables, texts, and where every number comes "
+    "from. The .zip has it with each figure as PNG and SVG, each table as CSV, a notebook that "
+    "computes the numbers anew, and a PDF."
+)
+
+visited = session.visited()
+sections = st.multiselect(
+    "Sections",
+    list(DEFAULT),
+    default=[slug for slug in DEFAULT if slug in visited] or list(DEFAULT),
+    format_func=lambda slug: PAGES[slug].title,
+    key="sections",
+    bind="query-params",
+    help="At first the pages that you have looked at; all of them, if you have looked at none.",
+)
+text = inputs.text(checkpoint, slug="report", masks=True)
+with st.expander("Options", icon=":material/tune:"), st.container(horizontal=True):
+    device, dtype = inputs.placement()
+if not sections:
+    st.info("Choose a section at least.", icon=":material/edit:")
+    st.stop()
+
+chosen = tuple(slug for slug in DEFAULT if slug in sections)
+made = report_files.make(checkpoint, chosen, Setting(text=text, device=device, dtype=dtype))
+if made is not None:
+    report_files.offer(checkpoint, made)
+options = ("-o", "report.zip", "--sections", ",".join(chosen), f"--text={text}")
+parts.elsewhere(checkpoint, ("report", *options, *inputs.placement_options(device, dtype)))

