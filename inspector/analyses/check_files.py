@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from inspector.analyses.check_parts import at_least, conclude, plural
+from inspector.analyses.check_parts import at_least, conclude, example, plural
 from inspector.results.checks import Check, Evidence
 from inspector.store.manifest import FileInfo, Manifest
 from inspector.store.sizes import size_warnings
@@ -31,8 +31,9 @@ def check_pickles(manifest: Manifest) -> Check:
                         "code.")  # fmt: skip
     return conclude(
         PICKLES, evidence,
-        detail=f"{plural(len(pickles), 'weight file is a pickle', 'weight files are pickles')}, "
-        f"such as {pickles[0].name}: a program that unpickles one from a stranger runs its code.",
+        detail=f"{plural(len(pickles), 'weight file is a pickle', 'weight files are pickles')} "
+        f"{example(len(pickles), pickles[0].name)}: a program that "
+        "unpickles one from a stranger runs its code.",
         next_step="Save the weights as safetensors: "
         "model.save_pretrained(folder) writes them so.",
     )  # fmt: skip

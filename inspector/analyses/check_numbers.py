@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from inspector.analyses import Progress
-from inspector.analyses.check_parts import at_least, conclude, plural
+from inspector.analyses.check_parts import at_least, conclude, example, plural
 from inspector.analyses.overview import is_buffer, shape_text
 from inspector.analyses.sharing import FORMER_BUFFERS
 from inspector.models.tensors import read_tensors
@@ -82,8 +82,8 @@ def check_numbers(census: Sequence[Census]) -> Check:
     return conclude(
         NUMBERS, evidence,
         detail=f"{plural(tensors, 'tensor holds', 'tensors hold')} NaN or infinity, "
-        f"{sum(each.count or 0 for each in bad):,} of {numbers:,} numbers, such as "
-        f"{bad[0].subject}: every answer that they take part in is NaN.",
+        f"{sum(each.count or 0 for each in bad):,} of {numbers:,} numbers "
+        f"{example(tensors, bad[0].subject)}: whatever is computed with them is no number.",
         next_step="Go back to an earlier checkpoint of the run, and look for the step at which "
         "the loss became NaN: a lower learning rate, gradient clipping or bfloat16 in place of "
         "float16 are the usual cures.",
@@ -102,8 +102,8 @@ def check_zero_tensors(census: Sequence[Census]) -> Check:
         return conclude(ZEROS, (), detail="No weight matrix is zero all over.")
     return conclude(
         ZEROS, evidence,
-        detail=f"{plural(len(evidence), 'weight matrix is', 'weight matrices are')} zero all over, "
-        f"such as {evidence[0].subject}: what goes through it is lost.",
+        detail=f"{plural(len(evidence), 'weight matrix is', 'weight matrices are')} zero all over "
+        f"{example(len(evidence), evidence[0].subject)}: what goes through it is lost.",
         next_step="Compare the file's digest with its source and copy it again; if the zeros are "
         "in the source, the weights were never written or never trained.",
     )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from inspector.results.checks import SEVERITIES, STATUS_OF, Check, Evidence
 
 MOST = 1_000  # pieces of evidence that a check lists
-RANK = {severity: place for place, severity in enumerate(SEVERITIES)}
+RANK: dict[str, int] = {severity: place for place, severity in enumerate(SEVERITIES)}
 
 
 def conclude(name: str, evidence: Iterable[Evidence], *, detail: str, next_step: str = "") -> Check:
@@ -49,6 +49,11 @@ def not_checked(name: str, why: str) -> Check:
 def at_least(severity: str, evidence: Iterable[Evidence]) -> list[Evidence]:
     """The evidence that is as bad as that, or worse."""
     return [each for each in evidence if RANK[each.severity] >= RANK[severity]]
+
+
+def example(count: int, first: str) -> str:
+    """The one thing, or the first of several, in parentheses."""
+    return f"({'such as ' if count > 1 else ''}{first})"
 
 
 def plural(count: int, noun: str, nouns: str = "") -> str:

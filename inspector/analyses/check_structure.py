@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 from inspector.analyses.check_parts import (
     at_least,
     conclude,
+    example,
     not_checked,
     nothing_to_check,
     plural,
@@ -120,7 +121,7 @@ def check_weights(checkpoint: Checkpoint, built: Built | str) -> Check:
     if not lacking:
         said = "" if built.declared else f" {evidence[-1].detail}"
         return conclude(
-            WEIGHTS, evidence, next_step="Name the class of these weights in `architectures`.",
+            WEIGHTS, evidence, next_step="Name the class of these weights in architectures.",
             detail=f"All {built.parameters:,} parameters of {built.model_class} are in the "
             f"file.{said}",
         )  # fmt: skip
@@ -131,11 +132,11 @@ def check_weights(checkpoint: Checkpoint, built: Built | str) -> Check:
     )  # fmt: skip
     return conclude(
         WEIGHTS, evidence,
-        detail=f"{built.model_class} needs {plural(len(lacking), 'tensor')} that the file lacks, "
-        f"such as {lacking[0].subject}: {consequence} ({random:,} of {built.parameters:,} "
-        "parameters).",
+        detail=f"{built.model_class} needs {plural(len(lacking), 'tensor')} that the file lacks "
+        f"{example(len(lacking), lacking[0].subject)}: {consequence} "
+        f"({random:,} of {built.parameters:,} parameters).",
         next_step="Take the file that was saved with them, or name the class that these weights "
-        "are of in `architectures` of config.json.",
+        "are of in architectures of config.json.",
     )  # fmt: skip
 
 
@@ -154,8 +155,8 @@ def check_left_over(built: Built | str) -> Check:
     return conclude(
         LEFT_OVER, evidence,
         detail=f"{built.model_class} has no place for {plural(len(evidence), 'tensor')} of the "
-        f"file, such as {built.left_over[0]}: what they hold is never used.",
-        next_step="If a head belongs to them, name its class in `architectures` of config.json; "
+        f"file {example(len(evidence), built.left_over[0])}: nothing of it is ever used.",
+        next_step="If a head belongs to them, name its class in architectures of config.json; "
         "if nothing does, save the model without them.",
     )  # fmt: skip
 
@@ -172,7 +173,8 @@ def check_ties(checkpoint: Checkpoint, sharing: Sharing | str) -> Check:
     tied = sum(group.verdict == "tied" for group in sharing.groups)
     if bad:
         detail = (
-            f"{plural(len(bad), 'tie is', 'ties are')} broken, such as {bad[0].subject}: the names "
+            f"{plural(len(bad), 'tie is', 'ties are')} broken "
+            f"{example(len(bad), bad[0].subject)}: the names "
             "should be one tensor, and the loaded model keeps them apart."
         )
         step = (
@@ -253,7 +255,7 @@ def _shape_sentence(evidence: list[Evidence], worst: Evidence) -> str:
         return worst.detail
     return (
         f"{plural(len(wrong), 'tensor has another shape', 'tensors have other shapes')} than "
-        f"config.json asks for, such as {wrong[0].subject}: {wrong[0].detail}"
+        f"config.json asks for {example(len(wrong), wrong[0].subject)}: {wrong[0].detail}"
     )
 
 

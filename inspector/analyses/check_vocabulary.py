@@ -7,6 +7,7 @@ import pandas as pd
 from inspector.analyses.check_parts import (
     at_least,
     conclude,
+    example,
     not_checked,
     nothing_to_check,
     plural,
@@ -79,7 +80,8 @@ def check_rows(checkpoint: Checkpoint, rows: int, health: Health, *, has_tokeniz
         return conclude(
             ROWS, evidence,
             detail=f"The tokenizer gives {plural(len(beyond), 'id')} past the last of {rows:,} "
-            f"rows, such as {_listed(beyond)}: a text with such a token crashes the model.",
+            f"rows {example(len(beyond), _listed(beyond))}: a text with such a "
+            "token crashes the model.",
             next_step="Take the tokenizer that belongs to these weights, or resize the embeddings "
             "with model.resize_token_embeddings(len(tokenizer)) and train the new rows.",
         )  # fmt: skip
@@ -142,8 +144,8 @@ def check_equal_rows(groups: tuple[EqualRows, ...], *, has_tokenizer: bool) -> C
     rows = sum(each.count or 0 for each in real)
     return conclude(
         EQUAL_ROWS, evidence,
-        detail=f"{rows:,} rows in {plural(len(real), 'group')} are equal to the bit, such as "
-        f"{real[0].subject}: the model cannot tell these tokens apart at its input.",
+        detail=f"{rows:,} rows in {plural(len(real), 'group')} are equal to the bit "
+        f"({real[0].subject}): the model cannot tell these tokens apart at its input.",
         next_step="If they were added with one starting value, train them; otherwise look for "
         "what copied them.",
     )  # fmt: skip
@@ -162,7 +164,7 @@ def check_undertrained(health: Health, listed: pd.DataFrame) -> Check:
             next_step="If this is no fresh model, check that the trained weights were loaded "
             "before they were saved.",
         )  # fmt: skip
-    judged = int(health.scores["score"].notna().sum())
+    judged = len(health.scores.dropna())
     if not judged:
         return nothing_to_check(UNDERTRAINED, indicator.statement)
     share = len(listed) / judged

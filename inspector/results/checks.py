@@ -9,7 +9,7 @@ STATUSES = ("ok", "warn", "fail")
 # (worth a look), "major" (some answers are wrong, or some inputs fail), "critical" (no answer can
 # be trusted, or none is given).
 SEVERITIES = ("none", "note", "minor", "major", "critical")
-STATUS_OF = dict(zip(SEVERITIES, ("ok", "ok", "warn", "fail", "fail"), strict=True))
+STATUS_OF: dict[str, str] = dict(zip(SEVERITIES, ("ok", "ok", "warn", "fail", "fail"), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

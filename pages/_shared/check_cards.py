@@ -57,20 +57,22 @@ def worst_first(checks: Checks) -> list[Check]:
 
 
 def draw(check: Check) -> None:
-    """Draw one check; one that found nothing takes two lines."""
+    """Draw one check; one that found nothing wrong takes a line, and its evidence."""
     word, symbol, color = STATUS["note" if check.severity == "note" else check.status]
-    serious = f" · {check.severity}" if check.status != "ok" else ""
-    with st.container(border=check.status != "ok", gap="small"):
-        st.markdown(
-            f":{color}-badge[:material/{symbol}: {word}{serious}] **{literal(check.name)}**"
-        )
-        st.markdown(literal(check.detail))
-        if check.next_step:
-            st.markdown(f":material/arrow_forward: **Next step:** {literal(check.next_step)}")
+    if check.status == "ok":
+        badge = f":{color}-badge[:material/{symbol}: {word}]"
+        st.markdown(f"{badge} **{literal(check.name)}:** {literal(check.detail)}")
         if check.evidence:
             _draw_evidence(check)
-        if check.status != "ok":
-            _link(check)
+        return
+    badge = f":{color}-badge[:material/{symbol}: {word} · {check.severity}]"
+    with st.container(border=True, gap="small"):
+        st.markdown(f"{badge} **{literal(check.name)}**")
+        st.markdown(literal(check.detail))
+        st.markdown(f":material/arrow_forward: **Next step:** {literal(check.next_step)}")
+        if check.evidence:
+            _draw_evidence(check)
+        _link(check)
 
 
 def evidence_frame(checks: Checks) -> pd.DataFrame:
@@ -94,7 +96,7 @@ def _draw_evidence(check: Check) -> None:
         label += f", the first {listed:,} listed"
     with st.expander(label):
         frame = pd.DataFrame([dataclasses.asdict(each) for each in check.evidence])
-        if frame["count"].isna().all():
+        if all(each.count is None for each in check.evidence):
             frame = frame.drop(columns="count")
         parts.table(frame, height=min(380, 38 * (listed + 1)), alt=f"Evidence of {check.name}")
 

@@ -168,7 +168,7 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(tmp_path: Path) -> None:
 # GitHub's annotations
 
 
-def annotations(text: str) -> list[tuple[str, str, str]]:
+def annotated(text: str) -> list[tuple[str, str, str]]:
     """Level, title and message of every workflow command, unescaped as GitHub's runner does."""
     found = [COMMAND.fullmatch(line) for line in text.splitlines() if line.startswith("::")]
     assert all(found)
@@ -177,21 +177,21 @@ def annotations(text: str) -> list[tuple[str, str, str]]:
 
 def test_each_alarm_is_one_annotation_worst_first() -> None:
     text = as_github(checks(FINE, PICKLES, NUMBERS, NOTED), strict=False)
-    assert annotations(text) == [
+    assert annotated(text) == [
         ("error", "Numbers (tiny)",
          "Numbers was looked at. Mend it.\na: p. a in short.\nb: p. b in short."),
         ("warning", "Pickles (tiny)",
          "Pickles was looked at. Mend it.\nx.bin: p. x.bin in short."),
     ]  # fmt: skip
     assert text.splitlines()[-1] == "4 checks: 2 ok, 1 warn, 1 fail; failed."
-    strict = annotations(as_github(checks(PICKLES), strict=True))
+    strict = annotated(as_github(checks(PICKLES), strict=True))
     assert [level for level, _, _ in strict] == ["error"]
 
 
 def test_what_the_baseline_knows_is_a_notice(tmp_path: Path) -> None:
     found = since(checks(NUMBERS), checks(NUMBERS), tmp_path)
     text = as_github(found, strict=False)
-    assert [level for level, _, _ in annotations(text)] == ["notice"]
+    assert [level for level, _, _ in annotated(text)] == ["notice"]
     assert "Since the baseline (tiny): 0 new, 0 worse, 0 better, 0 gone, 2 as before." in text
 
 
@@ -204,7 +204,7 @@ def test_names_of_strangers_cannot_speak_to_the_runner() -> None:
     commands = [line for line in text.split("\n") if line.lstrip().startswith("::")]
     assert len(commands) == 1
     assert "\r" not in text
-    _, title, message = annotations(text)[0]
+    _, title, message = annotated(text)[0]
     assert title == f"Numbers (n:1,{hostile})"
     assert "a\\n::stop-commands::x\\r::error::y%0A,:" in message
     assert "##[" not in text.splitlines()[-1]

@@ -184,7 +184,9 @@ def test_a_head_that_the_file_lacks(checked, folder):
     assert subjects(found, "not in the file") == HEAD
     assert sum(each.count or 0 for each in found.evidence) == 60 + 32 + 32 + 32 + 32 * 32
     assert "of the head: a loader fills it with random numbers." in found.evidence[0].detail
-    assert "BertForMaskedLM needs 5 tensors that the file lacks" in found.detail
+    assert (
+        "needs 5 tensors that the file lacks (such as cls.predictions.bias): from" in found.detail
+    )
 
 
 def test_a_layer_that_the_file_lacks_is_part_of_the_base_model(checked, folder):
@@ -279,7 +281,7 @@ def test_a_tokenizer_that_is_longer_than_the_matrix(checked, folder):
     found = named(checked(folder.path), "Tokenizer and rows")
     assert (found.status, found.severity) == ("fail", "critical")
     assert subjects(found, "no row") == ["new", "newer"]
-    assert "2 ids past the last of 60 rows, such as new (id 60)" in found.detail
+    assert "2 ids past the last of 60 rows (such as new (id 60))" in found.detail
 
 
 @pytest.mark.parametrize(("rows", "severity"), [(64, "note"), (96, "minor"), (67, "minor")])
@@ -420,19 +422,18 @@ def test_a_pickle_that_holds_more_than_the_weights(checked, folder):
 def test_a_file_whose_end_was_never_written(checked, folder):
     file = folder.path / "model.safetensors"
     state = load_file(file)
-    header = {"spare": {"dtype": "F32", "shape": [1 << 10, 1 << 12], "data_offsets": [0, 1 << 24]}}
+    end = 1 << 24
+    header = {"spare": {"dtype": "F32", "shape": [1 << 10, 1 << 12], "data_offsets": [0, end]}}
     for name, tensor in state.items():
-        begin = max(entry["data_offsets"][1] for entry in header.values())
-        header[name] = {"dtype": "F32", "shape": list(tensor.shape),
-                        "data_offsets": [begin, begin + tensor.nbytes]}  # fmt: skip
+        place = [end, end + tensor.nbytes]
+        header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": place}
+        end = place[1]
     encoded = json.dumps(header).encode()
     file.unlink()
     with file.open("wb") as opened:
         opened.write(struct.pack("<Q", len(encoded)) + encoded)
-        opened.truncate(8 + len(encoded) + begin + tensor.nbytes)
+        opened.truncate(8 + len(encoded) + end)
     checks = checked(folder.path)
-    if file.stat().st_blocks * 512 >= 1 << 24:
-        pytest.fail("This file system keeps no holes: the test needs one that does.")
     found = named(checks, "Files")
     assert found.status == "warn"
     assert subjects(found, "holes in the file") == ["model.safetensors"]
