@@ -16,8 +16,7 @@ checkpoint = session.opened()
 parts.heading("overview", checkpoint)
 overview: Overview = session.run("overview")
 parts.warnings(overview.warnings)
-st.page_link("pages/tour.py", label="New to this? Questions that people ask, each a click from its "
-             "answer", icon=":material/help:")  # fmt: skip
+st.page_link("pages/tour.py", label="New to this? Start with the questions", icon=":material/help:")
 
 with st.container(horizontal=True, key="facts"):
     parts.count("Parameters", overview.unique_parameters,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.catalog import PAGES
-from pages._shared import session
+from pages._shared import address, session
 from pages._shared.questions import QUESTIONS
 from pages._shared.words import literal
 
@@ -20,6 +20,6 @@ for subject, questions in QUESTIONS.items():
     for question in questions:
         page = PAGES[question.page]
         with st.container(border=True):
-            st.page_link(f"pages/{question.page}.py", label=f"**{literal(question.asked)}**",
-                         icon=f":material/{page.symbol}:", query_params=question.query)  # fmt: skip
+            address.link(f"**{literal(question.asked)}**", question.page, key=question.asked,
+                         icon=page.symbol, inputs=question.query)  # fmt: skip
             st.caption(f"{literal(question.look)} *{page.title}, {question.checkpoint}.*")

@@ -8,7 +8,7 @@ that a field cannot take it says nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +22,7 @@ from pages._shared.words import literal
 
 LOST = "lost in the link"  # name in the address -> Lost
 PAGE = "page"  # where the last run was
+LEFT = "names of pages that were left"  # kept by Streamlit's object, which lives as the session
 MOST_CHOICES = 8  # that are listed
 
 _populate = QueryParams.populate_from_query_string
@@ -75,6 +76,32 @@ def judged(page: str) -> Iterator[None]:
             place.warning(literal(lost.sentence(name)), icon=":material/link_off:")
 
 
+def link(label: str, slug: str, *, key: str, icon: str, inputs: Mapping[str, str]) -> None:
+    """Offer a view: a page with these inputs, and all others as at first.
+
+    A link of Streamlit's would keep what the session has for the other inputs, and the checkpoint.
+
+    Args:
+        label: Markdown.
+        slug: Of the page.
+        key: Of the button.
+        icon: Material symbol.
+        inputs: Name in the address -> value; "checkpoint" is opened.
+    """
+    if not st.button(label, key=key, icon=f":material/{icon}:", type="tertiary"):
+        return
+    state, context = st.session_state, get_script_run_ctx()
+    if context:
+        with context.session_state.query_params() as address:
+            names = vars(address).get(LEFT, set())
+        for name in names:
+            state.pop(name, None)
+    inputs = dict(inputs)
+    if checkpoint := inputs.pop("checkpoint", None):
+        state["wanted"] = checkpoint
+    st.switch_page(f"pages/{slug}.py", query_params=inputs)
+
+
 def say_lost(name: str, lost: Lost) -> None:
     """Have it said above the page that a value of the address leads nowhere."""
     st.session_state[LOST] = st.session_state.get(LOST, {}) | {name: lost}
@@ -89,6 +116,7 @@ def _populate_all(
     for binding in list(self._bindings_by_widget.values()):
         if binding.script_hash not in valid_script_hashes:
             self.unbind_widget(binding.widget_id)
+            vars(self).setdefault(LEFT, set()).add(binding.param_key)
 
 
 def _seed_and_say(

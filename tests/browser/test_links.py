@@ -94,3 +94,19 @@ def test_what_means_something_else_on_another_page_does_not_go_along(
     expect_page(page, "lens", "demo-bert")
     expect_calm(page)
     expect_address(page, "lens", top="7", shade="entropy")
+
+
+def test_a_question_opens_its_view_whatever_was_looked_at_before(
+    page: Page, server: Server, watch: Callable[[Page], Page]
+) -> None:
+    watch(page).goto(f"{server.url}/lens?text={KING}&top=7&second={HOUSE}")
+    expect_page(page, "lens", "demo-bert")
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Questions").click()
+    page.get_by_role("button", name="At which layer does the model know").click()
+    expect_page(page, "lens", "demo-bert")
+    expect_address(page, "lens", pins="year", shade="rank of a pinned token")
+    assert not address(page)[1].keys() & {"top", "second"}
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Questions").click()
+    page.get_by_role("button", name="Why is GPT-2's lm_head").click()
+    expect_page(page, "sharing", "demo-gpt2")
+    expect_address(page, "sharing", checkpoint="demo-gpt2")
