@@ -62,6 +62,8 @@ CATALOG: tuple[Analysis, ...] = (
     Analysis("training", "training", "Training",
              "What would AdamW decay, and how would the learning rate run?",
              "inspector.analyses.training:training", "model_training", True),
+    Analysis("compare", "compare", "Compare", "What changed between two checkpoints?",
+             "inspector.analyses.compare:compare", "compare_arrows", False),
     Analysis("checks", "check", "Checks", "Is anything wrong with this checkpoint?",
              "inspector.analyses.checks:check", "fact_check", True),
 )  # fmt: skip

@@ -63,7 +63,7 @@ def _record(row: Row) -> dict[str, object]:
         "other_shape": _shape(other),
         "dtype": one.dtype if one else "",
         "other_dtype": other.dtype if other else "",
-        "parameters": math.prod((one or other).shape) if one or other else 0,
+        "parameters": max(math.prod(each.shape) for each in (one, other) if each),
         "norm": math.sqrt(sums.first) if sums else math.nan,
         "other_norm": math.sqrt(sums.second) if sums else math.nan,
         "not_finite": found.not_finite,

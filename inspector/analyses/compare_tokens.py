@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 import torch
 
@@ -105,7 +106,6 @@ def compare_rows(
     progress(None, "Measuring how far tokens moved")
     moves = _measure(one, other, partners, rotation, width)
     frame = _frame(labels, partners, moves)
-    measured = frame["distance"].dropna()
     finite = int((moves.norm.isfinite() & moves.other_norm.isfinite()).sum())
     match = VocabularyMatch(
         rows=len(one),
@@ -121,8 +121,8 @@ def compare_rows(
         other_alone_examples=_examples(other_labels, partners.other_alone),
         moved=int(moves.differs.sum()),
         not_finite=len(frame) - finite,
-        median_distance=float(measured.median()) if len(measured) else math.nan,
-        median_cosine=float(frame["cosine"].median()) if len(measured) else math.nan,
+        median_distance=_median(moves.distance),
+        median_cosine=_median(moves.cosine),
         alignment=_alignment(moves, width, finite) if align else None,
     )
     return match, frame
@@ -192,13 +192,11 @@ def _blocks(
     count = max(1, BLOCK_NUMEL // max(1, width))
     for start in range(0, len(partners.rows), count):
         place = slice(start, min(start + count, len(partners.rows)))
-        yield (
-            place,
-            *(
-                torch.nn.functional.pad(matrix[rows[place]].double(), (0, width - matrix.shape[1]))
-                for matrix, rows in ((one, partners.rows), (other, partners.other_rows))
-            ),
+        a, b = (
+            torch.nn.functional.pad(matrix[rows[place]].double(), (0, width - matrix.shape[1]))
+            for matrix, rows in ((one, partners.rows), (other, partners.other_rows))
         )
+        yield place, a, b
 
 
 def _frame(labels: pd.DataFrame, partners: Partners, moves: _Moves) -> pd.DataFrame:
@@ -224,6 +222,12 @@ def _alignment(moves: _Moves, width: int, rows: int) -> Alignment:
     return Alignment(
         columns=width, relative_before=moves.before, relative_after=moves.after, note=note
     )
+
+
+def _median(numbers: torch.Tensor) -> float:
+    """The median of what is a number; NaN where nothing is."""
+    known = numbers[~numbers.isnan()]
+    return float(np.median(known.numpy())) if len(known) else math.nan
 
 
 def _examples(labels: pd.DataFrame, rows: torch.Tensor) -> tuple[str, ...]:

@@ -46,8 +46,11 @@ def summary(
 def _tensors(total: int, counts: dict[str, int]) -> str:
     if list(counts) == ["equal"]:
         return f"All {_plural(total, 'tensor')} hold the same numbers in both."
+    if len(counts) == 1:
+        return f"All {_plural(total, 'tensor')} are {SAID[next(iter(counts))]}."
     said = [f"{number:,} {SAID[status]}" for status, number in counts.items()]
-    return f"Of {_plural(total, 'tensor')}: {_listed(said)}."
+    apart = " They have none in common." if set(counts) == {"added", "removed"} else ""
+    return f"Of {_plural(total, 'tensor')}: {_listed(said)}.{apart}"
 
 
 def _change(tensors: pd.DataFrame, overall: dict[str, float]) -> list[str]:

@@ -1,12 +1,22 @@
 """The command line: every analysis as a verb, as a table for people or as JSON for machines."""
 
-from inspector.cli import checkpoints, checks, models, reporting, server, training, vocabulary
+from inspector.cli import (
+    checkpoints,
+    checks,
+    comparing,
+    models,
+    reporting,
+    server,
+    training,
+    vocabulary,
+)
 from inspector.cli.answering import app
 
 __all__ = [
     "app",
     "checkpoints",
     "checks",
+    "comparing",
     "main",
     "models",
     "reporting",

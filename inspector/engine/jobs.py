@@ -160,7 +160,9 @@ class JobBook:
         """Forget what was answered about a checkpoint."""
         for job in [job for job in self._by_id.values() if job.settled]:
             opened = getattr(job.result(), "fingerprint", None) if job.status == "done" else None
-            if fingerprint in (opened, getattr(job.request, "fingerprint", None)):
+            about = getattr(job.request, "fingerprint", None)
+            compared = getattr(job.request, "parameters", {}).get("other")  # a second checkpoint
+            if fingerprint in (opened, about, compared):
                 self._unkey(job)
                 del self._by_id[job.id]
 

@@ -4,6 +4,7 @@ Show them with `st.plotly_chart(figure, theme=None)`: Streamlit's own theme woul
 """
 
 from inspector.figures.classes import class_tree
+from inspector.figures.compare import change_bars, change_heatmap
 from inspector.figures.contrast import contrast_scatter, differing_words
 from inspector.figures.geometry import geometry_plot
 from inspector.figures.heads import span_heatmap
@@ -25,6 +26,8 @@ __all__ = [
     "DARK",
     "LIGHT",
     "Theme",
+    "change_bars",
+    "change_heatmap",
     "class_tree",
     "contrast_scatter",
     "differing_words",

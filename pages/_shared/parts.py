@@ -40,6 +40,10 @@ COLUMNS = {
     "probability": st.column_config.NumberColumn("probability", format="percent"),
     "log_probability": st.column_config.NumberColumn("log probability", format="%.3f"),
     "logit": st.column_config.NumberColumn("logit", format="%.3f"),
+    "precise cosine": st.column_config.NumberColumn("cosine", format="%.8g"),
+    "precise distance": st.column_config.NumberColumn("distance", format="%.4g"),
+    "precise max_abs": st.column_config.NumberColumn("largest difference", format="%.4g"),
+    "precise relative_change": st.column_config.NumberColumn("relative change", format="%.4g"),
 }
 
 

@@ -42,9 +42,13 @@ def shown(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def command(verb: str, checkpoint: Opened, *options: str) -> str:
-    """The command line that gives the same answer; others are not told the server's folders."""
+    """The command line that gives the same answer."""
+    return shlex.join(["python", "-m", "inspector", verb, source(checkpoint), *options])
+
+
+def source(checkpoint: Opened) -> str:
+    """What a checkpoint is called on the command line; others are not told the server's folders."""
     kind, colon, value = checkpoint.reference.partition(":")
     if kind == "path" and serves_others():
         value = PurePath(value).name
-    source = {"path": value, "hub": value}.get(kind, checkpoint.name) if colon else kind
-    return shlex.join(["python", "-m", "inspector", verb, source, *options])
+    return {"path": value, "hub": value}.get(kind, checkpoint.name) if colon else kind

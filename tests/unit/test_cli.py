@@ -348,6 +348,31 @@ def test_pretrain(answer):
     assert found["warnings"] == []
 
 
+def test_compare(answer, call, tmp_path):
+    found = answer("compare", "demo-bert", "demo-gpt2", "--moved", "3", "--align")
+    assert all(
+        set(row) >= {"name", "status", "cosine", "relative_change", "max_abs"}
+        for row in found["tensors"]
+    )
+    assert found["counts"] == {"added": 52, "removed": 78}
+    assert len(found["tensors"]) == 130
+    assert [tie["names"] for tie in found["ties_changed"] if tie["tied_in"] == "second"] == [
+        ["lm_head.weight", "transformer.wte.weight"]
+    ]
+    assert [set(row) >= {"token", "token_id", "distance"} for row in found["tokens_moved"]] == [
+        True
+    ] * 3
+    same = answer("compare", "demo-bert", "demo-bert")
+    assert same["same"]
+    assert same["counts"] == {"equal": 78}
+    assert (same["ties_changed"], same["tokens_moved"], same["warnings"]) == ([], [], [])
+    status, stdout, _ = call("compare", "demo-bert", "demo-bert")
+    assert status == 0
+    assert "byte for byte" in " ".join(stdout.split())
+    status, stdout, stderr = call("compare", "demo-bert", "no-such-thing", "--json")
+    assert (status, stdout, stderr) == (2, "", f"{NO_SUCH}\n")
+
+
 @EVERY
 def test_tokenize(answer, name):
     found = answer("tokenize", name, "--text", "the dog is an animal.", "--text", "dog")
@@ -356,6 +381,17 @@ def test_tokenize(answer, name):
     ] * 2
     first = [row for row in found["tokens"] if row["sequence"] == 0 and row["part"]]
     assert "".join(row["text"].strip() for row in first) == "thedogisananimal."
+
+
+def test_report(answer, tmp_path):
+    path = tmp_path / "report.html"
+    found = answer("report", "demo-gpt2", "-o", str(path), "--sections", "masked_lm,overview")
+    assert set(found) >= {"file", "nbytes", "sections", "absent", "figures", "tables"}
+    assert found["sections"] == ["overview", "masked_lm"]
+    assert found["file"] == str(path)
+    assert found["nbytes"] == path.stat().st_size
+    assert found["absent"] == [{"section": "masked_lm", "reason": CAUSAL}]
+    assert path.read_text("utf-8").startswith("<!DOCTYPE html>")
 
 
 @EVERY
@@ -434,17 +470,6 @@ def test_warnings_fail_only_when_they_should(call, damaged):
 )  # fmt: skip
 def test_what_check_cannot_do_is_one_sentence_and_status_2(call, options, sentence):
     assert call("check", "demo-bert", *options) == (2, "", f"{sentence}\n")
-
-
-def test_report(answer, tmp_path):
-    path = tmp_path / "report.html"
-    found = answer("report", "demo-gpt2", "-o", str(path), "--sections", "masked_lm,overview")
-    assert set(found) >= {"file", "nbytes", "sections", "absent", "figures", "tables"}
-    assert found["sections"] == ["overview", "masked_lm"]
-    assert found["file"] == str(path)
-    assert found["nbytes"] == path.stat().st_size
-    assert found["absent"] == [{"section": "masked_lm", "reason": CAUSAL}]
-    assert path.read_text("utf-8").startswith("<!DOCTYPE html>")
 
 
 NO_SUCH = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ DECODER = "cls.predictions.decoder.weight"
 BIAS = "cls.predictions.bias"
 
 
-def ask(first, second, **options):
+def ask(first, second, **options) -> Any:
     return compare(first, progress=silent, other=second.manifest.fingerprint, **options)
 
 

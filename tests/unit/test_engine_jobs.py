@@ -120,6 +120,20 @@ def test_forgetting_a_checkpoint_forgets_its_results_and_how_it_was_opened():
     assert book.asked("b") is other
 
 
+def test_forgetting_a_checkpoint_forgets_what_it_was_compared_with():
+    book = JobBook()
+    request = RunRequest("ab", "package:compare", {"other": "cd"})
+    comparison = LocalJob("comparison", request, keep=True, stop=lambda job: None)
+    book.add(comparison)
+    comparison.succeed("value", 1)
+    book.settled(comparison)
+    about = done(book, "a")
+    book.forget("cd")
+
+    assert book.asked("comparison") is None
+    assert book.asked("a") is about
+
+
 def test_a_settled_job_does_not_change():
     made = job("a")
     made.succeed("value", 1)

@@ -1,0 +1,259 @@
+"""What changed between two checkpoints: a heat map of the layers, bars for the rest."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from inspector.figures import theme as look
+from inspector.figures.frames import column, columns
+from inspector.figures.text import plain, shorten_name
+from inspector.figures.theme import LIGHT, Theme
+
+MEASURES = {"relative change": "relative_change", "cosine": "cosine"}  # what may colour the cells
+CELL = 26  # pixels of a row with legible numbers
+SMALL = 18
+WIDTH, NARROWEST = 560, 46  # pixels of the plot, and of a cell whose number can be read
+LABEL = 34  # characters of a kind of tensor
+FLOOR = 1e-8  # a smaller share is drawn as this one
+TICKS = 40  # layers that are named along the axis
+BAR = 26
+NOTHING, NO_NUMBER = "=", "–"  # beside the colour: nothing changed; not measured
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """How a number becomes a colour: the logarithm of a share, more change more colour."""
+
+    low: float
+    high: float
+    name: str
+    percent: bool
+
+    @property
+    def colorbar(self) -> dict[str, Any]:
+        powers = range(math.floor(self.low), math.ceil(self.high) + 1)
+        shown = [power for power in powers if self.low - 1e-9 <= power <= self.high + 1e-9]
+        text = _share if self.percent else "{:g}".format
+        return {"tickvals": shown, "ticktext": [text(10.0**power) for power in shown]}
+
+
+def change_heatmap(
+    layers: pd.DataFrame,
+    *,
+    measure: str = "relative change",
+    title: str,
+    subtitle: str = "",
+    theme: Theme = LIGHT,
+) -> go.Figure:
+    """Draw how much each kind of tensor changed in each layer.
+
+    Args:
+        layers: `Comparison.layers`.
+        measure: One of MEASURES; of the cosine it is 1 - cosine that colours a cell.
+        title: Of the figure, with both checkpoints' names.
+        subtitle: One more line of plain text.
+        theme: Colours.
+
+    Returns:
+        Kinds from top to bottom, layers from left to right, colours on a logarithmic scale; "="
+        marks a cell without any change, "–" one that could not be measured.
+    """
+    across = list(dict.fromkeys(column(layers, "layer")))
+    down = list(dict.fromkeys(column(layers, "kind")))
+    legible = len(across) * NARROWEST <= WIDTH
+    height = CELL if legible else SMALL
+    above = look.title_height(title, subtitle) + 8
+    figure = go.Figure(
+        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme,
+                           height=above + height * max(len(down), 1) + 122)
+    )  # fmt: skip
+    stride = max(1, math.ceil(len(across) / TICKS))
+    figure.update_layout(
+        xaxis={
+            **look.axis(title="", theme=theme, grid=False),
+            "tickvals": list(range(0, len(across), stride)),
+            "ticktext": [plain(each) for each in across[::stride]],
+            "tickangle": 0 if len(across) <= 8 else -90,
+            "range": [-0.5, len(across) - 0.5],
+        },
+        yaxis={
+            **look.axis(title="", theme=theme, grid=False),
+            "tickvals": list(range(len(down))),
+            "ticktext": [plain(shorten_name(kind, LABEL)) for kind in down],
+            "tickfont": {"size": 12, "color": theme.ink},
+            "range": [len(down) - 0.5, -0.5],
+        },
+        margin={"t": above, "b": 108},
+        dragmode=False,
+    )
+    figure.add_trace(_cells(layers, across, down, measure=measure, legible=legible, theme=theme))
+    return figure
+
+
+def change_bars(
+    tensors: pd.DataFrame, *, title: str, subtitle: str = "", theme: Theme = LIGHT
+) -> go.Figure:
+    """Draw the relative change of single tensors as bars, in their order.
+
+    Args:
+        tensors: Rows of `Comparison.tensors` that were measured.
+        title: Of the figure, with both checkpoints' names.
+        subtitle: One more line of plain text.
+        theme: Colours.
+    """
+    count = len(tensors)
+    shares = column(tensors, "relative_change")
+    figure = go.Figure(
+        layout=look.layout(
+            title=plain(title), subtitle=plain(subtitle), theme=theme,
+            height=look.title_height(title, subtitle) + BAR * max(count, 1) + 60,
+        )
+    )  # fmt: skip
+    figure.update_layout(
+        xaxis={
+            **look.axis(title="relative change |b − a| / |a|", theme=theme),
+            "range": [0, max(shares, default=0.0) * 1.02 or 1.0],
+            "tickformat": ".3~%",
+            "nticks": 6,
+        },
+        yaxis={
+            **look.axis(title="", theme=theme, grid=False),
+            "range": [count - 0.5, -0.5],
+            "tickvals": list(range(count)),
+            "ticktext": [plain(shorten_name(name, LABEL)) for name in column(tensors, "name")],
+            "tickfont": {"size": 12, "color": theme.ink},
+        },
+        bargap=0.28,
+        margin={"r": 64},  # for the longest bar's number
+        dragmode=False,
+    )
+    figure.add_trace(
+        go.Bar(
+            orientation="h",
+            y=list(range(count)),
+            x=shares,
+            text=[f" {_share(share)}" for share in shares],
+            textposition="outside",
+            textfont={"size": 12, "color": theme.ink},
+            cliponaxis=False,
+            marker={"color": theme.groups[1]},
+            hovertext=[
+                f"<b>{plain(name)}</b><br>relative change {_share(share)}<br>cosine {cosine:.6g}"
+                f"<br>largest difference {largest:.3g}"
+                for name, share, cosine, largest in columns(
+                    tensors, "name", "relative_change", "cosine", "max_abs"
+                )
+            ],
+            hoverinfo="text",
+        )
+    )
+    return figure
+
+
+def _cells(
+    layers: pd.DataFrame,
+    across: list[str],
+    down: list[str],
+    *,
+    measure: str,
+    legible: bool,
+    theme: Theme,
+) -> go.Heatmap:
+    shape = (len(down), len(across))
+    z = np.full(shape, np.nan)
+    text = np.full(shape, "", dtype=object)
+    hover = np.full(shape, "", dtype=object)
+    x, y = ({each: at for at, each in enumerate(names)} for names in (across, down))
+    for row in layers.to_dict("records"):
+        place = y[row["kind"]], x[row["layer"]]
+        share = row["relative_change"]
+        value = share if measure == "relative change" else 1 - row["cosine"]
+        z[place] = math.log10(max(value, FLOOR)) if value > 0 else np.nan
+        text[place] = _told(row, measure)
+        hover[place] = _hover(row)
+    finite = z[np.isfinite(z)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (-4.0, 0.0)
+    low, high = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
+    percent = measure == "relative change"
+    scale = _Scale(low, high, measure if percent else "1 − cosine", percent)
+    steps = len(theme.ramp) - 1
+    return go.Heatmap(
+        z=z,
+        zmin=low,
+        zmax=high,
+        text=text.tolist(),
+        texttemplate="%{text}" if legible else None,
+        textfont={"color": theme.ramp_ink, "size": 12},
+        hovertext=hover.tolist(),
+        hoverinfo="text",
+        hoverongaps=True,
+        xgap=2 if legible else 1,
+        ygap=2 if legible else 1,
+        colorscale=[[step / steps, color] for step, color in enumerate(theme.ramp)],
+        colorbar=_colorbar(scale, theme),
+    )
+
+
+def _told(row: dict[str, Any], measure: str) -> str:
+    """What a cell says."""
+    if row["unequal"] == 0:
+        return NOTHING
+    value = row[MEASURES[measure]]
+    if math.isnan(value):
+        return NO_NUMBER
+    return _share(value) if measure == "relative change" else _cosine(value)
+
+
+def _hover(row: dict[str, Any]) -> str:
+    head = f"<b>{plain(row['layer'])}: {plain(row['kind'])}</b>"
+    if row["tensors"] > 1:
+        head += f" ({row['tensors']:,} tensors)"
+    if row["unequal"] == 0:
+        return f"{head}<br>the same numbers"
+    if math.isnan(row["relative_change"]):
+        return f"{head}<br>changed, and not measured"
+    return (
+        f"{head}<br>relative change {_share(row['relative_change'])}<br>"
+        f"cosine {row['cosine']:.6g}<br>largest difference {row['max_abs']:.3g}"
+    )
+
+
+def _share(share: float) -> str:
+    """A share in percent, with two digits that count."""
+    percent = 100 * share
+    if percent and percent < 0.001:
+        return f"{percent:.0e}%".replace("e-0", "e-")
+    return f"{percent:.2g}%" if percent < 99.5 else f"{percent:,.0f}%"
+
+
+def _cosine(cosine: float) -> str:
+    """A cosine, with what it lacks to 1 where three digits would hide it."""
+    if cosine < 0.9995:
+        return f"{cosine:.3f}"
+    return f"1−{1 - cosine:.0e}".replace("e-0", "e-") if cosine < 1 else "1"
+
+
+def _colorbar(scale: _Scale, theme: Theme) -> dict[str, Any]:
+    return {
+        "title": {"text": f" {scale.name}", "side": "right", "font": {"color": theme.muted}},
+        "tickfont": {"size": 12, "color": theme.muted},
+        **scale.colorbar,
+        "orientation": "h",
+        "thickness": 10,
+        "len": 0.5,
+        "x": 0.97,
+        "xanchor": "right",
+        "ticklabeloverflow": "allow",
+        "y": 0,
+        "yref": "container",
+        "yanchor": "bottom",
+        "ypad": 4,
+        "xpad": 0,
+        "outlinewidth": 0,
+    }

@@ -1,0 +1,91 @@
+"""The second checkpoint of the Compare page, and where else it can be set side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from inspector.catalog import PAGES
+from inspector.demo import DEMOS
+from inspector.results import Opened, Overview
+from pages._shared import inputs, lens_compare, session
+from pages._shared.compare_words import TEACHES
+from pages._shared.words import literal
+
+
+@dataclass(frozen=True, slots=True)
+class Second:
+    """The checkpoint that is compared with."""
+
+    opened: Opened
+    name: str  # as it was chosen or typed, and stands in the link
+    listed: bool  # False: it was typed
+
+
+def choose(checkpoint: Opened) -> Second:
+    """Ask for the second checkpoint; without one the page ends here, and says what it is for."""
+    names = lens_compare.references(checkpoint)
+    name = st.selectbox("Second checkpoint", list(names), key="versus", bind="query-params",
+                        index=None, placeholder="Choose or type one", accept_new_options=True,
+                        help="A demo, an upload, hub:NAME or path:FOLDER")  # fmt: skip
+    if name is None:
+        _teach(checkpoint)
+        st.stop()
+    opened = session.open_beside(names.get(name, name))
+    if opened is None:
+        st.stop()
+    return Second(opened, name, name in names)
+
+
+def _teach(checkpoint: Opened) -> None:
+    """What an empty page says."""
+    st.info("Choose the checkpoint to compare with: another demo, one of your uploads, or type "
+            "hub:NAME or path:FOLDER.", icon=":material/compare_arrows:")  # fmt: skip
+    others = [demo for demo in DEMOS if demo != checkpoint.reference]
+    with st.container(horizontal=True):
+        for demo in others:
+            st.button(f"Compare with {demo}", on_click=_take, args=(demo,))
+        st.button(f"Compare {literal(checkpoint.name)} with itself", on_click=_take,
+                  args=(checkpoint.reference,))  # fmt: skip
+    st.markdown(TEACHES)
+
+
+def _take(name: str) -> None:
+    st.session_state["versus"] = name
+
+
+def side_by_side(checkpoint: Opened, second: Second) -> None:
+    """Link to the pages that ask both checkpoints the same sentence."""
+    first, other = (session.quietly("overview", of=each) for each in (checkpoint, second.opened))
+    text = _sentence(checkpoint, first)
+    link = {session.REFERENCE: checkpoint.reference, "versus": second.name, "text": text}
+    st.markdown(f"Ask both the same: “{literal(text)}”")
+    if second.listed:
+        page = PAGES["lens"]
+        st.page_link("pages/lens.py", icon=f":material/{page.symbol}:", query_params=link,
+                     label=f"{page.title}: what each layer of both says in tokens")  # fmt: skip
+    lacking = [
+        each.name
+        for each, overview in ((checkpoint, first), (second.opened, other))
+        if overview is None or overview.heads["masked_lm"] != "present"
+    ]
+    if lacking:
+        st.caption(f"No masks side by side: {literal(' and '.join(lacking))} brings no masked-LM "
+                   "head.")  # fmt: skip
+        return
+    page = PAGES["masked_lm"]
+    st.page_link("pages/masked_lm.py", icon=f":material/{page.symbol}:",
+                 query_params=link | {"view": "Two checkpoints"},
+                 label=f"{page.title}: what both predict for a mask")  # fmt: skip
+
+
+def _sentence(checkpoint: Opened, overview: Overview | None) -> str:
+    """One's own text from another page, else an example that the checkpoint can read."""
+    if own := st.session_state.get("own text"):
+        return own
+    if checkpoint.reference in DEMOS:
+        return DEMOS[checkpoint.reference].examples[0]
+    tokenizer = overview.tokenizer if overview else None
+    mask = tokenizer.mask_token if tokenizer else None
+    return inputs.PLAIN.replace("France", mask) if mask else inputs.PLAIN

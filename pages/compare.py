@@ -1,0 +1,118 @@
+"""What changed between two checkpoints?"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from inspector import figures
+from inspector.results import Comparison
+from inspector.results.comparison import STATUSES
+from pages._shared import compare_inputs as inputs
+from pages._shared import compare_words as words
+from pages._shared import parts, session, table_files
+from pages._shared.words import literal, source
+
+OUTSIDE = 15  # bars
+MEASURES = ("relative change", "cosine")
+
+session.guard()
+checkpoint = session.opened()
+parts.heading("compare", checkpoint)
+
+second = inputs.choose(checkpoint)
+align = st.toggle("Rotate one embedding space onto the other first", key="align",
+                  bind="query-params", help="Orthogonal Procrustes; for models that were trained "
+                  "apart, or have other widths. Concerns the tokens alone.")  # fmt: skip
+result: Comparison = session.run("compare", other=second.opened.fingerprint, align=align)
+both = f"{result.name} and {result.other_name}"
+parts.warnings(result.warnings)
+with st.container(border=True):
+    for sentence in result.summary:
+        st.markdown(literal(sentence))
+st.markdown(words.counts(result))
+
+st.subheader("Layers", anchor=False)
+if result.layers.empty:
+    st.info("The two have no layer in common, by the names of their tensors.",
+            icon=":material/info:")  # fmt: skip
+else:
+    measure = st.segmented_control("Colour", MEASURES, default=MEASURES[0], required=True,
+                                   key="heat", bind="query-params")  # fmt: skip
+    parts.chart(
+        figures.change_heatmap(
+            result.layers,
+            measure=measure or MEASURES[0],
+            title=f"What changed in each layer, {both}",
+            subtitle="by kind of tensor; = nothing changed, – not measured",
+            theme=session.theme(),
+        ),
+        alt="Change by layer and kind of tensor; the files below hold the same numbers",
+        key="layers",
+    )
+    table_files.offer(result.layers, name=f"{result.name}-{result.other_name}-layers",
+                      label="Layers")  # fmt: skip
+rest = words.outside(result.tensors, OUTSIDE)
+if len(rest):
+    parts.chart(
+        figures.change_bars(
+            rest,
+            title=f"What changed outside of the layers, {both}",
+            subtitle="embeddings, norms and heads, the most first",
+            theme=session.theme(),
+        ),
+        alt="Relative change of tensors outside of the layers; the table below holds them",
+        key="outside",
+    )
+with st.expander("What the numbers mean"):
+    st.markdown(words.MEASURED)
+
+st.subheader("Tensors", anchor=False)
+with st.container(horizontal=True, vertical_alignment="bottom"):
+    find = st.text_input("Find tensors by name, status, layer or dtype", type="search", live=True,
+                         key="find", bind="query-params", icon=":material/search:",
+                         placeholder="such as layer 3 or LayerNorm")  # fmt: skip
+    statuses = st.multiselect("Status", [each for each in STATUSES if each in result.counts],
+                              key="status", placeholder="all")  # fmt: skip
+matching = words.shown_tensors(result.tensors, find=find, statuses=statuses)
+if matching.empty:
+    st.info("No tensor matches: clear the search field, or try a part of a name.")
+else:
+    parts.table(
+        words.precise(matching), height=360, alt="Every tensor of both with its status and distance"
+    )
+with st.container(horizontal=True, vertical_alignment="center"):
+    parts.download(matching, name=f"{result.name}-{result.other_name}-tensors")
+    st.caption(f"{len(matching):,} of {len(result.tensors):,}, the most changed first.")
+
+st.subheader("Ties", anchor=False)
+st.markdown(words.ties_said(result))
+if result.ties_changed:
+    parts.table(words.tie_rows(result), alt="Names that are tied in one of the two alone")
+
+st.subheader("Tokens that moved most", anchor=False)
+match = result.vocabulary
+if match is None:
+    st.info("Tokens could not be compared: the warning above says why.", icon=":material/info:")
+else:
+    st.markdown(words.vocabulary_said(result, match))
+    if match.alignment:
+        st.markdown(words.alignment_said(match))
+    if len(result.tokens_moved):
+        st.caption(f"{match.moved:,} rows differ; these {len(result.tokens_moved):,} moved "
+                   "furthest.")  # fmt: skip
+        parts.table(words.precise(result.tokens_moved), height=360,
+                    alt="Tokens whose embedding moved furthest")  # fmt: skip
+        table_files.offer(result.tokens, name=f"{result.name}-{result.other_name}-tokens",
+                          label="Every matched row")  # fmt: skip
+    elif match.columns != match.other_columns and not match.alignment:
+        st.info(f"Rows of {match.columns} and {match.other_columns} numbers have no distance: "
+                "rotate one space onto the other, with the switch above.",
+                icon=":material/info:")  # fmt: skip
+    elif match.matched:
+        st.markdown("No matched row differs.")
+with st.expander("When to rotate, and what it does"):
+    st.markdown(words.ROTATION)
+
+st.subheader("The same sentence in both", anchor=False)
+inputs.side_by_side(checkpoint, second)
+parts.elsewhere(checkpoint, ("compare", source(second.opened), *(["--align"] if align else [])))

@@ -1,0 +1,124 @@
+"""The Compare page: another checkpoint, the same one, one that is missing, with the real engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+from streamlit.testing.v1 import AppTest
+
+from inspector.demo import DEMOS
+from inspector.settings import settings
+from inspector.store import registry
+from inspector.store.reference import CheckpointRef
+from pages._shared import session
+
+from .looking import button, said
+
+Open = Callable[..., AppTest]
+BERT = DEMOS["demo-bert"].folder
+EMBEDDING = "bert.embeddings.word_embeddings.weight"
+SCALED = "bert.encoder.layer.2.output.dense.weight"
+MOVED = 900  # a row
+NAMES = ("config.json", "tokenizer.json", "tokenizer_config.json")
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An upload: the demo with one matrix a tenth longer and one token's row moved."""
+    tensors = load_file(BERT / "model.safetensors")
+    tensors[SCALED] = tensors[SCALED] * np.float32(1.1)
+    tensors[EMBEDDING][MOVED] += 1
+    file = tmp_path_factory.mktemp("tuned") / "model.safetensors"
+    save_file(tensors, file, metadata={"format": "pt"})
+    upload, folder = registry.new_upload(settings())
+    for path in (file, *(BERT / name for name in NAMES)):
+        registry.write_upload(folder, f"tuned/{path.name}", path.read_bytes())
+    opened = session.engine().open(CheckpointRef("incoming", upload)).result()
+    return f"{opened.name} ({opened.fingerprint[:8]})"
+
+
+def table(app: AppTest, column: str):
+    """The first table that has a column."""
+    return next(each.value for each in app.dataframe if column in each.value.columns)
+
+
+def heat(app: AppTest) -> dict:
+    spec = next(each.proto.spec for each in app.get("plotly_chart") if "heatmap" in each.proto.spec)
+    return json.loads(spec)
+
+
+def test_without_a_second_checkpoint_the_page_teaches(open_app: Open) -> None:
+    app = open_app("compare")
+    assert not app.exception
+    assert "Choose the checkpoint to compare with" in app.info[0].value
+    assert "Before and after fine-tuning" in said(app)
+    button(app, "Compare with demo-gpt2").click().run()
+    assert not app.exception
+    assert app.query_params["versus"] == "demo-gpt2"
+    assert "78 removed" in said(app)
+
+
+def test_a_checkpoint_with_itself_is_said_to_be_that(open_app: Open) -> None:
+    app = open_app("compare", versus="demo-bert")
+    assert not app.exception
+    assert "is compared with itself" in said(app)
+    assert set(table(app, "status")["status"]) == {"equal"}
+    assert {text for row in heat(app)["data"][0]["text"] for text in row} == {"="}
+    assert "No matched row differs." in said(app)
+
+
+def test_what_changed_is_measured_and_linked_on(open_app: Open, tuned: str) -> None:
+    app = open_app("compare", versus=tuned)
+    assert not app.exception
+    assert "Of 78 tensors\\: 2 changed and 76 equal" in said(app)
+    rows = table(app, "status")
+    assert rows["name"].tolist()[:2] == [EMBEDDING, SCALED]
+    assert rows["precise relative_change"].tolist()[1] == pytest.approx(0.1, rel=1e-5)
+    drawn = heat(app)
+    layer, kind = drawn["layout"]["xaxis"]["ticktext"], drawn["layout"]["yaxis"]["ticktext"]
+    text = drawn["data"][0]["text"]
+    assert text[kind.index("output.dense.weight")][layer.index("layer 2")] == "10%"
+    assert sum(cell != "=" for row in text for cell in row) == 1
+    moved = table(app, "token")
+    assert moved["token_id"].tolist() == [MOVED]
+    assert moved["precise distance"].tolist() == [pytest.approx(160**0.5, rel=1e-5)]
+    links = [each.proto.page_link if hasattr(each.proto, "page_link") else each.proto
+             for each in app.get("page_link")]  # fmt: skip
+    labels = " ".join(link.label for link in links)
+    assert "Vocabulary lens: what each layer of both says" in labels
+    assert "Masked LM: what both predict" in labels
+    assert app.code[-1].value.startswith("python -m inspector compare demo-bert tuned")
+
+
+def test_two_families_meet_in_their_tokens_alone(open_app: Open) -> None:
+    app = open_app("compare", versus="demo-gpt2")
+    assert "no layer in common" in app.info[0].value
+    assert any("160 and 128 numbers have no distance" in each.value for each in app.info)
+    ties = table(app, "tied in")
+    assert ties["tied in"].tolist() == ["demo-bert", "demo-bert", "demo-gpt2"]
+    app = open_app("compare", versus="demo-gpt2", align="true")
+    assert not app.exception
+    assert len(table(app, "token")) == 50
+    assert app.code[-1].value == "python -m inspector compare demo-bert demo-gpt2 --align"
+
+
+def test_a_second_checkpoint_that_is_not_there_is_one_sentence(open_app: Open) -> None:
+    app = open_app("compare", versus="no-such-thing")
+    assert not app.exception
+    assert len(app.error) == 1
+
+
+def test_the_filter_finds_by_name_and_by_status(open_app: Open) -> None:
+    app = open_app("compare", versus="demo-gpt2", find="LAYER.3.output")
+    names = table(app, "status")["name"]
+    assert len(names) == 4
+    assert all("layer.3.output" in name for name in names)
+    app.text_input(key="find").set_value("").run()
+    app.multiselect(key="status").set_value(["added"]).run()
+    assert len(table(app, "status")) == 52
+    app.text_input(key="find").set_value("no such tensor").run()
+    assert any("No tensor matches" in each.value for each in app.info)

@@ -1,0 +1,117 @@
+"""The heat map and the bars of a comparison, as Plotly gets them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from inspector.figures.compare import NO_NUMBER, NOTHING, change_bars, change_heatmap
+from inspector.figures.theme import DARK, LIGHT, contrast
+
+KINDS = ("query.weight", "<b>bias</b>")
+
+
+def layers(count: int = 2) -> pd.DataFrame:
+    """Two kinds in each layer: changed by 1 % and 10 % in turn, and an equal one."""
+    rows = []
+    for layer in range(count):
+        rows += [
+            (f"layer {layer}", layer, KINDS[0], 1, 1, 0.01 * 10 ** (layer % 2), 0.9, 0.5),
+            (f"layer {layer}", layer, KINDS[1], 2, 0, 0.0, 1.0, 0.0),
+        ]
+    names = [
+        "layer",
+        "number",
+        "kind",
+        "tensors",
+        "unequal",
+        "relative_change",
+        "cosine",
+        "max_abs",
+    ]
+    return pd.DataFrame(rows, columns=names)
+
+
+def tensors() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "name": ["embeddings.word_embeddings.weight", "cls.<i>bias"],
+            "relative_change": [0.5, 0.25],
+            "cosine": [0.9, 0.99],
+            "max_abs": [0.1, 0.2],
+        }
+    )
+
+
+def only(figure: Any) -> Any:
+    """The one trace of a figure."""
+    (trace,) = figure.data
+    return trace
+
+
+def test_cells_lie_where_their_layer_and_kind_meet():
+    figure: Any = change_heatmap(layers(), title="What changed, a and b", theme=LIGHT)
+    (cells,) = figure.data
+    assert list(cells.z[0]) == [-2.0, -1.0]
+    assert all(map(math.isnan, cells.z[1]))
+    assert [list(row) for row in cells.text] == [["1%", "10%"], [NOTHING, NOTHING]]
+    assert (cells.zmin, cells.zmax) == (-2, -1)
+    assert list(figure.layout.xaxis.ticktext) == ["layer 0", "layer 1"]
+    assert list(figure.layout.yaxis.ticktext) == [KINDS[0], "&lt;b&gt;bias&lt;/b&gt;"]
+    assert "cosine 0.9" in cells.hovertext[0][0]
+    assert "(2 tensors)<br>the same numbers" in cells.hovertext[1][0]
+    assert figure.layout.title.text == "<b>What changed, a and b</b>"
+
+
+def test_the_cosine_colours_by_its_distance_from_one():
+    cells = only(change_heatmap(layers(), measure="cosine", title="t"))
+    assert cells.z[0][0] == pytest.approx(math.log10(0.1))
+    assert cells.text[0][0] == "0.900"
+    near = layers().assign(cosine=[1 - 3e-6, 1.0, 1.0, 1.0])
+    close = only(change_heatmap(near, measure="cosine", title="t"))
+    assert list(close.text[0]) == ["1−3e-6", "1"]
+    assert cells.colorbar.title.text.strip() == "1 − cosine"
+
+
+def test_what_was_not_measured_is_marked():
+    frame = layers()
+    frame.loc[0, ["relative_change", "cosine", "max_abs"]] = math.nan
+    cells = only(change_heatmap(frame, title="t"))
+    assert cells.text[0][0] == NO_NUMBER
+    assert math.isnan(cells.z[0][0])
+    assert "not measured" in cells.hovertext[0][0]
+
+
+@pytest.mark.parametrize("count", [0, 1, 48, 200])
+def test_any_number_of_layers_has_a_figure(count):
+    figure: Any = change_heatmap(layers(count), title="t", theme=DARK)
+    (cells,) = figure.data
+    assert len(cells.z) == (2 if count else 0)
+    assert len(figure.layout.xaxis.ticktext) <= 41
+    assert (cells.texttemplate is None) == (count >= 48)
+
+
+def test_nothing_that_changed_is_drawn_without_a_scale_that_breaks():
+    frame = layers().assign(relative_change=0.0, unequal=0, cosine=1.0)
+    cells = only(change_heatmap(frame, title="t"))
+    assert all(math.isnan(value) for row in cells.z for value in row)
+    assert cells.zmin < cells.zmax
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_numbers_can_be_read_on_every_colour(theme):
+    cells = only(change_heatmap(layers(), title="t", theme=theme))
+    assert cells.textfont.color == theme.ramp_ink
+    assert min(contrast(theme.ramp_ink, color) for _, color in cells.colorscale) >= 4.5
+
+
+def test_bars_say_their_share_and_quote_names():
+    figure: Any = change_bars(tensors(), title="t", theme=DARK)
+    (bars,) = figure.data
+    assert list(bars.x) == [0.5, 0.25]
+    assert list(bars.text) == [" 50%", " 25%"]
+    assert figure.layout.yaxis.ticktext[1] == "cls.&lt;i&gt;bias"
+    assert "largest difference 0.1" in bars.hovertext[0]
