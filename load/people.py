@@ -13,7 +13,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from inspector.catalog import CATALOG
 from load.contents import Said, read
-from scan.sessions import ANSWER_SECONDS, Session, session
+from scan.sessions import Session, session
 
 PAGES = tuple(dict.fromkeys(analysis.slug for analysis in CATALOG))
 FIELDS = {"lens": "Text", "masked_lm": "Text in the link"}  # that hold a text of one's own
@@ -132,9 +132,11 @@ class Person:
             state.string_value = visit.text
             self._link.send(request, "typing")
         while not self._answered(visits[-1].text):
-            self._link.take_until_finished("typing")
-            if time.perf_counter() - begin > ANSWER_SECONDS:
-                raise TimeoutError(f"What was typed last was not answered: {visits[-1].text}")
+            try:
+                self._link.take_until_finished("typing")
+            except TimeoutError:
+                said = " | ".join(map(str, self._tree.said()[-3:]))
+                raise TimeoutError(f"“{visits[-1].text}” was not answered; last: {said}") from None
         return Answer(visits[-1], time.perf_counter() - begin, self._tree.said())
 
     def _answered(self, text: str) -> bool:
