@@ -61,7 +61,7 @@ def _navigation(*, shown: bool) -> Any:
         # The first page's address is bare; its name works as well.
         _as_page(home, shown=shown, url_path=home.slug, visibility="hidden"),
     ]
-    return st.navigation(pages, position="sidebar" if shown else "hidden")
+    return st.navigation(pages, position="sidebar" if shown else "hidden", expanded=True)
 
 
 def _as_page(analysis: Analysis, *, shown: bool, **where: Any) -> Any:
