@@ -51,7 +51,7 @@ def test_every_page_answers_for_the_demo(page: Page, server: Server) -> None:
     expect(metric(page, "Forward pass")).to_have_text(re.compile(r"^[\d.]+ ms$"))
 
 
-@pytest.mark.parametrize("slug", SLUGS)
+@pytest.mark.parametrize("slug", ["overview", "sharing", "masked_lm", "checks"])
 def test_a_deep_link_opens_on_a_fresh_server(
     slug: str, page: Page, start_server: Callable[..., Server]
 ) -> None:
