@@ -19,7 +19,7 @@ parts.heading("checks", checkpoint)
 checks: Checks = session.run("check")
 check_cards.sum_up(checks)
 
-ordered = check_cards.worst_first(checks)
+ordered = checks.worst_first()
 alarms = [check for check in ordered if check.status != "ok"]
 if alarms:
     st.subheader("What to look at", anchor=False)

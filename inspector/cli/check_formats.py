@@ -28,26 +28,20 @@ def write_checks(checks: Checks, *, strict: bool) -> None:
     table = Table(title=Text(f"Checks of {escaped(checks.name)}"), title_justify="left")
     for column in ("status", "severity", "check", "found"):
         table.add_column(column)
-    for check in worst_first(checks):
+    for check in checks.worst_first():
         sign, word, style = STATUS[check.status]
         table.add_row(
             Text(f"{sign} {word}", style=style), check.severity, check.name,
             Text(escaped(" ".join(filter(None, (check.detail, check.next_step))))),
         )  # fmt: skip
     console.print(table)
-    for check in worst_first(checks):
+    for check in checks.worst_first():
         if check.status != "ok" and check.evidence:
             console.print(Text(f"\n{check.name}", style="bold"))
             for line in _lines(check):
                 console.print(Text(f"  {line}"))
     for line in summary(checks, strict=strict):
         console.print(Text(line))
-
-
-def worst_first(checks: Checks) -> list[Check]:
-    """The checks in the order in which they should be read."""
-    order = ("critical", "major", "minor", "note", "none")
-    return sorted(checks.checks, key=lambda check: order.index(check.severity))
 
 
 def summary(checks: Checks, *, strict: bool) -> Iterator[str]:
@@ -66,7 +60,7 @@ def as_github(checks: Checks, *, strict: bool) -> str:
     """
     failing = checks.failing(strict=strict)
     lines = []
-    for check in worst_first(checks):
+    for check in checks.worst_first():
         if check.status == "ok":
             continue
         level = "error" if check in failing else "warning"

@@ -68,6 +68,10 @@ class Checks:
     checks: tuple[Check, ...]  # in a fixed order
     baseline: Baseline | None = None  # None: nothing to compare with was given
 
+    def worst_first(self) -> list[Check]:
+        """The checks in the order in which they should be read."""
+        return sorted(self.checks, key=lambda check: -SEVERITIES.index(check.severity))
+
     def failing(self, *, strict: bool = False) -> tuple[Check, ...]:
         """The checks that a pipeline should stop at.
 

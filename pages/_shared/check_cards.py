@@ -10,8 +10,8 @@ import streamlit as st
 
 from inspector.catalog import PAGES
 from inspector.figures.text import plural
-from inspector.results import SEVERITIES, Check, Checks, Evidence, to_json
-from pages._shared import parts, session
+from inspector.results import Check, Checks, Evidence, to_json
+from pages._shared import address, parts
 from pages._shared.health import STATUS
 from pages._shared.words import literal
 
@@ -51,11 +51,6 @@ def sum_up(checks: Checks) -> None:
                    icon=":material/check_circle:")  # fmt: skip
 
 
-def worst_first(checks: Checks) -> list[Check]:
-    """The checks in the order in which they should be read."""
-    return sorted(checks.checks, key=lambda check: -SEVERITIES.index(check.severity))
-
-
 def draw(check: Check) -> None:
     """Draw one check; one that found nothing wrong takes a line, and its evidence."""
     word, symbol, color = STATUS["note" if check.severity == "note" else check.status]
@@ -78,7 +73,7 @@ def draw(check: Check) -> None:
 def evidence_frame(checks: Checks) -> pd.DataFrame:
     """All evidence, one row a piece; a check without any has a row of its own."""
     rows = []
-    for check in worst_first(checks):
+    for check in checks.worst_first():
         start = {"check": check.name, "status": check.status, "found": check.detail}
         rows += [start | dataclasses.asdict(each) for each in check.evidence] or [start]
     return pd.DataFrame(rows, columns=["check", "status", "found", *COLUMNS])
@@ -104,10 +99,7 @@ def _draw_evidence(check: Check) -> None:
 def _link(check: Check) -> None:
     slug, inputs = MORE[check.name]
     page = PAGES[slug]
-    query = dict(inputs)
     if check.name in SEARCHABLE and check.evidence:
-        query["find"] = check.evidence[0].subject
-    if linked := st.session_state.get(session.REFERENCE):
-        query["checkpoint"] = linked
-    st.page_link(f"pages/{slug}.py", label=f"See more: {page.title}",
-                 icon=f":material/{page.symbol}:", query_params=query)  # fmt: skip
+        inputs = inputs | {"find": check.evidence[0].subject}
+    address.link(f"See more: {page.title}", slug, key=f"more {check.name}", icon=page.symbol,
+                 inputs=inputs)  # fmt: skip

@@ -92,4 +92,10 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
                  "The groups as transformers' Trainer forms them, and every schedule's curve.",
                  "training", BERT),
     ),
+    "Before you rely on it": (
+        Question("Is this checkpoint whole and safe?",
+                 "Fourteen checks with their evidence: ties, heads, NaN, tokenizer, padding, "
+                 "files. Both demos pass; a broken one says what to do next.",
+                 "checks", BERT),
+    ),
 }  # fmt: skip

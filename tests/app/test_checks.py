@@ -18,7 +18,7 @@ from inspector.demo import DEMOS
 from inspector.results import Checks
 from pages._shared import check_cards, session
 
-from .looking import said
+from .looking import button, said
 
 Open = Callable[..., AppTest]
 EMBEDDING = "bert.embeddings.word_embeddings.weight"
@@ -72,10 +72,12 @@ def test_alarms_come_first_with_evidence_a_next_step_and_a_link(damaged: AppTest
     evidence = damaged.expander[0].dataframe[0].value
     assert evidence[["subject", "count"]].to_numpy().tolist() == [[DENSE, 1]]
     assert "the first at [2, 3]." in evidence["detail"].iloc[0]
-    links = [each.proto for each in damaged.get("page_link")]
-    assert [link.label for link in links] == ["See more: Overview", "See more: Embeddings"]
-    assert f"find={DENSE}" in links[0].query_string
-    assert "checkpoint=upload" in links[0].query_string
+    more = [each.label for each in damaged.main.button if each.label.startswith("See more")]
+    assert more == ["See more: Overview", "See more: Embeddings"]
+    button(damaged, "See more: Overview").click().run()
+    assert damaged.title[0].value == PAGES["overview"].title
+    assert damaged.text_input(key="find").value == DENSE
+    assert "damaged" in damaged.caption[0].value
 
 
 def test_the_files_hold_everything_and_can_be_a_baseline(open_app: Open, tmp_path: Path) -> None:

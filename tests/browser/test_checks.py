@@ -58,7 +58,7 @@ def test_a_sound_demo_and_a_damaged_upload(page: Page, server: Server, damaged: 
     (bad,) = [check for check in found["checks"] if check["status"] == "fail"]
     assert [(each["subject"], each["count"]) for each in bad["evidence"]] == [(DENSE, 1)]
 
-    page.get_by_test_id("stMain").get_by_role("link", name="See more: Overview").click()
+    page.get_by_test_id("stMain").get_by_role("button", name="See more: Overview").click()
     expect_page(page, "overview", "damaged")
     expect(page).to_have_url(re.compile(rf"find={re.escape(DENSE)}"))
     expect(page.get_by_text("1 of 78 stored tensors.")).to_be_visible()

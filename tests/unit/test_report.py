@@ -150,9 +150,21 @@ def test_two_runs_give_the_same_bytes_but_for_the_date(make, bert, bert_page):
     assert without_date(write_page(again)) == without_date(bert_page)
     assert [part.slug for part in bert.parts] == [
         "overview", "sharing", "classes", "embeddings", "padding", "lens", "masked_lm", "heads",
-        "training",
+        "training", "checks",
     ]  # fmt: skip
     assert not [part.slug for part in bert.parts if part.absent]
+
+
+def test_the_checks_stand_in_it_with_their_evidence(bert, bert_page):
+    checks = table(bert, "checks", "checks")
+    assert set(checks["status"]) == {"ok"}
+    assert (
+        f"{len(checks)} checks: 0 failed, 0 warn, {len(checks)} found nothing wrong." in bert_page
+    )
+    evidence = table(bert, "checks", "evidence")
+    assert set(evidence["check"]) < set(checks["check"])
+    tied = evidence.loc[evidence["problem"] == "tied", "subject"].tolist()
+    assert any("cls.predictions.decoder.weight" in names for names in tied)
 
 
 def test_the_numbers_are_those_of_the_file(bert, bert_page):

@@ -2,6 +2,7 @@
 
 from inspector.report.content import Section
 from inspector.report.sections import (
+    checks,
     classes,
     heads,
     lens,
@@ -22,5 +23,6 @@ SECTIONS: tuple[Section, ...] = (
     masked_lm.SECTION,
     heads.SECTION,
     training.SECTION,
+    checks.SECTION,
 )
 BY_SLUG = {section.slug: section for section in SECTIONS}

@@ -1,0 +1,45 @@
+"""Whether anything is wrong with the checkpoint, with the evidence."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from inspector.figures.text import plural
+from inspector.report.content import Block, Context, Listed, Question, Said, Section, Tabled
+from inspector.results import Checks
+
+
+def show(_: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
+    """The result in a sentence, what to do next, all checks, all evidence."""
+    checks: Checks = answers[0]
+    counts = checks.counts
+    yield Said(
+        f"{plural(len(checks.checks), 'check')}: {counts['fail']} failed, {counts['warn']} warn, "
+        f"{counts['ok']} found nothing wrong."
+    )
+    ordered = checks.worst_first()
+    alarms = [check for check in ordered if check.status != "ok"]
+    if alarms:
+        yield Listed(
+            tuple(f"{check.name} ({check.status}): {check.detail} {check.next_step}"
+                  for check in alarms)
+        )  # fmt: skip
+    yield Tabled("checks", "All checks, worst first", pd.DataFrame(
+        {"check": check.name, "status": check.status, "severity": check.severity,
+         "found": check.detail}
+        for check in ordered
+    ))  # fmt: skip
+    evidence = [
+        {"check": check.name} | dataclasses.asdict(each)
+        for check in ordered
+        for each in check.evidence
+    ]
+    if evidence:
+        yield Tabled("evidence", "Evidence", pd.DataFrame(evidence))
+
+
+SECTION = Section("checks", ask=lambda _: (Question("check"),), show=show)
