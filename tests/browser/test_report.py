@@ -9,16 +9,13 @@ import struct
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, expect
+from playwright.sync_api import Browser, Page, expect
 
 from .looking import expect_calm
 from .server import ROOT, Server
-
-Watch = Callable[[Page], Page]
 
 
 @pytest.fixture(scope="module")
@@ -51,20 +48,19 @@ def size(png: bytes) -> tuple[int, int]:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1200, 390])
 def test_a_report_opens_without_network(
-    browser: Browser, watch: Watch, bundle: Path, theme: str, width: int
+    browser: Browser, bundle: Path, theme: str, width: int
 ) -> None:
     context = browser.new_context(
         offline=True,
         color_scheme=theme,  # type: ignore[arg-type]
         viewport={"width": width, "height": 900},
     )
-    page = watch(context.new_page())
+    page = context.new_page()
     asked: list[str] = []
-
-    def note(request: Request) -> None:
-        asked.append(request.url)
-
-    page.on("request", note)
+    problems: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
     address = (bundle / "report.html").as_uri()
     page.goto(address)
     expect(page.locator("html[data-drawn=true]")).to_be_attached()
@@ -76,6 +72,7 @@ def test_a_report_opens_without_network(
         "each => each._fullLayout.paper_bgcolor"
     )
     assert paper == {"light": "#ffffff", "dark": "#0e1117"}[theme]
+    assert problems == []
     # A phone scrolls figures and tables, never the page.
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     context.close()
@@ -99,8 +96,10 @@ def test_a_report_is_made_on_its_page(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/report?checkpoint=demo-gpt2&sections=Overview&sections=Masked+LM")
     expect_calm(page)
     page.get_by_role("button", name="Make the report").click()
+    everything = page.get_by_role("button", name="Everything as .zip")
+    expect(everything).to_be_visible()  # a browser has drawn the figures before
     with page.expect_download() as waiting:
-        page.get_by_role("button", name="Everything as .zip").click()
+        everything.click()
     data = waiting.value.path().read_bytes()
     archive = zipfile.ZipFile(io.BytesIO(data))
     assert {"report.html", "report.ipynb", "report.pdf"} <= set(archive.namelist())

@@ -29,7 +29,7 @@ MECHANISM = (
     "whether or not padding is ever a label (it is not: its labels are −100 and are ignored). So a "
     "mean over positions must use the attention mask."
 )
-MOST_POINTS = 40_000  # that a page draws without WebGL, which its content policy forbids
+MOST_POINTS = 10_000  # drawn without WebGL, which the page's content policy forbids
 FEW = ("unused", "no token", "special", "padding", "byte")  # kinds of which every point is drawn
 # Padded together: sentences of different lengths.
 SENTENCES = ("a dog.", "the capital and largest city of France.")
