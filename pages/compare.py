@@ -71,8 +71,8 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
     find = st.text_input("Find tensors by name, status, layer or dtype", type="search", live=True,
                          key="find", bind="query-params", icon=":material/search:",
                          placeholder="such as layer 3 or LayerNorm")  # fmt: skip
-    statuses = st.multiselect("Status", [each for each in STATUSES if each in result.counts],
-                              key="status", placeholder="all")  # fmt: skip
+    statuses = st.multiselect("Status", STATUSES, key="status", bind="query-params",
+                              placeholder="all")  # fmt: skip
 matching = words.shown_tensors(result.tensors, find=find, statuses=statuses)
 if matching.empty:
     st.info("No tensor matches: clear the search field, or try a part of a name.")

@@ -170,16 +170,17 @@ def _cells(
     text = np.full(shape, "", dtype=object)
     hover = np.full(shape, "", dtype=object)
     x, y = ({each: at for at, each in enumerate(names)} for names in (across, down))
+    told = text.astype(bool)
     for row in layers.to_dict("records"):
         place = y[row["kind"]], x[row["layer"]]
         share = row["relative_change"]
         value = share if measure == "relative change" else 1 - row["cosine"]
         z[place] = math.log10(max(value, FLOOR)) if value > 0 else np.nan
-        text[place] = _told(row, measure)
-        hover[place] = _hover(row)
+        text[place], hover[place], told[place] = _told(row, measure), _hover(row), True
     finite = z[np.isfinite(z)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (-4.0, 0.0)
     low, high = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
+    z[told & np.isnan(z)] = low  # no change, or none that is known: the palest, and its sign
     percent = measure == "relative change"
     scale = _Scale(low, high, measure if percent else "1 − cosine", percent)
     steps = len(theme.ramp) - 1
@@ -197,6 +198,7 @@ def _cells(
         ygap=2 if legible else 1,
         colorscale=[[step / steps, color] for step, color in enumerate(theme.ramp)],
         colorbar=_colorbar(scale, theme),
+        showscale=bool(len(finite)),
     )
 
 

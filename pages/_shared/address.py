@@ -94,6 +94,9 @@ def link(label: str, slug: str, *, key: str, icon: str, inputs: Mapping[str, str
     if context:
         with context.session_state.query_params() as address:
             names = vars(address).get(LEFT, set())
+            for binding in list(address._bindings_by_widget.values()):
+                if binding.param_key in inputs:  # a field of this page, too: it is left now
+                    address.unbind_widget(binding.widget_id)
         for name in names:
             state.pop(name, None)
     inputs = dict(inputs)

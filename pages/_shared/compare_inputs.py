@@ -9,7 +9,7 @@ import streamlit as st
 from inspector.catalog import PAGES
 from inspector.demo import DEMOS
 from inspector.results import Opened, Overview
-from pages._shared import inputs, lens_compare, session
+from pages._shared import address, inputs, lens_compare, session
 from pages._shared.compare_words import TEACHES
 from pages._shared.words import literal
 
@@ -59,25 +59,24 @@ def side_by_side(checkpoint: Opened, second: Second) -> None:
     """Link to the pages that ask both checkpoints the same sentence."""
     first, other = (session.quietly("overview", of=each) for each in (checkpoint, second.opened))
     text = _sentence(checkpoint, first)
-    link = {session.REFERENCE: checkpoint.reference, "versus": second.name, "text": text}
+    link = {"checkpoint": checkpoint.reference, "versus": second.name, "text": text}
     st.markdown(f"Ask both the same: “{literal(text)}”")
     if second.listed:
         page = PAGES["lens"]
-        st.page_link("pages/lens.py", icon=f":material/{page.symbol}:", query_params=link,
-                     label=f"{page.title}: what each layer of both says in tokens")  # fmt: skip
+        address.link(f"{page.title}: what each layer of both says in tokens", "lens",
+                     key="both lens", icon=page.symbol, inputs=link)  # fmt: skip
     lacking = [
         each.name
         for each, overview in ((checkpoint, first), (second.opened, other))
         if overview is None or overview.heads["masked_lm"] != "present"
     ]
     if lacking:
-        st.caption(f"No masks side by side: {literal(' and '.join(lacking))} brings no masked-LM "
-                   "head.")  # fmt: skip
+        st.caption("No masks side by side: there is no masked-LM head in "
+                   f"{literal(' and '.join(dict.fromkeys(lacking)))}.")  # fmt: skip
         return
     page = PAGES["masked_lm"]
-    st.page_link("pages/masked_lm.py", icon=f":material/{page.symbol}:",
-                 query_params=link | {"view": "Two checkpoints"},
-                 label=f"{page.title}: what both predict for a mask")  # fmt: skip
+    address.link(f"{page.title}: what both predict for a mask", "masked_lm", key="both masks",
+                 icon=page.symbol, inputs=link | {"view": "Two checkpoints"})  # fmt: skip
 
 
 def _sentence(checkpoint: Opened, overview: Overview | None) -> str:

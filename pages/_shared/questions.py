@@ -92,6 +92,13 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
                  "The groups as transformers' Trainer forms them, and every schedule's curve.",
                  "training", BERT),
     ),
+    "Two checkpoints": (
+        Question("Do two models place the same words alike?",
+                 "Rows of both vocabularies are matched by their text, and one space is rotated "
+                 "onto the other. With two versions of one model, the heat map shows which layers "
+                 "changed.",
+                 "compare", BERT, {"versus": GPT2, "align": "true"}),
+    ),
     "Before you rely on it": (
         Question("Is this checkpoint whole and safe?",
                  "Fourteen checks with their evidence: ties, heads, NaN, tokenizer, padding, "

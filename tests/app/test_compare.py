@@ -86,12 +86,12 @@ def test_what_changed_is_measured_and_linked_on(open_app: Open, tuned: str) -> N
     moved = table(app, "token")
     assert moved["token_id"].tolist() == [MOVED]
     assert moved["precise distance"].tolist() == [pytest.approx(160**0.5, rel=1e-5)]
-    links = [each.proto.page_link if hasattr(each.proto, "page_link") else each.proto
-             for each in app.get("page_link")]  # fmt: skip
-    labels = " ".join(link.label for link in links)
-    assert "Vocabulary lens: what each layer of both says" in labels
-    assert "Masked LM: what both predict" in labels
     assert app.code[-1].value.startswith("python -m inspector compare demo-bert tuned")
+    button(app, "Masked LM: what both predict for a mask").click().run()
+    assert not app.exception
+    assert app.title[0].value == "Masked LM"
+    assert app.selectbox(key="versus").value == tuned
+    assert len(app.get("plotly_chart")) == 2
 
 
 def test_two_families_meet_in_their_tokens_alone(open_app: Open) -> None:

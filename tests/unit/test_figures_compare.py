@@ -56,7 +56,7 @@ def test_cells_lie_where_their_layer_and_kind_meet():
     figure: Any = change_heatmap(layers(), title="What changed, a and b", theme=LIGHT)
     (cells,) = figure.data
     assert list(cells.z[0]) == [-2.0, -1.0]
-    assert all(map(math.isnan, cells.z[1]))
+    assert list(cells.z[1]) == [-2.0, -2.0]  # the palest
     assert [list(row) for row in cells.text] == [["1%", "10%"], [NOTHING, NOTHING]]
     assert (cells.zmin, cells.zmax) == (-2, -1)
     assert list(figure.layout.xaxis.ticktext) == ["layer 0", "layer 1"]
@@ -81,7 +81,7 @@ def test_what_was_not_measured_is_marked():
     frame.loc[0, ["relative_change", "cosine", "max_abs"]] = math.nan
     cells = only(change_heatmap(frame, title="t"))
     assert cells.text[0][0] == NO_NUMBER
-    assert math.isnan(cells.z[0][0])
+    assert cells.z[0][0] == cells.zmin
     assert "not measured" in cells.hovertext[0][0]
 
 
@@ -97,8 +97,9 @@ def test_any_number_of_layers_has_a_figure(count):
 def test_nothing_that_changed_is_drawn_without_a_scale_that_breaks():
     frame = layers().assign(relative_change=0.0, unequal=0, cosine=1.0)
     cells = only(change_heatmap(frame, title="t"))
-    assert all(math.isnan(value) for row in cells.z for value in row)
+    assert {value for row in cells.z for value in row} == {cells.zmin}  # NaN would not be drawn
     assert cells.zmin < cells.zmax
+    assert not cells.showscale
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
