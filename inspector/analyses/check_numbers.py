@@ -169,14 +169,21 @@ def _count(manifest: Manifest, tensor: TensorInfo) -> Census:
 
 
 def _add(census: Census, block: torch.Tensor, place: int) -> Census:
-    zero = census.zero and not bool(block.any())
-    if not block.is_floating_point() or bool(torch.isfinite(block).all()):
-        return replace(census, zero=zero)
-    bad = ~torch.isfinite(block)
+    census = replace(census, zero=census.zero and not bool(block.any()))
+    # One NaN or infinity makes the sum none; a sum that merely overflows costs a second look.
+    if not block.is_floating_point() or bool(torch.isfinite(_sum(block))):
+        return census
+    bad = (~torch.isfinite(block)).nonzero()[:, 0]
+    if not len(bad):
+        return census
     nan = int(torch.isnan(block).sum())
-    first = place + int(bad.reshape(-1).nonzero()[0, 0]) if census.first is None else census.first
-    infinite = census.infinite + int(bad.sum()) - nan
-    return replace(census, nan=census.nan + nan, infinite=infinite, first=first, zero=zero)
+    first = place + int(bad[0]) if census.first is None else census.first
+    infinite = census.infinite + len(bad) - nan
+    return replace(census, nan=census.nan + nan, infinite=infinite, first=first)
+
+
+def _sum(block: torch.Tensor) -> torch.Tensor:
+    return block.sum(dtype=torch.float32 if block.dtype.itemsize < 4 else None)
 
 
 def _blocks(manifest: Manifest, tensor: TensorInfo) -> Iterator[torch.Tensor]:

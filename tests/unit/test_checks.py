@@ -250,6 +250,24 @@ def test_numbers_behind_the_first_block_are_read_too(checked, folder):
     assert evidence.detail.endswith("the first at [2, 5].")
 
 
+def test_a_sum_that_overflows_is_no_infinity(checked, folder):
+    large = torch.full((4, 5), torch.finfo(torch.float32).max)
+    folder.tensors(lambda state: state.update(spare=large))
+    assert named(checked(folder.path), "NaN and infinity").status == "ok"
+
+
+def test_infinities_that_cancel_are_found(checked, folder):
+    name = "bert.encoder.layer.0.output.dense.bias"
+
+    def damage(state: State) -> None:
+        state[name] = state[name].bfloat16()
+        state[name][3], state[name][7] = float("inf"), -float("inf")
+
+    folder.tensors(damage)
+    (evidence,) = named(checked(folder.path), "NaN and infinity").evidence
+    assert (evidence.subject, evidence.problem, evidence.count) == (name, "holds infinity", 2)
+
+
 @pytest.mark.parametrize("dtype", sorted({torch_name for torch_name, _ in DTYPES.values()}))
 def test_every_number_type_can_be_read(checked, folder, dtype):
     kind = getattr(torch, dtype)
