@@ -41,10 +41,10 @@ class Sums:
             return
         apart = other - one
         self.apart += apart.dot(apart).item()
+        self.max_abs = max(self.max_abs, apart.abs_().max().item())
         self.first += one.dot(one).item()
         self.second += other.dot(other).item()
         self.dot += one.dot(other).item()
-        self.max_abs = max(self.max_abs, apart.abs().max().item())
         self.count += len(one)
 
     def add(self, other: Sums) -> None:
@@ -100,12 +100,11 @@ class _Found:
             self.other_rounded = self.other_rounded and _same(other.to(one.dtype), one)
         a, b = one.double(), other.double()
         self.equal = self.equal and _same(a, b)
-        finite, other_finite = a.isfinite(), b.isfinite()
-        both = finite & other_finite
-        if not both.all():
+        if not (a.dot(a) + b.dot(b)).isfinite():  # seldom, and much quicker to ask
+            finite, other_finite = a.isfinite(), b.isfinite()
             self.not_finite += int((~finite).sum())
             self.other_not_finite += int((~other_finite).sum())
-            a, b = a[both], b[both]
+            a, b = a[finite & other_finite], b[finite & other_finite]
         self.sums.take(a, b)
 
 
