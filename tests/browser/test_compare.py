@@ -1,0 +1,46 @@
+"""The Compare page in a real browser: choose a second checkpoint, rotate, go on to the lens."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from .looking import expect_calm, expect_page
+from .server import Server
+
+
+def test_a_second_checkpoint_is_chosen_rotated_and_linked_on(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/compare?checkpoint=demo-bert")
+    expect_page(page, "compare", "demo-bert")
+    expect(page.get_by_text("What you can learn from two checkpoints")).to_be_visible()
+    page.get_by_role("button", name="Compare with demo-gpt2").click()
+    expect(page.get_by_text("Of 130 tensors: 52 added and 78 removed")).to_be_visible()
+    expect(page).to_have_url(re.compile("versus=demo-gpt2"))
+    expect(page.get_by_text("160 and 128 numbers have no distance")).to_be_visible()
+    page.get_by_text("Rotate one embedding space onto the other first").click()
+    expect(page.get_by_text("In proportion to their length, the rows differ")).to_be_visible()
+    expect(page).to_have_url(re.compile("align=true"))
+    expect_calm(page)
+    page.reload()
+    expect(page.get_by_text("In proportion to their length, the rows differ")).to_be_visible()
+    page.get_by_role("button", name="Vocabulary lens: what each layer of both says").click()
+    expect_page(page, "lens", "demo-bert")
+    expect(page).to_have_url(re.compile("versus=demo-gpt2"))
+    expect(page.get_by_role("combobox", name=re.compile("Second checkpoint"))).to_have_value(
+        "demo-gpt2"
+    )
+
+
+def test_the_layers_are_drawn_and_come_as_a_file(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/compare?checkpoint=demo-gpt2&versus=demo-gpt2")
+    expect_page(page, "compare", "demo-gpt2")
+    expect(page.get_by_text("is compared with itself")).to_be_visible()
+    cells = page.locator(".js-plotly-plot .heatmap-label")
+    expect(cells.first).to_have_text("=")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Layers: CSV").click()
+    head, *rows = waiting.value.path().read_text().splitlines()
+    assert head.startswith("layer,number,kind,tensors,unequal,relative_change")
+    assert len(rows) == 48  # 12 kinds of tensor in each of 4 layers
+    assert {row.split(",")[4] for row in rows} == {"0"}
