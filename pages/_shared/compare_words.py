@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from inspector.figures.text import bytes_text, plural, shape_text
@@ -51,11 +53,11 @@ def counts(result: Comparison) -> str:
     )
 
 
-def shown_tensors(tensors: pd.DataFrame, *, find: str, statuses: list[str]) -> pd.DataFrame:
+def shown_tensors(tensors: pd.DataFrame, *, find: str, statuses: Sequence[str]) -> pd.DataFrame:
     """Rows of the table that match, those that changed most first."""
     kept = tensors
     if statuses:
-        kept = pd.DataFrame(kept[kept["status"].isin(statuses)])
+        kept = pd.DataFrame(kept[kept["status"].isin(list(statuses))])
     if find:
         text = kept[["name", "other_name", "status", "layer", "dtype", "note"]].agg(
             " ".join, axis=1
