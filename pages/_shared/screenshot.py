@@ -10,12 +10,13 @@ LEAVE = "leave_screenshot"
 CONTROLS = (
     "stButton", "stButtonGroup", "stCheckbox", "stDownloadButton", "stFileUploader",
     "stMultiSelect", "stNumberInput", "stPageLink", "stPopover", "stRadio", "stSelectbox",
-    "stSlider", "stTextArea", "stTextInput", "stTooltipIcon",
+    "stSlider", "stTextArea", "stTextInput",
 )  # fmt: skip
 AROUND = ("stSidebar", "stHeader", "stToolbar", "stElementToolbar", "stExpandSidebarButton")
 STYLE = f"""<style>
 {", ".join(f"[data-testid={name}]" for name in (*AROUND, *CONTROLS))},
 [data-testid=stExpander]:has([data-testid=stSelectbox], [data-testid=stNumberInput]),
+[data-testid=stMetric] [data-testid=stTooltipIcon],
 [class*="st-key-files"], .modebar-container {{display: none !important}}
 .st-key-{LEAVE}, .st-key-{LEAVE} [data-testid=stButton] {{display: block !important}}
 .stMainBlockContainer {{padding-top: 1.5rem}}
