@@ -10,6 +10,7 @@ import torch
 from inspector.models.ladder import Ladder, Unembedding
 from inspector.models.running import Loaded
 
+ROWS_AT_ONCE = 4_096
 DOT, COSINE, DOT_BIAS, LOGITS = "dot", "cosine", "dot + bias", "logits"
 LOWEST = -3e38  # stands for "no score": a row that holds NaN or infinity
 NOTES = {
@@ -122,9 +123,9 @@ def build_scorer(
     """
     embedding = loaded.input_embedding
     unembedding = ladder.unembedding if ladder else output
-    unusable = ~torch.isfinite(embedding).all(dim=1)
+    unusable = ~_finite_rows(embedding)
     if unembedding is not None and unembedding.weight.shape == embedding.shape:
-        unusable |= ~torch.isfinite(unembedding.weight).all(dim=1)
+        unusable |= ~_finite_rows(unembedding.weight)
     width = hidden_width(loaded)
     left_out = []
     tied = unembedding is not None and unembedding.weight.data_ptr() == embedding.data_ptr()
@@ -148,6 +149,11 @@ def build_scorer(
         tied,
     )
     return scorer, left_out
+
+
+def _finite_rows(matrix: torch.Tensor) -> torch.Tensor:
+    """Rows of finite numbers alone; all at once would take more memory than the matrix."""
+    return torch.cat([torch.isfinite(part).all(dim=1) for part in matrix.split(ROWS_AT_ONCE)])
 
 
 def hidden_width(loaded: Loaded) -> int:
