@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from inspector.settings import settings
+from inspector.store import registry
 from pages._shared import session
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +28,14 @@ def _store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         session.engine().close()
         st.cache_resource.clear()
         settings.cache_clear()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_left(_store: None) -> Iterator[None]:
+    """What a file of tests uploads goes with it."""
+    yield
+    for stored in registry.list_checkpoints(settings()):
+        registry.delete_checkpoint(stored.fingerprint, settings=settings())
 
 
 @pytest.fixture
