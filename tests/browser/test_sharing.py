@@ -57,7 +57,7 @@ def test_a_figure_arrives_as_png_on_the_pages_ground(
     assert download.suggested_filename == "Names-and-tensors-of-demo-bert.png"
     with Image.open(download.path()) as picture:
         assert picture.format == "PNG"
-        assert picture.width == 3_000  # enough for print
+        assert picture.width == 2_700  # nine inches at 300 dpi
         pixels = np.asarray(picture.convert("RGB")).astype(int)
     wanted = [int(ground[place : place + 2], 16) for place in (1, 3, 5)]
     assert pixels[5, 5].tolist() == wanted
