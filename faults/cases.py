@@ -152,7 +152,9 @@ def two_servers(browser: Browser, folder: Path) -> Outcome:
         pages[0].get_by_text("Yes, delete it from the store for good").click()
         body = pages[0].get_by_test_id("stPopoverBody")
         body.get_by_role("button", name="Delete", exact=False).click()
-        servers.until(lambda: servers.whole(folder / "store") == "yes, 0 uploads")
+        servers.until(lambda: not servers.entries(folder / "store"))
+        if (after := servers.whole(folder / "store")) != "yes, 0 uploads":
+            raise FaultError(f"after it was deleted: {after}")
         began = time.monotonic()
         navigation = pages[1].get_by_test_id("stSidebarNav")
         navigation.get_by_role("link", name="Embeddings").click()

@@ -172,10 +172,14 @@ def whole(store: Path) -> str:
         left = [path.name for path in (store / kind).glob("*") if any(path.rglob("_*"))]
         if left:
             raise FaultError(f"{len(left)} folders are left in {kind}")
-    entries = [path for path in (store / "checkpoints").glob("*") if path.name[0] != "."]
-    if len(entries) != len(listed):
+    if len(entries(store)) != len(listed):
         raise FaultError("an entry is not listed")
     return f"yes, {len(listed)} uploads" if len(listed) != 1 else "yes, 1 upload"
+
+
+def entries(store: Path) -> list[Path]:
+    """Folders of the checkpoints that a store holds, whole or not."""
+    return [path for path in (store / "checkpoints").glob("*") if path.name[0] != "."]
 
 
 def digest(path: Path) -> str:
