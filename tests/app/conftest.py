@@ -36,6 +36,7 @@ def _nothing_left(_store: None) -> Iterator[None]:
     yield
     for stored in registry.list_checkpoints(settings()):
         registry.delete_checkpoint(stored.fingerprint, settings=settings())
+        session.engine().forget(stored.fingerprint)
 
 
 @pytest.fixture
