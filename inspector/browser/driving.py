@@ -5,14 +5,27 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from inspector.browser.finding import NO_CHROMIUM, find_chromium
 from inspector.errors import InspectorError, RequestError
 
 ANSWER_SECONDS = 120.0  # for a page that has to load a model first, on a busy machine
 POLL_SECONDS = 0.1
+Answer = TypeVar("Answer")
+
+
+def run(work: Coroutine[Any, Any, Answer]) -> Answer:
+    """Drive to the end: in a thread where a loop runs already, as in notebooks."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 class Tab:

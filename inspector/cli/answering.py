@@ -70,7 +70,7 @@ def answer(
     *,
     as_json: bool,
     then: Callable[[Any], Any] = lambda result: result,
-    second: str | None = None,
+    beside: str | None = None,
     **parameters: Any,
 ) -> None:
     """Open, run, print; a refusal is one sentence on stderr and exit status 2.
@@ -80,10 +80,10 @@ def answer(
         checkpoint: As it was typed.
         as_json: One JSON object instead of tables.
         then: What else is done with the result, such as writing a file.
-        second: A checkpoint to compare with, as it was typed.
+        beside: A checkpoint to compare with, as it was typed.
         parameters: Of the analysis.
     """
-    show(ask(verb, checkpoint, then=then, second=second, **parameters), as_json=as_json)
+    show(ask(verb, checkpoint, then=then, beside=beside, **parameters), as_json=as_json)
 
 
 def ask(
@@ -91,7 +91,7 @@ def ask(
     checkpoint: str,
     *,
     then: Callable[[Any], Any] = lambda result: result,
-    second: str | None = None,
+    beside: str | None = None,
     **parameters: Any,
 ) -> Any:
     """Open and run as `answer` does, and give the result back instead of printing it."""
@@ -99,8 +99,8 @@ def ask(
         engine = LocalEngine(settings(), restrict_paths=False, spare=False)
         try:
             opened: Opened = waited(engine.open(find_reference(checkpoint)))
-            if second is not None:
-                other: Opened = waited(engine.open(find_reference(second)))
+            if beside is not None:
+                other: Opened = waited(engine.open(find_reference(beside)))
                 parameters["other"] = other.fingerprint
             return then(waited(engine.run(opened.fingerprint, verb, **parameters)))
         finally:

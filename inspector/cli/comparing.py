@@ -29,7 +29,7 @@ def compare(
 ) -> None:
     """What changed between two checkpoints?"""
     answer(
-        "compare", checkpoint, as_json=as_json, second=other,
+        "compare", checkpoint, as_json=as_json, beside=other,
         then=(lambda result: result) if as_json else _in_short, align=align, moved=moved,
     )  # fmt: skip
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import tempfile
@@ -10,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from urllib.parse import unquote
 
-from inspector.browser import Chromium, Tab
+from inspector.browser import Chromium, Tab, run
 
 WIDTH, HEIGHT = 1100, 900  # of the window
 PRINTED, SCALE = 900, 3  # pixels of a picture, and of a PNG for each of them: sharp on paper
@@ -41,7 +40,7 @@ def draw_pictures(page: str, names: list[str], *, tell: Tell) -> dict[str, bytes
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "report.html"
         file.write_text(page, "utf-8")
-        return asyncio.run(_draw(file.as_uri(), names, tell))
+        return run(_draw(file.as_uri(), names, tell))
 
 
 async def _draw(url: str, names: list[str], tell: Tell) -> dict[str, bytes]:

@@ -18,7 +18,7 @@ from urllib.error import URLError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
-from inspector.browser import NO_CHROMIUM, Chromium, Tab, find_chromium
+from inspector.browser import NO_CHROMIUM, Chromium, Tab, find_chromium, run
 from inspector.catalog import PAGES
 from inspector.errors import InspectorError, RequestError
 from inspector.store.reference import CheckpointRef
@@ -106,7 +106,7 @@ def take_pictures(
     tell("Starting the app")
     with _served(reference) as url:
         visit = _visit(url, reference, folder, pages=pages, theme=theme, width=width, tell=tell)
-        return asyncio.run(visit)
+        return run(visit)
 
 
 async def _visit(
