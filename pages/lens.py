@@ -50,7 +50,7 @@ if "agrees" in lens.states:
         with place:
             lines = figures.rung_lines(
                 lens.states, measure=measure, rungs=lens.rungs, layers=lens.layers,
-                title=MEASURES[measure], subtitle=checkpoint.name, theme=session.theme(),
+                title=f"{MEASURES[measure]}, {checkpoint.name}", theme=session.theme(),
             )  # fmt: skip
             parts.chart(lines, key=measure, alt=f"{MEASURES[measure]}, over layers")
 

@@ -27,12 +27,12 @@ def draw(checkpoint: Opened, lens: Lens, choice: LensChoice, *, layer: int, posi
     )
     if climb is None:
         return
-    where = f"{checkpoint.name}, layer {lens.layers[layer]}, position {position}"
+    where = f"layer {lens.layers[layer]}, position {position}"
     ids = lens_words.told(climb, most=TOLD)
-    _ranks(climb, ids, where)
+    _ranks(checkpoint, climb, ids, where)
     known = pd.DataFrame(climb.geometry[climb.geometry["cosine"].notna()])
     if len(known):
-        _geometry(climb, known, where)
+        _geometry(checkpoint, climb, known, where)
     with st.expander("Numbers: every token at every rung"):
         columns = ["token", "token_id", "norm", "cosine", "dot", "bias", "logit", "probability"]
         parts.table(
@@ -48,14 +48,14 @@ def draw(checkpoint: Opened, lens: Lens, choice: LensChoice, *, layer: int, posi
               on_click=_pin, args=(best,))  # fmt: skip
 
 
-def _ranks(climb: Climb, ids: list[int], where: str) -> None:
+def _ranks(checkpoint: Opened, climb: Climb, ids: list[int], where: str) -> None:
     if len(climb.rungs) > 1:
         figure = figures.rank_lines(
             pd.DataFrame(climb.ranks[climb.ranks["token_id"].isin(ids)]),
             along="rung",
             stops=climb.rungs,
             labels=climb.rungs,
-            title="What each step of the head does to a token's rank",
+            title=f"What each step of the head does to ranks, {checkpoint.name}",
             subtitle=where,
             theme=session.theme(),
         )
@@ -64,12 +64,12 @@ def _ranks(climb: Climb, ids: list[int], where: str) -> None:
     st.markdown("\n".join(f"- {lens_words.moves(climb, index)}" for index in ids))
 
 
-def _geometry(climb: Climb, known: pd.DataFrame, where: str) -> None:
+def _geometry(checkpoint: Opened, climb: Climb, known: pd.DataFrame, where: str) -> None:
     figure = figures.geometry_plot(
         known,
         climb.ranks,
         hidden_norm=climb.hidden_norm,
-        title="Direction and length: cosine, norm and dot product",
+        title=f"Direction and length, {checkpoint.name}",
         subtitle=f"{where}, |h| = {climb.hidden_norm:.3g}",
         theme=session.theme(),
     )
@@ -90,8 +90,8 @@ def trajectories(checkpoint: Opened, lens: Lens, *, rung: str, position: int) ->
         along="layer",
         stops=range(len(lens.layers)),
         labels=["emb.", *lens.layers[1:]],
-        title="Pinned tokens over layers",
-        subtitle=f"{checkpoint.name}, position {position} ({lens.tokens[position]}), by {rung}",
+        title=f"Pinned tokens over layers, {checkpoint.name}",
+        subtitle=f"position {position} ({lens.tokens[position]}), by {rung}",
         theme=session.theme(),
     )
     parts.chart(figure, key="trajectories", alt="Rank of each pinned token at every layer; the "

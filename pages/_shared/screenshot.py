@@ -13,12 +13,17 @@ CONTROLS = (
     "stSlider", "stTextArea", "stTextInput",
 )  # fmt: skip
 AROUND = ("stSidebar", "stHeader", "stToolbar", "stElementToolbar", "stExpandSidebarButton")
+# An element's container goes with it, or its gap would stay.
+HELD = ", ".join(f"[data-testid={name}]" for name in CONTROLS)
+OPTIONS = "[data-testid=stExpander]:has([data-testid=stSelectbox], [data-testid=stNumberInput])"
 STYLE = f"""<style>
-{", ".join(f"[data-testid={name}]" for name in (*AROUND, *CONTROLS))},
-[data-testid=stExpander]:has([data-testid=stSelectbox], [data-testid=stNumberInput]),
+{", ".join(f"[data-testid={name}]" for name in AROUND)}, {HELD},
+[data-testid=stElementContainer]:has({HELD}),
+{OPTIONS}, [data-testid=stLayoutWrapper]:has(> {OPTIONS}),
 [data-testid=stMetric] [data-testid=stTooltipIcon],
 [class*="st-key-files"], .modebar-container {{display: none !important}}
-.st-key-{LEAVE}, .st-key-{LEAVE} [data-testid=stButton] {{display: block !important}}
+.st-key-{LEAVE}, .st-key-{LEAVE} [data-testid=stButton],
+.st-key-{LEAVE} [data-testid=stElementContainer] {{display: block !important}}
 .stMainBlockContainer {{padding-top: 1.5rem}}
 .stMainBlockContainer > div {{overflow: visible}}
 @media print {{ .st-key-{LEAVE} {{display: none !important}} }}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +24,17 @@ BERT = DEMOS["demo-bert"].folder
 EMBEDDING = "bert.embeddings.word_embeddings.weight"
 SCALED = "bert.encoder.layer.2.output.dense.weight"
 MOVED = 900  # a row
-NAMES = ("config.json", "tokenizer.json", "tokenizer_config.json")
+NAMES = ("tokenizer.json", "tokenizer_config.json")
+
+
+def uploaded(name: str, file: Path, config: bytes) -> str:
+    """Upload weights with the demo's tokenizer; gives what the page calls it."""
+    upload, folder = registry.new_upload(settings())
+    for path in (file, *(BERT / other for other in NAMES)):
+        registry.write_upload(folder, f"{name}/{path.name}", path.read_bytes())
+    registry.write_upload(folder, f"{name}/config.json", config)
+    opened = session.engine().open(CheckpointRef("incoming", upload)).result()
+    return f"{opened.name} ({opened.fingerprint[:8]})"
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +45,22 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> str:
     tensors[EMBEDDING][MOVED] += 1
     file = tmp_path_factory.mktemp("tuned") / "model.safetensors"
     save_file(tensors, file, metadata={"format": "pt"})
-    upload, folder = registry.new_upload(settings())
-    for path in (file, *(BERT / name for name in NAMES)):
-        registry.write_upload(folder, f"tuned/{path.name}", path.read_bytes())
-    opened = session.engine().open(CheckpointRef("incoming", upload)).result()
-    return f"{opened.name} ({opened.fingerprint[:8]})"
+    return uploaded("tuned", file, (BERT / "config.json").read_bytes())
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An upload: the demo's layers, half as wide."""
+    half = {160: 80, 640: 320}
+    tensors = {
+        name: np.ascontiguousarray(tensor[tuple(slice(half.get(n, n)) for n in tensor.shape)])
+        for name, tensor in load_file(BERT / "model.safetensors").items()
+    }
+    file = tmp_path_factory.mktemp("narrow") / "model.safetensors"
+    save_file(tensors, file, metadata={"format": "pt"})
+    config = json.loads((BERT / "config.json").read_text("utf-8"))
+    config |= {"hidden_size": 80, "intermediate_size": 320}
+    return uploaded("narrow", file, json.dumps(config).encode())
 
 
 def table(app: AppTest, column: str):
@@ -92,6 +114,14 @@ def test_what_changed_is_measured_and_linked_on(open_app: Open, tuned: str) -> N
     assert app.title[0].value == "Masked LM"
     assert app.selectbox(key="versus").value == tuned
     assert len(app.get("plotly_chart")) == 2
+
+
+def test_layers_of_another_width_are_no_empty_picture(open_app: Open, narrow: str) -> None:
+    app = open_app("compare", versus=narrow)
+    assert not app.exception
+    assert any("No tensor of a layer could be measured" in each.value for each in app.info)
+    assert not app.get("plotly_chart")
+    assert set(table(app, "status")["status"]) == {"reshaped", "equal"}
 
 
 def test_two_families_meet_in_their_tokens_alone(open_app: Open) -> None:

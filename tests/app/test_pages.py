@@ -34,6 +34,8 @@ def test_a_page_names_its_question_and_the_open_checkpoint(
     assert app.title[0].value == PAGES[slug].title
     assert PAGES[slug].question in said(app)
     assert checkpoint.replace("-", r"\-") in app.caption[0].value
+    for chart in app.get("plotly_chart"):  # a saved picture is named after its title
+        assert checkpoint in json.loads(chart.proto.spec)["layout"]["title"]["text"]
 
 
 def test_overview_counts_what_the_file_holds(open_app: Open) -> None:

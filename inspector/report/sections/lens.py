@@ -53,8 +53,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
             "agreement",
             lambda theme: figures.rung_lines(
                 lens.states, measure="agrees", rungs=lens.rungs, layers=lens.layers,
-                title=MEASURES["agrees"],
-                subtitle=context.name, theme=theme,
+                title=f"{MEASURES['agrees']}, {context.name}", theme=theme,
             ),
             "How often each rung's top token is the model's final one, over layers",
         )  # fmt: skip
