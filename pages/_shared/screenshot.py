@@ -13,13 +13,13 @@ CONTROLS = (
     "stSlider", "stTextArea", "stTextInput",
 )  # fmt: skip
 AROUND = ("stSidebar", "stHeader", "stToolbar", "stElementToolbar", "stExpandSidebarButton")
-# An element's container goes with it, or its gap would stay.
-HELD = ", ".join(f"[data-testid={name}]" for name in CONTROLS)
-OPTIONS = "[data-testid=stExpander]:has([data-testid=stSelectbox], [data-testid=stNumberInput])"
+HIDDEN = ", ".join(f"[data-testid={name}]" for name in CONTROLS)
+FIELDS = ("stSelectbox", "stNumberInput")
+OPTIONS = ", ".join(f"> [data-testid=stExpander] [data-testid={name}]" for name in FIELDS)
+# The container of what is hidden goes with it, or its gap would stay.
 STYLE = f"""<style>
-{", ".join(f"[data-testid={name}]" for name in AROUND)}, {HELD},
-[data-testid=stElementContainer]:has({HELD}),
-{OPTIONS}, [data-testid=stLayoutWrapper]:has(> {OPTIONS}),
+{", ".join(f"[data-testid={name}]" for name in AROUND)}, {HIDDEN},
+[data-testid=stElementContainer]:has({HIDDEN}), [data-testid=stLayoutWrapper]:has({OPTIONS}),
 [data-testid=stMetric] [data-testid=stTooltipIcon],
 [class*="st-key-files"], .modebar-container {{display: none !important}}
 .st-key-{LEAVE}, .st-key-{LEAVE} [data-testid=stButton],
