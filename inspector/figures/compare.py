@@ -11,6 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from inspector.figures import theme as look
+from inspector.figures.bars import bar_rows
 from inspector.figures.frames import column, columns
 from inspector.figures.text import plain, shorten_name
 from inspector.figures.theme import LIGHT, Theme
@@ -36,7 +37,7 @@ class _Scale:
     percent: bool
 
     @property
-    def colorbar(self) -> dict[str, Any]:
+    def ticks(self) -> dict[str, Any]:
         powers = range(math.floor(self.low), math.ceil(self.high) + 1)
         shown = [power for power in powers if self.low - 1e-9 <= power <= self.high + 1e-9]
         text = _share if self.percent else "{:g}".format
@@ -107,53 +108,27 @@ def change_bars(
         subtitle: One more line of plain text.
         theme: Colours.
     """
-    count = len(tensors)
     shares = column(tensors, "relative_change")
-    figure = go.Figure(
-        layout=look.layout(
-            title=plain(title), subtitle=plain(subtitle), theme=theme,
-            height=look.title_height(title, subtitle) + BAR * max(count, 1) + 60,
-        )
-    )  # fmt: skip
-    figure.update_layout(
-        xaxis={
-            **look.axis(title="relative change |b − a| / |a|", theme=theme),
-            "range": [0, max(shares, default=0.0) * 1.02 or 1.0],
-            "tickformat": ".3~%",
-            "nticks": 6,
-        },
-        yaxis={
-            **look.axis(title="", theme=theme, grid=False),
-            "range": [count - 0.5, -0.5],
-            "tickvals": list(range(count)),
-            "ticktext": [plain(shorten_name(name, LABEL)) for name in column(tensors, "name")],
-            "tickfont": {"size": 12, "color": theme.ink},
-        },
-        bargap=0.28,
-        margin={"r": 64},  # for the longest bar's number
-        dragmode=False,
+    return bar_rows(
+        shares,
+        names=[plain(shorten_name(name, LABEL)) for name in column(tensors, "name")],
+        texts=[_share(share) for share in shares],
+        hovers=[
+            f"<b>{plain(name)}</b><br>relative change {_share(share)}<br>cosine {cosine:.6g}"
+            f"<br>largest difference {largest:.3g}"
+            for name, share, cosine, largest in columns(
+                tensors, "name", "relative_change", "cosine", "max_abs"
+            )
+        ],
+        measure="relative change |b − a| / |a|",
+        tickformat=".3~%",
+        title=title,
+        subtitle=subtitle,
+        pitch=BAR,
+        size=12,
+        room=64,
+        theme=theme,
     )
-    figure.add_trace(
-        go.Bar(
-            orientation="h",
-            y=list(range(count)),
-            x=shares,
-            text=[f" {_share(share)}" for share in shares],
-            textposition="outside",
-            textfont={"size": 12, "color": theme.ink},
-            cliponaxis=False,
-            marker={"color": theme.groups[1]},
-            hovertext=[
-                f"<b>{plain(name)}</b><br>relative change {_share(share)}<br>cosine {cosine:.6g}"
-                f"<br>largest difference {largest:.3g}"
-                for name, share, cosine, largest in columns(
-                    tensors, "name", "relative_change", "cosine", "max_abs"
-                )
-            ],
-            hoverinfo="text",
-        )
-    )
-    return figure
 
 
 def _cells(
@@ -197,7 +172,7 @@ def _cells(
         xgap=2 if legible else 1,
         ygap=2 if legible else 1,
         colorscale=[[step / steps, color] for step, color in enumerate(theme.ramp)],
-        colorbar=_colorbar(scale, theme),
+        colorbar=look.colorbar(scale.name, theme=theme, length=0.5) | scale.ticks,
         showscale=bool(len(finite)),
     )
 
@@ -239,23 +214,3 @@ def _cosine(cosine: float) -> str:
     if cosine < 0.9995:
         return f"{cosine:.3f}"
     return f"1−{1 - cosine:.0e}".replace("e-0", "e-") if cosine < 1 else "1"
-
-
-def _colorbar(scale: _Scale, theme: Theme) -> dict[str, Any]:
-    return {
-        "title": {"text": f" {scale.name}", "side": "right", "font": {"color": theme.muted}},
-        "tickfont": {"size": 12, "color": theme.muted},
-        **scale.colorbar,
-        "orientation": "h",
-        "thickness": 10,
-        "len": 0.5,
-        "x": 0.97,
-        "xanchor": "right",
-        "ticklabeloverflow": "allow",
-        "y": 0,
-        "yref": "container",
-        "yanchor": "bottom",
-        "ypad": 4,
-        "xpad": 0,
-        "outlinewidth": 0,
-    }

@@ -198,30 +198,10 @@ def _colors(top: pd.DataFrame, grid: Grid, *, coloring: Coloring, theme: Theme) 
 
 
 def _colorbar(coloring: Coloring, theme: Theme) -> dict[str, Any]:
-    ticks = (
-        {"tickvals": [value for value, _ in coloring.ticks],
-         "ticktext": [text for _, text in coloring.ticks]}
-        if coloring.ticks
-        else {}
-    )  # fmt: skip
-    return {
-        "title": {"text": f" {plain(shorten(coloring.name, 40))}{coloring.unit}", "side": "right",
-                  "font": {"color": theme.muted}},
-        "tickfont": {"size": 12, "color": theme.muted},
-        **ticks,
-        "orientation": "h",
-        "thickness": 10,
-        "len": 0.45,
-        "x": 0.97,
-        "xanchor": "right",
-        "ticklabeloverflow": "allow",
-        "y": 0,
-        "yref": "container",
-        "yanchor": "bottom",
-        "ypad": 4,
-        "xpad": 0,
-        "outlinewidth": 0,
-    }  # fmt: skip
+    name = f"{plain(shorten(coloring.name, 40))}{coloring.unit}"
+    ticks = {"tickvals": [value for value, _ in coloring.ticks],
+             "ticktext": [text for _, text in coloring.ticks]}  # fmt: skip
+    return look.colorbar(name, theme=theme, length=0.45) | (ticks if coloring.ticks else {})
 
 
 def _squares(

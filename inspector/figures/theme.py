@@ -155,6 +155,32 @@ def axis(*, title: str, theme: Theme, grid: bool = True) -> dict[str, object]:
     }
 
 
+def colorbar(name: str, *, theme: Theme, length: float) -> dict[str, object]:
+    """Build a flat colour bar at the foot of the figure, at the right.
+
+    Args:
+        name: What the colours mean; already safe for Plotly.
+        theme: Colours.
+        length: Share of the plot's width.
+    """
+    return {
+        "title": {"text": f" {name}", "side": "right", "font": {"color": theme.muted}},
+        "tickfont": {"size": 12, "color": theme.muted},
+        "orientation": "h",
+        "thickness": 10,
+        "len": length,
+        "x": 0.97,
+        "xanchor": "right",
+        "ticklabeloverflow": "allow",
+        "y": 0,
+        "yref": "container",
+        "yanchor": "bottom",
+        "ypad": 4,
+        "xpad": 0,
+        "outlinewidth": 0,
+    }
+
+
 def hidden_axis(low: float, high: float) -> dict[str, object]:
     """Describe an axis that only places things and is not drawn."""
     return {"range": [low, high], "visible": False, "fixedrange": True}
