@@ -46,6 +46,6 @@ $(VENV)/run.stamp: requirements.txt | $(VENV)/bin/python
 	$(PYTHON) -c "import umap"
 	touch $@
 
-$(VENV)/dev.stamp: requirements-dev.txt requirements-auth.txt $(VENV)/run.stamp
+$(VENV)/dev.stamp: requirements-dev.txt requirements-auth.txt requirements-ray.txt $(VENV)/run.stamp
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	touch $@

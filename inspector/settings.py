@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -39,6 +40,7 @@ class Settings:
     confinement: Confine  # "required": a worker that cannot be confined does not start
     store_nbytes: int  # all that the store may hold
     store_evict: Evict  # what may go to make room: results that can be made again, or uploads too
+    store: str | None = None  # where every server of a cluster finds the uploads, an fsspec URL
 
     @property
     def file_nbytes(self) -> int:
@@ -70,6 +72,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         confinement=_choice(environ, "INSPECTOR_CONFINEMENT", get_args(Confine)),
         store_nbytes=round(_number(environ, "INSPECTOR_STORE_MB", 20_000) * MB),
         store_evict=_choice(environ, "INSPECTOR_STORE_EVICT", get_args(Evict)),
+        store=_store(environ.get("INSPECTOR_STORE", "").strip()),
     )
 
 
@@ -77,6 +80,36 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
 def settings() -> Settings:
     """The settings of this process, read once."""
     return read_settings(os.environ)
+
+
+def _store(text: str) -> str | None:
+    """The shared store's URL; what is refused is not repeated, for it may hold a secret."""
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        return f"file://{Path(text).expanduser().absolute()}" if text else None
+    if ":" in rest.partition("/")[0].rpartition("@")[0] or "?" in rest or "#" in rest:
+        raise SettingsError(
+            "INSPECTOR_STORE holds more than a place: set it to a folder or a URL such as "
+            "s3://bucket/folder, and give keys and options by the object store's own variables."
+        )
+    return f"{_scheme(scheme)}://{rest.rstrip('/')}"
+
+
+def _scheme(scheme: str) -> str:
+    from fsspec.registry import known_implementations  # only who shares a store waits for it
+
+    known = known_implementations.get(scheme.lower())
+    if known is None:
+        raise SettingsError(
+            "INSPECTOR_STORE starts with an unknown kind of store: set it to a folder, file://… "
+            "or s3://bucket/folder."
+        )
+    if find_spec(known["class"].partition(".")[0]) is None:
+        raise SettingsError(
+            f"INSPECTOR_STORE is a {scheme.lower()}:// store, and the package for those is not "
+            "installed: install requirements-ray.txt, or the one that fsspec names for it."
+        )
+    return scheme.lower()
 
 
 def _choice(environ: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> Any:

@@ -35,6 +35,8 @@ KEPT_PREFIXES = (
 )
 # Whatever starts like one of these and is named for a secret stays behind all the same.
 SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|KEY")
+# Workers neither fetch from the shared store nor bring anything there.
+NOT_KEPT = {"INSPECTOR_STORE"}
 # A proxy's address may hold a password: only for the worker that downloads.
 KEPT_FOR_DOWNLOADS = {
     *("HF_ENDPOINT", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE"),
@@ -78,6 +80,7 @@ def worker_environment(
         if name in KEPT
         or name in downloads
         or (name.startswith(KEPT_PREFIXES) and not SECRET.search(name))
+        if name not in NOT_KEPT
     }
     threads = str(worker_threads(workers=settings.workers))
     return {

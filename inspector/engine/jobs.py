@@ -78,7 +78,15 @@ class LocalJob:
         """Stop the work; see the protocol."""
         self._stop(self)
 
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the job is settled; False if it is not after `timeout` seconds."""
+        return self._settled.wait(timeout)
+
     # The rest is the engine's, which calls it under its lock.
+
+    def turn_to(self, request: OpenRequest) -> None:
+        """Ask the worker for something else: what was to be opened has arrived elsewhere."""
+        self.request, self.message = request, _message(request)
 
     def report(self, progress: Progress) -> None:
         """Say how far the work has come."""

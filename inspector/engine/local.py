@@ -29,6 +29,7 @@ from typing import Any
 import inspector
 from inspector.catalog import CATALOG, Analysis
 from inspector.engine import limits
+from inspector.engine.carrying import Carrier, Hooks
 from inspector.engine.jobs import JobBook, LocalJob, freeze
 from inspector.engine.pool import Pool
 from inspector.engine.process import WorkerProcess
@@ -54,6 +55,7 @@ from inspector.errors import (
 )
 from inspector.results import Opened
 from inspector.settings import Settings
+from inspector.store.marks import veiled
 from inspector.store.reference import CheckpointRef
 
 WATCH_SECONDS = 0.1  # between two looks at the memory of busy workers
@@ -85,12 +87,13 @@ class LocalEngine:
         functions: WorkerFunctions | None = None,
     ) -> None:
         self._settings = settings
-        self._setup = Setup(settings, functions or WorkerFunctions(), restrict_paths)
+        self._setup = Setup(veiled(settings), functions or WorkerFunctions(), restrict_paths)
         self._analyses = {analysis.verb: analysis for analysis in catalog}
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._book = JobBook()
         self._waiting = Waiting()
+        self._carrier = Carrier(settings, Hooks(self.open, self._proceed, self._carried))
         self._endings: deque[Ending] = deque(maxlen=ENDINGS)
         self._pool = Pool(self._start, limit=settings.workers, spare=spare)
         self._calm_since = time.monotonic()
@@ -104,6 +107,8 @@ class LocalEngine:
 
     def open(self, reference: CheckpointRef) -> LocalJob:
         """Stage a checkpoint; see the protocol."""
+        if reference.kind == "shared":  # and when it has come, an upload like any other
+            reference = CheckpointRef("upload", reference.value)
         keep = reference.kind in FIXED
         return self._ask(("open", str(reference)), OpenRequest(reference), keep=keep)
 
@@ -176,7 +181,7 @@ class LocalEngine:
             error = CancelledError("The app was closed before the work was done.")
             for worker in workers:
                 self._end(worker, error)
-            for job in self._waiting:
+            for job in (*self._waiting, *self._carrier.jobs):
                 self._waiting.discard(job)
                 self._settle(job, error)
         self._wake.set()
@@ -194,13 +199,32 @@ class LocalEngine:
             if self._closed:
                 raise WorkerError("The app is shutting down: start it again, then ask again.")
             job = self._book.asked(key)
-            if job is not None:
+            if job is not None and not self._carrier.lost(job):
                 return job
             job = LocalJob(key, request, keep=keep, stop=self._cancel)
             self._book.add(job)
-            self._waiting.add(job)
+            if not self._carrier.brings(job):
+                self._waiting.add(job)
         self._dispatch()
         return job
+
+    def _proceed(self, job: LocalJob) -> None:
+        """What a job is about has come: it waits for a worker."""
+        with self._lock:
+            if not (job.settled or self._closed):
+                self._waiting.add(job)
+        self._dispatch()
+
+    def _carried(self, job: LocalJob, outcome: Any, nbytes: int) -> None:
+        """A job that was to fetch or to publish has an outcome."""
+        with self._lock:
+            self._forget_gone(job, outcome)
+            self._settle(job, outcome, nbytes)
+
+    def _forget_gone(self, job: LocalJob, outcome: Any) -> None:
+        """A checkpoint that a worker does not find has gone: let it be opened anew."""
+        if isinstance(outcome, CheckpointError) and isinstance(job.request, RunRequest):
+            self._book.forget(job.request.fingerprint)
 
     def _dispatch(self) -> None:
         """Give waiting jobs to free workers; the caller does not hold the lock."""
@@ -283,8 +307,9 @@ class LocalEngine:
         for job, outcome in zip(jobs, outcomes, strict=True):
             if isinstance(outcome, Opened):
                 self._pool.opened(worker, job, outcome)
-            if isinstance(outcome, CheckpointError) and isinstance(job.request, RunRequest):
-                self._book.forget(job.request.fingerprint)  # it has gone: let it be opened anew
+                if self._carrier.stores(job, outcome, nbytes):
+                    continue  # settled when the shared store has it
+            self._forget_gone(job, outcome)
             self._settle(job, outcome, nbytes // len(jobs))
         worker.jobs = ()  # last: if the message was not what it seemed, they fail with the worker
         # A process that has read a checkpoint serves no other one.

@@ -19,6 +19,7 @@ MANIFEST = "manifest.json"
 ENTRY = "entry.json"  # of an upload: its name, as the list shows it
 FOLDER = "folder"  # Manifest.folder, in an entry of either
 WEIGHTS = "weights"
+ORIGINALS = "originals"  # of an upload: its configurations as they were uploaded; never read
 FORMAT = 1
 
 _TENSOR_FIELDS = tuple(field.name for field in dataclasses.fields(TensorInfo))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from inspector.errors import CheckpointError
@@ -15,6 +16,7 @@ from inspector.store.files import remove_folder, workspace
 from inspector.store.hub import download
 from inspector.store.manifest import Manifest
 from inspector.store.manifests import UPLOADS, load_manifest
+from inspector.store.marks import read_told
 from inspector.store.names import is_archive, visible, weight_format
 from inspector.store.quota import make_room
 from inspector.store.reference import CheckpointRef
@@ -109,10 +111,19 @@ def _open_incoming(
     try:
         with workspace(settings.home) as temporary:
             source = _upload_source(folder, temporary, settings, progress)
+            source = _fetched(source, folder)
             manifest = stage(source, settings=settings, progress=progress)
     finally:
         remove_folder(folder)
     return manifest, CheckpointRef("upload", manifest.fingerprint)
+
+
+def _fetched(source: Source, folder: Path) -> Source:
+    """An upload that came from the shared store keeps its name, and must be what was asked for."""
+    told = read_told(folder)
+    if told is None:
+        return source
+    return replace(source, name=told.name, expected=told.fingerprint, told=told.warnings)
 
 
 def _upload_source(folder: Path, temporary: Path, settings: Settings, progress: Progress) -> Source:
@@ -215,6 +226,7 @@ _OPENERS: dict[
 ] = {
     "demo": _open_demo,
     "upload": _open_upload,
+    "shared": _open_upload,  # the engine has fetched it
     "incoming": _open_incoming,
     "path": _open_path,
 }

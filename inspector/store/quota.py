@@ -1,8 +1,9 @@
 """Keep the store within its quota: count it, make room, refuse what does not fit.
 
-Room is made of results first, those not used for longest: they can be computed again. Uploads are
-somebody's own: they go only where the settings say so, and never one that is pinned or in use, by
-this server or another one of the same store. One process makes room at a time.
+Room is made first of uploads that the shared store holds as well, which can be fetched again, then
+of results, which can be computed again: those not used for longest. Other uploads are somebody's
+own: they go only where the settings say so. None goes that is pinned or in use, by this server or
+another one of the same home. One process makes room at a time.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from inspector.store.arrays import STALE_SECONDS
 from inspector.store.files import remove_folder, turn
 from inspector.store.holding import is_used, last_used
 from inspector.store.manifests import MAPS, OPENED, UPLOADS
+from inspector.store.marks import is_marked
 
 COMPILED = "compiled"  # machine code of the inner loops; the first worker to need it makes it anew
 RESERVED = ".reserved"  # an upload's size, before its bytes have arrived
@@ -38,6 +40,7 @@ KINDS = {
     registry.TEMPORARY: ("work under way", "when it is done"),
 }
 EVICTED = "when room is needed, unless pinned or in use"
+FETCHABLE = "first where the shared store has them, unless pinned or in use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,10 @@ class _Removable:
 def account(settings: Settings) -> StoreAccount:
     """Count what the store holds."""
     kinds = []
-    told = KINDS | ({UPLOADS: ("uploads", EVICTED)} if settings.store_evict == "uploads" else {})
+    told = KINDS
+    if settings.store_evict == "uploads" or settings.store:
+        all_go = settings.store_evict == "uploads"
+        told = KINDS | {UPLOADS: ("uploads", EVICTED if all_go else FETCHABLE)}
     for folder, (name, can_go) in told.items():
         paths = list(_visible(settings.home / folder))
         kinds.append(StoredKind(name, len(paths), sum(map(_nbytes, paths)), can_go))
@@ -109,9 +115,10 @@ def trim(settings: Settings) -> None:
 
 def _make_room(nbytes: int, settings: Settings) -> None:
     missing = _used_nbytes(settings) + nbytes - settings.store_nbytes
+    missing = _evict(missing, _uploads(settings, is_marked))
     missing = _evict(missing, _results(settings))
     if settings.store_evict == "uploads":
-        missing = _evict(missing, _uploads(settings))
+        missing = _evict(missing, _uploads(settings, lambda entry, settings: True))
     if missing > 0:
         raise CheckpointError(_refusal(missing, nbytes, settings))
 
@@ -143,10 +150,10 @@ def _results(settings: Settings) -> Iterator[_Removable]:
             yield _Removable(last_used(entry), _nbytes(entry), partial(remove_folder, entry))
 
 
-def _uploads(settings: Settings) -> Iterator[_Removable]:
+def _uploads(settings: Settings, may_go: Callable[[Path, Settings], bool]) -> Iterator[_Removable]:
     for stored in registry.list_checkpoints(settings):
         entry = settings.home / UPLOADS / stored.fingerprint
-        if not stored.pinned and not is_used(entry):
+        if may_go(entry, settings) and not stored.pinned and not is_used(entry):
             remove = partial(registry.delete_checkpoint, stored.fingerprint, settings=settings)
             yield _Removable(last_used(entry), _nbytes(entry), remove)
 

@@ -8,10 +8,18 @@ from typing import Literal
 
 from inspector.errors import CheckpointError
 
-Kind = Literal["demo", "upload", "incoming", "path", "hub"]
+Kind = Literal["demo", "upload", "shared", "incoming", "path", "hub"]
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 FINGERPRINT = re.compile(r"[0-9a-f]{12,64}")
 INCOMING = re.compile(r"[0-9a-f]{32}")
+DEMO = re.compile(r"demo-[a-z0-9-]+")
+VALUES: dict[Kind, re.Pattern[str]] = {
+    "upload": FINGERPRINT,
+    "shared": FINGERPRINT,
+    "hub": HUB_ID,
+    "path": re.compile(r"[^\0]+"),
+    "incoming": INCOMING,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +28,8 @@ class CheckpointRef:
 
     As text: `demo-bert` (a demo), `upload:<fingerprint>` (12 to 64 hex digits), `hub:org/name`,
     `path:/folder` (a folder, an archive or a weight file), `incoming:<id>` (an upload whose bytes
-    have arrived but are not staged yet).
+    have arrived but are not staged yet), `shared:<fingerprint>` (an upload, as one process of a
+    cluster names it to another: the engine opens it as `upload:` does).
     """
 
     kind: Kind
@@ -36,17 +45,12 @@ class CheckpointRef:
         Raises:
             CheckpointError: If the text is no reference.
         """
-        kind, colon, value = text.partition(":")
-        if not colon and re.fullmatch(r"demo-[a-z0-9-]+", text):
+        if DEMO.fullmatch(text):
             return cls("demo", text)
-        if kind == "upload" and FINGERPRINT.fullmatch(value):
-            return cls("upload", value)
-        if kind == "hub" and HUB_ID.fullmatch(value):
-            return cls("hub", value)
-        if kind == "path" and value and "\0" not in value:
-            return cls("path", value)
-        if kind == "incoming" and INCOMING.fullmatch(value):
-            return cls("incoming", value)
+        start, _, value = text.partition(":")
+        for kind, allowed in VALUES.items():
+            if kind == start and allowed.fullmatch(value):
+                return cls(kind, value)
         raise CheckpointError(
             f"{text[:80]!r} names no checkpoint: pick one from the list, or upload it again."
         )

@@ -128,14 +128,28 @@ def rename_checkpoint(fingerprint: str, name: str, *, settings: Settings) -> Non
     Raises:
         CheckpointError: If the name is empty, too long or not printable, or the upload is gone.
     """
+    refuse_name(name)
+    folder = _entry_folder(fingerprint, settings)
+    stored = _stored(folder)
+    _rewrite(folder, replace(stored, name=name.strip()))
+
+
+def refuse_name(name: str) -> None:
+    """Refuse what cannot be a checkpoint's name.
+
+    Raises:
+        CheckpointError: If it is empty, too long or not printable.
+    """
     if not 1 <= len(name.strip()) <= MAX_NAME or not name.isprintable():
         raise CheckpointError(
             f"A checkpoint's name has from 1 to {MAX_NAME} printable characters, "
             f"and this one has {len(name.strip())}: choose another."
         )
-    folder = _entry_folder(fingerprint, settings)
-    stored = _stored(folder)
-    _rewrite(folder, replace(stored, name=name.strip()))
+
+
+def is_fingerprint(text: str) -> bool:
+    """Whether a text is a whole fingerprint: it becomes a name in the store."""
+    return len(text) == 64 and set(text) <= set("0123456789abcdef")
 
 
 def pin_checkpoint(fingerprint: str, *, pinned: bool, settings: Settings) -> None:
@@ -217,8 +231,7 @@ def _rewrite(folder: Path, stored: StoredCheckpoint) -> None:
 
 def _entry_folder(fingerprint: str, settings: Settings) -> Path:
     folder = settings.home / UPLOADS / fingerprint
-    is_digest = len(fingerprint) == 64 and set(fingerprint) <= set("0123456789abcdef")
-    if not is_digest or not (folder / MANIFEST).is_file():
+    if not is_fingerprint(fingerprint) or not (folder / MANIFEST).is_file():
         raise CheckpointError("This checkpoint is no longer in the store: reload the page.")
     return folder
 

@@ -23,6 +23,8 @@ class Source:
     files: Mapping[str, Path]  # basename -> regular file, only names that are read
     ignored: tuple[str, ...]  # names of files that are not read
     owned: bool  # True: the files are ours to move into the store
+    expected: str | None = None  # the fingerprint that must come out
+    told: tuple[str, ...] = ()  # warnings of an earlier staging of the same files
 
 
 def choose_members(names: Iterable[str]) -> tuple[dict[str, str], tuple[str, ...]]:

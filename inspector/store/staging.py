@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inspector.errors import CheckpointError
 from inspector.settings import Settings
 from inspector.store.configs import rebuild_config
 from inspector.store.files import HASHES, HashCache, hash_file, put_folder, workspace
@@ -18,15 +18,17 @@ from inspector.store.manifest import FileInfo, Manifest, TensorInfo
 from inspector.store.manifests import (
     FOLDER,
     OPENED,
+    ORIGINALS,
     UPLOADS,
     WEIGHTS,
     find_manifest,
     load_manifest,
     save_manifest,
 )
-from inspector.store.names import INDEXES, file_format, weight_format
+from inspector.store.names import CONFIGS, INDEXES, file_format, weight_format
 from inspector.store.pytorch import read_pytorch
 from inspector.store.registry import clean_name, write_entry
+from inspector.store.shared_entry import fingerprint_of
 from inspector.store.sizes import refuse_wrong_sizes, size_warnings
 from inspector.store.sources import Source
 from inspector.store.tokenizer_files import stage_tokenizer
@@ -81,7 +83,12 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
                 json.dumps(contents.config, indent=2), encoding="utf-8"
             )
         digests = _hash(used, source, settings, progress)
-        fingerprint = _fingerprint(digests)
+        fingerprint = fingerprint_of(digests)
+        if source.expected not in {None, fingerprint}:
+            raise CheckpointError(
+                "What came from the shared store is not the upload that was asked for: delete the "
+                "upload, and upload it again."
+            )
         entry = settings.home / (UPLOADS if source.owned else OPENED) / fingerprint
         manifest = Manifest(
             fingerprint=fingerprint,
@@ -95,7 +102,7 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
             tensors=contents.tensors,
             aliases=contents.aliases,
             config=contents.config,
-            warnings=(*contents.warnings, *(() if has_tokenizer else (NO_TOKENIZER,))),
+            warnings=_warnings(contents, source, has_tokenizer=has_tokenizer),
         )
         save_manifest(manifest, entry, built=built)
         if source.owned:
@@ -140,6 +147,12 @@ def _read(source: Source, progress: Progress) -> _Contents:
     return _Contents(weights, tuple(tensors), aliases, config, tuple(warnings))
 
 
+def _warnings(contents: _Contents, source: Source, *, has_tokenizer: bool) -> tuple[str, ...]:
+    """Those told before come first, in their order: some name files that were left out then."""
+    found = (*contents.warnings, *(() if has_tokenizer else (NO_TOKENIZER,)))
+    return (*source.told, *(warning for warning in found if warning not in source.told))
+
+
 def _hash(
     used: Mapping[str, Path], source: Source, settings: Settings, progress: Progress
 ) -> dict[str, str]:
@@ -151,17 +164,15 @@ def _hash(
     return digests
 
 
-def _fingerprint(digests: Mapping[str, str]) -> str:
-    lines = "".join(f"{name}\n{digest}\n" for name, digest in sorted(digests.items()))
-    return hashlib.sha256(lines.encode()).hexdigest()
-
-
 def _file_info(
     path: Path, name: str, digest: str, *, source: Source, built: Path, entry: Path
 ) -> FileInfo:
     nbytes = path.stat().st_size
     if (built / FOLDER / name).exists():
         place = entry / FOLDER / name
+        if source.owned and name in CONFIGS:  # rebuilt: another server stages what was uploaded
+            (built / ORIGINALS).mkdir(exist_ok=True)
+            path.rename(built / ORIGINALS / name)
     elif source.owned:
         (built / WEIGHTS).mkdir(exist_ok=True)
         path.rename(built / WEIGHTS / name)

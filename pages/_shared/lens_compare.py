@@ -9,7 +9,7 @@ import streamlit as st
 from inspector.demo import DEMOS
 from inspector.results import Lens, Opened
 from inspector.settings import settings
-from inspector.store import registry
+from inspector.store import uploads
 from pages._shared import session
 from pages._shared.lens_inputs import LensChoice
 
@@ -45,11 +45,11 @@ def choose(checkpoint: Opened, choice: LensChoice) -> Other | None:
 
 def references(checkpoint: Opened) -> dict[str, str]:
     """Name -> reference of every demo and upload besides the open checkpoint."""
-    uploads = {
+    own = {
         f"{stored.name} ({stored.fingerprint[:8]})": f"upload:{stored.fingerprint}"
-        for stored in registry.list_checkpoints(settings())
+        for stored in uploads.list_uploads(settings())
     }
-    every = {name: name for name in DEMOS} | uploads
+    every = {name: name for name in DEMOS} | own
     return {name: reference for name, reference in every.items()
             if reference != checkpoint.reference}  # fmt: skip
 

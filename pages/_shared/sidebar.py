@@ -10,7 +10,7 @@ from inspector.demo import DEMOS
 from inspector.errors import InspectorError
 from inspector.results import Opened
 from inspector.settings import settings
-from inspector.store import registry
+from inspector.store import uploads
 from pages._shared import pins, running, session, sign_in, uploading
 from pages._shared.words import literal
 from serving.place import paths_are_open, serves_others
@@ -106,11 +106,10 @@ def _show_refusal() -> None:
 
 def _offer_checkpoints() -> None:
     checkpoint: Opened | None = st.session_state.get("opened")
-    uploads = {
-        f"upload:{stored.fingerprint}": stored.name
-        for stored in registry.list_checkpoints(settings())
+    own = {
+        f"upload:{stored.fingerprint}": stored.name for stored in uploads.list_uploads(settings())
     }
-    names = {name: name for name in DEMOS} | uploads
+    names = {name: name for name in DEMOS} | own
     if checkpoint:
         names.setdefault(checkpoint.reference, checkpoint.name)
     st.session_state["picked"] = checkpoint.reference if checkpoint else None
@@ -122,11 +121,14 @@ def _offer_checkpoints() -> None:
         on_change=_take_picked,
         placeholder="Choose one",
     )
+    if trouble := uploads.trouble(settings()):
+        st.caption(f":material/cloud_off: {literal(trouble)} Uploads of other servers may be "
+                   "missing from the list.")  # fmt: skip
     if checkpoint is None:
         return
     if checkpoint.reference in DEMOS:
         st.caption(DEMOS[checkpoint.reference].description)
-    elif checkpoint.reference in uploads:
+    elif checkpoint.reference in own:
         with st.popover("Rename or delete", icon=":material/edit:", width="stretch"):
             _offer_changes(checkpoint.fingerprint, checkpoint.name)
 
@@ -152,7 +154,7 @@ def _offer_changes(fingerprint: str, name: str) -> None:
 
 def _rename(fingerprint: str, name: str) -> None:
     try:
-        registry.rename_checkpoint(fingerprint, name, settings=settings())
+        uploads.rename_upload(fingerprint, name, settings=settings())
     except InspectorError as error:
         st.session_state["refusal"] = str(error)
         return
@@ -162,7 +164,7 @@ def _rename(fingerprint: str, name: str) -> None:
 
 def _delete(fingerprint: str) -> None:
     try:
-        registry.delete_checkpoint(fingerprint, settings=settings())
+        uploads.delete_upload(fingerprint, settings=settings())
     except InspectorError as error:
         st.session_state["refusal"] = str(error)
     session.engine().forget(fingerprint)
