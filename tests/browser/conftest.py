@@ -70,6 +70,7 @@ def watch() -> Iterator[Callable[[Page], Page]]:
             problems.append(f"left localhost: {request.url}")
 
     def watched(page: Page) -> Page:
+        page.set_default_timeout(ANSWER_MILLISECONDS)  # of clicks and the like
         page.on("console", on_console)
         page.on("pageerror", lambda error: problems.append(f"page error: {error}"))
         page.on("request", on_request)
