@@ -14,11 +14,24 @@ import platformdirs
 
 from inspector.errors import SettingsError
 
-Device = Literal["auto", "cpu", "cuda", "mps"]
+Device = Literal["auto", "cpu", "cuda", "mps", "spread"]
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 Confine = Literal["auto", "required", "off"]
 Evict = Literal["results", "uploads"]
 MB = 1_000_000
+MODEL_SHARE = 0.6  # of a worker's memory: the rest is for libraries, and for what is computed
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """How the Ray engine's replicas are deployed."""
+
+    least: int  # replicas at any time
+    most: int  # replicas when many people ask
+    cpus: float  # that Ray keeps for a replica
+    gpus: float  # likewise: a fraction of one, or whole ones
+    requests: int  # that a replica takes at once; those beyond its workers are answered in batches
+    queue: int  # requests of one server that wait for a replica; the next one is asked again later
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +40,12 @@ class Settings:
 
     home: Path  # store of uploads and results
     roots: tuple[Path, ...]  # folders that the web app may open by path
-    engine: Literal["local"]
+    engine: Literal["local", "ray"]
     device: Device
     dtype: Dtype
     upload_nbytes: int  # largest upload, counted after unpacking
     worker_nbytes: int  # resident memory at which a worker is ended
+    model_nbytes: int  # of main memory that a model's weights may take; a larger one is spread
     request_seconds: float  # wall time at which a request is ended
     workers: int  # worker processes at once, the warm spare not counted
     cpu_seconds: float  # processor time at which a request is ended
@@ -40,6 +54,7 @@ class Settings:
     confinement: Confine  # "required": a worker that cannot be confined does not start
     store_nbytes: int  # all that the store may hold
     store_evict: Evict  # what may go to make room: results that can be made again, or uploads too
+    cluster: ClusterSettings
     store: str | None = None  # where every server of a cluster finds the uploads, an fsspec URL
 
     @property
@@ -54,16 +69,18 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     Raises:
         SettingsError: If a variable holds a value that cannot be used; the text names it.
     """
+    worker_mb = _number(environ, "INSPECTOR_WORKER_MB", 12_000)
     home = environ.get("INSPECTOR_HOME") or platformdirs.user_data_dir("checkpoint-inspector")
     roots = environ.get("INSPECTOR_ROOTS", "")
     return Settings(
         home=Path(home).expanduser().absolute(),
         roots=tuple(Path(root).expanduser().resolve() for root in roots.split(os.pathsep) if root),
-        engine=_choice(environ, "INSPECTOR_ENGINE", ("local",)),
+        engine=_choice(environ, "INSPECTOR_ENGINE", ("local", "ray")),
         device=_choice(environ, "INSPECTOR_DEVICE", get_args(Device)),
         dtype=_choice(environ, "INSPECTOR_DTYPE", get_args(Dtype)),
         upload_nbytes=round(_number(environ, "INSPECTOR_UPLOAD_MB", 4_000) * MB),
-        worker_nbytes=round(_number(environ, "INSPECTOR_WORKER_MB", 12_000) * MB),
+        worker_nbytes=round(worker_mb * MB),
+        model_nbytes=round(_number(environ, "INSPECTOR_MODEL_MB", MODEL_SHARE * worker_mb) * MB),
         request_seconds=_number(environ, "INSPECTOR_SECONDS", 900),
         workers=round(_number(environ, "INSPECTOR_WORKERS", 4)),
         cpu_seconds=_number(environ, "INSPECTOR_CPU_SECONDS", 3_600),
@@ -72,6 +89,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         confinement=_choice(environ, "INSPECTOR_CONFINEMENT", get_args(Confine)),
         store_nbytes=round(_number(environ, "INSPECTOR_STORE_MB", 20_000) * MB),
         store_evict=_choice(environ, "INSPECTOR_STORE_EVICT", get_args(Evict)),
+        cluster=_cluster(environ),
         store=_store(environ.get("INSPECTOR_STORE", "").strip()),
     )
 
@@ -119,12 +137,34 @@ def _choice(environ: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> 
     return value
 
 
-def _number(environ: Mapping[str, str], name: str, default: float) -> float:
+def _cluster(environ: Mapping[str, str]) -> ClusterSettings:
+    found = ClusterSettings(
+        least=round(_number(environ, "INSPECTOR_RAY_MIN", 1)),
+        most=round(_number(environ, "INSPECTOR_RAY_MAX", 8)),
+        cpus=_number(environ, "INSPECTOR_RAY_CPUS", 1, least=0),
+        gpus=_number(environ, "INSPECTOR_RAY_GPUS", 0, least=0),
+        requests=round(_number(environ, "INSPECTOR_RAY_REQUESTS", 64)),
+        queue=round(_number(environ, "INSPECTOR_RAY_QUEUE", 256)),
+    )
+    if found.most < found.least:
+        raise SettingsError(
+            f"INSPECTOR_RAY_MAX is {found.most} and INSPECTOR_RAY_MIN is {found.least}: set the "
+            "first at least as high as the second."
+        )
+    if found.gpus > 1 and found.gpus != round(found.gpus):
+        raise SettingsError(
+            f"INSPECTOR_RAY_GPUS is {found.gpus}: set it to a fraction of one GPU, such as 0.25, "
+            "or to a whole number."
+        )
+    return found
+
+
+def _number(environ: Mapping[str, str], name: str, default: float, *, least: float = 1) -> float:
     text = environ.get(name) or str(default)
     try:
         value = float(text)
     except ValueError:
         value = float("nan")
-    if not 1 <= value <= 1e9:
-        raise SettingsError(f"{name} is {text!r}: set it to a number from 1 to 1000000000.")
+    if not least <= value <= 1e9:
+        raise SettingsError(f"{name} is {text!r}: set it to a number from {least} to 1000000000.")
     return value

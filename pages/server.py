@@ -28,6 +28,7 @@ st.write(
     "Every open checkpoint has a process of its own. A crash, or a limit that is passed, ends that "
     "process; the server and everybody else go on."
 )
+running = engine.workers()
 workers = [
     {
         "checkpoint": worker.name or ("spare, for the next checkpoint" if worker.confinement
@@ -37,7 +38,8 @@ workers = [
         "processor seconds": worker.cpu_seconds,
         "threads": worker.threads,
     }
-    for worker in engine.workers()
+    | ({"machine": worker.node or "this server"} if any(w.node for w in running) else {})
+    for worker in running
 ]  # fmt: skip
 st.dataframe(
     pd.DataFrame(workers),

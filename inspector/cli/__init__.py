@@ -3,6 +3,7 @@
 from inspector.cli import (
     checkpoints,
     checks,
+    cluster,
     comparing,
     models,
     reporting,
@@ -17,6 +18,7 @@ __all__ = [
     "checkpoints",
     "checks",
     "comparing",
+    "cluster",
     "main",
     "models",
     "reporting",

@@ -12,8 +12,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
-from inspector.demo import DEMOS
-from inspector.engine.local import LocalEngine
+from inspector.demo import DEMOS, SNAPSHOTS
+from inspector.engine.choice import start_engine
 from inspector.engine.protocol import Job
 from inspector.errors import CheckpointError, InspectorError, escaped
 from inspector.render import write_table
@@ -96,7 +96,7 @@ def ask(
 ) -> Any:
     """Open and run as `answer` does, and give the result back instead of printing it."""
     with refusals():
-        engine = LocalEngine(settings(), restrict_paths=False, spare=False)
+        engine = start_engine(settings(), restrict_paths=False, spare=False)
         try:
             opened: Opened = waited(engine.open(find_reference(checkpoint)))
             if beside is not None:

@@ -50,7 +50,7 @@ def report(
     with refusals():
         chosen = check_sections(sections.split(","))
         _check_output(output)
-        engine = answering.LocalEngine(settings(), restrict_paths=False, spare=False)
+        engine = answering.start_engine(settings(), restrict_paths=False, spare=False)
         try:
             opened: Opened = waited(engine.open(answering.find_reference(checkpoint)))
             with Console(stderr=True).status("Starting") as status:

@@ -50,6 +50,7 @@ class LocalJob:
         self._value: Any = None
         self._error: InspectorError | None = None
         self._settled = threading.Event()
+        self._watchers: list[Callable[[], None]] = []
 
     @property
     def status(self) -> Status:
@@ -82,6 +83,10 @@ class LocalJob:
         """Wait until the job is settled; False if it is not after `timeout` seconds."""
         return self._settled.wait(timeout)
 
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Have a function called, in any thread, whenever status or progress may have changed."""
+        self._watchers.append(changed)
+
     # The rest is the engine's, which calls it under its lock.
 
     def turn_to(self, request: OpenRequest) -> None:
@@ -92,6 +97,7 @@ class LocalJob:
         """Say how far the work has come."""
         if not self.settled:
             self._progress = progress
+            self._tell()
 
     @property
     def company(self) -> Hashable:
@@ -127,6 +133,11 @@ class LocalJob:
     def _settle(self, status: Status, progress: Progress) -> None:
         self._status, self._progress = status, progress
         self._settled.set()
+        self._tell()
+
+    def _tell(self) -> None:
+        for changed in self._watchers:
+            changed()
 
 
 class JobBook:

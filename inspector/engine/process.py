@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Pipe
-from typing import Any
+from typing import IO, Any
 
 import psutil
 
@@ -76,7 +76,7 @@ class WorkerProcess:
         self.pid = self._process.pid
         self._threads = [
             threading.Thread(target=run, name=f"worker {self.pid} {name}", daemon=True)
-            for name, run in (("pipe", self._read), ("log", self._log))
+            for name, run in (("pipe", self._read), ("log", self._copy_log))
         ]
         for thread in self._threads:
             thread.start()
@@ -156,13 +156,16 @@ class WorkerProcess:
             self.kill()
             return self._process.wait()
 
-    def _log(self) -> None:
-        """Copy what the worker prints to the server's log, line by line, without control codes."""
-        pipe = self._process.stdout
-        if pipe is None:
-            return
-        with pipe:
-            while line := pipe.readline(LOG_LINE):
-                text = line.decode("utf-8", "replace").rstrip("\n")
-                shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-                LOG.warning("worker %d: %s", self.pid, shown)
+    def _copy_log(self) -> None:
+        copy_log(self._process.stdout, "worker", self.pid)
+
+
+def copy_log(pipe: IO[bytes] | None, what: str, pid: int) -> None:
+    """Copy what a process prints to the server's log, line by line, without control codes."""
+    if pipe is None:
+        return
+    with pipe:
+        while line := pipe.readline(LOG_LINE):
+            text = line.decode("utf-8", "replace").rstrip("\n")
+            shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+            LOG.warning("%s %d: %s", what, pid, shown)

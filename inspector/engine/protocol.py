@@ -71,6 +71,7 @@ class WorkerStatus:
     cpu_seconds: float = 0.0  # of processor time since the process was started
     threads: int = 0
     confinement: Confinement | None = None  # None: it is not up yet
+    node: str = ""  # of the cluster, first digits of its id; empty: this server
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,9 @@ import pickle  # noqa: TID251 - with an allow-list on the side that does not tru
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from inspector import errors
@@ -109,7 +111,9 @@ class Warm:
     """Everything slow is imported."""
 
 
-RESULT_MODULES = re.compile(r"inspector\.results\.\w+|inspector\.engine\.(protocol|wire)")
+RESULT_MODULES = re.compile(
+    r"inspector\.results\.\w+|inspector\.engine\.(protocol|wire|ray\.messages)"
+)
 ADMITTED = {
     ("builtins", "complex"),
     ("builtins", "frozenset"),
@@ -165,6 +169,14 @@ def read_outcomes(message: Any, requests: Sequence[OpenRequest | RunRequest]) ->
     return [_error(value) if isinstance(value, Failure) else value for value in values]
 
 
+def as_message(value: Any) -> Any:
+    """A result as it is, or an error as the Failure that `read_outcomes` reads."""
+    if not isinstance(value, InspectorError):
+        return value
+    names = (cls.__name__ for cls in type(value).__mro__)
+    return Failure(next(name for name in names if hasattr(errors, name)), str(value))
+
+
 def _fits(value: Any, request: OpenRequest | RunRequest) -> bool:
     if isinstance(value, Failure):
         return True
@@ -199,6 +211,13 @@ def frame_from_arrow(data: bytes) -> pd.DataFrame:
     return table.to_pandas()
 
 
+def _ours(module_name: str) -> Any:
+    """A module of results or messages; a replica has not imported them all, as pages have."""
+    with suppress(ModuleNotFoundError):
+        return import_module(module_name)
+    return None
+
+
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         pandas = sys.modules.get("pandas")
@@ -214,7 +233,7 @@ class _Unpickler(pickle.Unpickler):
         if (module_name, global_name) in ADMITTED:
             return super().find_class(module_name, global_name)
         if RESULT_MODULES.fullmatch(module_name):
-            found = getattr(sys.modules.get(module_name), global_name, None)
+            found = getattr(_ours(module_name), global_name, None)
             if isinstance(found, type) and is_dataclass(found):
                 return found
         raise pickle.UnpicklingError(f"{module_name}.{global_name} does not belong in a result.")

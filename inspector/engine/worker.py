@@ -33,6 +33,7 @@ from inspector.engine.wire import (
     RunRequest,
     Setup,
     Warm,
+    as_message,
     decode_trusted,
     encode,
 )
@@ -85,9 +86,9 @@ class Worker:
         try:
             refuse_unconfined(self._confinement, self._setup)
             values = self._values([decode_trusted(request) for request in batch.requests])
-            self._send(Answers(tuple(_failure_or_value(value) for value in values)))
+            self._send(Answers(tuple(as_message(value) for value in values)))
         except errors.InspectorError as error:
-            self._send(_failure_or_value(error))
+            self._send(as_message(error))
         except FileNotFoundError as error:  # deleted at this moment, perhaps by another server
             self._send(self._gone(batch) or self._unexpected(error))
         except BaseException as error:  # a tokenizer's panic is no Exception
@@ -144,12 +145,12 @@ class Worker:
             if isinstance(request, RunRequest):
                 self._load(request.fingerprint)
         except errors.InspectorError as error:
-            return _failure_or_value(error)
+            return as_message(error)
         return None
 
     def _unexpected(self, error: BaseException) -> Failure:
         if known := limits.explain(error, self._setup.settings):
-            return _failure_or_value(known)
+            return as_message(known)
         name = type(error).__name__
         # What is no Exception left the libraries in an unknown state: a WorkerError ends the worker
         ending = "InspectorError" if isinstance(error, Exception) else "WorkerError"
@@ -196,13 +197,6 @@ def _import_quietly(module: str) -> None:
         import_module(module)
     except BaseException:  # the analysis that needs it says so to the person
         traceback.print_exc()
-
-
-def _failure_or_value(value: Any) -> Any:
-    if not isinstance(value, errors.InspectorError):
-        return value
-    names = (cls.__name__ for cls in type(value).__mro__)
-    return Failure(next(name for name in names if hasattr(errors, name)), str(value))
 
 
 if __name__ == "__main__":

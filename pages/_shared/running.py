@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from inspector.engine.local import LocalEngine
+from inspector.engine.choice import start_engine
 from inspector.engine.protocol import Engine
 from inspector.settings import settings
 from inspector.store import registry
@@ -21,7 +21,7 @@ def engine() -> Engine:
     Raises:
         SettingsError: If a setting cannot be used.
     """
-    started = LocalEngine(served_settings())
+    started = start_engine(served_settings())
     registry.sweep(settings())  # what servers that were killed left half-written
     if "checkpoint" not in st.query_params:
         started.open(CheckpointRef("demo", FIRST))

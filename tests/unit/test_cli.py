@@ -56,7 +56,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory):
 @pytest.fixture
 def call(engine, monkeypatch):
     """Run the command line in this process; (exit status, stdout, stderr)."""
-    monkeypatch.setattr(answering, "LocalEngine", lambda *_, **__: engine)
+    monkeypatch.setattr(answering, "start_engine", lambda *_, **__: engine)
 
     def called(*arguments: str) -> tuple[int, str, str]:
         result = CliRunner().invoke(cli.app, list(arguments))

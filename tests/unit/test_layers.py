@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEAVY = {"torch", "transformers", "umap", "tokenizers", "safetensors", "numba", "sklearn"}
+HEAVY = {"torch", "transformers", "umap", "tokenizers", "safetensors", "numba", "sklearn", "ray"}
 
 # What each part may import of the others; a floor may always import itself.
 GROUND = {"errors", "settings", "catalog", "results", "demo"}
@@ -129,6 +129,7 @@ def test_every_analysis_has_a_page_a_verb_a_test_and_a_readme_row():
         assert f"{function}(" in tests
     assert verbs == {analysis.verb for analysis in CATALOG} | {
         "limits",
+        "cluster",
         "store",
         "report",
         "screenshot",

@@ -1,0 +1,25 @@
+"""The verb that puts the inspector on a Ray cluster. It takes no checkpoint."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from inspector.cli.answering import AsJson, app, refusals, show
+from inspector.engine.ray.cluster import deploy, withdraw
+from inspector.settings import settings
+
+
+@app.command()
+def cluster(
+    stop: Annotated[bool, typer.Option("--stop", help="Take it from the cluster again.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Put the inspector on the Ray cluster of this machine (or RAY_ADDRESS), with these settings.
+
+    The cluster itself is started by `ray start`. Running this again replaces what is there.
+    """
+    with refusals():
+        found = withdraw() if stop else deploy(settings())
+    show({"stopped": True} if found is None else found, as_json=as_json)

@@ -1,0 +1,21 @@
+"""Start the engine that the settings name; nothing above this module knows which it is."""
+
+from __future__ import annotations
+
+from inspector.engine.local import LocalEngine
+from inspector.engine.protocol import Engine
+from inspector.engine.ray.engine import RayEngine
+from inspector.settings import Settings
+
+ENGINES = {"local": LocalEngine, "ray": RayEngine}
+
+
+def start_engine(settings: Settings, *, restrict_paths: bool = True, spare: bool = True) -> Engine:
+    """Start an engine.
+
+    Args:
+        settings: Which one, its limits, and where the store is.
+        restrict_paths: True: folders are opened under the allowed roots only.
+        spare: True: keep one process warm for the next checkpoint.
+    """
+    return ENGINES[settings.engine](settings, restrict_paths=restrict_paths, spare=spare)

@@ -1,0 +1,193 @@
+"""The process that belongs to the cluster: `python -m inspector.engine.ray.client FD`.
+
+It passes questions on to replicas, and what they say back. A full queue is tried again; a question
+whose replica or node died is asked again elsewhere, at most twice. When the web server is gone its
+pipe closes and this process ends; when the cluster is gone, Ray ends it, and the server says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import sys
+import threading
+import traceback
+from collections.abc import Coroutine
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import Any, NoReturn
+
+from inspector.engine.protocol import Progress
+from inspector.engine.ray.cluster import NO_CLUSTER, connected, find_replicas
+from inspector.engine.ray.messages import Ask, Call, Cancel, Leave, Lost, Returned, Said
+from inspector.engine.wire import as_message, decode_trusted, encode
+from inspector.errors import InspectorError, WorkerError
+from inspector.settings import settings
+
+DEATHS = 2  # after so many, a question is asked once more; then it is refused
+LAST_SECONDS = 0.5
+CALL_SECONDS = 2.0  # for all replicas to return something
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds before a full queue is tried again
+DIED = (
+    f"The replica or the machine that worked on this died, {DEATHS + 1} times in a row: ask for "
+    "less, or ask again in a minute."
+)
+FAILED = (
+    "The work failed unexpectedly on the cluster ({}). Try again; if it fails again, report it "
+    "with the lines in the replica's log."
+)
+
+
+class Client:
+    """Asks the replicas for one web server; everything but `listen` runs in one loop."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._handle: Any = None
+        self._patience = settings().request_seconds  # until a replica has taken a question
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._responses: dict[str, Any] = {}
+        self._untaken: set[str] = set()  # questions that no replica has taken yet
+
+    def begin(self, handle: Any) -> None:
+        """Say whom to ask."""
+        self._handle = handle
+
+    def take(self, message: Ask | Cancel | Call | Leave) -> None:
+        """Do what the web server says."""
+        if isinstance(message, Cancel):
+            self._cancel(message.id)
+            return
+        if isinstance(message, Leave):
+            self._leave()
+            return
+        work = self._answer(message) if isinstance(message, Ask) else self._call(message)
+        self._start(message.id, work)
+
+    def send(self, message: Any) -> None:
+        """Tell the web server something."""
+        try:
+            self._connection.send_bytes(encode(message))
+        except OSError:  # it is gone
+            self._leave()
+
+    def _start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        task = self._tasks[name] = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(lambda _: self._tasks.pop(name, None))
+
+    def _cancel(self, name: str) -> None:
+        response, task = self._responses.get(name), self._tasks.get(name)
+        if response is not None:
+            response.cancel()  # reaches the replica, and there the worker
+        if task is not None:
+            task.cancel()
+
+    def _leave(self) -> None:
+        pause = LAST_SECONDS if self._responses else 0.0  # until replicas know that nobody waits
+        for name in list(self._responses):
+            self._cancel(name)
+        asyncio.get_running_loop().call_later(pause, os._exit, 0)
+
+    async def _answer(self, ask: Ask) -> None:
+        self._untaken.add(ask.id)
+        try:
+            await self._ask_until_answered(ask)
+            failure = InspectorError(FAILED.format("it said nothing"))  # or nobody hears this
+        except InspectorError as error:
+            failure = error
+        except Exception as error:
+            traceback.print_exc()
+            failure = InspectorError(FAILED.format(type(error).__name__))
+        finally:
+            self._untaken.discard(ask.id)
+        self.send(Said(ask.id, encode(as_message(failure))))
+
+    async def _ask_until_answered(self, ask: Ask) -> None:
+        from ray.exceptions import LocalRayletDiedError, RayError, RayTaskError
+        from ray.serve.exceptions import BackPressureError, RayServeException
+
+        deaths, pause = 0, FIRST_PAUSE
+        while True:
+            try:
+                return await self._ask(ask)
+            except BackPressureError:
+                self._report(ask, f"The queue is full, {len(self._untaken)} requests wait here: "
+                             "this one is tried again")  # fmt: skip
+                await asyncio.sleep(random.uniform(pause / 2, pause))
+                pause = min(2 * pause, LONGEST_PAUSE)
+            except LocalRayletDiedError:  # this machine has left the cluster
+                give_up(self)
+            except RayTaskError:
+                raise
+            except (RayError, RayServeException) as error:
+                deaths += 1
+                sys.stderr.write(f"question {ask.id} lost its replica: {type(error).__name__}\n")
+                if deaths > DEATHS:
+                    raise WorkerError(DIED) from error
+                self._untaken.add(ask.id)
+                self._report(ask, "The replica that worked on this died: another one is asked")
+
+    async def _ask(self, ask: Ask) -> None:
+        handle = self._handle.options(
+            method_name="ask", stream=True, multiplexed_model_id=ask.fingerprint
+        )
+        response = self._responses[ask.id] = handle.remote(ask.question)
+        try:
+            async with asyncio.timeout(self._patience) as patience:
+                async for data in response:
+                    patience.reschedule(None)  # from now on, the replica's limits hold
+                    self._untaken.discard(ask.id)
+                    self.send(Said(ask.id, data))
+        except TimeoutError as error:
+            raise WorkerError(
+                f"No replica of the cluster took this request within {self._patience:,.0f} "
+                "seconds: ask again later, or set INSPECTOR_RAY_MAX higher."
+            ) from error
+        finally:
+            self._responses.pop(ask.id, None)
+
+    async def _call(self, call: Call) -> None:
+        values: list[Any] = []
+        try:
+            calling = self._handle.broadcast(call.method, *call.arguments)
+            values = await calling.results_async(timeout_s=CALL_SECONDS, return_exceptions=True)
+        except Exception:
+            traceback.print_exc()
+        self.send(Returned(call.id, tuple(v for v in values if isinstance(v, bytes))))
+
+    def _report(self, ask: Ask, text: str) -> None:
+        self.send(Said(ask.id, encode(Progress(None, text)), taken=False))
+
+
+def give_up(client: Client) -> NoReturn:
+    """End, for the cluster is not there: the web server starts another one when it is asked."""
+    client.send(Lost(NO_CLUSTER))
+    os._exit(1)
+
+
+def main() -> None:
+    """Serve the pipe whose descriptor the command line names."""
+    connection = Connection(int(sys.argv[1]))
+    loop = asyncio.new_event_loop()
+    client = Client(connection)
+    take = partial(loop.call_soon_threadsafe, client.take)  # waits until the loop runs
+    threading.Thread(target=_listen, args=(connection, take), daemon=True).start()
+    try:
+        with connected(in_vain=partial(give_up, client)):
+            client.begin(find_replicas())
+            loop.run_forever()
+    except InspectorError as error:
+        client.send(Lost(str(error)))
+
+
+def _listen(connection: Connection, take: Any) -> None:
+    try:
+        while True:
+            take(decode_trusted(connection.recv_bytes()))
+    except (EOFError, OSError):  # the web server is gone
+        take(Leave())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""A replica: a local engine on a node of the cluster, with the same confined workers and limits.
+
+A checkpoint that the node lacks is opened there by its reference, and must turn out to be the one
+that was asked for; uploads come from the shared store, which is the local engine's work. What
+crosses the cluster is bytes of our own encoding, so that the web server reads results of a replica
+with the same allow-list as those of a worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, suppress
+from dataclasses import replace
+from typing import Any
+
+from inspector.engine.local import LocalEngine
+from inspector.engine.protocol import Progress
+from inspector.engine.ray.messages import Question, ReplicaStatus
+from inspector.engine.wire import Answers, as_message, decode, encode
+from inspector.errors import CheckpointError, InspectorError
+from inspector.settings import read_settings
+from inspector.store.manifests import MANIFEST, OPENED, UPLOADS
+from inspector.store.reference import CheckpointRef
+
+NODE_DIGITS = 8  # of a node's id, shown to people
+OPENED_HERE = {"demo", "hub", "path"}  # a node can open these by itself
+UNDER_WAY = {"waiting", "running"}
+NOT_HERE = (
+    "This upload is not on the machine of the cluster that was asked: set INSPECTOR_STORE to a "
+    "place that all machines reach, start the server again, and open the upload once more."
+)
+OTHER = (
+    "The machine of the cluster that was asked has another checkpoint of this name: bring both to "
+    "the same version, or upload the checkpoint."
+)
+
+
+class Replica:
+    """Answers the questions of one replica; Ray Serve makes one for each.
+
+    Args:
+        environ: Settings of whoever deployed it; those of the node's environment come first.
+    """
+
+    def __init__(self, environ: dict[str, str]) -> None:
+        os.environ.update({**environ, **os.environ, "INSPECTOR_ENGINE": "local"})
+        self._settings = read_settings(os.environ)
+        self._engine = LocalEngine(self._settings)
+        self._waiting: Counter[str] = Counter()  # questions that wait for a job, by its id
+        self._hold = _multiplexed(self._engine, limit=self._settings.workers)
+
+    async def ask(self, question: bytes) -> AsyncIterator[bytes]:
+        """Answer a question: progress as it comes, then the result or the error that refuses it."""
+        try:
+            async with aclosing(self._answer(decode(question))) as messages:
+                async for message in messages:
+                    yield encode(message)
+        except InspectorError as error:
+            yield encode(as_message(error))
+
+    def status(self) -> bytes:
+        """What runs here."""
+        node = _node()
+        workers = [replace(worker, node=node) for worker in self._engine.workers()]
+        return encode(ReplicaStatus(tuple(workers), self._engine.endings()))
+
+    def forget(self, fingerprint: str) -> bytes:
+        """Drop what is held of a checkpoint that was deleted."""
+        self._engine.forget(fingerprint)
+        return encode(True)
+
+    def release(self, fingerprint: str) -> bytes:
+        """Give back the memory that a checkpoint takes, as the protocol says."""
+        return encode(self._engine.release(fingerprint))
+
+    def __del__(self) -> None:
+        with suppress(AttributeError):  # it never came up
+            self._engine.close()
+
+    async def _answer(self, question: Question) -> AsyncGenerator[Any, None]:
+        await self._hold(question.fingerprint)
+        kinds = {CheckpointRef.parse(reference).kind for _, reference in question.references}
+        for anew in (False, True):
+            async for progress in self._bring(question, anew=anew):
+                yield progress
+            job = self._engine.run(question.fingerprint, question.verb, **question.parameters)
+            async for progress in self._follow(job):
+                yield progress
+            outcome = _outcome(job)
+            # Its files may have changed here since they were opened: that is worth a second try.
+            if not (isinstance(outcome, CheckpointError) and kinds & OPENED_HERE):
+                break
+        yield as_message(outcome) if isinstance(outcome, InspectorError) else Answers((outcome,))
+
+    async def _bring(self, question: Question, *, anew: bool) -> AsyncIterator[Progress]:
+        """Have on this node what the question is about; `anew`: even if it seems to be there."""
+        for fingerprint, text in question.references:
+            here = self._has(fingerprint)
+            reference = CheckpointRef.parse(text)
+            if reference.kind in OPENED_HERE and (anew or not here):
+                job = self._engine.open(reference)
+                async for progress in self._follow(job):
+                    yield progress
+                if job.result().fingerprint != fingerprint:
+                    raise CheckpointError(OTHER)
+            elif not here and self._settings.store is None:
+                raise CheckpointError(NOT_HERE)
+
+    def _has(self, fingerprint: str) -> bool:
+        home = self._settings.home
+        return any((home / kind / fingerprint / MANIFEST).exists() for kind in (UPLOADS, OPENED))
+
+    async def _follow(self, job: Any) -> AsyncIterator[Progress]:
+        """The progress of a job until it is settled; when nobody follows it any more, it ends."""
+        changed, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def tell() -> None:
+            with suppress(RuntimeError):  # the loop has ended, and nobody waits
+                loop.call_soon_threadsafe(changed.set)
+
+        job.watch(tell)
+        self._waiting[job.id] += 1
+        shown = None
+        try:
+            while job.status in UNDER_WAY:
+                changed.clear()
+                if job.progress != shown:
+                    shown = job.progress
+                    yield shown
+                if job.status in UNDER_WAY:
+                    await changed.wait()
+        finally:
+            self._waiting[job.id] -= 1
+            if not self._waiting[job.id]:
+                del self._waiting[job.id]
+                if job.status in UNDER_WAY:
+                    job.cancel()
+
+
+class _Held:
+    """A checkpoint that Serve counts as loaded; letting go of it gives its memory back."""
+
+    def __init__(self, engine: LocalEngine, fingerprint: str) -> None:
+        self._engine, self._fingerprint = engine, fingerprint
+        self._let_go = False
+
+    def __del__(self) -> None:  # Serve calls it when others need the place, then Python does
+        if not self._let_go:
+            self._let_go = True
+            self._engine.release(self._fingerprint)
+
+
+def _multiplexed(engine: LocalEngine, *, limit: int) -> Callable[[str], Awaitable[Any]]:
+    """Tell Serve's router which checkpoints are loaded here, so that it sends their questions."""
+    from ray import serve
+
+    async def hold_checkpoint(fingerprint: str) -> _Held:
+        return _Held(engine, fingerprint)
+
+    decorate: Any = serve.multiplexed(max_num_models_per_replica=limit)
+    return decorate(hold_checkpoint)
+
+
+def _outcome(job: Any) -> Any:
+    try:
+        return job.result()
+    except InspectorError as error:
+        return error
+
+
+def _node() -> str:
+    import ray
+
+    return ray.get_runtime_context().get_node_id()[:NODE_DIGITS]

@@ -1,0 +1,368 @@
+"""The parts of the Ray engine, each without a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle  # noqa: TID251 - to write what a hostile replica would
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from ray.exceptions import ActorDiedError, RayTaskError
+from ray.serve.exceptions import BackPressureError
+
+from inspector.engine.local import LocalEngine
+from inspector.engine.protocol import Progress
+from inspector.engine.ray import client as client_module
+from inspector.engine.ray import cluster, engine, replica
+from inspector.engine.ray.client import DEATHS, DIED, Client
+from inspector.engine.ray.engine import RayEngine
+from inspector.engine.ray.messages import Ask, Call, Cancel, Question, Returned, Said
+from inspector.engine.wire import Answers, Failure, decode, encode
+from inspector.errors import (
+    CancelledError,
+    CheckpointError,
+    SettingsError,
+    WorkerError,
+)
+from inspector.settings import read_settings
+
+from . import loops
+from .engine_harness import WAIT, A, eventually
+from .engine_stand_ins import CATALOG, FUNCTIONS
+
+FINISHED = encode(Answers(({"logits": 1},)))
+
+
+class Pipe:
+    """Keeps what a client sends to the web server."""
+
+    def __init__(self) -> None:
+        self.said: list[Said] = []
+
+    def send_bytes(self, data: bytes) -> None:
+        self.said.append(decode(data))
+
+    @property
+    def messages(self) -> list[Any]:
+        return [decode(said.data) for said in self.said]
+
+
+class Handle:
+    """Answers as Serve's handle would: what a list says, one entry a try."""
+
+    def __init__(self, *tries: Any) -> None:
+        self.tries = list(tries)
+        self.models: list[str] = []
+
+    def options(self, *, method_name: str, stream: bool, multiplexed_model_id: str) -> Handle:
+        assert (method_name, stream) == ("ask", True)
+        self.models.append(multiplexed_model_id)
+        return self
+
+    async def remote(self, question: bytes) -> AsyncIterator[Any]:
+        for found in self.tries.pop(0):
+            if isinstance(found, Exception):
+                raise found
+            if found is None:
+                await asyncio.sleep(3600)
+            yield found
+
+
+def asked(handle: Handle) -> Pipe:
+    pipe = Pipe()
+
+    async def ask() -> None:
+        made = Client(pipe)  # type: ignore[arg-type]
+        made.begin(handle)
+        made.take(Ask("1", "ab", b""))
+        await asyncio.gather(*made._tasks.values())
+
+    loops.run(ask())
+    return pipe
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "FIRST_PAUSE", 0.001)
+
+
+def test_a_full_queue_is_tried_until_there_is_a_place(hurried):
+    full = [BackPressureError(1, 1)]
+    pipe = asked(Handle(full, full, full, [FINISHED]))
+
+    text = "The queue is full, 1 requests wait here: this one is tried again"
+    assert pipe.messages[:4] == [Progress(None, text)] * 3 + [decode(FINISHED)]
+    assert [said.taken for said in pipe.said[:4]] == [False, False, False, True]
+
+
+def test_a_question_whose_replica_dies_is_asked_again_for_the_same_checkpoint():
+    handle = Handle([encode(Progress(0.5, "half")), ActorDiedError()], [FINISHED])
+    pipe = asked(handle)
+
+    assert handle.models == ["ab", "ab"]
+    assert [type(message) for message in pipe.messages[:3]] == [Progress, Progress, Answers]
+    assert [said.taken for said in pipe.said[:3]] == [True, False, True]
+
+
+def test_after_two_more_deaths_it_is_refused_in_one_sentence():
+    handle = Handle(*[[ActorDiedError()]] * (DEATHS + 2))
+    pipe = asked(handle)
+
+    assert len(handle.models) == DEATHS + 1 == 3
+    assert pipe.messages[-1] == Failure("WorkerError", DIED)
+
+
+def test_no_replica_in_time_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(
+        client_module, "settings", lambda: read_settings({"INSPECTOR_SECONDS": "1"})
+    )
+    pipe = asked(Handle([None]))
+
+    assert pipe.messages == [
+        Failure(
+            "WorkerError",
+            "No replica of the cluster took this request within 1 seconds: ask again later, or set "
+            "INSPECTOR_RAY_MAX higher.",
+        )
+    ]
+
+
+def test_an_error_in_the_replica_itself_shows_no_traceback():
+    error = RayTaskError("ask", "Traceback: /secret/path", KeyError("/secret/path"))
+    (message,) = asked(Handle([error])).messages
+
+    assert message.error == "InspectorError"
+    assert message.text.startswith("The work failed unexpectedly on the cluster (")
+    assert "secret" not in message.text
+
+
+class FakeLink:
+    """The web server's end, and nobody at the other one."""
+
+    made: list[FakeLink]
+
+    def __init__(self, settings: Any, *, on_message: Any, on_end: Any) -> None:
+        self.say: Callable[[Any], None] = on_message
+        self.end = partial(on_end, self)
+        self.sent: list[Any] = []
+        FakeLink.made.append(self)
+
+    def send(self, message: Any) -> None:
+        self.sent.append(message)
+        if isinstance(message, Call):
+            self.say(Returned(message.id, ()))
+
+    def close(self, timeout: float) -> None:
+        self.end("closed")
+
+
+@pytest.fixture
+def made(monkeypatch, tmp_path):
+    FakeLink.made = []
+    monkeypatch.setattr(engine, "Link", FakeLink)
+    settings = read_settings({"INSPECTOR_HOME": str(tmp_path), "INSPECTOR_ENGINE": "ray"})
+    found = RayEngine(settings, spare=False, catalog=CATALOG)
+    yield found
+    found.close()
+
+
+class Evil:
+    def __reduce__(self) -> Any:
+        return print, ("evil",)
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (pickle.dumps(Evil()), "The cluster answered with something that is no result"),
+        (b"", "The cluster answered with something that is no result"),
+        (encode(Answers(())), "The worker answered out of turn"),
+        (encode(Answers((1, 2))), "The worker answered out of turn"),
+        (encode("done"), "The worker answered out of turn"),
+    ],
+)
+def test_what_is_no_result_refuses_one_question_and_runs_nothing(made, capsys, data, sentence):
+    job, other = (made.run(A, "echo", value=value) for value in (1, 2))
+    FakeLink.made[0].say(Said(job.id, data))
+
+    with pytest.raises(WorkerError, match=sentence):
+        job.result(WAIT)
+    assert other.status == "waiting"
+    assert "evil" not in capsys.readouterr().out
+
+
+def test_asking_the_same_again_asks_the_cluster_once(made):
+    first = made.run(A, "echo", value=1)
+    assert made.run(A, "echo", value=1) is first
+    FakeLink.made[0].say(Said(first.id, encode(Progress(0.5, "half"))))
+    assert (first.status, first.progress) == ("running", Progress(0.5, "half"))
+    FakeLink.made[0].say(Said(first.id, FINISHED))
+
+    assert first.result(WAIT) == {"logits": 1}
+    assert made.run(A, "echo", value=1) is first
+    assert [type(message) for message in FakeLink.made[0].sent] == [Ask]
+
+
+def test_a_replica_is_told_how_to_open_both_checkpoints(made, monkeypatch):
+    made._opened = {A: engine.Opened(A, "hub:org/name", "name", ())}
+    made.run(A, "echo", other="cd" * 32)
+    question: Question = decode(FakeLink.made[0].sent[-1].question)
+
+    assert question.references == ((A, "hub:org/name"), ("cd" * 32, f"upload:{'cd' * 32}"))
+
+
+def test_stopping_a_question_tells_the_cluster(made):
+    job = made.run(A, "echo", value=1)
+    job.cancel()
+    FakeLink.made[0].say(Said(job.id, FINISHED))
+
+    assert FakeLink.made[0].sent[-1] == Cancel(job.id)
+    with pytest.raises(CancelledError):
+        job.result(WAIT)
+
+
+def test_a_lost_cluster_is_one_sentence_and_the_next_question_connects_anew(made):
+    job = made.run(A, "echo", value=1)
+    FakeLink.made[0].end("The connection was lost.")
+
+    with pytest.raises(WorkerError, match=r"^The connection was lost\.$"):
+        job.result(WAIT)
+    again = made.run(A, "echo", value=1)
+    assert [link.sent for link in FakeLink.made[1:]] == [[Ask(again.id, A, again_question(again))]]
+
+
+def again_question(job: Any) -> bytes:
+    return encode(Question(A, "echo", job.request.parameters, ((A, f"upload:{A}"),)))
+
+
+def test_a_checkpoint_that_has_gone_is_opened_anew(made):
+    job = made.run(A, "echo", value=1)
+    FakeLink.made[0].say(Said(job.id, encode(Failure("CheckpointError", "It has gone: open it."))))
+
+    with pytest.raises(CheckpointError, match="It has gone"):
+        job.result(WAIT)
+    assert made.run(A, "echo", value=1) is not job
+
+
+@pytest.fixture
+def node(monkeypatch, tmp_path):
+    """A replica on the stand-ins, and no Serve around it."""
+
+    async def hold(fingerprint: str) -> None:
+        pass
+
+    local = partial(LocalEngine, catalog=CATALOG, functions=FUNCTIONS, spare=False)
+    monkeypatch.setattr(replica, "LocalEngine", local)
+    monkeypatch.setattr(replica, "_multiplexed", lambda engine, limit: hold)
+    monkeypatch.setenv("INSPECTOR_HOME", str(tmp_path))
+    monkeypatch.setenv("INSPECTOR_ENGINE", "ray")
+    found = replica.Replica({"INSPECTOR_WORKERS": "1", "INSPECTOR_HOME": "/elsewhere"})
+    assert found._settings.home == tmp_path
+    assert found._settings.workers == 1
+    assert found._settings.engine == "local"
+    yield found
+    found._engine.close()
+
+
+def question(verb: str, reference: str = "demo-a", **parameters: Any) -> bytes:
+    return encode(Question(A, verb, parameters, ((A, reference),)))
+
+
+async def messages(node: Any, data: bytes) -> list[Any]:
+    return [decode(message) async for message in node.ask(data)]
+
+
+def test_a_replica_opens_what_it_lacks_and_answers_with_progress(node, tmp_path):
+    async def ask() -> None:
+        seen = []
+        async for data in node.ask(question("step", marker=str(tmp_path / "go"))):
+            seen.append(decode(data))
+            if seen[-1] == Progress(0.5, "half way"):
+                (tmp_path / "go").touch()
+        assert Progress(0.5, "half way") in seen
+        assert seen[-1] == Answers(("went on",))
+
+    loops.run(ask())
+
+
+def test_another_checkpoint_of_the_same_name_is_refused(node):
+    async def ask() -> None:
+        (*_, answer) = await messages(node, question("echo", "demo-b"))
+        assert answer == Failure("CheckpointError", replica.OTHER)
+
+    loops.run(ask())
+
+
+def test_an_upload_that_no_node_shares_is_refused_with_what_to_set(node):
+    async def ask() -> None:
+        assert await messages(node, question("echo", f"upload:{A}")) == [
+            Failure("CheckpointError", replica.NOT_HERE)
+        ]
+
+    loops.run(ask())
+    assert "INSPECTOR_STORE" in replica.NOT_HERE
+
+
+def test_work_goes_on_while_anybody_waits_for_it_and_ends_with_the_last(node, tmp_path):
+    data = question("step", marker=str(tmp_path / "go"))
+
+    async def waiting() -> None:
+        async for message in node.ask(data):
+            if decode(message) == Progress(0.5, "half way"):
+                reached.set()
+
+    async def ask() -> None:
+        first, second = (asyncio.create_task(waiting()) for _ in range(2))
+        await asyncio.wait_for(reached.wait(), WAIT)
+        while sum(node._waiting.values()) < 2:
+            await asyncio.sleep(0.005)
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        assert any(worker.busy for worker in node._engine.workers())
+        second.cancel()
+        await asyncio.gather(second, return_exceptions=True)
+
+    reached = asyncio.Event()
+    loops.run(ask())
+    eventually(lambda: not node._engine.workers())
+
+
+def test_only_settings_that_replicas_use_travel():
+    environ = {
+        "INSPECTOR_HOME": "/home", "INSPECTOR_WORKERS": "2", "INSPECTOR_STORE": "s3://bucket",
+        "INSPECTOR_PROXY_SECRET": "x", "INSPECTOR_PEOPLE": "ada@example.org",
+        "INSPECTOR_ENGINE": "ray", "INSPECTOR_RAY_MAX": "3", "AWS_SECRET_ACCESS_KEY": "x",
+        "PATH": "/bin",
+    }  # fmt: skip
+    assert set(cluster.for_replicas(environ)) == {
+        "INSPECTOR_HOME", "INSPECTOR_WORKERS", "INSPECTOR_STORE",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("address", ["ray://head:10001", "local", "http://head"])
+def test_an_address_that_is_no_cluster_to_join_is_refused(address):
+    with pytest.raises(SettingsError, match="RAY_ADDRESS"):
+        cluster._address({"RAY_ADDRESS": address})
+    assert cluster._address({}) == "auto"  # never an empty one, which starts a cluster
+
+
+@pytest.mark.parametrize(
+    ("environ", "words"),
+    [
+        ({"INSPECTOR_RAY_MIN": "3", "INSPECTOR_RAY_MAX": "2"}, "at least as high as the second"),
+        ({"INSPECTOR_RAY_GPUS": "1.5"}, "a fraction of one GPU"),
+        ({"INSPECTOR_RAY_GPUS": "-1"}, "a number from 0 to"),
+        ({"INSPECTOR_RAY_QUEUE": "0"}, "a number from 1 to"),
+        ({"INSPECTOR_ENGINE": "dask"}, "local, ray"),
+    ],
+)
+def test_settings_of_the_cluster_are_checked(environ, words):
+    with pytest.raises(SettingsError, match=words):
+        read_settings(environ)
+
+
+def test_a_fraction_of_a_gpu_is_a_setting():
+    found = read_settings({"INSPECTOR_RAY_GPUS": "0.25", "INSPECTOR_RAY_MAX": "20"})
+    assert (found.cluster.gpus, found.cluster.least, found.cluster.most) == (0.25, 1, 20)
