@@ -64,6 +64,8 @@ CATALOG: tuple[Analysis, ...] = (
              "inspector.analyses.training:training", "model_training", True),
     Analysis("compare", "compare", "Compare", "What changed between two checkpoints?",
              "inspector.analyses.compare:compare", "compare_arrows", False),
+    Analysis("snapshots", "vitals", "Snapshots", "What changes over training steps?",
+             "inspector.analyses.vitals:vitals", "timeline", False),
     Analysis("checks", "check", "Checks", "Is anything wrong with this checkpoint?",
              "inspector.analyses.checks:check", "fact_check", True),
 )  # fmt: skip

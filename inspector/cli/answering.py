@@ -54,7 +54,7 @@ def find_reference(text: str) -> CheckpointRef:
     """
     if Path(text).exists():
         return CheckpointRef("path", str(Path(text).absolute()))
-    if text in DEMOS:
+    if text in DEMOS | SNAPSHOTS:
         return CheckpointRef("demo", text)
     if HUB_ID.fullmatch(text) and "/" in text and not text.startswith((".", "/", "~")):
         return CheckpointRef("hub", text)

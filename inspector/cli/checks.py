@@ -10,9 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
-from inspector.cli.answering import AsJson, Source, app, ask, refusals, show
+from inspector.cli.answering import AsJson, app, ask, refusals, show
 from inspector.cli.check_baseline import compare, read_baseline
 from inspector.cli.check_formats import as_github, as_junit, write_checks
+from inspector.cli.check_many import FORMATS as FORMATS_OF_MANY
+from inspector.cli.check_many import check_many, is_failing
+from inspector.cli.fleets import Kept, Listed, Sources, leave, seek
 from inspector.errors import RequestError
 from inspector.results import Checks
 
@@ -27,7 +30,9 @@ FORMATS: dict[str, Callable[..., None]] = {
 
 @app.command()
 def check(
-    checkpoint: Source,
+    checkpoints: Sources = None,
+    listed: Listed = None,
+    results: Kept = None,
     baseline: Annotated[
         Path | None,
         typer.Option("--baseline", help="What an earlier run printed with --json: only what is "
@@ -37,17 +42,26 @@ def check(
     strict: Annotated[bool, typer.Option("--strict", help="Warnings fail, too.")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Is anything wrong with this checkpoint? Exit status 1 if a check failed."""
+    """Is anything wrong with this checkpoint, or with many? Exit status 1 if a check failed."""
     with refusals():
-        write = _writer("json" if as_json and form == "table" else form, as_json=as_json)
+        form = "json" if as_json and form == "table" else form
+        write = _writer(form, as_json=as_json)
         earlier = read_baseline(baseline) if baseline else None
+        sought = seek(checkpoints, listed)
+        if sought.single is None:
+            if earlier is not None:
+                raise RequestError("--baseline is about one checkpoint: check them one by one.")
+            lines = check_many(sought.entries, results=results, strict=strict)
+            FORMATS_OF_MANY[form](lines, strict=strict)
+            leave(lines, failed=is_failing(lines, strict=strict))
+            return
 
     def then(checks: Checks) -> Checks:
         if earlier is None:
             return checks
         return dataclasses.replace(checks, baseline=compare(checks, earlier))
 
-    checks: Checks = ask("check", checkpoint, then=then)
+    checks: Checks = ask("check", sought.single, then=then)
     write(checks, strict=strict)
     if checks.failing(strict=strict):
         raise typer.Exit(FAILED)

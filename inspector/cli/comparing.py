@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from inspector.cli.answering import AsJson, Source, answer, app
-from inspector.results import Comparison, to_json
+from inspector.cli.answering import AsJson, answer, app, refusals
+from inspector.cli.fleets import (
+    Kept,
+    Listed,
+    Sought,
+    Sources,
+    ask_many,
+    leave,
+    names_run,
+    seek,
+    show_many,
+)
+from inspector.engine.protocol import Engine
+from inspector.errors import CheckpointError, RequestError
+from inspector.fleet import Ask, Entry, Wait
+from inspector.results import Comparison, Opened, to_json
+from inspector.store.snapshots import Snapshot
 
 CHANGED_SHOWN = 20  # tensors on a terminal, those that changed most
 
 
 @app.command()
 def compare(
-    checkpoint: Source,
-    other: Annotated[
-        str, typer.Argument(metavar="OTHER", help="The second checkpoint, named the same ways.")
-    ],
+    checkpoints: Sources = None,
+    listed: Listed = None,
+    results: Kept = None,
+    previous: Annotated[
+        bool, typer.Option("--previous", help="Of many: each with the one before, not the first.")
+    ] = False,
     align: Annotated[
         bool,
         typer.Option("--align", help="Rotate one embedding space onto the other (Procrustes)."),
@@ -27,11 +47,96 @@ def compare(
     ] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """What changed between two checkpoints?"""
+    """What changed between two checkpoints, or from the first of many to each of the others?"""
+    given = checkpoints or []
+    options = {"align": align, "moved": moved}
+    with refusals():
+        sought = seek(checkpoints, listed)
+        entries = _pairable(sought)
+        if not _is_pair(given, listed, entries):
+            pairs = _pairs(entries, previous=previous)
+            question = {"verb": "compare", "previous": previous, **options}
+            lines = ask_many(
+                [pair for pair, _ in pairs],
+                lambda engine: _asking(engine, dict(pairs), options),
+                question=question, results=results, by_content=False, tell=_summary,
+            )  # fmt: skip
+            show_many("compare", lines, as_json=as_json, row=_row)
+            leave(lines)
+            return
     answer(
-        "compare", checkpoint, as_json=as_json, beside=other,
-        then=(lambda result: result) if as_json else _in_short, align=align, moved=moved,
+        "compare", given[0], as_json=as_json, beside=given[1],
+        then=(lambda result: result) if as_json else _in_short, **options,
     )  # fmt: skip
+
+
+def _pairable(sought: Sought) -> tuple[Snapshot | Entry, ...]:
+    if len(sought.entries) < 2:
+        raise RequestError(
+            "Two checkpoints are compared at least: name a second one, or a folder of snapshots."
+        )
+    return sought.entries
+
+
+def _is_pair(
+    given: Sequence[str], listed: Path | None, entries: Sequence[Snapshot | Entry]
+) -> bool:
+    """Whether two single checkpoints were named: the answer is then about them alone."""
+    two = listed is None and len(given) == 2 == len(entries)
+    return two and not any(map(names_run, given))
+
+
+def _pairs(
+    entries: Sequence[Snapshot | Entry], *, previous: bool
+) -> list[tuple[Snapshot | Entry, Snapshot | None]]:
+    """Each checkpoint with the one that it is compared with; known by the files of both."""
+    first = entries[0]
+    if isinstance(first, Entry):
+        raise CheckpointError(f"The first checkpoint cannot be compared with: {first.error}")
+    pairs: list[tuple[Snapshot | Entry, Snapshot | None]] = []
+    before = first
+    for entry in entries[1:]:
+        if isinstance(entry, Entry):
+            pairs.append((entry, None))
+            continue
+        both = (before.identity, entry.identity)
+        identity = None if None in both else " ".join(map(str, both))
+        pairs.append((replace(entry, identity=identity), before))
+        before = entry if previous else first
+    return pairs
+
+
+def _asking(
+    engine: Engine, before: dict[Snapshot | Entry, Snapshot | None], options: dict[str, Any]
+) -> Ask:
+    opened_before: dict[Snapshot, Opened] = {}
+
+    def ask(snapshot: Snapshot, opened: Opened, wait: Wait) -> dict[str, Any]:
+        base = before[snapshot]
+        if base is None:
+            raise RequestError(f"{snapshot.name} is compared with nothing.")
+        if base not in opened_before:
+            opened_before[base] = wait(engine.open(base.reference))
+        first = opened_before[base]
+        job = engine.run(first.fingerprint, "compare", other=opened.fingerprint, **options)
+        return {"against": base.name, **to_json(wait(job))}
+
+    return ask
+
+
+def _summary(result: dict[str, Any]) -> str:
+    return f"against {result['against']}: {' '.join(result['summary'][:1])}"
+
+
+def _row(result: dict[str, Any]) -> dict[str, Any]:
+    statuses = [tensor["status"] for tensor in result["tensors"]]
+    return {
+        "against": result["against"],
+        "tensors": len(statuses),
+        "not equal": sum(status != "equal" for status in statuses),
+        "ties changed": len(result["ties_changed"]),
+        "relative change": result["overall"]["relative_change"],
+    }
 
 
 def _in_short(result: Comparison) -> dict[str, Any]:

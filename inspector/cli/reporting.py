@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +13,11 @@ from rich.console import Console
 
 from inspector.cli import answering
 from inspector.cli.answering import AsJson, Device, Dtype, Source, app, refusals, show, waited
+from inspector.cli.fleets import Kept, Listed, Sources, ask_many, leave, seek, show_many
+from inspector.cli.report_names import file_names
+from inspector.engine.protocol import Engine
 from inspector.errors import RequestError
+from inspector.fleet import Ask, Entry, Wait
 from inspector.report import (
     DEFAULT,
     Report,
@@ -24,16 +30,19 @@ from inspector.report import (
 from inspector.report.screenshots import check_pages, take_pictures
 from inspector.results import Opened
 from inspector.settings import settings
+from inspector.store.snapshots import Snapshot
 
 
 @app.command()
 def report(
-    checkpoint: Source,
     output: Annotated[
         Path,
         typer.Option("-o", "--output", help="FILE.html, or FILE.zip with figures, tables, "
-                     "notebook and PDF beside it."),
+                     "notebook and PDF beside it; of many checkpoints, a FOLDER."),
     ],
+    checkpoints: Sources = None,
+    listed: Listed = None,
+    results: Kept = None,
     sections: Annotated[
         str, typer.Option("--sections", help=f"Comma-separated, of: {', '.join(DEFAULT)}.")
     ] = ",".join(DEFAULT),
@@ -45,10 +54,17 @@ def report(
     dtype: Dtype = "auto",
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Write a report that can be sent, trusted and reproduced."""
+    """Write a report that can be sent, trusted and reproduced; of many, one each."""
     setting = Setting(text=text, device=device, dtype=dtype, seed=seed)
     with refusals():
         chosen = check_sections(sections.split(","))
+        sought = seek(checkpoints, listed)
+        checkpoint = sought.single
+        if checkpoint is None:
+            lines = _report_many(sought.entries, output, results, chosen, setting)
+            show_many("report", lines, as_json=as_json, row=_row)
+            leave(lines)
+            return
         _check_output(output)
         engine = answering.start_engine(settings(), restrict_paths=False, spare=False)
         try:
@@ -63,6 +79,55 @@ def report(
     if problem:
         sys.stderr.write(f"Warning: {problem}\n")
     show(_summary(made, output, len(data), problem), as_json=as_json)
+
+
+def _report_many(
+    sought: tuple[Snapshot | Entry, ...],
+    folder: Path,
+    results: Path | None,
+    chosen: tuple[str, ...],
+    setting: Setting,
+) -> list[dict[str, Any]]:
+    """Write one HTML file for each checkpoint into a folder."""
+    if folder.suffix in (".html", ".zip") or folder.is_file():
+        raise RequestError(
+            f"{folder.name} is one file, and there are {len(sought)} checkpoints: name a folder."
+        )
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise RequestError(
+            f"{folder.name} cannot be made ({error.strerror or 'no access'}): name a folder in one "
+            "that exists and that you may write to."
+        ) from error
+    files = file_names(sought, folder)
+
+    def asking(engine: Engine) -> Ask:
+        def ask(snapshot: Snapshot, opened: Opened, wait: Wait) -> dict[str, Any]:
+            made = make_report(engine, opened, sections=chosen, setting=setting,
+                               tell=lambda *_: None)  # fmt: skip
+            output = files[snapshot]
+            data, problem = _written(made, output)
+            _save(output, data)
+            return _summary(made, output, len(data), problem)
+
+        return ask
+
+    question = {"verb": "report", "sections": list(chosen), "setting": asdict(setting),
+                "folder": str(folder.absolute())}  # fmt: skip
+    return ask_many(
+        sought, asking, question=question, results=results, is_valid=_is_there, by_content=False,
+        tell=lambda result: f"wrote {result['file']}",
+    )  # fmt: skip
+
+
+def _is_there(result: dict[str, Any]) -> bool:
+    file = Path(result["file"])
+    return file.is_file() and file.stat().st_size == result["nbytes"]
+
+
+def _row(result: dict[str, Any]) -> dict[str, Any]:
+    return {name: result[name] for name in ("file", "nbytes", "figures", "tables")}
 
 
 def _check_output(output: Path) -> None:
@@ -82,7 +147,10 @@ def _written(made: Report, output: Path) -> tuple[bytes, str | None]:
 
 def _save(output: Path, data: bytes) -> None:
     try:
-        output.write_bytes(data)
+        # Under another name first: what stands under its own is whole.
+        part = output.with_name(f".{output.name}.{os.getpid()}.part")
+        part.write_bytes(data)
+        part.replace(output)
     except OSError as error:
         raise RequestError(
             f"{output.name} cannot be written ({error.strerror or 'no access'}): name a file in a "

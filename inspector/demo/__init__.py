@@ -51,3 +51,19 @@ DEMOS: dict[str, DemoInfo] = {
         ),
     )
 }
+
+RUN_STEPS = (0, 10, 30, 100, 200, 300, 400, 600, 800, 1000)
+
+# Run -> reference of each snapshot -> the snapshot, in the order of training.
+RUNS: dict[str, dict[str, DemoInfo]] = {
+    "demo-run": {
+        f"demo-run-checkpoint-{step}": DemoInfo(
+            name=f"demo-run-checkpoint-{step}",
+            folder=HERE / "demo-run" / f"checkpoint-{step}",
+            description=f"Step {step:,} of a small BERT's training, for the page Snapshots.",
+            examples=("the [MASK] of a function.", "the name of the [MASK]."),
+        )
+        for step in RUN_STEPS
+    }
+}
+SNAPSHOTS: dict[str, DemoInfo] = {name: demo for run in RUNS.values() for name, demo in run.items()}

@@ -62,7 +62,7 @@ WATCH_SECONDS = 0.1  # between two looks at the memory of busy workers
 SPARE_SECONDS = 1.0  # of calm before a spare is started
 CLOSE_SECONDS = 5.0
 ENDINGS = 20  # of workers, that are remembered
-FIXED = ("demo", "upload", "incoming")  # references that name the same bytes for ever
+FIXED = ("demo", "upload", "incoming", "snapshots")  # references that name the same bytes for ever
 UNSURE = (InspectorError, WorkerError)  # these very classes say nothing about the request itself
 
 

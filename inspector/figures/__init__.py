@@ -19,6 +19,7 @@ from inspector.figures.predictions import topk_bars
 from inspector.figures.projection import projection_figure
 from inspector.figures.ranks import rank_lines
 from inspector.figures.sharing import sharing_graph
+from inspector.figures.snapshots import has_steps, step_lines, verdict_grid
 from inspector.figures.theme import DARK, LIGHT, Theme, get_theme
 from inspector.figures.training import schedule_lines
 
@@ -34,6 +35,7 @@ __all__ = [
     "geometry_plot",
     "get_theme",
     "gradient_bars",
+    "has_steps",
     "norms_histogram",
     "pad_norm_curve",
     "parameter_icicle",
@@ -45,7 +47,9 @@ __all__ = [
     "score_histogram",
     "sharing_graph",
     "span_heatmap",
+    "step_lines",
     "surprisal_colors",
     "token_heatmap",
     "topk_bars",
+    "verdict_grid",
 ]

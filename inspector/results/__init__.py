@@ -46,6 +46,7 @@ from inspector.results.training import (
     SharedParameter,
     TrainingPlan,
 )
+from inspector.results.vitals import Vitals
 
 __all__ = [
     "FILE_RELATIONS",
@@ -101,6 +102,7 @@ __all__ = [
     "TrainingPlan",
     "TreeLine",
     "UsedClass",
+    "Vitals",
     "VocabularyMatch",
     "local",
     "to_json",

@@ -17,7 +17,7 @@ from inspector.errors import CheckpointError
 from inspector.settings import Settings
 from inspector.store.names import ARCHIVE_SUFFIXES, visible
 from inspector.store.pieces import TarMember, TarPieces, ZipPieces
-from inspector.store.sources import Source, choose_members
+from inspector.store.sources import Source, choose_members, choose_snapshots
 
 Progress = Callable[[float | None, str], None]
 CHUNK_NBYTES = 1 << 20
@@ -25,6 +25,7 @@ MAX_MEMBERS = 10_000
 MAX_RATIO = 50  # trained weights hardly compress; text and JSON do by 3 to 20
 FREE_NBYTES = 50_000_000  # unpacked bytes to which the ratio is not applied
 MAX_READ_NBYTES = 4_000_000  # at once: a tar's names and a zip's directory are of any length
+STEM = 40  # characters of an archive's name before each snapshot's
 GZIP = b"\x1f\x8b"
 
 
@@ -52,28 +53,78 @@ def unpack(
         CheckpointError: If a member is no plain file with a plain name, a name occurs twice, or
             the archive is broken or unpacks to more than is taken.
     """
+
+    def choose(listed: list[str]) -> dict[str, _Chosen]:
+        return {"": choose_members(listed)}
+
+    (source,) = _unpack(archive, name, folder, choose, settings=settings, progress=progress)
+    return source
+
+
+def unpack_snapshots(
+    archive: Path, name: str, folder: Path, *, settings: Settings, progress: Progress
+) -> list[Source]:
+    """Unpack an archive that holds several snapshots, as `unpack` does with one checkpoint.
+
+    Returns:
+        The snapshots, each called by the archive's name, a slash, and its folder's.
+
+    Raises:
+        CheckpointError: As `unpack` does, and if there are not several.
+    """
+    return _unpack(archive, name, folder, choose_snapshots, settings=settings, progress=progress)
+
+
+_Chosen = tuple[dict[str, str], tuple[str, ...]]  # as `choose_members` gives it
+
+
+def _unpack(
+    archive: Path,
+    name: str,
+    folder: Path,
+    choose: Callable[[list[str]], dict[str, _Chosen]],
+    *,
+    settings: Settings,
+    progress: Progress,
+) -> list[Source]:
     short = visible(Path(name).name)
     packed_nbytes = archive.stat().st_size
     limit = _Limit(short, packed_nbytes, settings.upload_nbytes)
     with _opened(archive, short, limit) as members:
         listed = [member.name for member in members]
-        chosen, ignored = choose_members(listed)
+        parts = choose(listed)
         by_name = {member.name: member for member in members}
         if len(by_name) < len(listed):
             twice = Counter(listed).most_common(1)[0][0]
             raise CheckpointError(f"{visible(twice)} is twice in {short}: pack it again.")
-        targets = {member: folder / base for base, member in chosen.items()}
+        places = {part: folder / str(number) if part else folder  # one checkpoint has no part
+                  for number, part in enumerate(parts)}  # fmt: skip
+        targets = {
+            member: places[part] / base
+            for part, (chosen, _) in parts.items()
+            for base, member in chosen.items()
+        }
+        for place in places.values():
+            place.mkdir(exist_ok=True)
         # In the archive's order: a compressed tar is read again from its start for each step back.
         wanted = [member for member in members if member.name in targets]
         nbytes = 0
         for number, member in enumerate(wanted, start=1):
             progress((number - 1) / len(wanted), f"Unpacking {number} of {len(wanted)} files")
             nbytes = _write(member, targets[member.name], nbytes, limit)
-    files = {base: folder / base for base in chosen}
     stem = next(
         Path(name).name[: -len(end)] for end in ARCHIVE_SUFFIXES if name.lower().endswith(end)
     )
-    return Source("upload", stem, files, ignored, owned=True)
+    return [
+        Source(
+            "upload",
+            f"{stem[:STEM]}/{part}" if part else stem,
+            {base: places[part] / base for base in chosen},
+            ignored,
+            owned=True,
+        )
+        for part, (chosen, ignored) in parts.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True)

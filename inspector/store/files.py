@@ -170,6 +170,14 @@ def turn(home: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def lock_whole(descriptor: int) -> bool:
+    """Lock an open file for this process until it is closed; False if another one has it.
+
+    Where the system has no such locks nobody is kept out.
+    """
+    return _lock(descriptor, alone=True) or not HAS_LOCKS
+
+
 def _open_lock(folder: Path, *, alone: bool) -> int | None:
     descriptor = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
     if _lock(descriptor, alone=alone):
@@ -181,6 +189,8 @@ def _open_lock(folder: Path, *, alone: bool) -> int | None:
 try:
     import fcntl
 
+    HAS_LOCKS = True
+
     def _lock(descriptor: int, *, alone: bool, wait: bool = False) -> bool:
         kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
         try:
@@ -190,6 +200,7 @@ try:
         return True
 
 except ImportError:  # Windows: nothing is swept while anybody may use it
+    HAS_LOCKS = False
 
     def _lock(descriptor: int, *, alone: bool, wait: bool = False) -> bool:
         return False

@@ -21,6 +21,7 @@ from inspector.store.names import is_archive, visible, weight_format
 from inspector.store.quota import make_room
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import incoming_folder, read_names
+from inspector.store.snapshot_uploads import open_snapshots
 from inspector.store.sources import (
     Source,
     choose_members,
@@ -76,13 +77,14 @@ def open_checkpoint(
 def _open_demo(
     reference: CheckpointRef, settings: Settings, progress: Progress, restrict_paths: bool
 ) -> tuple[Manifest, CheckpointRef]:
-    from inspector.demo import DEMOS
+    from inspector.demo import DEMOS, SNAPSHOTS
 
-    if reference.value not in DEMOS:
+    demo = (DEMOS | SNAPSHOTS).get(reference.value)
+    if demo is None:
         raise CheckpointError(
             f"There is no demo {visible(reference.value)}: pick one of {', '.join(DEMOS)}."
         )
-    source = folder_source(DEMOS[reference.value].folder, kind="demo", name=reference.value)
+    source = folder_source(demo.folder, kind="demo", name=reference.value)
     return stage(source, settings=settings, progress=progress), reference
 
 
@@ -228,6 +230,7 @@ _OPENERS: dict[
     "upload": _open_upload,
     "shared": _open_upload,  # the engine has fetched it
     "incoming": _open_incoming,
+    "snapshots": open_snapshots,
     "path": _open_path,
 }
 

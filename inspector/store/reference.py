@@ -8,7 +8,7 @@ from typing import Literal
 
 from inspector.errors import CheckpointError
 
-Kind = Literal["demo", "upload", "shared", "incoming", "path", "hub"]
+Kind = Literal["demo", "upload", "shared", "incoming", "snapshots", "path", "hub"]
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 FINGERPRINT = re.compile(r"[0-9a-f]{12,64}")
 INCOMING = re.compile(r"[0-9a-f]{32}")
@@ -19,6 +19,7 @@ VALUES: dict[Kind, re.Pattern[str]] = {
     "hub": HUB_ID,
     "path": re.compile(r"[^\0]+"),
     "incoming": INCOMING,
+    "snapshots": INCOMING,
 }
 
 
@@ -29,7 +30,8 @@ class CheckpointRef:
     As text: `demo-bert` (a demo), `upload:<fingerprint>` (12 to 64 hex digits), `hub:org/name`,
     `path:/folder` (a folder, an archive or a weight file), `incoming:<id>` (an upload whose bytes
     have arrived but are not staged yet), `shared:<fingerprint>` (an upload, as one process of a
-    cluster names it to another: the engine opens it as `upload:` does).
+    cluster names it to another: the engine opens it as `upload:` does), `snapshots:<id>` (as
+    `incoming:`, an archive with several checkpoints, each of which becomes an upload).
     """
 
     kind: Kind

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from inspector.errors import CheckpointError
-from inspector.store.names import CONFIGS, VOCABULARIES, file_format, visible
+from inspector.store.names import (
+    CONFIGS,
+    VOCABULARIES,
+    file_format,
+    visible,
+    weight_format,
+)
 
 MAX_PATH = 1_000  # characters of a name with its folders
 JUNK = ("__MACOSX", "Thumbs.db", "desktop.ini")
@@ -55,6 +61,40 @@ def choose_members(names: Iterable[str]) -> tuple[dict[str, str], tuple[str, ...
         else:
             chosen[inner[0]] = name
     return chosen, tuple(sorted(ignored))
+
+
+def choose_snapshots(names: Iterable[str]) -> dict[str, tuple[dict[str, str], tuple[str, ...]]]:
+    """Choose the snapshots among an archive's members: the folders that hold weights themselves.
+
+    Args:
+        names: Relative names with forward slashes.
+
+    Returns:
+        What tells a folder from the others -> basename -> name for what is read of it, and the
+        names of what is not; in the order of the folders' names.
+
+    Raises:
+        CheckpointError: If a name is absolute, climbs, or occurs twice.
+    """
+    paths = {name: _relative(name) for name in names}
+    paths = {name: path for name, path in paths.items() if not _is_junk(path)}
+    folders: dict[PurePosixPath, list[str]] = {}
+    for name, path in paths.items():
+        folders.setdefault(path.parent, []).append(name)
+    held = {
+        folder: inside
+        for folder, inside in sorted(folders.items())
+        if folder.parts and any(_is_weight(paths[name].name) for name in inside)
+    }
+    depth = _common_depth([folder / "file" for folder in held])
+    return {
+        "-".join(folder.parts[depth:]) or folder.name: choose_members(inside)
+        for folder, inside in held.items()
+    }
+
+
+def _is_weight(name: str) -> bool:
+    return file_format(name) is not None and weight_format(name) is not None
 
 
 def folder_source(folder: Path, *, kind: str, name: str, within: tuple[Path, ...] = ()) -> Source:

@@ -92,6 +92,12 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
                  "The groups as transformers' Trainer forms them, and every schedule's curve.",
                  "training", BERT),
     ),
+    "Many snapshots": (
+        Question("How does [PAD] grow while BERT is trained?",
+                 "Ten snapshots of a small run: the padding row starts at zero and soon is longer "
+                 "than most, since its output side is trained at every step.",
+                 "snapshots", BERT, {"run": "demo-run"}),
+    ),
     "Two checkpoints": (
         Question("Do two models place the same words alike?",
                  "Rows of both vocabularies are matched by their text, and one space is rotated "

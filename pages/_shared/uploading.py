@@ -55,6 +55,23 @@ def draw(*, folder: bool) -> str | None:
     return _receive(files)
 
 
+def draw_archive() -> str | None:
+    """Draw the input for an archive of several snapshots; gives its reference when it has come."""
+    turn = st.session_state.setdefault("snapshots turn", 0)
+    file: UploadedFile | None = st.file_uploader(
+        "Archive of snapshots",
+        type=["zip", "tar", "gz", "tgz"],
+        key=f"snapshots {turn}",
+        max_upload_size=max(settings().upload_nbytes // MB, 1),
+        help=OTHER_WAY,
+    )
+    if file is None:
+        return None
+    st.session_state["snapshots turn"] = turn + 1  # an empty input next time
+    reference = _receive([file])
+    return reference and reference.replace("incoming:", "snapshots:")
+
+
 def _receive(files: Sequence[UploadedFile]) -> str | None:
     upload = None
     try:
@@ -98,5 +115,5 @@ def _free(files: Sequence[UploadedFile]) -> None:
 def release(reference: str) -> None:
     """Let go of an upload that was staged or refused."""
     kind, _, upload = reference.partition(":")
-    if kind == "incoming":
+    if kind in ("incoming", "snapshots"):
         registry.discard_upload(upload, settings=settings())

@@ -1,0 +1,143 @@
+"""Read off the embedding matrix what can be followed over training steps."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pandas as pd
+import torch
+
+from inspector.analyses import Progress
+from inspector.analyses.embeddings import find_row, label_rows, not_finite_warning
+from inspector.analyses.rows import RowFacts, blocks, read_facts
+from inspector.errors import RequestError
+from inspector.models.checkpoint import Checkpoint
+from inspector.results import Norms, Vitals
+
+MAX_TOKENS = 32
+MAX_K = 100
+SPECIAL = 6  # tokens that are followed where none is named
+MAX_SAMPLE = 2_000
+
+
+def vitals(
+    checkpoint: Checkpoint,
+    *,
+    progress: Progress,
+    tokens: tuple[str, ...] = (),
+    k: int = 10,
+    sample: int = 200,
+    seed: int = 0,
+) -> Vitals:
+    """Measure the input embedding matrix, (vocab, d_model); nothing else of the file is read.
+
+    Args:
+        checkpoint: What to read.
+        progress: Told what is being done.
+        tokens: Whose vectors and neighbours to give, as text or "id 37"; at most 32. None: the
+            first special tokens, which every snapshot of a run has.
+        k: Neighbours of each, 1..100.
+        sample: Rows drawn at random whose neighbours are given too, 0..2000. With the same seed
+            the same rows are drawn of every matrix of as many rows.
+        seed: Of the draw.
+
+    Raises:
+        NotInCheckpointError: If there is no embedding matrix.
+        RequestError: If a token is not in the vocabulary, or a number is out of range.
+    """
+    _check(tokens, k, sample)
+    progress(None, "Reading the embedding matrix")
+    matrix = checkpoint.embedding_matrix()
+    facts = read_facts(matrix)
+    vocabulary = label_rows(checkpoint, len(matrix))
+    kinds = vocabulary["kind"].astype(str).tolist()
+    chosen = [find_row(checkpoint, token, len(matrix)) for token in tokens] or [
+        row for row, kind in enumerate(kinds) if kind in ("padding", "special")
+    ][:SPECIAL]
+    drawn = np.random.default_rng(seed).permutation(len(matrix))[:sample]
+    probes = np.array([*chosen, *drawn.tolist()], dtype=np.int64)
+    progress(None, "Finding neighbours")
+    kept = facts.norms[facts.finite]
+    pad = kinds.index("padding") if "padding" in kinds else None
+    labels = vocabulary["token"].astype(str).tolist()
+    return Vitals(
+        name=checkpoint.name,
+        fingerprint=checkpoint.manifest.fingerprint,
+        tensor=checkpoint.embedding.name,
+        rows=matrix.shape[0],
+        columns=matrix.shape[1],
+        vocabulary=hashlib.sha256("\0".join(labels).encode(errors="surrogatepass")).hexdigest(),
+        norms=_norms(kept),
+        pad_token=None if pad is None else labels[pad],
+        pad_id=pad,
+        pad_norm=None if pad is None else float(facts.norms[pad]),
+        tokens=pd.DataFrame(
+            {
+                "token": pd.Series([labels[row] for row in chosen], dtype=str),
+                "token_id": pd.Series(chosen, dtype=int),
+                "norm": facts.norms[chosen].double().numpy(),
+            }
+        ),
+        vectors=matrix[chosen].float().numpy().copy(),
+        k=k,
+        probes=probes,
+        neighbours=nearest_cosine(matrix, torch.from_numpy(probes), k, facts=facts).numpy(),
+        warnings=not_finite_warning(vocabulary, facts.finite),
+    )
+
+
+def nearest_cosine(
+    matrix: torch.Tensor, queries: torch.Tensor, k: int, *, facts: RowFacts
+) -> torch.Tensor:
+    """Find the nearest rows of some rows by cosine, in memory that does not grow with the matrix.
+
+    Args:
+        matrix: (rows, columns), of any floating dtype.
+        queries: Row numbers, (queries,).
+        k: Neighbours.
+        facts: Of the rows. What is not finite or has no length is nobody's neighbour, and has
+            none.
+
+    Returns:
+        Row numbers, (queries, k), nearest first, the row itself left out; -1 where there are no
+        more.
+    """
+    usable = facts.finite & ~facts.zero
+    asking = _directions(matrix[queries].float())
+    best = torch.full((len(queries), k), -torch.inf)
+    found = torch.full((len(queries), k), -1, dtype=torch.long)
+    for place, block in blocks(matrix):
+        numbers = torch.arange(place.start, place.stop)
+        cosines = asking @ _directions(block).T
+        cosines[:, ~usable[place]] = -torch.inf
+        cosines[queries[:, None] == numbers[None, :]] = -torch.inf
+        best, order = torch.cat([best, cosines], dim=1).topk(k, dim=1)
+        found = torch.cat([found, numbers.expand(len(queries), -1)], dim=1).gather(1, order)
+    found[~torch.isfinite(best)] = -1
+    found[~usable[queries]] = -1
+    return found
+
+
+def _directions(rows: torch.Tensor) -> torch.Tensor:
+    """Rows of length 1; scaled first, since squares of very long or short rows are no float32."""
+    scale = rows.abs().amax(dim=1, keepdim=True)
+    scaled = rows / torch.where(scale > 0, scale, 1)
+    lengths = torch.linalg.vector_norm(scaled, dim=1, keepdim=True)
+    return torch.nan_to_num(scaled / torch.where(lengths > 0, lengths, 1))
+
+
+def _norms(kept: torch.Tensor) -> Norms:
+    """Shortest, middle and longest row; NaN where no row is finite."""
+    if not len(kept):
+        return Norms(float("nan"), float("nan"), float("nan"))
+    return Norms(float(kept.min()), float(kept.median()), float(kept.max()))
+
+
+def _check(tokens: tuple[str, ...], k: int, sample: int) -> None:
+    if len(tokens) > MAX_TOKENS:
+        raise RequestError(f"{len(tokens)} tokens are asked for, and at most {MAX_TOKENS} can be.")
+    if not 1 <= k <= MAX_K:
+        raise RequestError(f"k is {k}: ask for 1 to {MAX_K} neighbours.")
+    if not 0 <= sample <= MAX_SAMPLE:
+        raise RequestError(f"{sample:,} rows cannot be drawn: ask for 0 to {MAX_SAMPLE:,}.")

@@ -1,0 +1,104 @@
+"""Check many checkpoints, and write what came of them in the formats of one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from inspector.cli.check_formats import as_github, as_junit
+from inspector.cli.fleets import ask_many, show_many
+from inspector.engine.protocol import Engine
+from inspector.errors import escaped
+from inspector.fleet import Ask, Entry, Wait, read_checks
+from inspector.results import Checks, Opened, to_json
+from inspector.store.snapshots import Snapshot
+
+Line = dict[str, Any]
+COUNTED = ("tests", "failures", "errors", "skipped")
+
+
+def check_many(
+    sought: Sequence[Snapshot | Entry], *, results: Path | None, strict: bool
+) -> list[Line]:
+    """Check many checkpoints; gives what came of each, in their order."""
+
+    def tell(result: Line) -> str:
+        failing = [check.name for check in read_checks(result).failing(strict=strict)]
+        return f"failed: {', '.join(failing)}" if failing else "passed"
+
+    return ask_many(sought, _ask, question={"verb": "check"}, results=results, tell=tell)
+
+
+def is_failing(lines: Sequence[Line], *, strict: bool) -> bool:
+    """Whether a check of any of them failed."""
+    return any(checks.failing(strict=strict) for checks in _checked(lines))
+
+
+def _ask(engine: Engine) -> Ask:
+    def ask(_: Snapshot, opened: Opened, wait: Wait) -> Line:
+        return to_json(wait(engine.run(opened.fingerprint, "check")))
+
+    return ask
+
+
+def _write_table(lines: Sequence[Line], *, strict: bool) -> None:
+    def row(result: Line) -> Line:
+        checks = read_checks(result)
+        failing = ", ".join(check.name for check in checks.failing(strict=strict))
+        return {**checks.counts, "failing": failing or "–"}
+
+    show_many("check", list(lines), as_json=False, row=row)
+
+
+def _write_json(lines: Sequence[Line], *, strict: bool) -> None:
+    show_many("check", list(lines), as_json=True, row=dict)
+
+
+def _write_github(lines: Sequence[Line], *, strict: bool) -> None:
+    for line in lines:
+        if line["status"] == "done":
+            sys.stdout.write(as_github(read_checks(line["result"]), strict=strict))
+        else:
+            said = escaped(f"{line['checkpoint']}: {line['error']}").replace("%", "%25")
+            sys.stdout.write(f"::error title={line['status']}::{said}\n")
+
+
+def _write_junit(lines: Sequence[Line], *, strict: bool) -> None:
+    root = ElementTree.Element("testsuites")
+    for line in lines:
+        if line["status"] == "done":
+            text = as_junit(read_checks(line["result"]), strict=strict)
+            root.extend(ElementTree.fromstring(text.partition("\n")[2]))
+        else:
+            root.append(_refused_suite(line))
+    for name in COUNTED:
+        root.set(name, str(sum(int(suite.get(name, 0)) for suite in root)))
+    ElementTree.indent(root)
+    text = ElementTree.tostring(root, encoding="unicode")
+    sys.stdout.write(f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n')
+
+
+def _refused_suite(line: Line) -> ElementTree.Element:
+    name = f"checkpoint {escaped(line['checkpoint'])}"
+    numbers = dict(zip(COUNTED, ("1", "0", "1", "0"), strict=True))
+    suite = ElementTree.Element("testsuite", {"name": name, **numbers})
+    case = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": "open"})
+    ElementTree.SubElement(
+        case, "error", {"message": escaped(line["error"]), "type": line["status"]}
+    )
+    return suite
+
+
+def _checked(lines: Sequence[Line]) -> list[Checks]:
+    return [read_checks(line["result"]) for line in lines if line["status"] == "done"]
+
+
+FORMATS: dict[str, Callable[..., None]] = {
+    "table": _write_table,
+    "json": _write_json,
+    "github": _write_github,
+    "junit": _write_junit,
+}

@@ -1,0 +1,266 @@
+"""Verbs about many checkpoints: which they are, asking them all, and going on after a break."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from inspector.cli import answering
+from inspector.cli.answering import REFUSED
+from inspector.demo import RUNS
+from inspector.engine.protocol import Engine
+from inspector.errors import CheckpointError, RequestError, escaped
+from inspector.fleet import Ask, Entry, Fleet, Records
+from inspector.fleet.records import describe
+from inspector.render import write_table
+from inspector.settings import settings
+from inspector.store.names import ARCHIVE_SUFFIXES
+from inspector.store.reference import CheckpointRef
+from inspector.store.snapshots import Snapshot, identity_of, is_run, list_snapshots, step_of
+
+STATUSES = ("done", "refused", "failed")
+
+Sources = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="CHECKPOINT...",
+        help="One or more: folders, archives, weight files, demos, hub ids; or a folder of "
+        "snapshots, which stands for all of them.",
+    ),
+]
+Listed = Annotated[
+    Path | None,
+    typer.Option("--list", help="A file that names more checkpoints, one a line."),
+]
+Kept = Annotated[
+    Path | None,
+    typer.Option("--results", help="Of many: a file that keeps each result, a line of JSON each. "
+                 "The same command then goes on where it was interrupted."),
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """The checkpoints that a command names."""
+
+    entries: tuple[Snapshot | Entry, ...]  # runs taken apart; an Entry says what is wrong with one
+    single: str | None  # the one checkpoint that was named, as it was typed; None: there are many
+
+
+def seek(checkpoints: Sequence[str] | None, listed: Path | None) -> Sought:
+    """Find the checkpoints that a command names.
+
+    Raises:
+        RequestError: If it names none, or the list cannot be read.
+    """
+    texts = [*(checkpoints or ()), *(_read_list(listed) if listed else ())]
+    if not texts:
+        raise RequestError(
+            "No checkpoint is named: give one or more, a folder of snapshots, or --list FILE."
+        )
+    many = len(texts) > 1 or listed is not None or names_run(texts[0])
+    entries = tuple(entry for text in texts for entry in _expand(text)) if many else ()
+    return Sought(entries, single=None if many else texts[0])
+
+
+def ask_many(
+    sought: Sequence[Snapshot | Entry],
+    ask: Callable[[Engine], Ask],
+    *,
+    question: dict[str, Any],
+    results: Path | None,
+    is_valid: Callable[[dict[str, Any]], bool] = lambda result: True,
+    by_content: bool = True,
+    tell: Callable[[dict[str, Any]], str],
+) -> list[dict[str, Any]]:
+    """Ask many checkpoints, and tell on stderr what comes of each.
+
+    Args:
+        sought: The checkpoints.
+        ask: Gives what asks one of them, to plain JSON values.
+        question: Verb and parameters; with a checkpoint's files it decides what is known already.
+        results: File that keeps the results.
+        is_valid: Whether a result that was kept still holds.
+        by_content: Whether equal files under another path give the same result.
+        tell: Puts a result in few words.
+
+    Returns:
+        What came of each, in their order.
+    """
+    lines: dict[str, dict[str, Any]] = {}  # by name
+    waiting: dict[Snapshot, None] = {}
+    with Records(results, question) as records, started() as engine, _telling(len(sought)) as say:
+        for entry in sought:
+            name = entry.name if isinstance(entry, Snapshot) else entry.snapshot.name
+            known = records.known(entry.identity) if isinstance(entry, Snapshot) else None
+            if isinstance(entry, Entry):
+                lines[name] = describe(entry)
+            elif known and is_valid(known["result"]):
+                lines[name] = _public(known) | {"checkpoint": name, "step": entry.step}
+            else:
+                waiting[entry] = None
+                continue
+            say(f"{name}: {_told(lines[name], tell)}{' (known)' if known else ''}")
+        asked = ask(engine)
+
+        def recall(snapshot: Snapshot, opened: Any, wait: Any) -> Any:
+            line = records.known_by(opened.fingerprint, opened.name) if by_content else None
+            return line["result"] if line else asked(snapshot, opened, wait)
+
+        fleet = Fleet(engine, tuple(waiting), recall, workers=settings().workers)
+        for entry in fleet.answers():
+            line = lines[entry.snapshot.name] = _public(records.add(entry))
+            say(f"{entry.snapshot.name}: {_told(line, tell)}")
+    names = [e.name if isinstance(e, Snapshot) else e.snapshot.name for e in sought]
+    return [lines[name] for name in names]
+
+
+@contextmanager
+def started() -> Iterator[Engine]:
+    """The engine of a command, ended with it."""
+    engine = answering.start_engine(settings(), restrict_paths=False, spare=False)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def show_many(
+    verb: str,
+    lines: list[dict[str, Any]],
+    *,
+    as_json: bool,
+    row: Callable[[dict[str, Any]], dict[str, Any]],
+    more: dict[str, Any] | None = None,
+) -> None:
+    """Print what came of many checkpoints: one JSON object, or a table with a row each.
+
+    Args:
+        verb: Of the command.
+        lines: From `ask_many`.
+        as_json: One JSON object.
+        row: Columns of a result for the table.
+        more: What the JSON says beside them.
+    """
+    counts = {status: sum(line["status"] == status for line in lines) for status in STATUSES}
+    if as_json:
+        whole = {"verb": verb, "checkpoints": lines, "counts": counts} | (more or {})
+        sys.stdout.write(json.dumps(whole, ensure_ascii=False, allow_nan=False) + "\n")
+        return
+    cells = [row(line["result"]) if line["status"] == "done" else None for line in lines]
+    empty = dict.fromkeys(next(filter(None, cells), {}))
+    rows = [
+        {"checkpoint": name, "step": line["step"], "status": line["status"]} | (found or empty)
+        for name, line, found in zip(_short([line["checkpoint"] for line in lines]), lines, cells,
+                                     strict=True)
+    ]  # fmt: skip
+    console = Console(highlight=False)
+    write_table({"checkpoints": rows}, console)
+    for line in lines:
+        if line["status"] != "done":
+            console.print(Text(escaped(f"{line['checkpoint']}: {line['error']}")))
+    console.print(Text(", ".join(f"{count:,} {status}" for status, count in counts.items())))
+
+
+def _short(names: list[str]) -> list[str]:
+    """Names without the folder that all of them lie in."""
+    folders = {os.path.dirname(name) for name in names}  # noqa: PTH120 - "org/name" is no path
+    if len(folders) != 1:
+        return names
+    return [name.rpartition("/")[2] for name in names]
+
+
+def leave(lines: Sequence[dict[str, Any]], *, failed: bool = False) -> None:
+    """End with the exit status of many: 1 if a check failed, else 2 if any gave no answer."""
+    if failed:
+        raise typer.Exit(1)
+    if any(line["status"] != "done" for line in lines):
+        raise typer.Exit(REFUSED)
+
+
+def _read_list(path: Path) -> list[str]:
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(
+            f"The list {path.name} cannot be read: give a text file that names one checkpoint a "
+            "line."
+        ) from error
+    return [line.strip() for line in text.splitlines() if line.strip() and line.strip()[0] != "#"]
+
+
+def names_run(text: str) -> bool:
+    """Whether a text stands for several snapshots."""
+    try:
+        return is_run(Path(text)) or (text in RUNS and not Path(text).exists())
+    except OSError:  # a folder that may not be read is refused where it is opened
+        return False
+
+
+def _expand(text: str) -> Iterator[Snapshot | Entry]:
+    """The snapshots that a text stands for: those of a run, or one checkpoint."""
+    if text in RUNS and not Path(text).exists():
+        for name, demo in RUNS[text].items():
+            yield Snapshot(name, CheckpointRef("demo", name), step_of(name),
+                           identity_of(demo.folder))  # fmt: skip
+        return
+    try:
+        if is_run(Path(text)):
+            for snapshot in list_snapshots(Path(text)):
+                yield replace(snapshot, name=str(Path(text) / snapshot.name))
+        else:
+            yield _one(text)
+    except (CheckpointError, OSError) as error:
+        said = str(error) if isinstance(error, CheckpointError) else _unreadable(text)
+        nowhere = Snapshot(text, CheckpointRef("path", text), None)
+        yield Entry(nowhere, "refused", error=said)
+
+
+def _one(text: str) -> Snapshot:
+    reference = answering.find_reference(text)
+    base = Path(text).name
+    stem = next((base[: -len(end)] for end in ARCHIVE_SUFFIXES if base.endswith(end)), base)
+    identity = identity_of(Path(text)) if reference.kind == "path" else None
+    return Snapshot(text, reference, step_of(stem), identity)
+
+
+def _unreadable(text: str) -> str:
+    return f"{text[:80]!r} cannot be read: check its permissions."
+
+
+def _public(line: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in line.items() if key not in ("question", "identity")}
+
+
+def _told(line: dict[str, Any], tell: Callable[[dict[str, Any]], str]) -> str:
+    return (
+        tell(line["result"]) if line["status"] == "done" else f"{line['status']}: {line['error']}"
+    )
+
+
+@contextmanager
+def _telling(total: int) -> Iterator[Callable[[str], None]]:
+    """Say on stderr what came of each, with how many there are."""
+    console = Console(stderr=True, highlight=False)
+    done = 0
+
+    def say(said: str) -> None:
+        nonlocal done
+        done += 1
+        console.print(Text(escaped(f"{done} of {total}: {said}")), soft_wrap=True)
+
+    if not console.is_terminal:
+        yield say
+        return
+    with console.status("Asking"):
+        yield say

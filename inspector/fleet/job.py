@@ -1,0 +1,77 @@
+"""A fleet as one job, for a page that waits, shows how far it is, and may stop it."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+
+from inspector.engine.protocol import Progress, Status
+from inspector.errors import CancelledError, InspectorError
+from inspector.fleet.asking import Entry, Fleet
+
+
+class FleetJob:
+    """Implements the engine protocol's Job; what has been answered so far is there at any time.
+
+    Args:
+        fleet: Started at once.
+        count: Checkpoints in it.
+    """
+
+    def __init__(self, fleet: Fleet, count: int) -> None:
+        self.id = secrets.token_urlsafe(16)
+        self._fleet = fleet
+        self._count = count
+        self._entries: list[Entry] = []
+        self._status: Status = "running"
+        self._settled = threading.Event()
+        threading.Thread(target=self._run, name="fleet job", daemon=True).start()
+
+    @property
+    def status(self) -> Status:
+        """Where the job stands."""
+        return self._status
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """What has been answered so far, in the order of the answers."""
+        return tuple(self._entries)
+
+    @property
+    def progress(self) -> Progress:
+        """How many have answered, and one that is being asked."""
+        done = len(self._entries)
+        busy = self._fleet.busy
+        now = f"; asking {busy[0]}" if busy else ""
+        return Progress(done / max(self._count, 1), f"{done:,} of {self._count:,} snapshots{now}")
+
+    def result(self, timeout: float | None = None) -> tuple[Entry, ...]:
+        """Wait until every checkpoint has answered; see the protocol."""
+        if not self._settled.wait(timeout):
+            raise TimeoutError(f"{len(self._entries)} of {self._count} have answered.")
+        if self._status == "cancelled":
+            raise CancelledError("The work was stopped. What was answered before is kept.")
+        if self._status == "failed":
+            raise InspectorError("The snapshots could not be asked: ask again.")
+        return self.entries
+
+    def cancel(self) -> None:
+        """Stop the work; see the protocol."""
+        if not self._settled.is_set():
+            self._status = "cancelled"
+            self._fleet.cancel()
+            self._settled.set()
+
+    def _run(self) -> None:
+        try:
+            for entry in self._fleet.answers():
+                self._entries.append(entry)
+        except Exception:
+            self._settle("failed")
+            raise
+        self._settle("done")
+
+    def _settle(self, status: Status) -> None:
+        if not self._settled.is_set():
+            self._status = status
+            self._settled.set()

@@ -1,0 +1,92 @@
+"""Ask every snapshot of a run; the work is found again when the script runs anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from inspector.errors import CancelledError, InspectorError, RequestError
+from inspector.figures.text import plural
+from inspector.fleet import Entry, Fleet, FleetJob, Wait
+from inspector.results import Opened
+from inspector.settings import settings
+from inspector.store.snapshots import Snapshot
+from pages._shared import parts, session
+from pages._shared.snapshot_runs import Run
+from pages._shared.words import literal
+
+KEPT = 8  # runs with one question each
+
+
+def ask_all(run: Run, verb: str, **parameters: Any) -> list[tuple[Snapshot, Any]]:
+    """Ask every snapshot the same; the page ends here where none has answered.
+
+    The first is asked alone: what is wrong with the question itself is then said once.
+
+    Returns:
+        Snapshots with their answers, in the order of the run; those without one are named below.
+    """
+    _ask_first(run.snapshots[0], verb, parameters)
+    key = (run.snapshots, verb, repr(parameters))
+    job = _job(key, verb, parameters)
+    entries = _wait(job, key)
+    order = {snapshot: place for place, snapshot in enumerate(run.snapshots)}
+    entries = sorted(entries, key=lambda entry: order[entry.snapshot])
+    _name_missing([entry for entry in entries if entry.status != "done"], key)
+    answered = [(entry.snapshot, entry.result) for entry in entries if entry.status == "done"]
+    if not answered:
+        st.stop()
+    return answered
+
+
+def _ask_first(snapshot: Snapshot, verb: str, parameters: dict[str, Any]) -> None:
+    engine = session.engine()
+    try:
+        opened: Opened = session.wait(engine.open(snapshot.reference), stopped_key=None)
+        session.wait(engine.run(opened.fingerprint, verb, **parameters), stopped_key=None)
+    except RequestError as error:
+        st.error(literal(error), icon=":material/error:")
+        st.stop()
+    except CancelledError:
+        st.info("This work was stopped.", icon=":material/stop_circle:")
+        st.button("Go on", icon=":material/play_arrow:")
+        st.stop()
+    except InspectorError:  # of this snapshot alone: it is named with the others
+        return
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
+def _job(key: tuple[Any, ...], _verb: str, _parameters: dict[str, Any]) -> FleetJob:
+    engine, snapshots = session.engine(), key[0]
+
+    def ask(_: Snapshot, opened: Opened, wait: Wait) -> Any:
+        return wait(engine.run(opened.fingerprint, _verb, **_parameters))
+
+    workers = max(1, settings().workers - 1)  # one is left to those who ask for little
+    fleet = Fleet(engine, snapshots, ask, workers=workers, release=True)
+    return FleetJob(fleet, len(snapshots))
+
+
+def _wait(job: FleetJob, key: tuple[Any, ...]) -> tuple[Entry, ...]:
+    if job.status != "cancelled":
+        try:
+            return session.wait(job, stopped_key=key)
+        except InspectorError as error:
+            st.error(literal(error), icon=":material/error:")
+    answered = plural(len(job.entries), "snapshot")
+    st.info(f"This work was stopped; {answered} had answered.", icon=":material/stop_circle:")
+    st.button("Go on", on_click=_job.clear, args=(key,), icon=":material/play_arrow:")
+    return job.entries
+
+
+def _name_missing(entries: list[Entry], key: tuple[Any, ...]) -> None:
+    if not entries:
+        return
+    count = plural(len(entries), "snapshot")
+    st.warning(f"{count} gave no answer, and the figure leaves a gap.", icon=":material/warning:")
+    rows = [(entry.snapshot.name, entry.error) for entry in entries]
+    parts.table(pd.DataFrame(rows, columns=["snapshot", "why"]), alt="Snapshots without an answer")
+    if any(entry.status == "failed" for entry in entries):
+        st.button("Ask again", on_click=_job.clear, args=(key,), icon=":material/refresh:")

@@ -1,0 +1,106 @@
+"""Which run the Snapshots page shows: a bundled one, uploaded ones, a folder of this server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+
+import streamlit as st
+
+from inspector.demo import RUNS
+from inspector.errors import InspectorError
+from inspector.results import Opened
+from inspector.settings import settings
+from inspector.store.snapshots import UPLOADS, Snapshot, find_run, uploaded_runs
+from inspector.store.uploads import list_uploads
+from pages._shared import parts, session, uploading
+from pages._shared.snapshot_words import ARCHIVE, TEACHES
+from pages._shared.words import literal
+from serving.place import paths_are_open, served_settings
+
+EXAMPLE = next(iter(RUNS))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A training run: its snapshots in order."""
+
+    reference: str  # as it stands in the link
+    name: str
+    snapshots: tuple[Snapshot, ...]
+
+
+def choose(checkpoint: Opened) -> Run:
+    """Ask for the run; without one the page ends here, and says what it is for."""
+    state = st.session_state
+    if "run arrived" in state:
+        state["run"], state["run warnings"] = state.pop("run arrived")
+    uploads = uploaded_runs(list_uploads(settings()))
+    known = [*RUNS, *(f"{UPLOADS}:{name}" for name in uploads), *_beside(checkpoint)]
+    reference = st.selectbox(
+        "Run", known, key="run", bind="query-params", index=None,
+        accept_new_options=True, placeholder="Choose one, or type path:FOLDER",
+        help="A run that comes with the app, uploaded snapshots, or path: and a folder of this "
+        "server in which the snapshots' folders lie",
+    )  # fmt: skip
+    _offer_upload(expanded=reference is None)
+    if reference is None:
+        _teach()
+        st.stop()
+    try:
+        name, snapshots = find_run(reference, roots=served_settings().roots, uploads=uploads)
+    except InspectorError as error:
+        st.error(literal(error), icon=":material/error:")
+        _offer_example()
+        st.stop()
+    parts.warnings(state.get("run warnings", ()) if reference.startswith(f"{UPLOADS}:") else ())
+    return Run(reference, name, snapshots)
+
+
+def _beside(checkpoint: Opened) -> list[str]:
+    """The folder in which the open checkpoint lies, where it was opened by its path."""
+    kind, _, value = checkpoint.reference.partition(":")
+    if kind != "path" or not paths_are_open():
+        return []
+    return [f"path:{PurePath(value).parent}"]
+
+
+def _offer_upload(*, expanded: bool) -> None:
+    with st.expander("Upload snapshots", icon=":material/upload_file:", expanded=expanded):
+        st.caption(ARCHIVE)
+        arrived = uploading.draw_archive()
+    if arrived is not None:
+        st.session_state["snapshots wanted"] = arrived
+    _open_arrived()
+
+
+def _open_arrived() -> None:
+    """Stage what has arrived; a run that is cut short is taken up by the next one."""
+    state = st.session_state
+    arrived = state.get("snapshots wanted")
+    if arrived is None:
+        return
+    opened = session.open_beside(arrived)
+    del state["snapshots wanted"]
+    uploading.release(arrived)
+    if opened is not None:
+        run = opened.name.rpartition("/")[0]
+        left_out = [said for said in opened.warnings if " was left out: " in said]
+        state["run arrived"] = f"{UPLOADS}:{run}", left_out
+        st.rerun()
+
+
+def _teach() -> None:
+    """What an empty page says."""
+    st.info("Choose a run: one that comes with the app, snapshots that you upload, or a folder of "
+            "this server.", icon=":material/timeline:")  # fmt: skip
+    _offer_example()
+    st.markdown(TEACHES)
+
+
+def _offer_example() -> None:
+    st.button(f"Show {EXAMPLE}", on_click=_take, args=(EXAMPLE,), type="primary")
+
+
+def _take(reference: str) -> None:
+    st.session_state["run"] = reference

@@ -1,0 +1,61 @@
+"""What changes over training steps?"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from inspector import figures
+from inspector.fleet import check_frame, follow, tie_frame
+from pages._shared import parts, session, table_files
+from pages._shared import snapshot_inputs as inputs
+from pages._shared import snapshot_words as words
+from pages._shared.snapshot_asking import ask_all
+from pages._shared.snapshot_runs import choose
+
+session.guard()
+checkpoint = session.opened()
+parts.heading("snapshots", checkpoint)
+
+run = choose(checkpoint)
+choice = inputs.ask(run)
+quantity = choice.quantity
+if quantity in ("ties", "checks"):
+    answers = ask_all(run, {"ties": "sharing", "checks": "check"}[quantity])
+    frame = tie_frame(answers) if quantity == "ties" else check_frame(answers)
+    if frame.empty:
+        inputs.say_nothing()
+    parts.chart(
+        figures.verdict_grid(
+            inputs.cells(frame, quantity),
+            title=words.figure_title(quantity, run.name, None),
+            subtitle=inputs.counted(answers, run),
+            theme=session.theme(),
+        ),
+        alt="A verdict for each snapshot; the table below holds them",
+        key="verdicts",
+    )
+else:
+    answers = ask_all(run, "vitals", **choice.parameters())
+    series = follow(answers, against=choice.against)
+    parts.warnings(series.warnings)
+    if not series.holds(quantity):
+        inputs.say_nothing()
+    lines, frame = series.lines(quantity), series.table(quantity)
+    parts.chart(
+        figures.step_lines(
+            lines,
+            measure=words.MEASURES[quantity],
+            evenly=choice.evenly,
+            title=words.figure_title(quantity, run.name, series),
+            subtitle=inputs.counted(answers, run),
+            theme=session.theme(),
+        ),
+        alt=f"{words.MEASURES[quantity]} over training steps; the table below holds the numbers",
+        key="lines",
+    )
+st.markdown(words.READS[quantity])
+frame = frame.drop(columns="place", errors="ignore")
+parts.table(frame, alt="The numbers of the figure", height=360 if len(frame) > 10 else None)
+table_files.offer(frame, name=f"{run.name}-{quantity}")
+inputs.open_one(run)
+inputs.elsewhere(run, choice)

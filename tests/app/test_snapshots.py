@@ -1,0 +1,124 @@
+"""The Snapshots page: the bundled run against its own log, a folder, an upload, and refusals."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from inspector.demo import SNAPSHOTS
+from inspector.settings import settings
+from inspector.store import registry
+from pages._shared import running
+
+from .looking import button, said
+
+Open = Callable[..., AppTest]
+FOLDERS = {demo.folder.name: demo.folder for demo in SNAPSHOTS.values()}
+RUN = next(iter(FOLDERS.values())).parent
+
+
+def chart(app: AppTest) -> dict:
+    (found,) = app.get("plotly_chart")
+    return json.loads(found.proto.spec)
+
+
+def test_an_empty_page_says_what_it_is_for_and_shows_the_demo(open_app: Open) -> None:
+    app = open_app("snapshots")
+    assert not app.get("plotly_chart")
+    assert "A training run leaves snapshots" in said(app)
+    button(app, "Show demo-run").click().run()
+    assert not app.exception
+    assert "demo-run" in chart(app)["layout"]["title"]["text"]
+    assert app.query_params["run"] == "demo-run"
+
+
+def test_the_padding_norm_over_steps_is_the_one_that_training_logged(open_app: Open) -> None:
+    app = open_app("snapshots", run="demo-run")
+    with (RUN / "training_log.csv").open(encoding="utf-8") as file:
+        log = {int(row["step"]): row for row in csv.DictReader(file)}
+    frame = app.dataframe[0].value
+    assert frame["step"].tolist() == [0, 10, 30, 100, 200, 300, 400, 600, 800, 1000]
+    for row in frame.to_dict("records"):
+        assert row["pad_norm"] == pytest.approx(float(log[row["step"]]["pad_norm"]), rel=1e-4)
+        assert row["median"] == pytest.approx(float(log[row["step"]]["median_norm"]), rel=1e-4)
+    drawn = chart(app)
+    assert [trace["name"] for trace in drawn["data"]] == ["padding row", "median row"]
+    assert "python -m inspector vitals demo-run" in app.code[0].value
+    for quantity, column in (("Norms", "max"), ("Drift", "cosine"), ("Neighbours", "kept")):
+        app = open_app("snapshots", run="demo-run", quantity=quantity)
+        assert not app.exception
+        assert column in app.dataframe[0].value
+        assert "demo-run" in chart(app)["layout"]["title"]["text"]
+    first = app.dataframe[0].value.groupby("snapshot", sort=False)["kept"].mean()
+    assert first["checkpoint-0"] == 1  # every neighbour of the first is its own
+    assert first["checkpoint-1000"] < 0.5
+
+
+@pytest.fixture
+def roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """A server that may open a folder, with an engine of its own."""
+    monkeypatch.setenv("INSPECTOR_ROOTS", str(tmp_path))
+    settings.cache_clear()
+    running.engine.clear()
+    yield tmp_path
+    running.engine().close()
+    running.engine.clear()
+    settings.cache_clear()
+
+
+def copy(folder: Path, name: str) -> None:
+    folder.mkdir(parents=True)
+    for path in FOLDERS[name].iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+
+
+def test_a_folder_of_this_server_with_a_broken_snapshot(open_app: Open, roots: Path) -> None:
+    for name in ("checkpoint-0", "checkpoint-1000"):
+        copy(roots / "mine" / name, name)
+    broken = roots / "mine" / "checkpoint-2000"
+    broken.mkdir()
+    (broken / "model.safetensors").write_bytes(b"nothing")
+    app = open_app("snapshots", run="path:mine", quantity="Ties")
+    assert not app.exception
+    assert "1 snapshot gave no answer" in said(app)
+    missing, frame = (each.value for each in app.dataframe[:2])
+    assert missing["snapshot"].tolist() == ["checkpoint-2000"]
+    assert str(roots) not in missing["why"].iloc[0]
+    assert set(frame["verdict"]) == {"tied"}
+    assert frame["step"].drop_duplicates().tolist() == [0, 1000]
+    drawn = chart(app)
+    assert "mine" in drawn["layout"]["title"]["text"]
+    assert "2 of 3 snapshots" in drawn["layout"]["title"]["subtitle"]["text"]
+
+
+@pytest.mark.parametrize("run", ["path:/", "path:gone", "uploads:gone", "upload:0", "\x00"])
+def test_a_run_that_is_not_there_is_one_sentence(open_app: Open, run: str) -> None:
+    app = open_app("snapshots", run=run)
+    assert not app.exception
+    assert len(app.error) == 1
+    assert button(app, "Show demo-run")
+
+
+def test_an_uploaded_archive_is_shown_as_a_run(open_app: Open) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name in ("checkpoint-0", "checkpoint-100"):
+            for path in sorted(FOLDERS[name].iterdir()):
+                archive.writestr(f"tiny/{name}/{path.name}", path.read_bytes())
+    app = open_app("snapshots")
+    (uploader,) = [each for each in app.file_uploader if each.label == "Archive of snapshots"]
+    uploader.upload("tiny.zip", packed.getvalue(), "application/zip").run()
+    assert not app.exception
+    assert app.query_params["run"] == "uploads:tiny"
+    assert "tiny" in chart(app)["layout"]["title"]["text"]
+    assert app.dataframe[0].value["step"].tolist() == [0, 100]
+    assert {stored.name for stored in registry.list_checkpoints(settings())} == {
+        "tiny/checkpoint-0", "tiny/checkpoint-100",
+    }  # fmt: skip
