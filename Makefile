@@ -14,7 +14,7 @@ run: $(VENV)/run.stamp
 
 test: $(VENV)/dev.stamp
 	scripts/chromium
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/dev.stamp
 	$(PYTHON) -m ruff format --check .

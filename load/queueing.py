@@ -19,7 +19,7 @@ import numpy as np
 from inspector.engine.waiting import MAX_BATCH
 
 WARM_SHARE = 0.2  # of the time, at its start, that is not counted
-MOST_WORKERS = 4_096
+MOST_WORKERS, MOST_PEOPLE = 4_096, 20_000  # that are tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,11 @@ def workers_needed(
 def people_served(
     services: Mapping[str, Service], *, workers: int, think: float, goal: float, seconds: float
 ) -> int:
-    """The most people of whom 95 % of the answers take at most `goal` seconds; 0: not even one."""
+    """The most people of whom 95 % of the answers take at most `goal` seconds.
+
+    Returns:
+        0: not even one is served; MOST_PEOPLE: these are, and more were not tried.
+    """
 
     def served(people: int) -> bool:
         found = simulate(services, people=people, workers=workers, think=think, seconds=seconds)
@@ -132,7 +136,9 @@ def people_served(
 
     low, high = 0, 1
     while served(high):
-        low, high = high, 2 * high
+        if high == MOST_PEOPLE:
+            return high
+        low, high = high, min(2 * high, MOST_PEOPLE)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if served(middle) else (low, middle)

@@ -54,7 +54,7 @@ else:
     )
     table_files.offer(result.layers, name=f"{result.name}-{result.other_name}-layers",
                       label="Layers")  # fmt: skip
-rest = words.outside(result.tensors, OUTSIDE)
+rest = figures.changed_outside(result.tensors, most=OUTSIDE)
 if len(rest):
     parts.chart(
         figures.change_bars(

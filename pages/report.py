@@ -5,8 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.catalog import PAGES
-from inspector.report import DEFAULT, Setting
-from pages._shared import inputs, parts, report_files, session
+from inspector.report import BY_SLUG, COMPARING, DEFAULT, Setting
+from pages._shared import compare_inputs, inputs, parts, report_files, session
+from pages._shared.words import source
 
 session.guard()
 checkpoint = session.opened()
@@ -20,8 +21,8 @@ st.caption(
 visited = session.visited()
 sections = st.multiselect(
     "Sections",
-    list(DEFAULT),
-    default=[slug for slug in DEFAULT if slug in visited] or list(DEFAULT),
+    list(BY_SLUG),
+    default=[slug for slug in BY_SLUG if slug in visited] or list(DEFAULT),
     format_func=lambda slug: PAGES[slug].title,
     key="sections",
     bind="query-params",
@@ -34,9 +35,12 @@ if not sections:
     st.info("Choose a section at least.", icon=":material/edit:")
     st.stop()
 
-chosen = tuple(slug for slug in DEFAULT if slug in sections)
-made = report_files.make(checkpoint, chosen, Setting(text=text, device=device, dtype=dtype))
+chosen = tuple(slug for slug in BY_SLUG if slug in sections)
+other = compare_inputs.choose(checkpoint).opened if COMPARING in chosen else None
+setting = Setting(text=text, device=device, dtype=dtype)
+made = report_files.make(checkpoint, chosen, setting, other=other)
 if made is not None:
     report_files.offer(checkpoint, made)
-options = ("-o", "report.zip", "--sections", ",".join(chosen), f"--text={text}")
+options = ("-o", "report.zip", "--sections", ",".join(chosen), f"--text={text}",
+           *([f"--versus={source(other)}"] if other else []))  # fmt: skip
 parts.elsewhere(checkpoint, ("report", *options, *inputs.placement_options(device, dtype)))

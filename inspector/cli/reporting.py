@@ -19,6 +19,8 @@ from inspector.engine.protocol import Engine
 from inspector.errors import RequestError
 from inspector.fleet import Ask, Entry, Wait
 from inspector.report import (
+    BY_SLUG,
+    COMPARING,
     DEFAULT,
     Report,
     Setting,
@@ -44,10 +46,15 @@ def report(
     listed: Listed = None,
     results: Kept = None,
     sections: Annotated[
-        str, typer.Option("--sections", help=f"Comma-separated, of: {', '.join(DEFAULT)}.")
-    ] = ",".join(DEFAULT),
+        str, typer.Option("--sections", help=f"Comma-separated, of: {', '.join(BY_SLUG)}; default: "
+                     "all but compare, which --versus adds.")
+    ] = "",
     text: Annotated[
         str, typer.Option("--text", help="What the model reads; default: an example.")
+    ] = "",
+    versus: Annotated[
+        str,
+        typer.Option("--versus", help="A second checkpoint, for the section compare."),
     ] = "",
     seed: Annotated[int, typer.Option("--seed", help="Of whatever is random.")] = 0,
     device: Device = "auto",
@@ -57,11 +64,11 @@ def report(
     """Write a report that can be sent, trusted and reproduced; of many, one each."""
     setting = Setting(text=text, device=device, dtype=dtype, seed=seed)
     with refusals():
-        chosen = check_sections(sections.split(","))
+        chosen = _sections(sections, versus)
         sought = seek(checkpoints, listed)
         checkpoint = sought.single
         if checkpoint is None:
-            lines = _report_many(sought.entries, output, results, chosen, setting)
+            lines = _report_many(sought.entries, output, results, chosen, setting, versus)
             show_many("report", lines, as_json=as_json, row=_row)
             leave(lines)
             return
@@ -69,8 +76,9 @@ def report(
         engine = answering.start_engine(settings(), restrict_paths=False, spare=False)
         try:
             opened: Opened = waited(engine.open(answering.find_reference(checkpoint)))
+            other = waited(engine.open(answering.find_reference(versus))) if versus else None
             with Console(stderr=True).status("Starting") as status:
-                made = make_report(engine, opened, sections=chosen, setting=setting,
+                made = make_report(engine, opened, sections=chosen, setting=setting, other=other,
                                    tell=lambda _, said: status.update(said))  # fmt: skip
         finally:
             engine.close()
@@ -87,6 +95,7 @@ def _report_many(
     results: Path | None,
     chosen: tuple[str, ...],
     setting: Setting,
+    versus: str,
 ) -> list[dict[str, Any]]:
     """Write one HTML file for each checkpoint into a folder."""
     if folder.suffix in (".html", ".zip") or folder.is_file():
@@ -103,8 +112,13 @@ def _report_many(
     files = file_names(sought, folder)
 
     def asking(engine: Engine) -> Ask:
+        second: list[Opened] = []  # opened once, for all
+
         def ask(snapshot: Snapshot, opened: Opened, wait: Wait) -> dict[str, Any]:
+            if versus and not second:
+                second.append(wait(engine.open(answering.find_reference(versus))))
             made = make_report(engine, opened, sections=chosen, setting=setting,
+                               other=second[0] if second else None,
                                tell=lambda *_: None)  # fmt: skip
             output = files[snapshot]
             data, problem = _written(made, output)
@@ -114,7 +128,7 @@ def _report_many(
         return ask
 
     question = {"verb": "report", "sections": list(chosen), "setting": asdict(setting),
-                "folder": str(folder.absolute())}  # fmt: skip
+                "versus": versus, "folder": str(folder.absolute())}  # fmt: skip
     return ask_many(
         sought, asking, question=question, results=results, is_valid=_is_there, by_content=False,
         tell=lambda result: f"wrote {result['file']}",
@@ -128,6 +142,12 @@ def _is_there(result: dict[str, Any]) -> bool:
 
 def _row(result: dict[str, Any]) -> dict[str, Any]:
     return {name: result[name] for name in ("file", "nbytes", "figures", "tables")}
+
+
+def _sections(sections: str, versus: str) -> tuple[str, ...]:
+    """Those that are named, and the one that compares where there is something to compare with."""
+    named = sections or ",".join(DEFAULT)
+    return check_sections([*named.split(","), *([COMPARING] if versus else [])])
 
 
 def _check_output(output: Path) -> None:

@@ -4,7 +4,7 @@ Show them with `st.plotly_chart(figure, theme=None)`: Streamlit's own theme woul
 """
 
 from inspector.figures.classes import class_tree
-from inspector.figures.compare import change_bars, change_heatmap
+from inspector.figures.compare import change_bars, change_heatmap, changed_outside
 from inspector.figures.contrast import contrast_scatter, differing_words
 from inspector.figures.geometry import geometry_plot
 from inspector.figures.heads import span_heatmap
@@ -29,6 +29,7 @@ __all__ = [
     "Theme",
     "change_bars",
     "change_heatmap",
+    "changed_outside",
     "class_tree",
     "contrast_scatter",
     "differing_words",

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 
 from inspector.figures import theme as look
 from inspector.figures.bars import bar_rows
-from inspector.figures.frames import column, columns
+from inspector.figures.frames import column, columns, where
 from inspector.figures.text import plain, shorten_name
 from inspector.figures.theme import LIGHT, Theme
 
@@ -95,6 +95,17 @@ def change_heatmap(
     )
     figure.add_trace(_cells(layers, across, down, measure=measure, legible=legible, theme=theme))
     return figure
+
+
+def changed_outside(tensors: pd.DataFrame, *, most: int) -> pd.DataFrame:
+    """Choose what `change_bars` draws: tensors in no layer, those that changed most first.
+
+    Args:
+        tensors: `Comparison.tensors`.
+        most: Rows at most.
+    """
+    kept = where(tensors, (tensors["layer"] == "") & (tensors["relative_change"] > 0))
+    return kept.sort_values(by="relative_change", ascending=False, kind="stable").head(most)
 
 
 def change_bars(

@@ -2,12 +2,13 @@
 
 from inspector.report.bundle import write_bundle
 from inspector.report.content import Part, Report, Setting
-from inspector.report.making import DEFAULT, check_sections, make_report
+from inspector.report.making import COMPARING, DEFAULT, check_sections, make_report
 from inspector.report.page import write_page
 from inspector.report.sections import BY_SLUG, SECTIONS
 
 __all__ = [
     "BY_SLUG",
+    "COMPARING",
     "DEFAULT",
     "SECTIONS",
     "Part",

@@ -83,6 +83,7 @@ class Context:
     opened: Opened
     overview: Overview
     setting: Setting  # its text is never empty
+    other: Opened | None = None  # the second checkpoint, where there is one
 
     @property
     def name(self) -> str:

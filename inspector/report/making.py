@@ -18,6 +18,10 @@ from inspector.results import Opened, Overview
 
 DEFAULT = tuple(section.slug for section in SECTIONS if section.quick)
 PLAIN = "the capital and largest city of {}."  # for checkpoints that bring no example
+COMPARING = "compare"  # the section that needs a second checkpoint
+NO_SECOND = (
+    "The section compare needs a second checkpoint: name one (--versus), or leave the section out."
+)
 POLL_SECONDS = 0.1
 
 Tell = Callable[[float, str], None]  # share done, what is being done; may raise to stop
@@ -44,6 +48,7 @@ def make_report(
     *,
     sections: Sequence[str] = DEFAULT,
     setting: Setting | None = None,
+    other: Opened | None = None,
     tell: Tell = lambda share, text: None,
 ) -> Report:
     """Make a report of an opened checkpoint.
@@ -53,20 +58,28 @@ def make_report(
         opened: The checkpoint.
         sections: Slugs.
         setting: Text, device, dtype, seed.
+        other: The second checkpoint, for the section that compares.
         tell: Called with the share done, 0..1, and what is being done.
 
     Returns:
         The report. A section that the checkpoint cannot have says so in one sentence.
 
     Raises:
-        RequestError: If there is no such section.
+        RequestError: If there is no such section, or no second checkpoint for it.
         InspectorError: If a worker fails; what the checkpoint merely lacks is no failure.
     """
     chosen = check_sections(sections)
+    if COMPARING in chosen and other is None:
+        raise RequestError(NO_SECOND)
     tell(0.0, "Reading the headers")
     overview: Overview = _wait(engine.run(opened.fingerprint, "overview"),
                                lambda text: tell(0.0, text))  # fmt: skip
-    context = Context(opened, overview, _with_text(setting or Setting(), opened, overview))
+    context = Context(
+        opened,
+        overview,
+        _with_text(setting or Setting(), opened, overview),
+        other if COMPARING in chosen else None,
+    )
     parts = []
     for place, slug in enumerate(chosen):
         title = PAGES[slug].title

@@ -53,7 +53,8 @@ def write_notebook(report: Report) -> str:
     facts = "\n".join(f"- {name}: {_quoted(value)}" for name, value in report.provenance.items())
     head = f"# {_quoted(report.name)}\n\nThe numbers of the report, computed anew.\n\n{facts}"
     start = START.format(
-        source=provenance.source(report.context), fingerprint=report.context.overview.fingerprint
+        source=provenance.source(report.context.opened),
+        fingerprint=report.context.overview.fingerprint,
     )
     cells = [_text(head), _code(start)]
     for part in report.parts:

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 import inspector
 from inspector.figures.text import bytes_text
 from inspector.report.content import Context, Question
+from inspector.results import Opened
 
 LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "pandas", "plotly")
 LINK_DIGITS = 16  # of an upload's fingerprint in a link, as in the pages' own
@@ -22,9 +23,13 @@ def describe(context: Context, ran: Iterable[str]) -> dict[str, str]:
     overview, setting = context.overview, context.setting
     files = "; ".join(f"{file.name} ({file.nbytes:,} bytes)" for file in overview.files)
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
+    second = {}
+    if context.other:
+        second = {"Compared with": f"{context.other.name}, {context.other.fingerprint}"}
     return {
         "Checkpoint": context.name,
         "Fingerprint": overview.fingerprint,
+        **second,
         "Files": f"{files}; {bytes_text(overview.nbytes_on_disk)} in all",
         "Stored as": ", ".join(overview.dtypes),
         "Text": setting.text,
@@ -39,15 +44,15 @@ def describe(context: Context, ran: Iterable[str]) -> dict[str, str]:
 def link(context: Context, slug: str, query: Mapping[str, str]) -> str:
     """Page and query that show a section; a path of this machine stays out of it."""
     placement = {name: value for name, value in context.placement.items() if value != "auto"}
-    named = reference(context)
+    named = reference(context.opened)
     first = {"checkpoint": named} if named else {}
     runs = placement if "text" in query else {}
     return f"/{slug}" + (f"?{urlencode(whole)}" if (whole := {**first, **query, **runs}) else "")
 
 
-def reference(context: Context) -> str | None:
-    """The checkpoint in a link; None where it was opened by a path."""
-    text = context.opened.reference
+def reference(opened: Opened) -> str | None:
+    """A checkpoint in a link; None where it was opened by a path."""
+    text = opened.reference
     kind, colon, value = text.partition(":")
     if not colon:
         return text
@@ -65,16 +70,17 @@ def command_of_report(context: Context, sections: Sequence[str]) -> str:
     """The command line that makes the same report."""
     setting = context.setting
     seed = (f"--seed={setting.seed}",) if setting.seed else ()
+    versus = (f"--versus={source(context.other)}",) if context.other else ()
     return _line(context, "report", "-o", "report.zip", "--sections", ",".join(sections),
-                 f"--text={setting.text}", *context.placement_options, *seed)  # fmt: skip
+                 f"--text={setting.text}", *versus, *context.placement_options, *seed)  # fmt: skip
 
 
-def source(context: Context) -> str:
-    """How the command line names the checkpoint: whoever has it in a folder, by that folder."""
-    kind, colon, value = context.opened.reference.partition(":")
-    return value if colon and kind == "hub" else context.name
+def source(opened: Opened) -> str:
+    """How the command line names a checkpoint: whoever has it in a folder, by that folder."""
+    kind, colon, value = opened.reference.partition(":")
+    return value if colon and kind == "hub" else opened.name
 
 
 def _line(context: Context, *words: str) -> str:
     verb, *options = words
-    return shlex.join(["python", "-m", "inspector", verb, source(context), *options])
+    return shlex.join(["python", "-m", "inspector", verb, source(context.opened), *options])

@@ -71,13 +71,6 @@ def precise(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.rename(columns={name: f"precise {name}" for name in PRECISE})
 
 
-def outside(tensors: pd.DataFrame, most: int) -> pd.DataFrame:
-    """Measured tensors that are in no layer, those that changed most first."""
-    kept = tensors[(tensors["layer"] == "") & tensors["relative_change"].notna()]
-    kept = pd.DataFrame(kept[kept["relative_change"] > 0])
-    return kept.sort_values("relative_change", ascending=False, kind="stable").head(most)
-
-
 def tie_rows(result: Comparison) -> pd.DataFrame:
     """The ties that changed, for a table."""
     names = {"first": result.name, "second": result.other_name}

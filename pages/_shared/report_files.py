@@ -15,12 +15,15 @@ from pages._shared.words import literal
 UNDER_WAY = "report under way"  # (what was asked for, Making): the session's last one
 
 
-def make(checkpoint: Opened, sections: tuple[str, ...], setting: Setting) -> Made | None:
+def make(
+    checkpoint: Opened, sections: tuple[str, ...], setting: Setting, *, other: Opened | None
+) -> Made | None:
     """Offer to make a report, wait for the one that was asked for, and give it."""
-    asked = (checkpoint.fingerprint, sections, setting)
+    asked = (checkpoint.fingerprint, sections, setting, other and other.fingerprint)
 
     def start() -> None:
-        making = Making(session.engine(), checkpoint, sections=sections, setting=setting)
+        making = Making(session.engine(), checkpoint, sections=sections, setting=setting,
+                        other=other)  # fmt: skip
         st.session_state[UNDER_WAY] = (asked, making)
         st.session_state.pop("stopped", None)
 

@@ -34,13 +34,20 @@ class Making:
         opened: The checkpoint.
         sections: Slugs.
         setting: Text, device, dtype.
+        other: The second checkpoint, for the section that compares.
     """
 
     def __init__(
-        self, engine: Engine, opened: Opened, *, sections: tuple[str, ...], setting: Setting
+        self,
+        engine: Engine,
+        opened: Opened,
+        *,
+        sections: tuple[str, ...],
+        setting: Setting,
+        other: Opened | None = None,
     ) -> None:
         self.id = secrets.token_urlsafe(8)
-        self._asked = (engine, opened, sections, setting)
+        self._asked = (engine, opened, sections, setting, other)
         self._progress = Progress(0.0, "Starting")
         self._made: Made | None = None
         self._error: InspectorError | None = None
@@ -82,8 +89,8 @@ class Making:
             self._settled.set()
 
     def _make(self) -> Made:
-        engine, opened, sections, setting = self._asked
-        report = make_report(engine, opened, sections=sections, setting=setting,
+        engine, opened, sections, setting, other = self._asked
+        report = make_report(engine, opened, sections=sections, setting=setting, other=other,
                              tell=lambda share, text: self._tell(ASKING * share, text))  # fmt: skip
         self._tell(ASKING, "Writing the page")
         page = write_page(report)

@@ -394,6 +394,17 @@ def test_report(answer, tmp_path):
     assert path.read_text("utf-8").startswith("<!DOCTYPE html>")
 
 
+def test_report_of_a_comparison(answer, call, tmp_path):
+    path = tmp_path / "report.html"
+    found = answer("report", "demo-bert", "-o", str(path), "--sections", "overview",
+                   "--versus", "demo-gpt2")  # fmt: skip
+    assert (found["sections"], found["absent"]) == (["overview", "compare"], [])
+    assert "--versus=demo-gpt2" in path.read_text("utf-8")
+    status, stdout, stderr = call("report", "demo-bert", "-o", str(path), "--sections", "compare")
+    assert (status, stdout) == (2, "")
+    assert stderr.startswith("The section compare needs a second checkpoint: name one (--versus)")
+
+
 @EVERY
 def test_check(answer, name):
     found = answer("check", name)

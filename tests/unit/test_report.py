@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import re
+import shutil
 import zipfile
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from inspector.demo import DEMOS
 from inspector.engine.local import LocalEngine
@@ -54,6 +55,7 @@ CAUSAL = (
     "demo-gpt2 is a causal language model: it predicts the next token and has no masked-LM head. "
     "Its Vocabulary lens shows what it predicts at every position."
 )
+SCALED = "bert.encoder.layer.2.output.dense.weight"
 HOSTILE = "</script><script>alert(1)</script><img src=http://example.org/x onerror=alert(2)>\u202e"
 
 
@@ -95,10 +97,11 @@ def make(tmp_path_factory):
         for _ in range(2)
     ]  # fmt: skip
 
-    def made(reference: str, which: int = 0, **options) -> Report:
+    def made(reference: str, which: int = 0, other: str = "", **options) -> Report:
         engine = engines[which]
         opened = engine.open(CheckpointRef.parse(reference)).result()
-        return make_report(engine, opened, **options)
+        second = engine.open(CheckpointRef.parse(other)).result() if other else None
+        return make_report(engine, opened, other=second, **options)
 
     yield made
     for engine in engines:
@@ -338,6 +341,37 @@ def test_links_and_commands_reproduce_each_section(bert):
     assert bert.command.startswith(
         "python -m inspector report demo-bert -o report.zip --sections overview,"
     )
+
+
+def test_a_second_checkpoint_is_compared_tensor_by_tensor(make, tmp_path):
+    folder = tmp_path / "stronger"
+    shutil.copytree(DEMOS["demo-bert"].folder, folder)
+    tensors = load_file(folder / "model.safetensors")
+    tensors[SCALED] = tensors[SCALED] * np.float32(1.25)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    report = make("demo-bert", other=f"path:{folder}", sections=("compare", "overview"))
+    rows = table(report, "compare", "tensors").set_index("name")
+    assert rows.index[0] == SCALED
+    assert rows.loc[SCALED, "relative_change"] == pytest.approx(0.25, rel=1e-5)
+    assert set(rows["status"].drop(SCALED)) == {"equal"}
+    assert rows.drop(SCALED)["relative_change"].max() == 0
+    (part,) = (part for part in report.parts if part.slug == "compare")
+    assert part.link == "/compare?checkpoint=demo-bert"  # no path of this machine
+    assert part.commands == ("python -m inspector compare demo-bert stronger",)
+    assert report.command.endswith(" --versus=stronger")
+    assert report.provenance["Compared with"].startswith("stronger, ")
+    for each in part.figures:
+        text = each.draw(LIGHT).to_dict()["layout"]["title"]["text"]
+        assert "demo-bert and stronger" in text
+    assert len(part.figures) == 1  # nothing outside of the layers has changed
+    assert "Of 78 tensors: 1 changed and 77 equal." in write_page(report)
+
+
+def test_a_report_compares_with_nothing_only_where_it_is_told_to(make):
+    with pytest.raises(RequestError, match=r"^The section compare needs a second checkpoint"):
+        make("demo-bert", sections=("compare",))
+    report = make("demo-bert", other="demo-gpt2", sections=("overview",))
+    assert "versus" not in report.command
 
 
 @pytest.mark.parametrize(

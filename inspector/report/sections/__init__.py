@@ -4,6 +4,7 @@ from inspector.report.content import Section
 from inspector.report.sections import (
     checks,
     classes,
+    compare,
     heads,
     lens,
     masked_lm,
@@ -24,5 +25,6 @@ SECTIONS: tuple[Section, ...] = (
     heads.SECTION,
     training.SECTION,
     checks.SECTION,
+    compare.SECTION,
 )
 BY_SLUG = {section.slug: section for section in SECTIONS}

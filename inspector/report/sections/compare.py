@@ -1,0 +1,96 @@
+"""What changed between the checkpoint and a second one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from inspector import figures
+from inspector.figures.text import plural
+from inspector.report import provenance
+from inspector.report.content import (
+    Block,
+    Context,
+    Drawn,
+    Listed,
+    Question,
+    Said,
+    Section,
+    Tabled,
+)
+from inspector.results import Comparison, Opened
+
+BARS = 15
+MEASURED = (
+    "Relative change is |b − a| / |a| over a tensor's numbers, a here and b in the second "
+    "checkpoint; the cosine compares both as one long vector each. Both are summed in float64 from "
+    "every number of both files."
+)
+
+
+def ask(context: Context) -> tuple[Question, ...]:
+    """The comparison with the second checkpoint, which `make_report` has made sure of."""
+    other = _other(context)
+    return (
+        Question("compare", {"other": other.fingerprint}, (provenance.source(other),)),
+    )  # fmt: skip
+
+
+def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
+    """Summary, layers, the rest, ties and tokens."""
+    result: Comparison = answers[0]
+    both = f"{result.name} and {result.other_name}"
+    yield Listed(result.summary)
+    yield Said(MEASURED)
+    layers = result.layers
+    if len(layers) and bool(layers["relative_change"].notna().any()):
+        yield Drawn(
+            "layers",
+            lambda theme: figures.change_heatmap(
+                layers, title=f"What changed in each layer, {both}", theme=theme,
+                subtitle="by kind of tensor; = nothing changed, – not measured",
+            ),
+            "Relative change by layer and kind of tensor",
+        )  # fmt: skip
+    rest = figures.changed_outside(result.tensors, most=BARS)
+    if len(rest):
+        yield Drawn(
+            "outside",
+            lambda theme: figures.change_bars(
+                rest, title=f"What changed outside of the layers, {both}", theme=theme,
+                subtitle="embeddings, norms and heads, the most first",
+            ),
+            "Relative change of tensors outside of the layers",
+        )  # fmt: skip
+    yield Tabled("tensors", "Every tensor of both", _ranked(result.tensors))
+    if len(layers):
+        yield Tabled("layers", "The layers, by kind of tensor", layers)
+    match = result.vocabulary
+    if len(result.tokens_moved):
+        yield Tabled("tokens", "Tokens whose embedding moved furthest", result.tokens_moved)
+    elif match and match.columns != match.other_columns:
+        yield Said(
+            f"{plural(match.matched, 'token')} are in both, with rows of {match.columns} and "
+            f"{match.other_columns} numbers: these have no distance, unless one space is rotated "
+            "onto the other (compare --align)."
+        )
+
+
+def _ranked(tensors: pd.DataFrame) -> pd.DataFrame:
+    return tensors.sort_values("relative_change", ascending=False, kind="stable")
+
+
+def _other(context: Context) -> Opened:
+    if context.other is None:
+        raise AssertionError("The section is never asked for without a second checkpoint.")
+    return context.other
+
+
+def _query(context: Context) -> dict[str, str]:
+    named = provenance.reference(_other(context))
+    return {"versus": named} if named else {}
+
+
+SECTION = Section("compare", ask=ask, show=show, query=_query, quick=False)

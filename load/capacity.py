@@ -1,0 +1,155 @@
+"""How many people a worker serves, and how many workers many people need.
+
+INSPECTOR_ENGINE=local python -m load.capacity                      a demo and a BERT-base's size
+INSPECTOR_ENGINE=ray RAY_ADDRESS=... python -m load.capacity --workers 2
+python -m load.capacity --device cuda --write docs/capacity.md      where there is a GPU
+
+First the cost of a question is measured on one worker: alone, and in the batches that form when
+many ask. A queueing model (`load.queueing`) then says what crowds get. A ramp of real sessions on
+the same engine checks it, and then the model tells what crowds would need that no ramp here can
+reach.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+from benchmarks.masked_lm import build
+from inspector.engine.choice import start_engine
+from inspector.engine.protocol import Engine
+from inspector.settings import settings
+from inspector.store.reference import CheckpointRef
+from load.asking import Asker, Crowd
+from load.queueing import MOST_PEOPLE, Served, Service, people_served, simulate, workers_needed
+
+DEMO, BASE = "demo-bert", "BERT-base's size"
+RAMP = (1, 5, 20, 50, 100, 200)
+RAMP_THINK, RAMP_SECONDS = 4.0, 30.0
+THINK, GOAL = 20.0, 1.0  # seconds between questions in a class, and for 95 % of the answers
+CLASSES = (50, 500, 5_000)
+MODEL_SECONDS = 400.0
+RAMP_HEAD = ("| people | answers | a second | model | p50 s | model | p95 s | model | wrong | "
+             "refused |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")  # fmt: skip
+
+
+def main() -> int:
+    """Measure, check and tell; the exit status is 0 where no answer was wrong or refused."""
+    parser = argparse.ArgumentParser(prog="python -m load.capacity")
+    parser.add_argument("--people", nargs="*", type=int, default=RAMP)
+    parser.add_argument("--seconds", type=float, default=RAMP_SECONDS, help="of each step")
+    parser.add_argument("--workers", type=int, default=1, help="that answer for one checkpoint")
+    parser.add_argument("--device", default="cpu", help="of the workers")
+    parser.add_argument("--write", type=Path, help="file for the tables")
+    asked = parser.parse_args()
+    lines, bad = [heading(asked.device, settings().engine, asked.workers)], False
+    print(lines[0], flush=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        chosen = replace(settings(), device=asked.device)
+        engine = start_engine(chosen, restrict_paths=False, spare=False)
+        try:
+            for name, reference in checkpoints(Path(scratch)).items():
+                asker = open_asker(engine, reference)
+                services = asker.services()
+                told = [f"\n## {name}\n", costs(services), "", RAMP_HEAD]
+                for people in asked.people:
+                    crowd = asker.crowd(people, think=RAMP_THINK, seconds=asked.seconds)
+                    model = simulate(services, people=people, workers=asked.workers,
+                                     think=RAMP_THINK, seconds=MODEL_SECONDS)  # fmt: skip
+                    told.append(row(crowd, model))
+                    print(told[-1], *crowd.wrong[:3], *crowd.refused[:3], sep="\n", flush=True)
+                    bad |= bool(crowd.wrong or crowd.refused)
+                told += ["", *needs(services)]
+                print("\n".join(told), flush=True)
+                lines += told
+        finally:
+            engine.close()
+    if asked.write:
+        asked.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return 1 if bad else 0
+
+
+def heading(device: str, engine: str, workers: int) -> str:
+    """What was measured, where and how."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    return (
+        f"# Capacity: {engine} engine, {workers} worker{'s' * (workers > 1)} on {device}\n\n"
+        f"`python -m load.capacity`, {date.today().isoformat()}: {os.cpu_count()} processors, "
+        f"{memory:.0f} GB, load {os.getloadavg()[0]:.1f} at start; the sessions run on the same "
+        "machine.\n\n"
+        "Each person thinks for a while (exponential), asks about one checkpoint, waits and reads. "
+        "Four of five questions are masked predictions, one is a lens over all layers; every "
+        "question is new, so that no answer comes from memory, and every answer is compared with "
+        "a lone session's. The columns *model* are the queueing model's, from the costs of a "
+        "question alone and in a batch; the others were measured."
+    )
+
+
+def checkpoints(folder: Path) -> dict[str, str]:
+    """What is asked: a demo, and a random model as large as people bring."""
+    build(folder / "base", {})
+    return {DEMO: DEMO, BASE: f"path:{folder / 'base'}"}
+
+
+def open_asker(engine: Engine, reference: str) -> Asker:
+    """Open a checkpoint, load its model and learn the right answers."""
+    opened = engine.open(CheckpointRef.parse(reference)).result()
+    overview = engine.run(opened.fingerprint, "overview").result()
+    points = engine.run(opened.fingerprint, "project", method="pca").result().points
+    words = points[points["kind"] == "word"]["token"].tolist()
+    asker = Asker(engine, opened.fingerprint, mask=overview.tokenizer.mask_token, words=words)
+    asker.learn()
+    return asker
+
+
+def costs(services: Mapping[str, Service]) -> str:
+    """What a question costs, in words."""
+    parts = []
+    for verb, service in services.items():
+        text = f"{verb} {1e3 * statistics.median(service.alone):.0f} ms alone"
+        if service.more is not None:
+            text += f", {1e3 * service.more:.1f} ms for one more in a batch"
+        parts.append(text)
+    return f"One worker: {'; '.join(parts)}."
+
+
+def row(crowd: Crowd, model: Served) -> str:
+    """One line of the ramp."""
+    return (
+        f"| {crowd.people} | {len(crowd.seconds):,} | {crowd.per_second:.1f} | "
+        f"{model.per_second:.1f} | {crowd.percentile(0.5):.3f} | {model.percentile(0.5):.3f} | "
+        f"{crowd.percentile(0.95):.3f} | {model.percentile(0.95):.3f} | {len(crowd.wrong)} | "
+        f"{len(crowd.refused)} |"
+    )
+
+
+def needs(services: Mapping[str, Service]) -> list[str]:
+    """What classes need, by the model."""
+    terms = {"think": THINK, "goal": GOAL, "seconds": MODEL_SECONDS}
+    lines = [
+        f"By the model, where a person asks every {THINK:g} s and 95 % of the answers shall take "
+        f"at most {GOAL:g} s:", "",
+        "| people on one checkpoint | workers | of them busy |", "|---:|---:|---:|",
+    ]  # fmt: skip
+    for people in CLASSES:
+        workers = workers_needed(services, people=people, **terms)
+        if workers is None:
+            lines.append(f"| {people:,} | none is enough | |")
+            continue
+        found = simulate(services, people=people, workers=workers, think=THINK,
+                         seconds=MODEL_SECONDS)  # fmt: skip
+        lines.append(f"| {people:,} | {workers:,} | {found.busy:.0%} |")
+    most = people_served(services, workers=1, **terms)
+    more = " or more" * (most == MOST_PEOPLE)
+    return [*lines, "", f"One worker serves {most:,} people{more}."]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

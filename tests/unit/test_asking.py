@@ -1,0 +1,65 @@
+"""Sessions that ask an engine: new questions, right answers, and a judge that sees wrong ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from inspector.engine.local import LocalEngine
+from inspector.settings import read_settings
+from load import capacity
+from load.asking import BEST, SHARES, Asker
+from load.capacity import needs, open_asker
+from load.queueing import Service
+
+
+@pytest.fixture(scope="module")
+def asker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
+    home = tmp_path_factory.mktemp("home")
+    engine = LocalEngine(
+        read_settings({"INSPECTOR_HOME": str(home)}), restrict_paths=False, spare=False
+    )
+    yield open_asker(engine, "demo-bert")
+    engine.close()
+
+
+def test_no_question_comes_twice_and_every_answer_is_the_lone_ones(asker: Asker) -> None:
+    asked = [asker.question(verb) for verb in SHARES for _ in range(60)]
+    assert len(set(asked)) == len(asked)
+    assert min(question.k for question in asked) > BEST
+    for question in (asked[0], asked[-1]):
+        seconds, wrong = asker.timed(question)
+        assert seconds > 0
+        assert wrong == ""
+
+
+def test_a_crowd_is_answered_rightly(asker: Asker) -> None:
+    crowd = asker.crowd(4, think=0.05, seconds=3.0)
+    assert crowd.wrong == []
+    assert crowd.refused == []
+    assert len(crowd.seconds) >= 4
+    assert crowd.per_second > 0
+    assert crowd.percentile(0.5) <= crowd.percentile(0.95) == crowd.percentile(0.95)
+
+
+def test_a_wrong_answer_is_seen(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = asker.question("predict")
+    right = asker._right[question.verb, question.text]
+    (token, share), *rest = right
+    monkeypatch.setitem(asker._right, (question.verb, question.text), [(token + 1, share), *rest])
+    assert asker.timed(question)[1].startswith("Question(verb='predict'")
+    other = asker.question("predict")
+    right = asker._right[other.verb, other.text]
+    changed = [(token, share * 1.01) for token, share in right]
+    monkeypatch.setitem(asker._right, (other.verb, other.text), changed)
+    assert asker.timed(other)[1]
+
+
+def test_what_no_worker_can_do_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capacity, "CLASSES", (50,))
+    lines = needs({"lens": Service(1.0, (2.0,))})
+    assert "| 50 | none is enough | |" in lines
+    assert lines[-1] == "One worker serves 0 people."
+    lines = needs({"lens": Service(1.0, (0.2,))})
+    assert any(line.startswith("| 50 | 1 | ") for line in lines)
