@@ -119,6 +119,12 @@ class _Asked:
     dtype: str
 
 
+def _how(loaded: Loaded) -> str:
+    """What it ran on, and where its parts lie if they are in several places."""
+    how = describe_run(loaded.device, loaded.dtype)
+    return f"{how}; {loaded.reason}" if loaded.spread else how
+
+
 def _understand(
     checkpoint: Checkpoint,
     *,
@@ -184,7 +190,7 @@ def _answer_together(
                 special=asked.text.special,
                 threads=torch.get_num_threads(),
                 memory_nbytes=memory_nbytes,
-                note=describe_run(loaded.device, loaded.dtype),
+                note=_how(loaded),
                 batch=len(group),
             )
         )

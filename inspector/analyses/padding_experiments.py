@@ -117,6 +117,12 @@ def _measure(
     progress(None, "Loading the model")
     dtype = "float32" if dtype == "auto" else dtype
     loaded = checkpoint.load(task, device=device, dtype=dtype)  # type: ignore[arg-type]
+    if loaded.spread:
+        return Measured(
+            f"A backward pass needs all weights of {checkpoint.name} in one place, and they are "
+            "spread over several: choose another device, or set INSPECTOR_MODEL_MB higher.",
+            "the model is spread over several places",
+        )
     tied = is_tied(loaded.model)
     read, labels, how = _ask(checkpoint, batch, task, _ordinary(vocabulary))
     if read is None or labels is None:

@@ -42,6 +42,22 @@ def lens(
 
 
 @app.command()
+def placement(
+    checkpoint: Source,
+    task: Annotated[
+        str | None, typer.Option("--task", help="Default: the language model's, else the base.")
+    ] = None,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Where would the model run, and in which precision?"""
+    answer(
+        "placement", checkpoint, as_json=as_json, task=task, device=device, dtype=dtype,
+    )  # fmt: skip
+
+
+@app.command()
 def ladder(
     checkpoint: Source,
     text: Text,

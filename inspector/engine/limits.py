@@ -96,9 +96,22 @@ def apply_limits(settings: Settings) -> None:
     if sys.platform == "linux":
         if not any(Path(node).exists() for node in GPU_NODES):
             # Files are mapped as well, so this only stops what resident memory cannot show in time.
-            _limit(resource.RLIMIT_AS, 2 * settings.worker_nbytes + ADDRESS_SLACK)
+            # The files of a large checkpoint come on top once they are known (`admit_files`).
+            _limit(resource.RLIMIT_AS, 2 * settings.worker_nbytes + ADDRESS_SLACK, final=False)
         with suppress(OSError):  # the system should end a worker before it ends the server
             Path("/proc/self/oom_score_adj").write_text("800", encoding="ascii")
+
+
+def admit_files(nbytes: int) -> None:
+    """Let files of so many bytes be mapped besides: their pages are read and dropped as needed.
+
+    Resident memory stays watched. A system without such a limit needs nothing.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if soft != resource.RLIM_INFINITY:
+        most = soft + nbytes if hard == resource.RLIM_INFINITY else min(soft + nbytes, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_AS, (most, hard))
 
 
 def exceeded(usage: Usage, settings: Settings) -> WorkerError | None:
@@ -152,9 +165,9 @@ def death_error(exit_code: int) -> WorkerError:
     return WorkerError(f"The worker process {how}. Ask again: a new worker takes over.")
 
 
-def _limit(kind: int, value: int) -> None:
+def _limit(kind: int, value: int, *, final: bool = True) -> None:
     _, hard = resource.getrlimit(kind)
     if hard != resource.RLIM_INFINITY:
         value = min(value, hard)
     with suppress(OSError, ValueError):  # macOS refuses some of them
-        resource.setrlimit(kind, (value, value))
+        resource.setrlimit(kind, (value, value if final else hard))

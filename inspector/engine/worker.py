@@ -127,6 +127,7 @@ class Worker:
         functions, settings = self._setup.functions, self._setup.settings
         manifest = _find(functions.load_manifest)(fingerprint, settings=settings)
         if self._loaded != fingerprint:
+            limits.admit_files(sum(file.nbytes for file in getattr(manifest, "files", ())))
             self._checkpoint = _find(functions.checkpoint)(manifest, settings=settings)
             self._loaded = fingerprint
         return self._checkpoint

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -127,7 +128,7 @@ def build_model(
     Raises:
         CheckpointError: If shapes do not fit or nothing in the file belongs to the model.
     """
-    _check_size(model_class, config, state, name)
+    checked_hollow(model_class, config, [tensor.shape for tensor in state.values()], name=name)
     try:
         loaded: Any = model_class.from_pretrained(
             None,
@@ -245,15 +246,21 @@ def _blank(model: PreTrainedModel, missing: frozenset[str]) -> None:
                 parameter.fill_(float("nan"))
 
 
-def _check_size(
+def checked_hollow(
     model_class: type[PreTrainedModel],
     config: PreTrainedConfig,
-    state: Mapping[str, torch.Tensor],
+    shapes: Sequence[Sequence[int]],
+    *,
     name: str,
-) -> None:
-    held = sum(tensor.numel() for tensor in state.values())
+) -> PreTrainedModel:
+    """Build a model's structure, its sizes held against those of the file's tensors.
+
+    Raises:
+        CheckpointError: If config.json asks for what the file cannot fill.
+    """
+    held = sum(math.prod(shape) for shape in shapes)
     try:
-        most = min(MOST_MODULES, FREE_MODULES + MODULES_A_TENSOR * len(state))
+        most = min(MOST_MODULES, FREE_MODULES + MODULES_A_TENSOR * len(shapes))
         hollow = hollow_model(model_class, config, most_modules=most)
     except CheckpointError:
         raise
@@ -274,6 +281,7 @@ def _check_size(
             f"By its config.json, {name} has {wanted:,} parameters, but its file holds {held:,}: "
             "config.json belongs to another model."
         )
+    return hollow
 
 
 def _stored_dtype(state: Mapping[str, torch.Tensor]) -> torch.dtype:
@@ -291,3 +299,4 @@ def quiet() -> None:
     """Keep transformers' load reports and bars out of the log: we report missing keys ourselves."""
     transformers.logging.set_verbosity(logging.CRITICAL)
     transformers.logging.disable_progress_bar()
+    logging.getLogger("accelerate").setLevel(logging.ERROR)  # it warns of what the plan says

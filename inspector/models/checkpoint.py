@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # torch and transformers are imported when a model is first n
     import torch
     from transformers import PreTrainedConfig
 
+    from inspector.models.placement import Plan
     from inspector.models.running import Loaded
     from inspector.models.tokens import Tokens
 
@@ -28,7 +29,8 @@ class Checkpoint:
     def __init__(self, manifest: Manifest, *, settings: Settings) -> None:
         self.manifest = manifest
         self.settings = settings
-        self._models: dict[tuple[str, str, str], Loaded] = {}
+        self._models: dict[tuple[str, ...], Loaded] = {}
+        self._plans: dict[tuple[str, str, str], Plan] = {}
 
     @property
     def name(self) -> str:
@@ -141,6 +143,35 @@ class Checkpoint:
 
         return read_tensors(self.manifest, [self.embedding.name])[self.embedding.name]
 
+    def plan(self, task: str, *, device: Device = "auto", dtype: Dtype = "auto") -> Plan:
+        """Decide where the model for a task runs, by its sizes and before any weight is read.
+
+        Args:
+            task: One of build.TASKS.
+            device: Where to; "auto" asks the settings, then takes the best there is.
+            dtype: In which precision; "auto" likewise.
+
+        Raises:
+            CheckpointError: If the model cannot be built.
+            RequestError: If the machine has no such device.
+        """
+        import torch
+
+        from inspector.models import build
+        from inspector.models.placement import make_plan
+
+        key = (task, device, dtype)
+        if key not in self._plans:
+            stored = getattr(torch, self.embedding.dtype)
+            shapes = [tensor.shape for tensor in self.manifest.tensors]
+            hollow = build.checked_hollow(
+                build.task_class(self.config, task), self.config, shapes, name=self.name
+            )
+            self._plans[key] = make_plan(
+                hollow, stored=stored, settings=self.settings, device=device, dtype=dtype
+            )
+        return self._plans[key]
+
     def load(self, task: str, *, device: Device = "auto", dtype: Dtype = "auto") -> Loaded:
         """Build the model for a task, once for each device and dtype.
 
@@ -158,15 +189,11 @@ class Checkpoint:
         import torch
 
         from inspector.models import build
-        from inspector.models.device import pick_device, pick_dtype
+        from inspector.models.placement import put_in_place
         from inspector.models.running import Loaded, forward, memory_guard
 
-        where = pick_device(self.settings.device if device == "auto" else device)
-        stored = getattr(torch, self.embedding.dtype)
-        precision = pick_dtype(
-            self.settings.dtype if dtype == "auto" else dtype, device=where, stored=stored
-        )
-        key = (task, str(where), str(precision))
+        plan = self.plan(task, device=device, dtype=dtype)
+        key = (task, *plan.key)
         if key not in self._models:
             build.quiet()
             model, missing = build.build_model(
@@ -174,12 +201,13 @@ class Checkpoint:
                 self.config,
                 self.state,
                 name=self.name,
-                dtype=precision,
+                # What is spread is converted part by part, when it is its turn.
+                dtype=None if plan.parts else plan.dtype,
             )
             build.require(missing, task=task, name=self.name)
-            loaded = Loaded(model, where, precision)
+            loaded = Loaded(model, plan.device, plan.dtype, bool(plan.parts), plan.reason)
             with memory_guard(loaded, "model"):
-                torch.nn.Module.to(model, where)
+                put_in_place(model, plan)
             # A first pass pays for what torch sets up lazily: not in anybody's milliseconds.
             ids = torch.zeros((1, 2), dtype=torch.long)
             takes = inspect.signature(model.base_model.forward).parameters

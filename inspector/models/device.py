@@ -14,7 +14,7 @@ from inspector.settings import Device, Dtype
 
 
 def pick_device(wanted: Device) -> torch.device:
-    """Resolve a device name; "auto" takes CUDA, then Apple's MPS, then the CPU.
+    """Resolve a device name; "auto" and "spread" take CUDA, then Apple's MPS, then the CPU.
 
     Raises:
         RequestError: If the device is not there.
@@ -24,10 +24,10 @@ def pick_device(wanted: Device) -> torch.device:
         "mps": torch.backends.mps.is_available(),
         "cpu": True,
     }
-    if wanted == "auto":
+    if wanted in {"auto", "spread"}:  # a model that is spread computes on the best one
         return torch.device(next(name for name, found in there.items() if found))
     if wanted not in get_args(Device):
-        raise RequestError(f"There is no device {wanted!r}: use auto, cpu, cuda or mps.")
+        raise RequestError(f"There is no device {wanted!r}: use auto, cpu, cuda, mps or spread.")
     if not there[wanted]:
         raise RequestError(f"This machine has no {wanted} device: use auto or cpu.")
     return torch.device(wanted)

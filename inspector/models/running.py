@@ -34,6 +34,8 @@ class Loaded:
     model: PreTrainedModel
     device: torch.device
     dtype: torch.dtype
+    spread: bool = False  # True: parts of it are brought in when it is their turn
+    reason: str = ""  # why it runs there, as a sentence
 
     @property
     def input_embedding(self) -> torch.Tensor:
@@ -133,7 +135,9 @@ def forward(
     Raises:
         WorkerError: If the device has too little memory.
     """
-    later = by_blocks and head and not capture and _keeps_some(loaded.model, ids)
+    # What brings a spread model's parts in hangs on its methods, which a replay would replace.
+    some = by_blocks and head and not capture and not loaded.spread
+    later = some and _keeps_some(loaded.model, ids)
     model = loaded.model if head and not later else loaded.model.base_model
     inputs = {"input_ids": ids.to(loaded.device)}
     attention = torch.ones_like(ids) if attention is None else attention

@@ -30,6 +30,7 @@ from inspector.results.heads import HeadAnswer, Pretraining, Tokenization
 from inspector.results.health import EqualRows, Finding, Health, Indicator
 from inspector.results.lens import Climb, Lens
 from inspector.results.padding import Padding, PaddingGradient, PaddingRow
+from inspector.results.placement import Place, Placement
 from inspector.results.plain import local, to_json
 from inspector.results.plausibility import Contrast, Plausibility
 from inspector.results.prediction import Joint, Mask, Prediction
@@ -86,6 +87,8 @@ __all__ = [
     "PaddingGradient",
     "PaddingRow",
     "ParameterGroup",
+    "Place",
+    "Placement",
     "Plausibility",
     "Prediction",
     "Pretraining",

@@ -1,0 +1,26 @@
+"""Where a model would run, as its headers say before anything is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What one device holds of a model."""
+
+    device: str  # "cuda:0", "mps", "cpu" or "disk"
+    nbytes: int  # of weights, what is tied counted once
+    allowed_nbytes: int | None  # that weights may take there; None: as much as there is
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The plan by which a model is put on devices."""
+
+    device: str  # where it computes
+    dtype: str  # of its weights while they are computed with
+    nbytes: int  # of all its weights in that dtype
+    spread: bool  # True: over several places, by accelerate
+    places: tuple[Place, ...]  # in the order in which they are filled
+    reason: str  # one or two sentences: what is done, and why
