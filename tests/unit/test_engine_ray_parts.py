@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from ray.exceptions import ActorDiedError, RayTaskError
-from ray.serve.exceptions import BackPressureError
+from ray.serve.exceptions import BackPressureError, RequestCancelledError
 
 from inspector.engine.local import LocalEngine
 from inspector.engine.protocol import Progress
@@ -112,6 +112,48 @@ def test_after_two_more_deaths_it_is_refused_in_one_sentence():
 
     assert len(handle.models) == DEATHS + 1 == 3
     assert pipe.messages[-1] == Failure("WorkerError", DIED)
+
+
+class Endless:
+    """A response that says nothing until it is cancelled, and then what Serve's does."""
+
+    def __init__(self) -> None:
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+    def __aiter__(self) -> Endless:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            raise RequestCancelledError("1") from None
+        return b""
+
+
+def test_a_question_that_was_stopped_is_not_asked_again():
+    pipe, handle = Pipe(), Handle()
+    responses = [Endless(), Endless()]
+    handle.remote = lambda question: responses.pop(0)  # type: ignore[method-assign]
+    first = responses[0]
+
+    async def ask() -> None:
+        made = Client(pipe)  # type: ignore[arg-type]
+        made.begin(handle)
+        made.take(Ask("1", "ab", b""))
+        (task,) = made._tasks.values()
+        while not made._responses:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        made.take(Cancel("1"))
+        await asyncio.gather(task, return_exceptions=True)
+
+    loops.run(ask())
+    assert first.cancelled
+    assert (len(responses), handle.models, pipe.said) == (1, ["ab"], [])
 
 
 def test_no_replica_in_time_is_one_sentence(monkeypatch):

@@ -48,6 +48,7 @@ class Client:
         self._patience = settings().request_seconds  # until a replica has taken a question
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._responses: dict[str, Any] = {}
+        self._stopped: set[str] = set()  # questions that were cancelled
         self._untaken: set[str] = set()  # questions that no replica has taken yet
 
     def begin(self, handle: Any) -> None:
@@ -78,6 +79,8 @@ class Client:
 
     def _cancel(self, name: str) -> None:
         response, task = self._responses.get(name), self._tasks.get(name)
+        if task is not None:
+            self._stopped.add(name)
         if response is not None:
             response.cancel()  # reaches the replica, and there the worker
         if task is not None:
@@ -101,6 +104,7 @@ class Client:
             failure = InspectorError(FAILED.format(type(error).__name__))
         finally:
             self._untaken.discard(ask.id)
+            self._stopped.discard(ask.id)
         self.send(Said(ask.id, encode(as_message(failure))))
 
     async def _ask_until_answered(self, ask: Ask) -> None:
@@ -121,6 +125,8 @@ class Client:
             except RayTaskError:
                 raise
             except (RayError, RayServeException) as error:
+                if ask.id in self._stopped:  # then Serve says so in an error of its own
+                    raise asyncio.CancelledError from error
                 deaths += 1
                 sys.stderr.write(f"question {ask.id} lost its replica: {type(error).__name__}\n")
                 if deaths > DEATHS:

@@ -1,0 +1,364 @@
+"""The Ray engine on a real cluster of two nodes: the same answers, whatever dies.
+
+The tests run in the order of the file: the second node is killed on the way, and those after that
+have one replica.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import psutil
+import pytest
+
+from inspector.catalog import CATALOG
+from inspector.engine.local import LocalEngine
+from inspector.engine.protocol import WorkerStatus
+from inspector.engine.ray.engine import RayEngine
+from inspector.errors import CancelledError, NotInCheckpointError, RequestError
+from inspector.settings import read_settings
+
+from .engine_harness import demo, eventually
+
+ROOT = Path(__file__).parents[2]
+STARTS = 3
+WAIT = 100.0  # seconds until a test gives up; nothing is measured by it
+TEXT = "the dog is an [MASK] ."
+QUESTIONS: dict[str, dict[str, Any]] = {  # those without parameters are not listed
+    "whatif": {"change": "untie"},
+    "classes": {"text": "the dog"},
+    "embeddings": {"token": "dog"},
+    "project": {"method": "pca"},
+    "padding": {"text": "the dog"},
+    "lens": {"text": "the dog is"},
+    "ladder": {"text": "the dog is"},
+    "predict": {"text": TEXT},
+    "plausibility": {"text": "the dog is"},
+    "contrast": {"first": TEXT, "second": "the cat is an [MASK] ."},
+    "heads": {"text": "the dog", "pair": "the cat"},
+    "pretrain": {"text": "the dog is an animal", "pair": "the cat is an animal"},
+    "tokenize": {"texts": ["the dog", "cat"]},
+    "compare": {"other": "demo-gpt2"},
+}
+PASSING = {"seconds", "milliseconds", "memory_nbytes", "batch", "kept", "note"}  # run by run
+
+
+class Nodes:
+    """The cluster's processes, and where it is."""
+
+    def __init__(self, second_home: Path) -> None:
+        found = {}
+        for _ in range(STARTS):  # Ray's own processes wait for each other, but not for long
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.unit.ray_nodes", str(second_home)],
+                cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            )  # fmt: skip
+            assert self._process.stdin
+            assert self._process.stdout
+            self._asked, self._said = self._process.stdin, self._process.stdout
+            if line := self._said.readline():
+                found = json.loads(line)
+                break
+        self.address: str = found["address"]
+        self.first, self.second = (node[:8] for node in found["nodes"])
+
+    def kill_second(self) -> None:
+        if self.second:
+            self._asked.write(f"{self.second}\n")
+            self._asked.flush()
+            assert self._said.readline().strip() == self.second
+            self.second = ""
+
+    def close(self) -> None:
+        self._asked.close()
+        self._process.wait()
+
+
+@pytest.fixture(scope="module")
+def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """What whoever starts the cluster, the replicas and the server has in their environment."""
+    folder = tmp_path_factory.mktemp("ray")
+    wanted = {
+        "INSPECTOR_ENGINE": "ray",
+        "INSPECTOR_HOME": str(folder / "home"),
+        "INSPECTOR_WORKERS": "1",
+        "INSPECTOR_RAY_MIN": "2",
+        "INSPECTOR_RAY_MAX": "2",
+        "INSPECTOR_RAY_REQUESTS": "2",
+        "INSPECTOR_RAY_QUEUE": "1",
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": "0123456789abcdef" * 2,
+        "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+        # As many as Ray allows a replica of one processor: sums then add up in the same order.
+        "OMP_NUM_THREADS": "1",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in wanted.items():
+            patch.setenv(name, value)
+        yield wanted
+
+
+@pytest.fixture(scope="module")
+def nodes(environ, tmp_path_factory) -> Iterator[Nodes]:
+    made = Nodes(tmp_path_factory.mktemp("home of the second node"))
+    try:
+        os.environ["RAY_ADDRESS"] = made.address
+        deployed = subprocess.run(
+            [sys.executable, "-m", "inspector", "cluster", "--json"],
+            cwd=ROOT, capture_output=True, text=True, check=False, timeout=WAIT,
+        )  # fmt: skip
+        assert deployed.returncode == 0, deployed.stderr
+        report = json.loads(deployed.stdout)
+        assert (report["nodes"], report["replicas"], report["token"]) == (2, 2, True)
+        yield made
+    finally:
+        os.environ.pop("RAY_ADDRESS", None)
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def engine(nodes) -> Iterator[RayEngine]:
+    made = RayEngine(read_settings(os.environ))
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory) -> Iterator[LocalEngine]:
+    home = tmp_path_factory.mktemp("home of the local engine")
+    made = LocalEngine(read_settings({"INSPECTOR_HOME": str(home)}), spare=False)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def bert(engine, local) -> str:
+    return opened(engine, local, "demo-bert")
+
+
+@pytest.fixture(scope="module")
+def gpt2(engine, local) -> str:
+    return opened(engine, local, "demo-gpt2")
+
+
+def opened(engine, local, name: str) -> str:
+    mine, theirs = (each.open(demo(name)).result(WAIT) for each in (engine, local))
+    assert mine == theirs
+    return mine.fingerprint
+
+
+def ask(engine: Any, fingerprint: str, verb: str = "predict", **parameters: Any) -> Any:
+    return engine.run(fingerprint, verb, **(parameters or QUESTIONS[verb])).result(WAIT)
+
+
+def patiently(condition: Callable[[], Any]) -> Any:
+    """Wait until something is true, which may take a cluster a while."""
+    found: list[Any] = []
+
+    def met() -> bool:
+        found[:] = [condition()]
+        return bool(found[0])
+
+    for _ in range(3):
+        try:
+            eventually(met)
+            break
+        except AssertionError:
+            continue
+    assert found[0]
+    return found[0]
+
+
+def holder(engine: RayEngine, fingerprint: str) -> WorkerStatus | None:
+    """The worker of a replica that holds a checkpoint."""
+    return next((w for w in engine.workers() if w.fingerprint == fingerprint and w.node), None)
+
+
+@contextmanager
+def stopped(worker: WorkerStatus) -> Iterator[None]:
+    """Have a worker do nothing for a while: whatever it is asked stays under way."""
+    os.kill(worker.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        if psutil.pid_exists(worker.pid):
+            os.kill(worker.pid, signal.SIGCONT)
+
+
+def warm(engine: RayEngine, fingerprint: str, text: str) -> WorkerStatus:
+    """Ask something, so that a replica holds the checkpoint; returns the worker that does."""
+    ask(engine, fingerprint, "tokenize", texts=[text])
+    return patiently(lambda: holder(engine, fingerprint))
+
+
+def same(one: Any, other: Any) -> None:
+    """Two results are equal to the last digit, but for what differs in every run."""
+    assert type(one) is type(other)
+    if isinstance(one, pd.DataFrame):
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
+    elif isinstance(one, np.ndarray):
+        np.testing.assert_array_equal(one, other)
+    elif (mine := parts(one)) is None:
+        assert one == other or (one != one and other != other)  # noqa: PLR0124 - NaN
+    else:
+        theirs = parts(other) or {}
+        assert mine.keys() == theirs.keys()
+        for name in mine:
+            same(mine[name], theirs[name])
+
+
+def parts(value: Any) -> dict[Any, Any] | None:
+    """What a value is made of, by name; None: it is one thing."""
+    if is_dataclass(value):
+        names = [field.name for field in fields(value) if field.name not in PASSING]
+        return {name: getattr(value, name) for name in names}
+    if isinstance(value, tuple | list):
+        return dict(enumerate(value))
+    return value if isinstance(value, dict) else None
+
+
+@pytest.mark.parametrize("verb", [analysis.verb for analysis in CATALOG])
+def test_every_analysis_answers_as_on_one_machine(engine, local, bert, gpt2, verb):
+    asked = QUESTIONS.get(verb, {})
+    parameters = {k: gpt2 if v == "demo-gpt2" else v for k, v in asked.items()}
+    there, here = (each.run(bert, verb, **parameters) for each in (engine, local))
+
+    same(there.result(WAIT), here.result(WAIT))
+
+
+def test_errors_cross_the_cluster_as_they_are(engine, local, bert, gpt2):
+    for fingerprint, verb, parameters, kind in (
+        (bert, "predict", {"text": "no mask here"}, RequestError),
+        (bert, "embeddings", {"token": "no such token"}, RequestError),
+        (gpt2, "predict", {"text": TEXT}, NotInCheckpointError),
+    ):
+        said = []
+        for each in (engine, local):
+            with pytest.raises(kind) as raised:
+                ask(each, fingerprint, verb, **parameters)
+            said.append(str(raised.value))
+        assert said[0] == said[1]
+
+
+def test_progress_of_the_worker_is_seen(engine, bert):
+    worker = warm(engine, bert, "progress")
+    said: list[str] = []
+    with stopped(worker):
+        job = engine.run(bert, "whatif", change="clone")
+        job.watch(lambda: said.append(job.progress.text))
+        patiently(lambda: job.status == "running")
+    job.result(WAIT)
+
+    ours = {"Starting", "Waiting", "Waiting for a replica of the cluster", "Done"}
+    assert set(said) - ours, said
+    assert said[-1] == "Done"
+
+
+def test_workers_are_confined_and_tell_their_node(engine, nodes, bert):
+    worker = warm(engine, bert, "where")
+
+    assert worker.name == "demo-bert"
+    assert worker.node in {nodes.first, nodes.second}
+    assert worker.confinement
+    environment = psutil.Process(worker.pid).environ()
+    assert not [name for name in environment if name.startswith("RAY_")]
+
+
+def test_cancelling_reaches_the_worker(engine, local, bert):
+    worker = warm(engine, bert, "cancel")
+    with stopped(worker):
+        job = engine.run(bert, "predict", text=f"{TEXT} cancelled")
+        patiently(lambda: job.status == "running")
+        job.cancel()
+        with pytest.raises(CancelledError):
+            job.result(WAIT)
+        patiently(lambda: not psutil.pid_exists(worker.pid))
+
+    again = {"text": f"{TEXT} cancelled"}
+    same(ask(engine, bert, **again), ask(local, bert, **again))
+
+
+def test_a_replica_that_dies_at_work_is_replaced_and_the_question_answered(engine, local, bert):
+    worker = warm(engine, bert, "replica")
+    replica = psutil.Process(worker.pid).ppid()
+    with stopped(worker):
+        job = engine.run(bert, "predict", text=f"{TEXT} replica")
+        patiently(lambda: job.status == "running")
+        os.kill(replica, signal.SIGKILL)
+        answer = job.result(WAIT)
+
+    same(answer, ask(local, bert, text=f"{TEXT} replica"))
+    assert holder(engine, bert) != worker
+
+
+def test_a_node_that_dies_at_work_is_done_without(engine, local, nodes, bert, gpt2):
+    patiently(lambda: {nodes.first, nodes.second} <= {w.node for w in engine.workers()})
+    there, held = None, {}
+    for number in range(20):  # until one of them is there
+        held = {each: warm(engine, each, f"node {number}") for each in (bert, gpt2)}
+        there = next((each for each in held if held[each].node == nodes.second), None)
+        if there:
+            break
+    assert there
+    with stopped(held[there]):
+        job = engine.run(there, "embeddings", token="cat")
+        patiently(lambda: job.status == "running")
+        nodes.kill_second()
+        answer = job.result(WAIT)
+
+    same(answer, ask(local, there, "embeddings", token="cat"))
+
+
+@pytest.fixture
+def lone(nodes) -> None:
+    """One node is left, and one replica."""
+    nodes.kill_second()
+
+
+def test_two_checkpoints_share_the_one_worker_of_a_replica(engine, local, lone, bert, gpt2):
+    worker = warm(engine, bert, "contend")
+    with stopped(worker):
+        first = engine.run(bert, "lens", text="the cat")
+        patiently(lambda: first.status == "running")
+        second = engine.run(gpt2, "lens", text="the cat")
+        patiently(lambda: second.progress.text == "Waiting for a free worker: 1 are busy")
+    for fingerprint, job in ((bert, first), (gpt2, second)):
+        same(job.result(WAIT), ask(local, fingerprint, "lens", text="the cat"))
+
+
+def test_a_full_queue_says_how_many_wait_and_tries_again(engine, local, lone, bert):
+    worker = warm(engine, bert, "queue")
+    texts = [f"the {animal} is an [MASK] ." for animal in ("cat", "cow", "bird", "fish", "horse")]
+    with stopped(worker):
+        jobs = [engine.run(bert, "predict", text=text) for text in texts]
+        full = patiently(lambda: [j for j in jobs if j.progress.text.startswith("The queue is")])
+        assert full[0].progress.text.endswith("requests wait here: this one is tried again")
+        patiently(lambda: sum(job.status == "running" for job in jobs) == 2)
+        patiently(lambda: {"The queue is full, 3 requests wait here: this one is tried again"}
+                  <= {job.progress.text for job in jobs})  # fmt: skip
+        assert sum(job.status == "waiting" for job in jobs) == 3
+    for text, job in zip(texts, jobs, strict=True):
+        same(job.result(WAIT), ask(local, bert, text=text))
+
+
+def test_memory_is_given_back_on_the_cluster(engine, lone, bert):
+    worker = warm(engine, bert, "release")
+
+    assert engine.release(bert)
+    patiently(lambda: not psutil.pid_exists(worker.pid))
+    assert not engine.release(bert)
