@@ -48,7 +48,7 @@ def step_lines(
         theme: Colours.
 
     Returns:
-        One trace a line, named at the right; each point tells its snapshot.
+        One trace for each line that has a number; each point tells its snapshot.
     """
     by_step = not evenly and has_steps(lines)
     top = look.title_height(title, subtitle)
@@ -67,6 +67,8 @@ def step_lines(
     )  # fmt: skip
     for number, name in enumerate(dict.fromkeys(column(lines, "line"))):
         own = where(lines, lines["line"] == name)
+        if not own["value"].count():
+            continue
         color = theme.groups[number % len(theme.groups)]
         figure.add_trace(
             go.Scatter(

@@ -47,9 +47,11 @@ READS = {
     "norms": "Rows grow while they are learned. A shortest row that stays behind belongs to a "
     "token that is hardly ever trained.",
     "drift": "A cosine of 1 is the direction of the reference; 0 is none of it. Rows of another "
-    "vocabulary or width are not compared.",
+    "vocabulary or width are not compared, nor is one that is zero in the reference, as a padding "
+    "row is before training: measure it against the last snapshot.",
     "neighbours": "1 means that the same rows are nearest, in any order. Rows drawn at random are "
-    "the same ones in every snapshot.",
+    "the same ones in every snapshot. A row that is zero in the reference, as a padding row is "
+    "before training, has no neighbours there.",
     "ties": "Each name is compared as it lies in memory after loading, with what the file holds. "
     "Point at a square for the reason.",
     "checks": "Point at a square for what was found; the page Checks has the evidence.",
