@@ -129,8 +129,8 @@ def test_every_analysis_has_a_page_a_verb_a_test_and_a_readme_row():
         assert f"`{analysis.verb}`" in readme
         assert f"{function}(" in tests
     assert verbs == {analysis.verb for analysis in CATALOG} | {
-        "limits",
         "cluster",
+        "limits",
         "store",
         "report",
         "screenshot",
