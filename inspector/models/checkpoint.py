@@ -189,8 +189,8 @@ class Checkpoint:
         import torch
 
         from inspector.models import build
-        from inspector.models.placement import put_in_place
         from inspector.models.running import Loaded, forward, memory_guard
+        from inspector.models.spreading import put_in_place
 
         plan = self.plan(task, device=device, dtype=dtype)
         key = (task, *plan.key)

@@ -9,11 +9,8 @@ by analyses directly.
 
 from __future__ import annotations
 
-import ctypes
 import re
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +27,6 @@ SHARE = 0.9  # of a GPU's free memory that weights may take: a pass needs some, 
 RAM_SHARE = 0.8  # of the machine's memory, likewise
 HALVES = (torch.bfloat16, torch.float16)
 IN_A_LIST = re.compile(r"(^|\.)\d+$")  # a layer among its like
-PAGE_OUT = 21  # Linux' MADV_PAGEOUT: drops clean pages, and can lose none
 DISK = "disk"
 
 
@@ -104,60 +100,6 @@ def make_plan(
     )
 
 
-def put_in_place(model: PreTrainedModel, plan: Plan) -> None:
-    """Put a model where its plan says.
-
-    Args:
-        model: On the CPU; of one that is spread, its weights still those of the files, mapped.
-        plan: Of the same class and config.
-    """
-    if not plan.parts:
-        nn.Module.to(model, plan.device)
-        return
-    from accelerate import dispatch_model
-
-    weights = _Weights(model, plan.dtype)
-    main = _name(plan.device)
-    # What main memory holds is also mapped and read block by block if a GPU computes.
-    away = {DISK} if main == "cpu" else {DISK, "cpu"}
-    for name, place in plan.parts.items():
-        if place not in away:
-            _convert(model, name, plan.dtype)
-    parts = {name: _accelerates(place) for name, place in plan.parts.items()}
-    dispatch_model(
-        model,
-        parts,
-        main_device=_accelerates(main),
-        state_dict=weights,  # type: ignore[arg-type]  # any mapping does
-        offload_index={},
-        force_hooks=True,
-    )
-    _expect(model, plan.dtype)
-
-
-class _Weights(Mapping[str, torch.Tensor]):
-    """A model's weights as its files hold them, copied out whenever accelerate asks for one."""
-
-    def __init__(self, model: PreTrainedModel, dtype: torch.dtype) -> None:
-        self._mapped = {
-            name: parameter.detach()
-            for name, parameter in model.named_parameters(remove_duplicate=False)
-        }
-        self._dtype = dtype
-
-    def __getitem__(self, name: str) -> torch.Tensor:
-        mapped = self._mapped[name]
-        copied = mapped.to(self._dtype if mapped.is_floating_point() else mapped.dtype, copy=True)
-        _page_out(mapped)
-        return copied
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._mapped)
-
-    def __len__(self) -> int:
-        return len(self._mapped)
-
-
 def _spread(
     hollow: PreTrainedModel,
     where: torch.device,
@@ -176,7 +118,7 @@ def _spread(
     parts: dict[str, str] = {}
     for _ in range(2):  # the second time with room left for those
         memory: dict[int | str, int | str] = {
-            _accelerates(name): max(nbytes - kept, 0) if name == main else nbytes
+            accelerates(name): max(nbytes - kept, 0) if name == main else nbytes
             for name, nbytes in allowed.items()
         }
         found = infer_auto_device_map(
@@ -217,7 +159,7 @@ def _layers_alone(
     if place not in {DISK, "cpu"} or _in_a_list(name):
         yield name, place
         return
-    found = _find(hollow, name)
+    found = find_part(hollow, name)
     if not isinstance(found, nn.Module) or not any(
         _in_a_list(inner) for inner, _ in found.named_modules(prefix=name)
     ):
@@ -262,52 +204,20 @@ def _place(name: str, parts: Mapping[str, str]) -> str:
     return parts[name]
 
 
-def _convert(model: PreTrainedModel, name: str, dtype: torch.dtype) -> None:
-    """Copy a part out of the file, in the precision that is computed with."""
-    found = _find(model, name)
-    if not isinstance(found, nn.Module):
-        if found.is_floating_point():
-            found.data = found.data.to(dtype, copy=True)
-        return
-    for parameter in found.parameters():
-        if parameter.is_floating_point():
-            parameter.data = parameter.data.to(dtype, copy=True)
-
-
-def _expect(model: nn.Module, dtype: torch.dtype) -> None:
-    """Have what is brought in arrive in a precision: accelerate gives it that of what stands in."""
-    for module in model.modules():
-        for name, parameter in module.named_parameters(recurse=False):
-            if parameter.is_meta and parameter.is_floating_point() and parameter.dtype != dtype:
-                stand_in = torch.empty_like(parameter, dtype=dtype)
-                setattr(module, name, nn.Parameter(stand_in, requires_grad=False))
-
-
-def _find(model: nn.Module, name: str) -> nn.Module | torch.Tensor:
+def find_part(model: nn.Module, name: str) -> nn.Module | torch.Tensor:
+    """A module or a parameter by its name; the model itself by an empty one."""
     found: Any = model
     for part in filter(None, name.split(".")):
         found = getattr(found, part)
     return found
 
 
-def _page_out(mapped: torch.Tensor) -> None:
-    """Give the memory of pages back that were read from a file, where the system can."""
-    if not (sys.platform == "linux" and mapped.is_contiguous()):
-        return
-    page = 4096
-    begin = -(-mapped.data_ptr() // page) * page
-    length = (mapped.data_ptr() + mapped.nbytes - begin) // page * page
-    if length > 0:
-        with suppress(OSError, AttributeError):
-            madvise = ctypes.CDLL(None).madvise
-            madvise(ctypes.c_void_p(begin), ctypes.c_size_t(length), ctypes.c_int(PAGE_OUT))
-
-
-def _name(device: torch.device) -> str:
+def place_name(device: torch.device) -> str:
+    """A device as `Place` calls it."""
     return f"cuda:{device.index or 0}" if device.type == "cuda" else device.type
 
 
-def _accelerates(name: str) -> str | int:
+def accelerates(name: str) -> str | int:
     """A place as accelerate calls it: GPUs by number."""
     return int(name.removeprefix("cuda:")) if name.startswith("cuda:") else name
 
@@ -317,7 +227,7 @@ def _named(place: str | int | torch.device) -> str:
 
 
 def _reason_one(where: torch.device, precision: torch.dtype, nbytes: int, *, allowed: int) -> str:
-    what = f"{_size(nbytes)} of weights in {_words(precision)} on {_name(where)}"
+    what = f"{_size(nbytes)} of weights in {_words(precision)} on {place_name(where)}"
     if nbytes <= allowed:
         return f"{what}, where they may take {_size(allowed)}."
     return (

@@ -9,7 +9,7 @@ import streamlit as st
 
 from inspector.catalog import PAGES
 from inspector.demo import DEMOS
-from inspector.results import Opened, Overview
+from inspector.results import Opened, Overview, Placement
 from inspector.settings import Device, Dtype
 from pages._shared import running, session
 from pages._shared.words import literal
@@ -118,11 +118,17 @@ def require_head(head: str, *, verb: str) -> None:
 def placement() -> tuple[str, str]:
     """Ask where and in which precision the model runs."""
     device = st.selectbox("Device", get_args(Device), key="device", bind="query-params",
-                          help="auto: a GPU where there is one")  # fmt: skip
+                          help="auto: a GPU where there is one, and what fits; spread: over "
+                          "GPUs, main memory and disk, whatever the size")  # fmt: skip
     dtype = st.selectbox("Dtype", get_args(Dtype), key="dtype", bind="query-params",
                          help="auto: float32 on the CPU, half precision on a GPU if the file "
-                         "is in half precision")  # fmt: skip
-    return device or "auto", dtype or "auto"
+                         "is in half precision, and where float32 does not fit")  # fmt: skip
+    device, dtype = device or "auto", dtype or "auto"
+    # By the headers alone: it is there before the model is.
+    plan: Placement | None = session.quietly("placement", device=device, dtype=dtype)
+    if plan:
+        st.caption(literal(f"Plan: {plan.reason}"))
+    return device, dtype
 
 
 def placement_options(device: str, dtype: str) -> list[str]:
