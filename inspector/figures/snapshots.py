@@ -67,7 +67,7 @@ def step_lines(
     )  # fmt: skip
     for number, name in enumerate(dict.fromkeys(column(lines, "line"))):
         own = where(lines, lines["line"] == name)
-        if not own["value"].count():
+        if all(pd.isna(value) for value in column(own, "value")):
             continue
         color = theme.groups[number % len(theme.groups)]
         figure.add_trace(
