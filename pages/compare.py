@@ -35,7 +35,7 @@ st.subheader("Layers", anchor=False)
 if result.layers.empty:
     st.info("The two have no layer in common, by the names of their tensors.",
             icon=":material/info:")  # fmt: skip
-elif result.layers["relative_change"].isna().all():
+elif bool(result.layers["relative_change"].isna().all()):
     st.info("No tensor of a layer could be measured in both: the table below says why, such as "
             "another shape.", icon=":material/info:")  # fmt: skip
 else:

@@ -6,6 +6,7 @@ import ctypes
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from typing import Any
 
 import torch
 from torch import nn
@@ -35,11 +36,12 @@ def put_in_place(model: PreTrainedModel, plan: Plan) -> None:
     for name, place in plan.parts.items():
         if place not in away:
             _convert(model, name, plan.dtype)
-    parts = {name: accelerates(place) for name, place in plan.parts.items()}
+    parts: Any = {name: accelerates(place) for name, place in plan.parts.items()}
+    ahead: Any = accelerates(main)  # numbers of GPUs and names alike, which its types leave out
     dispatch_model(
         model,
         parts,
-        main_device=accelerates(main),
+        main_device=ahead,
         state_dict=weights,  # type: ignore[arg-type]  # any mapping does
         offload_index={},
         force_hooks=True,

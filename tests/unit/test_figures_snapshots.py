@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pandas as pd
 
@@ -21,7 +22,7 @@ def lines(steps: list[int | None]) -> pd.DataFrame:
 
 
 def test_lines_stand_over_steps_and_a_line_without_a_number_is_left_out() -> None:
-    figure = step_lines(lines([0, 10, 500]), measure="length", title="Norms, my <run>")
+    figure: Any = step_lines(lines([0, 10, 500]), measure="length", title="Norms, my <run>")
     (trace,) = figure.data
     assert list(trace.x) == [0, 10, 500]
     assert list(trace.y) == [1, 2, 3]
@@ -31,10 +32,12 @@ def test_lines_stand_over_steps_and_a_line_without_a_number_is_left_out() -> Non
 
 
 def test_without_a_step_of_its_own_each_snapshot_stands_at_its_place() -> None:
-    for steps in ([5, None], [5, 5]):
+    cases: list[list[int | None]] = [[5, None], [5, 5]]
+    for steps in cases:
         frame = lines(steps)
         assert not has_steps(frame)
-        (trace,) = step_lines(frame, measure="length", title="run").data
+        figure: Any = step_lines(frame, measure="length", title="run")
+        (trace,) = figure.data
         assert list(trace.x) == [0, 1]
     figure = step_lines(lines([5, 70]), measure="length", title="run", evenly=True)
     assert list(figure.data[0].x) == [0, 1]
@@ -49,7 +52,7 @@ def test_a_grid_has_a_sign_for_each_verdict_and_a_gap_where_there_is_none() -> N
         ],
         columns=["place", "snapshot", "step", "row", "verdict", "detail"],
     ).astype({"step": "Int64"})  # fmt: skip
-    figure = verdict_grid(cells, title="Checks, run")
+    figure: Any = verdict_grid(cells, title="Checks, run")
     drawn = {trace.name: (list(trace.x), list(trace.y)) for trace in figure.data}
     assert drawn == {"✓ ok": ([0], [0]), "! warn": ([2], [0]), "✗ fail": ([0], [1])}
     assert list(figure.layout.yaxis.ticktext) == ["ties", "NaN"]

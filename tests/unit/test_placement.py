@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -55,7 +56,7 @@ def test_a_spread_model_answers_as_one_that_is_whole(open_model, architecture):
     task, changes = CASES[architecture]
     plain = open_model(architecture, **changes)
     total = weights(plain, task)
-    whole = forward(plain.load(task), IDS, head=True, every_layer=True)
+    whole: Any = forward(plain.load(task), IDS, head=True, every_layer=True)
     seen = []
     for share in (3.0, 0.9, 0.7, 0.0):
         small = within(plain, int(share * total))
@@ -67,12 +68,12 @@ def test_a_spread_model_answers_as_one_that_is_whole(open_model, architecture):
         loaded = small.load(task, device="spread", dtype="float32")
         on_disk = [p for p in loaded.model.parameters() if p.is_meta]
         assert 4 * sum(parameter.numel() for parameter in on_disk) == held.get("disk", 0)
-        found = forward(loaded, IDS, head=True, every_layer=True)
+        found: Any = forward(loaded, IDS, head=True, every_layer=True)
         assert found.logits is not None
         close(found.logits, whole.logits)
         for one, other in zip(found.hidden_states, whole.hidden_states, strict=True):
             close(one, other)
-        again = forward(loaded, IDS, head=True)  # the disk is read anew at every pass
+        again: Any = forward(loaded, IDS, head=True)  # the disk is read anew at every pass
         assert torch.equal(again.logits, found.logits)
         assert [p.is_meta for p in loaded.model.parameters()].count(True) == len(on_disk)
     assert seen == sorted(seen)
@@ -117,9 +118,11 @@ def test_half_precision_on_the_disk_is_what_half_precision_in_memory_is(tmp_path
     model = random_model("LlamaForCausalLM").to(torch.bfloat16)
     checkpoint = open_path(save_checkpoint(model, tmp_path / "half"))
     for dtype in ("bfloat16", "float32"):
-        whole = forward(checkpoint.load("causal_lm", device="cpu", dtype=dtype), IDS, head=True)
+        whole: Any = forward(
+            checkpoint.load("causal_lm", device="cpu", dtype=dtype), IDS, head=True
+        )
         spread = within(checkpoint, TINY).load("causal_lm", dtype=dtype)
-        found = forward(spread, IDS, head=True)
+        found: Any = forward(spread, IDS, head=True)
         assert found.logits.dtype == getattr(torch, dtype)
         close(found.logits, whole.logits)
 

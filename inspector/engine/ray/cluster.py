@@ -174,7 +174,7 @@ def _application(settings: Settings) -> Any:
     from inspector.engine.ray.replica import Replica
 
     cluster = settings.cluster
-    deployment = serve.deployment(
+    deployment: Any = serve.deployment(
         Replica,
         name=REPLICA,
         max_ongoing_requests=cluster.requests,
