@@ -149,7 +149,7 @@ def test_a_model_too_large_for_its_device_is_a_sentence(open_model, monkeypatch)
 
     checkpoint = open_model("BertForMaskedLM")
     monkeypatch.setattr(
-        "inspector.models.device.pick_device", lambda _: torch.device("cuda")
+        "inspector.models.placement.pick_device", lambda _: torch.device("cuda")
     )  # there is none
     monkeypatch.setattr("inspector.models.running.release", lambda _: None)
     monkeypatch.setattr(torch.nn.Module, "to", exhausted)
