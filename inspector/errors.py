@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+STOPPED = "The work was stopped. Ask again to start it anew."
+CLOSING = "The app is shutting down: start it again, then ask again."
+
 
 def escaped(text: str) -> str:
     r"""Text of a stranger on one line, what has no glyph as in \x1b or \u202e."""

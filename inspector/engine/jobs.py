@@ -6,9 +6,10 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
+from inspector.catalog import Analysis
 from inspector.engine.protocol import Progress, Status
 from inspector.engine.wire import OpenRequest, RunRequest, encode
 from inspector.errors import CancelledError, InspectorError, RequestError
@@ -213,6 +214,22 @@ def _message(request: OpenRequest | RunRequest) -> bytes:
             "shorten the text."
         )
     return message
+
+
+def keyed_request(
+    analyses: Mapping[str, Analysis], fingerprint: str, verb: str, parameters: dict[str, Any]
+) -> tuple[Hashable, RunRequest]:
+    """What asks for an analysis, and the key of every question that has the same answer.
+
+    Raises:
+        RequestError: If there is no such analysis.
+    """
+    analysis = analyses.get(verb)
+    if analysis is None:
+        known = ", ".join(analyses)
+        raise RequestError(f"There is no analysis {verb!r}: choose one of {known}.")
+    request = RunRequest(fingerprint, analysis.function, parameters, analysis.batch)
+    return (fingerprint, verb, freeze(parameters)), request
 
 
 def freeze(value: Any) -> Hashable:

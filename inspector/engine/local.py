@@ -30,7 +30,7 @@ import inspector
 from inspector.catalog import CATALOG, Analysis
 from inspector.engine import limits
 from inspector.engine.carrying import Carrier, Hooks
-from inspector.engine.jobs import JobBook, LocalJob, freeze
+from inspector.engine.jobs import JobBook, LocalJob, keyed_request
 from inspector.engine.pool import Pool
 from inspector.engine.process import WorkerProcess
 from inspector.engine.protocol import Ending, Progress, WorkerStatus
@@ -47,10 +47,11 @@ from inspector.engine.wire import (
     read_outcomes,
 )
 from inspector.errors import (
+    CLOSING,
+    STOPPED,
     CancelledError,
     CheckpointError,
     InspectorError,
-    RequestError,
     WorkerError,
 )
 from inspector.results import Opened
@@ -118,12 +119,8 @@ class LocalEngine:
         Raises:
             RequestError: If there is no such analysis.
         """
-        analysis = self._analyses.get(verb)
-        if analysis is None:
-            known = ", ".join(self._analyses)
-            raise RequestError(f"There is no analysis {verb!r}: choose one of {known}.")
-        request = RunRequest(fingerprint, analysis.function, parameters, analysis.batch)
-        return self._ask((fingerprint, verb, freeze(parameters)), request, keep=True)
+        key, request = keyed_request(self._analyses, fingerprint, verb, parameters)
+        return self._ask(key, request, keep=True)
 
     def job(self, job_id: str) -> LocalJob | None:
         """Find a job again."""
@@ -197,7 +194,7 @@ class LocalEngine:
     def _ask(self, key: Any, request: OpenRequest | RunRequest, *, keep: bool) -> LocalJob:
         with self._lock:
             if self._closed:
-                raise WorkerError("The app is shutting down: start it again, then ask again.")
+                raise WorkerError(CLOSING)
             job = self._book.asked(key)
             if job is not None and not self._carrier.lost(job):
                 return job
@@ -250,10 +247,9 @@ class LocalEngine:
         self._wake.set()
 
     def _cancel(self, job: LocalJob) -> None:
-        error = CancelledError("The work was stopped. Ask again to start it anew.")
         with self._lock:
             self._waiting.discard(job)
-            self._settle(job, error)
+            self._settle(job, CancelledError(STOPPED))
             for worker in self._pool.busy:
                 if all(each.settled for each in worker.jobs):
                     self._pool.drop(worker)

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from inspector.errors import CancelledError, CheckpointError
+from inspector.errors import STOPPED, CancelledError, CheckpointError
 from inspector.settings import Settings
 from inspector.store import registry
 from inspector.store.disk import disk_sentence
@@ -231,7 +231,7 @@ def _arriving(
 
 def _report(what: str, done: int, upload: SharedUpload, carrying: Carrying) -> None:
     if carrying.stopped():
-        raise CancelledError("The work was stopped. Ask again to start it anew.")
+        raise CancelledError(STOPPED)
     total = max(upload.nbytes, 1)
     text = f"{what}: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB"
     carrying.progress(min(done / total, 1.0), text)

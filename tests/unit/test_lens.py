@@ -147,7 +147,8 @@ def test_nan_row_is_left_out_and_named(tmp_path, open_path):
         ({"text": "w1", "k": 0}, "k is 0: ask for 1 to 100 tokens."),
         ({"text": "w1", "layers": [9]}, "There is no layer 9: this model has 0 (embeddings) to 2."),
         ({"text": "w1 " * 70}, "The text has 72 tokens and BertForMaskedLM takes 64: shorten it."),
-        ({"text": "w1", "device": "tpu"}, "There is no device 'tpu': use auto, cpu, cuda, mps or spread."),
+        ({"text": "w1", "device": "tpu"},
+         "There is no device 'tpu': use auto, cpu, cuda, mps or spread."),
         ({"text": "\ud800"}, "The text holds half of a surrogate pair, which is no character: "
          "type or paste it again."),
     ],

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from inspector.catalog import CATALOG, Analysis
-from inspector.engine.jobs import JobBook, LocalJob, freeze
+from inspector.engine.jobs import JobBook, LocalJob, keyed_request
 from inspector.engine.local import LocalEngine
 from inspector.engine.protocol import Ending, Progress, WorkerStatus
 from inspector.engine.ray.cluster import refuse_without_ray
@@ -32,10 +32,11 @@ from inspector.engine.wire import (
     read_outcomes,
 )
 from inspector.errors import (
+    CLOSING,
+    STOPPED,
     CancelledError,
     CheckpointError,
     InspectorError,
-    RequestError,
     WorkerError,
 )
 from inspector.results import Opened
@@ -45,7 +46,6 @@ from inspector.store.reference import CheckpointRef
 CLOSE_SECONDS = 2.0
 STAGING = WorkerFunctions(light=(), warm_up=())  # here, no worker computes anything
 NO_RESULT = "The cluster answered with something that is no result ({}). Ask again."
-STOPPED = "The work was stopped. Ask again to start it anew."
 
 
 class RayEngine:
@@ -102,16 +102,11 @@ class RayEngine:
         Raises:
             RequestError: If there is no such analysis.
         """
-        analysis = self._analyses.get(verb)
-        if analysis is None:
-            known = ", ".join(self._analyses)
-            raise RequestError(f"There is no analysis {verb!r}: choose one of {known}.")
+        key, request = keyed_request(self._analyses, fingerprint, verb, parameters)
         self._local.release(fingerprint)  # what was started to open it is needed no more
-        key = (fingerprint, verb, freeze(parameters))
-        request = RunRequest(fingerprint, analysis.function, parameters, analysis.batch)
         with self._lock:
             if self._closed:
-                raise WorkerError("The app is shutting down: start it again, then ask again.")
+                raise WorkerError(CLOSING)
             job = self._book.asked(key)
             if job is not None:
                 return job
