@@ -78,7 +78,7 @@ st.subheader("Limits", anchor=False)
 st.write("Each is an environment variable of the server; whoever meets one is told which.")
 limits = pd.DataFrame([asdict(limit) for limit in found.limits])
 limits["value"] = [f"{limit.value:,.0f} {limit.unit}" for limit in found.limits]
-st.dataframe(
+st.table(  # not st.dataframe: its sentences are read, and break into lines here
     limits.drop(columns="unit").rename(columns={"enforced_by": "enforced by"}), hide_index=True
 )
 

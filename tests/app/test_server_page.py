@@ -29,7 +29,7 @@ def test_the_page_shows_workers_limits_and_what_is_enforced(open_app: Open) -> N
     assert not app.exception
     assert app.title[0].value == "Server"
     workers, limits, kinds = (
-        next(each.value for each in app.dataframe if column in each.value.columns)
+        next(each.value for each in (*app.dataframe, *app.table) if column in each.value.columns)
         for column in ("threads", "setting", "entries")
     )
     status = {worker.name: worker for worker in session.engine().workers()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -21,30 +22,38 @@ PROBES = re.compile(r"/\w+/_stcore/(health|host-config)$")
 expect.set_options(timeout=ANSWER_MILLISECONDS)
 
 
-@pytest.fixture(scope="session")
-def start_server(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Callable[..., Server]]:
-    """Start servers, each with a store of its own; end them after the last test."""
+@contextmanager
+def servers(folders: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
+    """Start servers, each with a store of its own; end them, and read what they complained of."""
     running: list[Server] = []
 
     def start(*options: str, **environment: str) -> Server:
-        server = start_app(tmp_path_factory.mktemp("home"), *options, **environment)
+        server = start_app(folders.mktemp("home"), *options, **environment)
         running.append(server)
         wait_until_up(server)
         return server
 
-    yield start
-    for server in running:
-        server.stop()
+    try:
+        yield start
+    finally:
+        for server in running:
+            server.stop()
     complaints = {server.url: lines for server in running if (lines := server.complaints())}
     assert not complaints
 
 
+@pytest.fixture(scope="module")
+def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
+    """Servers of a module's own."""
+    with servers(tmp_path_factory) as start:
+        yield start
+
+
 @pytest.fixture(scope="session")
-def server(start_server: Callable[..., Server]) -> Server:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The server that most tests share."""
-    return start_server()
+    with servers(tmp_path_factory) as start:
+        yield start()
 
 
 @pytest.fixture(scope="session")

@@ -138,7 +138,8 @@ def test_sign_in_use_sign_out(
     expect(refused).to_be_visible()  # it has arrived
 
     link = page.url
-    sidebar.get_by_role("button", name="Sign out").click()
+    with page.expect_response(re.compile("/auth/logout")):  # the page is empty before it is asked
+        sidebar.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("button", name="Sign in")).to_be_visible()
     assert "_streamlit_user" not in cookies(page)
     page.goto(link)

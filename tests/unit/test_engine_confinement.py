@@ -221,7 +221,10 @@ def test_a_machine_that_lacks_something_says_so_and_can_be_told_to_refuse(
         monkeypatch.setattr(confinement.seccomp, name, there)
     if lacking == "libseccomp":
         monkeypatch.setattr(confinement, "_keep_to_files", lambda setup: None)
+    # The process of the tests itself is confined here: nothing of it may stay.
+    monkeypatch.setattr(confinement, "drop_privileges", int)
     monkeypatch.setattr(confinement.tempfile, "tempdir", None)
+    monkeypatch.setenv(confinement.TORCH_CACHE, str(tmp_path / "torch"))
     environ = {"INSPECTOR_HOME": str(tmp_path), "INSPECTOR_CONFINEMENT": "required"}
     setup = Setup(read_settings(environ), WorkerFunctions(), True)
     found = confinement.confine(setup)
