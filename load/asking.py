@@ -22,7 +22,7 @@ from inspector.engine.protocol import Engine
 from inspector.errors import InspectorError
 from inspector.figures.frames import where
 from inspector.results import Lens, Prediction
-from load.queueing import Service
+from load.queueing import WARM_SHARE, Service
 
 SHARES = {"predict": 0.8, "lens": 0.2}  # of the questions: typing asks more often than reading
 TEXTS = 48
@@ -50,10 +50,12 @@ class Crowd:
     """What the sessions saw."""
 
     people: int
-    seconds: list[float] = field(default_factory=list)  # from question to answer
+    # From question to answer, of those that came once the crowd had settled and before the end.
+    seconds: list[float] = field(default_factory=list)
+    answers: int = 0  # of all, each compared
     wrong: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
-    lasted: float = 0.0
+    lasted: float = 0.0  # seconds between settling and the end
 
     def percentile(self, share: float) -> float:
         """Seconds that this share of the answers took at most."""
@@ -119,7 +121,8 @@ class Asker:
 
     def crowd(self, people: int, *, think: float, seconds: float) -> Crowd:
         """Let people think and ask for a while; they think for `think` seconds in the mean."""
-        seen = Crowd(people)
+        lead = WARM_SHARE * seconds  # nobody waits at first, as in the model
+        seen = Crowd(people, lasted=seconds - lead)
         lock = threading.Lock()
         begin = time.perf_counter()
         end = begin + seconds
@@ -138,7 +141,8 @@ class Asker:
                         seen.refused.append(str(error))
                     continue
                 with lock:
-                    seen.seconds.append(taken)
+                    seen.answers += 1
+                    seen.seconds += [taken] if begin + lead <= time.perf_counter() < end else []
                     seen.wrong += [wrong] if wrong else []
 
         threads = [threading.Thread(target=person, args=(number,)) for number in range(people)]
@@ -146,7 +150,6 @@ class Asker:
             thread.start()
         for thread in threads:
             thread.join()
-        seen.lasted = time.perf_counter() - begin
         return seen
 
     def _more(self, verb: str, alone: float) -> float:

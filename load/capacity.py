@@ -28,14 +28,33 @@ from inspector.engine.protocol import Engine
 from inspector.settings import settings
 from inspector.store.reference import CheckpointRef
 from load.asking import Asker, Crowd
-from load.queueing import MOST_PEOPLE, Served, Service, people_served, simulate, workers_needed
+from load.queueing import (
+    MOST_PEOPLE,
+    Served,
+    Service,
+    people_served,
+    pooled,
+    simulate,
+    workers_needed,
+)
 
 DEMO, BASE = "demo-bert", "BERT-base's size"
 RAMP = (1, 5, 20, 50, 100, 200)
-RAMP_THINK, RAMP_SECONDS = 4.0, 30.0
+RAMP_THINK, RAMP_SECONDS = 4.0, 60.0
 THINK, GOAL = 20.0, 1.0  # seconds between questions in a class, and for 95 % of the answers
 CLASSES = (50, 500, 5_000)
 MODEL_SECONDS = 400.0
+MODEL_RUNS = 40  # as long as a step of the ramp, which is too short to forget how it began
+ABOUT = (
+    "# How many people a worker serves\n\n"
+    "`python -m load.capacity --write docs/capacity.md`, once for each engine. Each person thinks "
+    "for a while (exponential), asks about one checkpoint, waits and reads. Four of five questions "
+    "are masked predictions, one is a lens over all layers; every question is new, so that no "
+    "answer comes from memory, and every answer is compared with a lone session's (*wrong*). "
+    "*Refused* are those that got a sentence in its place. The columns *model* are the "
+    "queueing model's (`load/queueing.py`), from the costs of a question alone and in a batch; the "
+    "others were measured, without the first fifth of the time, when nobody waits yet.\n"
+)
 RAMP_HEAD = ("| people | answers | a second | model | p50 s | model | p95 s | model | wrong | "
              "refused |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")  # fmt: skip
 
@@ -49,8 +68,10 @@ def main() -> int:
     parser.add_argument("--device", default="cpu", help="of the workers")
     parser.add_argument("--write", type=Path, help="file for the tables")
     asked = parser.parse_args()
-    lines, bad = [heading(asked.device, settings().engine, asked.workers)], False
-    print(lines[0], flush=True)
+    title = f"{settings().engine} engine, {asked.workers} worker{'s' * (asked.workers > 1)} "
+    title += f"on {asked.device}"
+    lines, bad = [machine()], False
+    print(title, lines[0], sep="\n", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
         chosen = replace(settings(), device=asked.device)
         engine = start_engine(chosen, restrict_paths=False, spare=False)
@@ -58,11 +79,14 @@ def main() -> int:
             for name, reference in checkpoints(Path(scratch)).items():
                 asker = open_asker(engine, reference)
                 services = asker.services()
-                told = [f"\n## {name}\n", costs(services), "", RAMP_HEAD]
+                told = [f"\n### {name}\n", costs(services), "", RAMP_HEAD]
                 for people in asked.people:
                     crowd = asker.crowd(people, think=RAMP_THINK, seconds=asked.seconds)
-                    model = simulate(services, people=people, workers=asked.workers,
-                                     think=RAMP_THINK, seconds=MODEL_SECONDS)  # fmt: skip
+                    model = pooled([
+                        simulate(services, people=people, workers=asked.workers,
+                                 think=RAMP_THINK, seconds=asked.seconds, seed=seed)
+                        for seed in range(MODEL_RUNS)
+                    ])  # fmt: skip
                     told.append(row(crowd, model))
                     print(told[-1], *crowd.wrong[:3], *crowd.refused[:3], sep="\n", flush=True)
                     bad |= bool(crowd.wrong or crowd.refused)
@@ -72,24 +96,28 @@ def main() -> int:
         finally:
             engine.close()
     if asked.write:
-        asked.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        before = asked.write.read_text(encoding="utf-8") if asked.write.exists() else ABOUT
+        after = with_section(before, title, "\n".join(lines))
+        asked.write.write_text(after, encoding="utf-8")
     return 1 if bad else 0
 
 
-def heading(device: str, engine: str, workers: int) -> str:
-    """What was measured, where and how."""
+def machine() -> str:
+    """What was measured on, and when."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     return (
-        f"# Capacity: {engine} engine, {workers} worker{'s' * (workers > 1)} on {device}\n\n"
-        f"`python -m load.capacity`, {date.today().isoformat()}: {os.cpu_count()} processors, "
-        f"{memory:.0f} GB, load {os.getloadavg()[0]:.1f} at start; the sessions run on the same "
-        "machine.\n\n"
-        "Each person thinks for a while (exponential), asks about one checkpoint, waits and reads. "
-        "Four of five questions are masked predictions, one is a lens over all layers; every "
-        "question is new, so that no answer comes from memory, and every answer is compared with "
-        "a lone session's. The columns *model* are the queueing model's, from the costs of a "
-        "question alone and in a batch; the others were measured."
+        f"{date.today().isoformat()}: {os.cpu_count()} processors, {memory:.0f} GB, load "
+        f"{os.getloadavg()[0]:.1f} at start; the people run on the same machine."
     )
+
+
+def with_section(page: str, title: str, text: str) -> str:
+    """A page with this section in the place of the one that has its title, or at the end."""
+    about, *sections = page.rstrip("\n").split("\n## ")
+    kept = [each for each in sections if each.partition("\n")[0] != title]
+    place = next((n for n, each in enumerate(sections) if each not in kept), len(kept))
+    kept.insert(place, f"{title}\n\n{text}\n")
+    return "\n## ".join([f"{about.rstrip()}\n", *(f"{each.rstrip()}\n" for each in kept)])
 
 
 def checkpoints(folder: Path) -> dict[str, str]:
@@ -123,7 +151,7 @@ def costs(services: Mapping[str, Service]) -> str:
 def row(crowd: Crowd, model: Served) -> str:
     """One line of the ramp."""
     return (
-        f"| {crowd.people} | {len(crowd.seconds):,} | {crowd.per_second:.1f} | "
+        f"| {crowd.people} | {crowd.answers:,} | {crowd.per_second:.1f} | "
         f"{model.per_second:.1f} | {crowd.percentile(0.5):.3f} | {model.percentile(0.5):.3f} | "
         f"{crowd.percentile(0.95):.3f} | {model.percentile(0.95):.3f} | {len(crowd.wrong)} | "
         f"{len(crowd.refused)} |"

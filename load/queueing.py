@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,6 +94,15 @@ def simulate(
             busy += max(0.0, min(now + lasts, seconds) - max(now, counted))
     span = seconds - counted
     return Served(np.array(taken), len(taken) / span, busy / (span * workers))
+
+
+def pooled(runs: Sequence[Served]) -> Served:
+    """Several runs of the same length as one."""
+    return Served(
+        np.concatenate([run.seconds for run in runs]),
+        float(np.mean([run.per_second for run in runs])),
+        float(np.mean([run.busy for run in runs])),
+    )
 
 
 def workers_needed(

@@ -9,8 +9,8 @@ import pytest
 from inspector.engine.local import LocalEngine
 from inspector.settings import read_settings
 from load import capacity
-from load.asking import BEST, SHARES, Asker
-from load.capacity import needs, open_asker
+from load.asking import BEST, SHARES, Asker, Crowd
+from load.capacity import needs, open_asker, with_section
 from load.queueing import Service
 
 
@@ -38,9 +38,13 @@ def test_a_crowd_is_answered_rightly(asker: Asker) -> None:
     crowd = asker.crowd(4, think=0.05, seconds=3.0)
     assert crowd.wrong == []
     assert crowd.refused == []
-    assert crowd.seconds
-    assert crowd.per_second > 0
-    assert crowd.percentile(0.5) <= crowd.percentile(0.95) == crowd.percentile(0.95)
+    assert crowd.answers >= max(1, len(crowd.seconds))
+    assert crowd.per_second == pytest.approx(len(crowd.seconds) / 2.4)  # but for the first fifth
+
+
+def test_percentiles_of_a_crowd() -> None:
+    crowd = Crowd(2, seconds=[0.4, 0.1, 0.3, 0.2])
+    assert (crowd.percentile(0.5), crowd.percentile(0.95)) == (0.3, 0.4)
 
 
 def test_a_wrong_answer_is_seen(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,3 +67,12 @@ def test_what_no_worker_can_do_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[-1] == "One worker serves 0 people."
     lines = needs({"lens": Service(1.0, (0.2,))})
     assert any(line.startswith("| 50 | 1 | ") for line in lines)
+
+
+def test_a_run_takes_the_place_of_the_one_before_on_the_page() -> None:
+    page = with_section("# About\n\nText.\n", "local", "one\n\n### demo\n")
+    assert page == "# About\n\nText.\n\n## local\n\none\n\n### demo\n"
+    page = with_section(page, "ray", "two")
+    assert with_section(page, "local", "three") == (
+        "# About\n\nText.\n\n## local\n\nthree\n\n## ray\n\ntwo\n"
+    )

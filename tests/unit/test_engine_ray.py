@@ -28,9 +28,10 @@ from inspector.engine.local import LocalEngine
 from inspector.engine.protocol import WorkerStatus
 from inspector.engine.ray.engine import RayEngine
 from inspector.errors import CancelledError, NotInCheckpointError, RequestError
-from inspector.settings import read_settings
+from inspector.settings import Settings, read_settings
 
 from .engine_harness import demo, eventually
+from .store_builders import small_checkpoint, upload_of
 
 ROOT = Path(__file__).parents[2]
 STARTS = 3
@@ -59,6 +60,7 @@ class Nodes:
     """The cluster's processes, and where it is."""
 
     def __init__(self, second_home: Path) -> None:
+        self.second_home = second_home
         found = {}
         for _ in range(STARTS):  # Ray's own processes wait for each other, but not for long
             self._process = subprocess.Popen(
@@ -90,9 +92,11 @@ class Nodes:
 def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """What whoever starts the cluster, the replicas and the server has in their environment."""
     folder = tmp_path_factory.mktemp("ray")
+    shared = tmp_path_factory.mktemp("shared")
     wanted = {
         "INSPECTOR_ENGINE": "ray",
         "INSPECTOR_HOME": str(folder / "home"),
+        "INSPECTOR_STORE": f"file://{shared}",
         "INSPECTOR_WORKERS": "1",
         "INSPECTOR_RAY_MIN": "2",
         "INSPECTOR_RAY_MAX": "2",
@@ -138,9 +142,15 @@ def engine(nodes) -> Iterator[RayEngine]:
 
 
 @pytest.fixture(scope="module")
-def local(tmp_path_factory) -> Iterator[LocalEngine]:
+def own(tmp_path_factory) -> Settings:
+    """Settings of the local engine, which shares nothing with the cluster."""
     home = tmp_path_factory.mktemp("home of the local engine")
-    made = LocalEngine(read_settings({"INSPECTOR_HOME": str(home)}), spare=False)
+    return read_settings({"INSPECTOR_HOME": str(home)})
+
+
+@pytest.fixture(scope="module")
+def local(own) -> Iterator[LocalEngine]:
+    made = LocalEngine(own, spare=False)
     try:
         yield made
     finally:
@@ -295,6 +305,38 @@ def test_workers_are_confined_and_tell_their_node(engine, nodes, bert):
     assert worker.confinement
     environment = psutil.Process(worker.pid).environ()
     assert not [name for name in environment if name.startswith("RAY_")]
+
+
+def test_an_upload_reaches_the_other_node_through_the_store(engine, local, nodes, own, tmp_path):
+    ours = read_settings(os.environ)
+    for seed in range(12):  # until one is asked over there
+        folder = small_checkpoint(tmp_path / f"mini {seed}", seed=seed)
+        mine, theirs = (
+            each.open(upload_of(settings, folder, prefix="mini/")).result(WAIT)
+            for each, settings in ((engine, ours), (local, own))
+        )
+        assert mine == theirs
+        there, here = (each.run(mine.fingerprint, "sharing") for each in (engine, local))
+        same(there.result(WAIT), here.result(WAIT))
+        if patiently(lambda: holder(engine, mine.fingerprint)).node == nodes.second:  # noqa: B023
+            break
+    else:
+        raise AssertionError("the second node was never asked")
+    assert (nodes.second_home / "checkpoints" / mine.fingerprint).is_dir()
+
+
+def test_many_checkpoints_are_checked_on_the_cluster(nodes):
+    told = []
+    for kind in ("ray", "local"):
+        done = subprocess.run(
+            [sys.executable, "-m", "inspector", "check", "demo-bert", "demo-gpt2", "--json"],
+            cwd=ROOT, env={**os.environ, "INSPECTOR_ENGINE": kind},
+            capture_output=True, text=True, check=False, timeout=WAIT,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        told.append(json.loads(done.stdout))
+    assert told[0] == told[1]
+    assert told[0]["counts"] == {"done": 2, "refused": 0, "failed": 0}
 
 
 def test_cancelling_reaches_the_worker(engine, local, bert):

@@ -7,7 +7,7 @@ from math import factorial
 import numpy as np
 import pytest
 
-from load.queueing import Service, people_served, simulate, workers_needed
+from load.queueing import Service, people_served, pooled, simulate, workers_needed
 
 EXPONENTIAL = tuple(np.random.default_rng(1).exponential(1.0, 20_000).tolist())
 DRAWN = sum(EXPONENTIAL) / len(EXPONENTIAL)
@@ -76,3 +76,17 @@ def test_the_fewest_workers_and_the_most_people_meet() -> None:
     slow = {"lens": Service(1.0, (9.0,))}
     assert workers_needed(slow, people=1, **terms) is None
     assert people_served(slow, workers=10, **terms) == 0
+
+
+def test_short_runs_together_are_a_long_one() -> None:
+    services = {"lens": Service(1.0, EXPONENTIAL)}
+    runs = [
+        simulate(services, people=12, workers=3, think=2.0, seconds=400, seed=seed)
+        for seed in range(100)
+    ]
+    mean, rate = repairman(12, 3, think=2.0, service=DRAWN)
+    found = pooled(runs)
+    assert len(found.seconds) == sum(len(run.seconds) for run in runs)
+    assert found.seconds.mean() == pytest.approx(mean, rel=0.04)
+    assert found.per_second == pytest.approx(rate, rel=0.04)
+    assert found.busy == pytest.approx(rate * DRAWN / 3, rel=0.04)
