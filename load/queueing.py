@@ -19,7 +19,7 @@ import numpy as np
 from inspector.engine.waiting import MAX_BATCH
 
 WARM_SHARE = 0.2  # of the time, at its start, that is not counted
-MOST_WORKERS, MOST_PEOPLE = 4_096, 20_000  # that are tried
+MOST_PEOPLE = 20_000  # that are tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,17 @@ class Served:
     """How people are served in the long run."""
 
     seconds: np.ndarray  # float64 (answers,): from question to answer
+    late: np.ndarray  # float64 (answers,): of these, more than the same question takes alone
     per_second: float  # answers
     busy: float  # share of the workers' time, 0..1
 
     def percentile(self, share: float) -> float:
         """Seconds that this share of the answers took at most; 0 without any answer."""
         return float(np.quantile(self.seconds, share)) if len(self.seconds) else 0.0
+
+    def lateness(self, share: float) -> float:
+        """Seconds that this share of the answers came late at most; 0 without any answer."""
+        return float(np.quantile(self.late, share)) if len(self.late) else 0.0
 
 
 def simulate(
@@ -68,12 +73,13 @@ def simulate(
     shares = np.cumsum([service.share for service in services.values()])
     line: deque[tuple[float, str]] = deque()
     # What happens next: a person asks (None), or a worker has done these questions.
-    events: list[tuple[float, int, list[float] | None]] = [
+    events: list[tuple[float, int, tuple[list[float], float] | None]] = [
         (when, number, None) for number, when in enumerate(random.exponential(think, people))
     ]
     heapq.heapify(events)
     counted, free, count, busy = WARM_SHARE * seconds, workers, people, 0.0
     taken: list[float] = []
+    late: list[float] = []
     while events and events[0][0] < seconds:
         now, _, done = heapq.heappop(events)
         if done is None:
@@ -82,24 +88,26 @@ def simulate(
             )
         else:
             free += 1
-            for asked in done:
+            for asked in done[0]:
                 heapq.heappush(events, (now + random.exponential(think), count, None))
                 count += 1
                 if now >= counted:
                     taken.append(now - asked)
+                    late.append(now - asked - done[1])
         while free and line:
-            batch, lasts = _take(line, services, random)
-            heapq.heappush(events, (now + lasts, count, batch))
+            batch, alone, lasts = _take(line, services, random)
+            heapq.heappush(events, (now + lasts, count, (batch, alone)))
             free, count = free - 1, count + 1
             busy += max(0.0, min(now + lasts, seconds) - max(now, counted))
     span = seconds - counted
-    return Served(np.array(taken), len(taken) / span, busy / (span * workers))
+    return Served(np.array(taken), np.array(late), len(taken) / span, busy / (span * workers))
 
 
 def pooled(runs: Sequence[Served]) -> Served:
     """Several runs of the same length as one."""
     return Served(
         np.concatenate([run.seconds for run in runs]),
+        np.concatenate([run.late for run in runs]),
         float(np.mean([run.per_second for run in runs])),
         float(np.mean([run.busy for run in runs])),
     )
@@ -107,22 +115,19 @@ def pooled(runs: Sequence[Served]) -> Served:
 
 def workers_needed(
     services: Mapping[str, Service], *, people: int, think: float, goal: float, seconds: float
-) -> int | None:
-    """The fewest workers with which 95 % of the answers take at most `goal` seconds.
+) -> int:
+    """The fewest workers with which 95 % of the answers come at most `goal` seconds late.
 
-    Returns:
-        None where no number of workers does: a question alone takes longer.
+    Late is what an answer takes longer than the same question asked by somebody alone.
     """
 
     def served(workers: int) -> bool:
         found = simulate(services, people=people, workers=workers, think=think, seconds=seconds)
-        return found.percentile(0.95) <= goal
+        return found.lateness(0.95) <= goal
 
     high = 1
-    while not served(high):
+    while not served(high):  # ends at a worker for each
         high *= 2
-        if high > MOST_WORKERS:
-            return None
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
@@ -133,17 +138,17 @@ def workers_needed(
 def people_served(
     services: Mapping[str, Service], *, workers: int, think: float, goal: float, seconds: float
 ) -> int:
-    """The most people of whom 95 % of the answers take at most `goal` seconds.
+    """The most people who get 95 % of their answers at most `goal` seconds late.
 
     Returns:
-        0: not even one is served; MOST_PEOPLE: these are, and more were not tried.
+        MOST_PEOPLE: these do, and more were not tried.
     """
 
     def served(people: int) -> bool:
         found = simulate(services, people=people, workers=workers, think=think, seconds=seconds)
-        return found.percentile(0.95) <= goal
+        return found.lateness(0.95) <= goal
 
-    low, high = 0, 1
+    low, high = 1, 2  # somebody alone is never late
     while served(high):
         if high == MOST_PEOPLE:
             return high
@@ -156,14 +161,19 @@ def people_served(
 
 def _take(
     line: deque[tuple[float, str]], services: Mapping[str, Service], random: np.random.Generator
-) -> tuple[list[float], float]:
-    """Take the first question and its company: when they were asked, and how long they take."""
+) -> tuple[list[float], float, float]:
+    """Take the first question and its company.
+
+    Returns:
+        When they were asked, the seconds that the first takes alone, and that all take together.
+    """
     asked, kind = line.popleft()
     service = services[kind]
-    lasts = service.alone[random.integers(len(service.alone))]
+    alone = service.alone[random.integers(len(service.alone))]
     if service.more is None:
-        return [asked], lasts
+        return [asked], alone, alone
     company = [each for each in line if each[1] == kind][: MAX_BATCH - 1]
     for each in company:
         line.remove(each)
-    return [asked, *(when for when, _ in company)], lasts + service.more * len(company)
+    together = alone + service.more * len(company)
+    return [asked, *(when for when, _ in company)], alone, together

@@ -11,7 +11,7 @@ from inspector.settings import read_settings
 from load import capacity
 from load.asking import BEST, SHARES, Asker, Crowd
 from load.capacity import needs, open_asker, with_section
-from load.queueing import Service
+from load.queueing import Service, people_served, workers_needed
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +60,16 @@ def test_a_wrong_answer_is_seen(asker: Asker, monkeypatch: pytest.MonkeyPatch) -
     assert asker.timed(other)[1]
 
 
-def test_what_no_worker_can_do_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_is_told_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capacity, "CLASSES", (50,))
-    lines = needs({"lens": Service(1.0, (2.0,))})
-    assert "| 50 | none is enough | |" in lines
-    assert lines[-1] == "One worker serves 0 people."
-    lines = needs({"lens": Service(1.0, (0.2,))})
-    assert any(line.startswith("| 50 | 1 | ") for line in lines)
+    services = {"lens": Service(1.0, (2.0,))}
+    terms = {"think": capacity.THINK, "goal": capacity.GOAL, "seconds": capacity.MODEL_SECONDS}
+    workers = workers_needed(services, people=50, **terms)
+    assert workers >= 50 * 2.0 / (capacity.THINK + 2.0 + capacity.GOAL)  # enough to keep up
+    lines = needs(services)
+    assert any(line.startswith(f"| 50 | {workers} | ") for line in lines)
+    most = people_served(services, workers=1, **terms)
+    assert lines[-1] == f"One worker serves {most} people."
 
 
 def test_a_run_takes_the_place_of_the_one_before_on_the_page() -> None:

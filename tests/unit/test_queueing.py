@@ -70,12 +70,24 @@ def test_the_fewest_workers_and_the_most_people_meet() -> None:
     services = {"lens": Service(1.0, EXPONENTIAL)}
     terms = {"think": 20.0, "goal": 5.0, "seconds": 1_500}
     workers = workers_needed(services, people=100, **terms)
-    assert workers is not None
     assert people_served(services, workers=workers, **terms) >= 100
     assert people_served(services, workers=workers - 1, **terms) < 100
-    slow = {"lens": Service(1.0, (9.0,))}
-    assert workers_needed(slow, people=1, **terms) is None
-    assert people_served(slow, workers=10, **terms) == 0
+    slow = {"lens": Service(1.0, (9.0,))}  # longer than the goal, which is about being late
+    assert workers_needed(slow, people=1, **terms) == 1
+    assert people_served(slow, workers=1, **terms) < 10
+    at_once = {"lens": Service(1.0, (9.0,))}
+    assert workers_needed(at_once, people=4, think=1e-6, goal=1.0, seconds=500) == 4
+
+
+def test_late_is_what_an_answer_takes_longer_than_alone() -> None:
+    services = {"lens": Service(1.0, (2.0,))}
+    found = simulate(services, people=3, workers=1, think=1e-6, seconds=1_000)
+    assert found.seconds == pytest.approx(6.0, abs=1e-3)  # two are always before oneself
+    assert found.late == pytest.approx(4.0, abs=1e-3)
+    assert found.lateness(0.95) == pytest.approx(4.0, abs=1e-3)
+    together = {"predict": Service(1.0, (2.0,), more=0.5)}
+    found = simulate(together, people=1, workers=1, think=1.0, seconds=1_000)
+    assert found.late == pytest.approx(0.0)
 
 
 def test_short_runs_together_are_a_long_one() -> None:
