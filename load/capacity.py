@@ -4,6 +4,9 @@ INSPECTOR_ENGINE=local python -m load.capacity                      a demo and a
 INSPECTOR_ENGINE=ray RAY_ADDRESS=... python -m load.capacity --workers 2
 python -m load.capacity --device cuda --write docs/capacity.md      where there is a GPU
 
+On a cluster, the replicas must be allowed to open the large one: it is made in the folder for
+temporary files, so deploy them with INSPECTOR_ROOTS=/tmp.
+
 First the cost of a question is measured on one worker: alone, and in the batches that form when
 many ask. A queueing model (`load.queueing`) then says what crowds get. A ramp of real sessions on
 the same engine checks it, and then the model tells what crowds would need that no ramp here can

@@ -189,6 +189,15 @@ def _folder_name(path: Path) -> str:
     return path.name[:80]
 
 
+def refuse_outside(path: str, settings: Settings) -> None:
+    """Refuse what a stranger may not open by its path.
+
+    Raises:
+        CheckpointError: If it is not there, or not below the settings' roots.
+    """
+    _resolve(path, settings.roots, restrict=True)
+
+
 def _resolve(text: str, roots: tuple[Path, ...], *, restrict: bool) -> Path:
     missing = CheckpointError(
         OUTSIDE if restrict else f"There is no file or folder {visible(text)}: check the path."

@@ -27,6 +27,7 @@ from inspector.errors import (
     WorkerError,
 )
 from inspector.settings import read_settings
+from inspector.store.opening import OUTSIDE
 
 from . import loops
 from .engine_harness import WAIT, A, eventually
@@ -325,6 +326,20 @@ def test_a_replica_opens_what_it_lacks_and_answers_with_progress(node, tmp_path)
                 (tmp_path / "go").touch()
         assert Progress(0.5, "half way") in seen
         assert seen[-1] == Answers(("went on",))
+
+    loops.run(ask())
+
+
+def test_a_folder_that_this_node_may_not_open_is_refused_though_it_is_known(node, tmp_path):
+    known = tmp_path / "opened" / A
+    known.mkdir(parents=True)
+    (known / "manifest.json").touch()
+    assert node._has(A)
+    (folder := tmp_path / "folder").mkdir()
+
+    async def ask() -> None:
+        (said,) = await messages(node, question("step", f"path:{folder}"))
+        assert (said.error, said.text) == ("CheckpointError", OUTSIDE)
 
     loops.run(ask())
 

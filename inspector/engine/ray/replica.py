@@ -23,6 +23,7 @@ from inspector.engine.wire import Answers, as_message, decode, encode
 from inspector.errors import CheckpointError, InspectorError
 from inspector.settings import read_settings
 from inspector.store.manifests import MANIFEST, OPENED, UPLOADS
+from inspector.store.opening import refuse_outside
 from inspector.store.reference import CheckpointRef
 
 NODE_DIGITS = 8  # of a node's id, shown to people
@@ -100,6 +101,8 @@ class Replica:
         for fingerprint, text in question.references:
             here = self._has(fingerprint)
             reference = CheckpointRef.parse(text)
+            if reference.kind == "path":  # its workers could not read it, though it is known here
+                refuse_outside(reference.value, self._settings)
             if reference.kind in OPENED_HERE and (anew or not here):
                 job = self._engine.open(reference)
                 async for progress in self._follow(job):
