@@ -109,9 +109,7 @@ def elsewhere(run: Run, choice: Choice) -> None:
     options = choice.options() if verb == "vitals" else []
     st.caption("The same from a terminal, for a folder of snapshots (add `--json` for machines). "
                "To share this view, copy the address bar.")  # fmt: skip
-    source = _source(run)
-    if verb == "sharing":  # asks one at a time
-        source = f"{source}/{run.snapshots[-1].name}"
+    source = _last(run) if verb == "sharing" else _source(run)  # that verb asks one at a time
     line = ["python", "-m", "inspector", verb, source, *options]
     st.code(shlex.join(line), language=None, wrap_lines=True)
     screenshot.offer()
@@ -121,3 +119,9 @@ def _source(run: Run) -> str:
     """What the run is called on the command line; others are not told the server's folders."""
     kind, _, value = run.reference.partition(":")
     return value if kind == "path" and not serves_others() else run.name
+
+
+def _last(run: Run) -> str:
+    """What the last snapshot is called there."""
+    last = run.snapshots[-1]
+    return last.reference.value if last.reference.kind == "demo" else f"{_source(run)}/{last.name}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +24,7 @@ from .looking import button, said
 
 Open = Callable[..., AppTest]
 FOLDERS = {demo.folder.name: demo.folder for demo in SNAPSHOTS.values()}
+ROOT = Path(__file__).parents[2]
 RUN = next(iter(FOLDERS.values())).parent
 
 
@@ -60,6 +63,13 @@ def test_the_padding_norm_over_steps_is_the_one_that_training_logged(open_app: O
     first: Any = app.dataframe[0].value.groupby("snapshot", sort=False)["kept"].mean()
     assert first["checkpoint-0"] == 1  # every neighbour of the first is its own
     assert first["checkpoint-1000"] < 0.5
+
+
+def test_the_line_for_a_terminal_that_asks_one_works_as_it_stands(open_app: Open) -> None:
+    app = open_app("snapshots", run="demo-run", quantity="Ties")
+    _, *line = app.code[0].value.split()
+    done = subprocess.run([sys.executable, *line], cwd=ROOT, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture
