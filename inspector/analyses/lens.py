@@ -10,11 +10,10 @@ import torch
 
 from inspector.analyses import Progress
 from inspector.analyses.lens_frames import (
-    EMPTY_PINS,
     WITHOUT_SOFTMAX,
+    by_layer,
     cell_frame,
     pinned_frame,
-    stack,
     state_frame,
     with_tokens,
 )
@@ -97,12 +96,12 @@ def lens(
     return Lens(
         tokens=setting.tokens,
         rungs=setting.scorer.rungs,
-        cells=with_tokens(stack(frames["cells"], EMPTY_PINS), tokens, place=4),
+        cells=with_tokens(by_layer(frames["cells"]), tokens, place=4),
         max_abs_error=setting.error,
         warnings=setting.warnings,
-        pinned=with_tokens(stack(frames["pinned"], EMPTY_PINS.copy()), tokens, place=3),
+        pinned=with_tokens(by_layer(frames["pinned"]), tokens, place=3),
         rung_notes={rung: NOTES[rung] for rung in setting.scorer.rungs},
-        states=_agree(stack(frames["states"], EMPTY_PINS), count - 1),
+        states=_agree(by_layer(frames["states"]), count - 1),
         layers=layer_names(count),
         tolerance=None if setting.error is None else setting.tolerance,
         device=str(setting.loaded.device),
@@ -115,27 +114,41 @@ def lens(
 def _read_layers(
     setting: Setting, chosen: Sequence[int], k: int, progress: Progress
 ) -> dict[str, list[pd.DataFrame]]:
-    """Read some layers, in the order given, and compare the last one's logits."""
-    last = len(setting.run.hidden_states) - 1
-    frames: dict[str, dict[int, list[pd.DataFrame]]] = {"cells": {}, "pinned": {}, "states": {}}
-    # The last layer goes first: then the model's own logits, the largest thing here, can go.
-    for number, layer in enumerate(sorted(chosen, key=lambda each: (each != last, each))):
-        progress(number / len(chosen), f"Layer {layer}")
+    """Read some layers, the last one first, and compare its logits with the model's own."""
+    frames: dict[str, list[pd.DataFrame]] = {"cells": [], "pinned": [], "states": []}
+    done = 0
+    for layers in _passes(setting, chosen):
+        progress(done / len(chosen), f"Layer {layers[0]}")
         with memory_guard(setting.loaded), torch.inference_mode():
-            found = _read_layer(setting, layer, k)
+            found = _read_pass(setting, layers, k)
         setting.run = setting.run.without_logits()  # nobody else holds them
         if len(setting.tokens) * setting.scorer.rows > LARGE:
             release(setting.loaded.device)  # what lies between the small results of large blocks
-        for name, made in _frames(setting, found, layer).items():
-            frames[name][layer] = made
-    return {
-        name: [frame for layer in chosen for frame in by_layer[layer]]
-        for name, by_layer in frames.items()
-    }
+        for name, made in _frames(setting, found, layers).items():
+            frames[name] += made
+        done += len(layers)
+    return frames
 
 
-def _frames(setting: Setting, found: dict[str, _Rung], layer: int) -> dict[str, list[pd.DataFrame]]:
-    """The tables of one layer, rung after rung."""
+def _passes(setting: Setting, chosen: Sequence[int]) -> Iterator[Sequence[int]]:
+    """The layers that are read together.
+
+    A product with the vocabulary first waits for the matrix, which is far larger than the states of
+    a short text: as many layers as fill a block read it once.
+    """
+    last = len(setting.run.hidden_states) - 1
+    if last in chosen:  # first: then the model's own logits, the largest thing here, can go
+        yield [last]
+    inner = [layer for layer in chosen if layer != last]
+    together = max(1, block_states(setting.scorer.rows) // max(1, len(setting.tokens)))
+    for begin in range(0, len(inner), together):
+        yield inner[begin : begin + together]
+
+
+def _frames(
+    setting: Setting, found: dict[str, _Rung], layers: Sequence[int]
+) -> dict[str, list[pd.DataFrame]]:
+    """The tables of one pass, rung after rung."""
     frames: dict[str, list[pd.DataFrame]] = {"cells": [], "pinned": [], "states": []}
     for rung in setting.scorer.rungs:
         if rung not in found:  # true logits of an inner layer whose head is not known
@@ -149,10 +162,12 @@ def _frames(setting: Setting, found: dict[str, _Rung], layer: int) -> dict[str, 
             )
             if values
         }
-        frames["cells"].append(cell_frame(whole, rung=rung, layer=layer))
-        frames["states"].append(state_frame(whole, rung=rung, layer=layer, compared=compared))
+        frames["cells"].append(cell_frame(whole, rung=rung, layers=layers))
+        frames["states"].append(state_frame(whole, rung=rung, layers=layers, compared=compared))
         if len(setting.pins):
-            frames["pinned"].append(pinned_frame(whole, rung=rung, layer=layer, pins=setting.pins))
+            frames["pinned"].append(
+                pinned_frame(whole, rung=rung, layers=layers, pins=setting.pins)
+            )
     return frames
 
 
@@ -175,11 +190,12 @@ def layer_names(count: int) -> tuple[str, ...]:
     return ("embeddings", *(str(layer) for layer in range(1, count)))
 
 
-def _read_layer(setting: Setting, layer: int, k: int) -> dict[str, _Rung]:
-    """Read one layer's states at every rung."""
+def _read_pass(setting: Setting, layers: Sequence[int], k: int) -> dict[str, _Rung]:
+    """Read the states of some layers, one layer's after the other's, at every rung."""
     rungs: dict[str, _Rung] = {}
-    last = layer == len(setting.run.hidden_states) - 1
-    hidden = setting.run.hidden_states[layer][0]
+    states = setting.run.hidden_states
+    last = layers[0] == len(states) - 1
+    hidden = states[layers[0]][0] if len(layers) == 1 else torch.cat([states[n][0] for n in layers])
     size = block_states(setting.scorer.rows)
     for begin in range(0, len(hidden), size):
         block = slice(begin, begin + size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -15,15 +15,20 @@ from inspector.models.tokens import Tokens
 NO_SCORE = LOWEST / 10
 
 
-def cell_frame(read: Readout, *, rung: str, layer: int) -> pd.DataFrame:
-    """One row a kept token: layer, position, rung, rank, token_id, score, probability."""
-    positions, k = read.ids.shape
+def cell_frame(read: Readout, *, rung: str, layers: Sequence[int]) -> pd.DataFrame:
+    """One row a kept token: layer, position, rung, rank, token_id, score, probability.
+
+    Args:
+        read: States of the layers, one layer's after the other's.
+        rung: What was read.
+        layers: Their numbers.
+    """
+    states, k = read.ids.shape
     frame = pd.DataFrame(
         {
-            "layer": layer,
-            "position": np.repeat(np.arange(positions), k),
+            **_places(states, layers, each=k),
             "rung": rung,
-            "rank": np.tile(np.arange(k), positions),
+            "rank": np.tile(np.arange(k), states),
             "token_id": read.ids.flatten().numpy(),
             "score": read.scores.flatten().numpy(),
             "probability": read.probabilities.flatten().numpy(),
@@ -32,15 +37,16 @@ def cell_frame(read: Readout, *, rung: str, layer: int) -> pd.DataFrame:
     return pd.DataFrame(frame[frame["score"] > NO_SCORE])
 
 
-def pinned_frame(read: Readout, *, rung: str, layer: int, pins: torch.Tensor) -> pd.DataFrame:
+def pinned_frame(
+    read: Readout, *, rung: str, layers: Sequence[int], pins: torch.Tensor
+) -> pd.DataFrame:
     """One row a pinned token: layer, position, rung, token_id, rank, score, probability."""
-    positions, count = read.pinned_ranks.shape
+    states, count = read.pinned_ranks.shape
     return pd.DataFrame(
         {
-            "layer": layer,
-            "position": np.repeat(np.arange(positions), count),
+            **_places(states, layers, each=count),
             "rung": rung,
-            "token_id": np.tile(pins.numpy(), positions),
+            "token_id": np.tile(pins.numpy(), states),
             "rank": read.pinned_ranks.flatten().numpy(),
             "score": read.pinned_scores.flatten().numpy(),
             "probability": read.pinned_probabilities.flatten().numpy(),
@@ -49,19 +55,27 @@ def pinned_frame(read: Readout, *, rung: str, layer: int, pins: torch.Tensor) ->
 
 
 def state_frame(
-    read: Readout, *, rung: str, layer: int, compared: dict[str, torch.Tensor]
+    read: Readout, *, rung: str, layers: Sequence[int], compared: dict[str, torch.Tensor]
 ) -> pd.DataFrame:
     """One row a state: layer, position, rung, entropy, top token, and the comparisons."""
     return pd.DataFrame(
         {
-            "layer": layer,
-            "position": np.arange(len(read.ids)),
+            **_places(len(read.ids), layers, each=1),
             "rung": rung,
             "entropy": read.entropy.where(read.scores[:, 0] > NO_SCORE, torch.nan).numpy(),
             "top": read.ids[:, 0].numpy(),
             **{name: values.numpy() for name, values in compared.items()},
         }
     )
+
+
+def _places(states: int, layers: Sequence[int], *, each: int) -> dict[str, np.ndarray]:
+    """Layer and position of so many rows for each state."""
+    positions = states // len(layers)
+    return {
+        "layer": np.repeat(layers, positions * each),
+        "position": np.tile(np.repeat(np.arange(positions), each), len(layers)),
+    }
 
 
 def with_tokens(frame: pd.DataFrame, tokens: Tokens, *, place: int) -> pd.DataFrame:
@@ -71,13 +85,15 @@ def with_tokens(frame: pd.DataFrame, tokens: Tokens, *, place: int) -> pd.DataFr
     return frame
 
 
-def stack(frames: Iterable[pd.DataFrame], empty: pd.DataFrame) -> pd.DataFrame:
-    """Put frames below each other; `empty` where there are none."""
-    given = list(frames)
-    return pd.concat(given, ignore_index=True) if given else empty
+def by_layer(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Put frames below each other, layer after layer; no rows where there are none."""
+    if not frames:
+        return EMPTY.copy()
+    whole = pd.concat(frames, ignore_index=True)
+    return whole.sort_values("layer", kind="stable", ignore_index=True)
 
 
-EMPTY_PINS = pd.DataFrame(
+EMPTY = pd.DataFrame(
     {
         "layer": pd.Series(dtype="int64"),
         "position": pd.Series(dtype="int64"),

@@ -124,11 +124,11 @@ def build_scorer(
     embedding = loaded.input_embedding
     unembedding = ladder.unembedding if ladder else output
     unusable = ~_finite_rows(embedding)
-    if unembedding is not None and unembedding.weight.shape == embedding.shape:
+    tied = unembedding is not None and unembedding.weight.data_ptr() == embedding.data_ptr()
+    if unembedding and not tied and unembedding.weight.shape == embedding.shape:
         unusable |= ~_finite_rows(unembedding.weight)
     width = hidden_width(loaded)
     left_out = []
-    tied = unembedding is not None and unembedding.weight.data_ptr() == embedding.data_ptr()
     if width != embedding.shape[1]:
         left_out.append(
             f"Hidden states are {width} wide and embeddings {embedding.shape[1]}: their dot "

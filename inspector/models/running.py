@@ -162,7 +162,7 @@ def forward(
         return forward(loaded, ids, type_ids, head=head, every_layer=every_layer,
                        decoder_ids=decoder_ids, attention=attention)  # fmt: skip
     return Forward(
-        hidden_states,
+        tuple(each.to(loaded.device) for each in hidden_states),  # a spread model's lie all over
         getattr(output, "logits", None) if head else None,
         milliseconds,
         received[-1] if received else None,

@@ -9,6 +9,7 @@ import pytest
 import torch
 from transformers import AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM
 
+from inspector.analyses import lens as lens_module
 from inspector.analyses.lens import lens
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models import running
@@ -68,6 +69,27 @@ def test_logits_that_are_not_made_at_once_are_the_models_own(open_model, archite
     assert again.max_abs_error is not None
     assert again.max_abs_error <= (again.tolerance or 0)
     pd.testing.assert_frame_equal(again.cells, whole.cells)
+
+
+@pytest.mark.parametrize("states", [1, 14, 256])
+def test_layers_that_are_read_together_are_those_read_alone(
+    open_model, architecture, monkeypatch, states
+):
+    """A block may hold one state, two layers of a text, or all of them: the tables are the same."""
+    checkpoint = open_model(architecture)
+    options = {"text": TEXT, "k": 3, "pins": ["w3"], "dtype": "float32", "device": "cpu"}
+    monkeypatch.setattr(lens_module, "block_states", lambda rows: states)
+    together = lens(checkpoint, progress=silent, **options)
+    alone = [
+        lens(checkpoint, progress=silent, layers=[layer], **options)
+        for layer in range(len(together.layers))
+    ]
+    for name in ("cells", "pinned", "states"):
+        parts = [getattr(each, name).drop(columns="agrees", errors="ignore") for each in alone]
+        pd.testing.assert_frame_equal(
+            getattr(together, name).drop(columns="agrees", errors="ignore"),
+            pd.concat(parts, ignore_index=True), rtol=1e-4, atol=1e-5,
+        )  # fmt: skip
 
 
 def test_a_head_is_replayed_where_its_model_asks_the_base_model(open_model, monkeypatch):
