@@ -10,6 +10,8 @@ from inspector.figures import theme as look
 from inspector.figures.text import plain
 from inspector.figures.theme import Theme
 
+LEAST = 64  # pixels of the drawing below which Plotly takes room from the margins
+
 
 def bar_rows(
     lengths: Sequence[float],
@@ -49,7 +51,7 @@ def bar_rows(
     figure = go.Figure(
         layout=look.layout(
             title=plain(title), subtitle=plain(subtitle), theme=theme,
-            height=look.title_height(title, subtitle) + pitch * max(count, 1) + 58,
+            height=look.title_height(title, subtitle) + max(pitch * count, LEAST) + 58,
         )
     )  # fmt: skip
     figure.update_layout(
