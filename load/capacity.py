@@ -16,6 +16,7 @@ reach.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import statistics
 import sys
@@ -69,8 +70,11 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=RAMP_SECONDS, help="of each step")
     parser.add_argument("--workers", type=int, default=1, help="that answer for one checkpoint")
     parser.add_argument("--device", default="cpu", help="of the workers")
+    parser.add_argument("--gpus", type=float, help="that a worker takes; 0.25: four share one; "
+                        "1 where the device is a GPU")  # fmt: skip
     parser.add_argument("--write", type=Path, help="file for the tables")
     asked = parser.parse_args()
+    gpus = asked.gpus if asked.gpus is not None else float(asked.device == "cuda")
     title = f"{settings().engine} engine, {asked.workers} worker{'s' * (asked.workers > 1)} "
     title += f"on {asked.device}"
     lines, bad = [machine()], False
@@ -93,7 +97,7 @@ def main() -> int:
                     told.append(row(crowd, model))
                     print(told[-1], *crowd.wrong[:3], *crowd.refused[:3], sep="\n", flush=True)
                     bad |= bool(crowd.wrong or crowd.refused)
-                told += ["", *needs(services)]
+                told += ["", *needs(services, gpus)]
                 print("\n".join(told), flush=True)
                 lines += told
         finally:
@@ -161,19 +165,22 @@ def row(crowd: Crowd, model: Served) -> str:
     )
 
 
-def needs(services: Mapping[str, Service]) -> list[str]:
-    """What classes need, by the model."""
+def needs(services: Mapping[str, Service], gpus: float = 0.0) -> list[str]:
+    """What classes need, by the model; `gpus`: how much of one a worker takes."""
     terms = {"think": THINK, "goal": GOAL, "seconds": MODEL_SECONDS}
     lines = [
         f"By the model, where a person asks every {THINK:g} s and 95 % of the answers shall come "
         f"at most {GOAL:g} s later than to somebody alone:", "",
-        "| people on one checkpoint | workers | of them busy |", "|---:|---:|---:|",
+        "| people on one checkpoint | workers | of them busy | GPUs |", "|---:|---:|---:|---:|",
     ]  # fmt: skip
     for people in CLASSES:
         workers = workers_needed(services, people=people, **terms)
         found = simulate(services, people=people, workers=workers, think=THINK,
                          seconds=MODEL_SECONDS)  # fmt: skip
-        lines.append(f"| {people:,} | {workers:,} | {found.busy:.0%} |")
+        shared = math.floor(1 / gpus + 1e-9) if 0 < gpus < 1 else 1  # workers of one GPU
+        cards = math.ceil(workers / shared) if gpus < 1 else round(workers * gpus)
+        cards = cards if gpus else 0
+        lines.append(f"| {people:,} | {workers:,} | {found.busy:.0%} | {cards:,} |")
     most = people_served(services, workers=1, **terms)
     more = " or more" * (most == MOST_PEOPLE)
     return [*lines, "", f"One worker serves {most:,} people{more}."]

@@ -68,6 +68,9 @@ def test_a_class_is_told_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert workers >= 50 * 2.0 / (capacity.THINK + 2.0 + capacity.GOAL)  # enough to keep up
     lines = needs(services)
     assert any(line.startswith(f"| 50 | {workers} | ") for line in lines)
+    for gpus, cards in ((0.0, 0), (0.25, -(-workers // 4)), (0.3, -(-workers // 3)),
+                        (1.0, workers), (2.0, 2 * workers)):  # fmt: skip
+        assert any(line.endswith(f" | {cards} |") for line in needs(services, gpus))
     most = people_served(services, workers=1, **terms)
     assert lines[-1] == f"One worker serves {most} people."
 
