@@ -1,8 +1,9 @@
-"""A Ray cluster of two nodes on loopback: `python -m tests.unit.ray_nodes HOME_OF_THE_SECOND`.
+"""A Ray cluster on loopback: `python -m tests.unit.ray_nodes --second HOME_OF_THE_SECOND_NODE`.
 
-Prints a JSON line with its address and its nodes' ids. Each line of its input is the start of a
-node's id: that node is killed, and the line is printed back. At the end of its input it ends.
-A process of its own, because Ray ends whoever has lost its cluster.
+Without --second there is one node, of two processors and a GPU as Ray counts them, whether or not
+the machine has one. Prints a JSON line with its address and its nodes' ids. Each line of its input
+is the start of a node's id: that node is killed, and the line is printed back. At the end of its
+input it ends. A process of its own, because Ray ends whoever has lost its cluster.
 """
 
 from __future__ import annotations
@@ -26,16 +27,19 @@ NOTICE = {
 
 
 def main() -> None:
+    second = "--second" in sys.argv
     cluster = Cluster(
         initialize_head=True,
         head_node_args={
-            "num_cpus": 1,
+            "num_cpus": 1 if second else 2,
+            "num_gpus": 0 if second else 1,
             "include_dashboard": False,
             "_system_config": NOTICE,
         },
     )
     try:
-        cluster.add_node(num_cpus=1, env_vars={"INSPECTOR_HOME": sys.argv[1]})
+        if second:
+            cluster.add_node(num_cpus=1, env_vars={"INSPECTOR_HOME": sys.argv[-1]})
         nodes = [node.node_id for node in cluster.list_all_nodes()]
         sys.stdout.write(json.dumps({"address": cluster.address, "nodes": nodes}) + "\n")
         sys.stdout.flush()

@@ -11,10 +11,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,113 +21,40 @@ import psutil
 import pytest
 
 from inspector.catalog import CATALOG
-from inspector.engine.jobs import LocalJob
 from inspector.engine.local import LocalEngine
-from inspector.engine.protocol import WorkerStatus
 from inspector.engine.ray.engine import RayEngine
 from inspector.errors import CancelledError, NotInCheckpointError, RequestError
 from inspector.settings import Settings, read_settings
 
-from .engine_harness import demo, eventually
+from .engine_harness import demo
+from .ray_cluster import (
+    QUESTIONS,
+    ROOT,
+    TEXT,
+    WAIT,
+    Nodes,
+    ask,
+    busy_with,
+    cluster_of,
+    holder,
+    patiently,
+    stopped,
+    warm,
+)
 from .store_builders import small_checkpoint, upload_of
 
-ROOT = Path(__file__).parents[2]
-STARTS = 3
-WAIT = 100.0  # seconds until a test gives up; nothing is measured by it
-TEXT = "the dog is an [MASK] ."
-QUESTIONS: dict[str, dict[str, Any]] = {  # those without parameters are not listed
-    "whatif": {"change": "untie"},
-    "classes": {"text": "the dog"},
-    "embeddings": {"token": "dog"},
-    "project": {"method": "pca"},
-    "padding": {"text": "the dog"},
-    "lens": {"text": "the dog is"},
-    "ladder": {"text": "the dog is"},
-    "predict": {"text": TEXT},
-    "plausibility": {"text": "the dog is"},
-    "contrast": {"first": TEXT, "second": "the cat is an [MASK] ."},
-    "heads": {"text": "the dog", "pair": "the cat"},
-    "pretrain": {"text": "the dog is an animal", "pair": "the cat is an animal"},
-    "tokenize": {"texts": ["the dog", "cat"]},
-    "compare": {"other": "demo-gpt2"},
-}
 PASSING = {"seconds", "milliseconds", "memory_nbytes", "batch", "kept", "note"}  # run by run
 
 
-class Nodes:
-    """The cluster's processes, and where it is."""
-
-    def __init__(self, second_home: Path) -> None:
-        self.second_home = second_home
-        found = {}
-        for _ in range(STARTS):  # Ray's own processes wait for each other, but not for long
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.unit.ray_nodes", str(second_home)],
-                cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            )  # fmt: skip
-            assert self._process.stdin
-            assert self._process.stdout
-            self._asked, self._said = self._process.stdin, self._process.stdout
-            if line := self._said.readline():
-                found = json.loads(line)
-                break
-        self.address: str = found["address"]
-        self.first, self.second = (node[:8] for node in found["nodes"])
-
-    def kill_second(self) -> None:
-        if self.second:
-            self._asked.write(f"{self.second}\n")
-            self._asked.flush()
-            assert self._said.readline().strip() == self.second
-            self.second = ""
-
-    def close(self) -> None:
-        self._asked.close()
-        self._process.wait()
-
-
 @pytest.fixture(scope="module")
-def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """What whoever starts the cluster, the replicas and the server has in their environment."""
-    folder = tmp_path_factory.mktemp("ray")
-    shared = tmp_path_factory.mktemp("shared")
+def nodes(tmp_path_factory) -> Iterator[Nodes]:
     wanted = {
-        "INSPECTOR_ENGINE": "ray",
-        "INSPECTOR_HOME": str(folder / "home"),
-        "INSPECTOR_STORE": f"file://{shared}",
-        "INSPECTOR_WORKERS": "1",
-        "INSPECTOR_RAY_MIN": "2",
-        "INSPECTOR_RAY_MAX": "2",
-        "INSPECTOR_RAY_REQUESTS": "2",
+        "INSPECTOR_RAY_MIN": "2", "INSPECTOR_RAY_MAX": "2", "INSPECTOR_RAY_REQUESTS": "2",
         "INSPECTOR_RAY_QUEUE": "1",
-        "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN": "0123456789abcdef" * 2,
-        "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
-        # As many as Ray allows a replica of one processor: sums then add up in the same order.
-        "OMP_NUM_THREADS": "1",
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in wanted.items():
-            patch.setenv(name, value)
-        yield wanted
-
-
-@pytest.fixture(scope="module")
-def nodes(environ, tmp_path_factory) -> Iterator[Nodes]:
-    made = Nodes(tmp_path_factory.mktemp("home of the second node"))
-    try:
-        os.environ["RAY_ADDRESS"] = made.address
-        deployed = subprocess.run(
-            [sys.executable, "-m", "inspector", "cluster", "--json"],
-            cwd=ROOT, capture_output=True, text=True, check=False, timeout=WAIT,
-        )  # fmt: skip
-        assert deployed.returncode == 0, deployed.stderr
-        report = json.loads(deployed.stdout)
+    }  # fmt: skip
+    with cluster_of(tmp_path_factory.mktemp("ray"), wanted, "--second") as (made, report):
         assert (report["nodes"], report["replicas"], report["token"]) == (2, 2, True)
         yield made
-    finally:
-        os.environ.pop("RAY_ADDRESS", None)
-        made.close()
 
 
 @pytest.fixture(scope="module")
@@ -171,67 +96,6 @@ def opened(engine, local, name: str) -> str:
     mine, theirs = (each.open(demo(name)).result(WAIT) for each in (engine, local))
     assert mine == theirs
     return mine.fingerprint
-
-
-def ask(engine: Any, fingerprint: str, verb: str = "predict", **parameters: Any) -> Any:
-    return engine.run(fingerprint, verb, **(parameters or QUESTIONS[verb])).result(WAIT)
-
-
-def patiently(condition: Callable[[], Any]) -> Any:
-    """Wait until something is true, which may take a cluster a while."""
-    found: list[Any] = []
-
-    def met() -> bool:
-        found[:] = [condition()]
-        return bool(found[0])
-
-    for _ in range(3):
-        try:
-            eventually(met)
-            break
-        except AssertionError:
-            continue
-    assert found[0]
-    return found[0]
-
-
-def holder(engine: RayEngine, fingerprint: str) -> WorkerStatus | None:
-    """The worker of a replica that holds a checkpoint."""
-    return next((w for w in engine.workers() if w.fingerprint == fingerprint and w.node), None)
-
-
-@contextmanager
-def stopped(worker: WorkerStatus) -> Iterator[None]:
-    """Have a worker do nothing for a while: whatever it is asked stays under way."""
-    os.kill(worker.pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        if psutil.pid_exists(worker.pid):
-            os.kill(worker.pid, signal.SIGCONT)
-
-
-def warm(engine: RayEngine, fingerprint: str, text: str) -> WorkerStatus:
-    """Ask something, so that a replica holds the checkpoint; returns the worker that does."""
-    ask(engine, fingerprint, "tokenize", texts=[text])
-    return patiently(lambda: holder(engine, fingerprint))
-
-
-def busy_with(
-    engine: RayEngine, worker: WorkerStatus, verb: str, fingerprint: str
-) -> tuple[str, LocalJob]:
-    """A question that a stopped worker is asked, and its text; another may answer some before."""
-    for number in range(20):
-        text = f"{TEXT} {number}"
-        job = engine.run(fingerprint, verb, text=text)
-        patiently(lambda: job.settled or at_work(engine, worker))  # noqa: B023 - called at once
-        if not job.settled:
-            return text, job
-    raise AssertionError(f"worker {worker.pid} was never asked")
-
-
-def at_work(engine: RayEngine, worker: WorkerStatus) -> bool:
-    return any(each.pid == worker.pid and each.busy for each in engine.workers())
 
 
 def same(one: Any, other: Any) -> None:
