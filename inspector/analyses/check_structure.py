@@ -60,7 +60,7 @@ def build_for_checks(checkpoint: Checkpoint) -> Built:
     model, missing = build_model(
         model_class, checkpoint.config, checkpoint.state, name=checkpoint.name
     )
-    stored = {tensor.name for tensor in checkpoint.manifest.tensors}
+    stored = {tensor.name for tensor in checkpoint.tensors}
     held = {in_file(name, stored, model.base_model_prefix) for name, _ in named_tensors(model)}
     return Built(
         model_class=model_class.__name__,
@@ -233,7 +233,7 @@ def _mismatches(checkpoint: Checkpoint) -> list[Evidence]:
         hollow = hollow_model(own_class(checkpoint.config), checkpoint.config)
     except Exception:  # whatever it is, building the model with its weights says it
         return []
-    stored = {tensor.name: tensor for tensor in checkpoint.manifest.tensors}
+    stored = {tensor.name: tensor for tensor in checkpoint.tensors}
     evidence = []
     for name, wanted in _shapes(hollow).items():
         found = in_file(name, stored, hollow.base_model_prefix)

@@ -16,7 +16,7 @@ from inspector.analyses.compare_names import (
     packed_names,
 )
 from inspector.analyses.compare_table import Row, count, not_finite_warnings, tables, whole
-from inspector.analyses.compare_tensors import FLOATS, Measured, Stored, compare_tensors
+from inspector.analyses.compare_tensors import Measured, Stored, compare_tensors
 from inspector.analyses.compare_ties import changed_ties
 from inspector.analyses.compare_tokens import COLUMNS, compare_rows
 from inspector.analyses.compare_words import summary
@@ -153,37 +153,51 @@ def _both_shared(
 def _walk(two: _Two, progress: Progress) -> list[Row]:
     first, second = two.first, two.second
     shared, other_shared = two.shared or (None, None)
-    ones = {tensor.name: tensor for tensor in first.manifest.tensors}
-    others = {tensor.name: tensor for tensor in second.manifest.tensors}
+    ones, others = _stored(first), _stored(second)
     pairs = match_names(names_of(first, shared), names_of(second, other_shared), two.spelling)
-    packed = packed_names(others, two.spelling)
-    total = sum(ones[pair.name].nbytes for pair in pairs if pair.name) or 1
+    instead = packed_names(second.unread, two.spelling), packed_names(first.unread, two.spelling)
+    total = sum(ones[pair.name].info.nbytes for pair in pairs if pair.name) or 1
     done, rows = 0, []
     for pair in pairs:
         one, other = ones.get(pair.name or ""), others.get(pair.other or "")
         progress(done / total, f"Comparing {pair.name or pair.other}")
         if one and other:
-            found = compare_tensors(Stored(first.manifest, one), Stored(second.manifest, other))
-        elif one and (instead := packed.get(two.spelling(one.name))):
-            found = Measured("not compared", note=f"the second has it packed, as {instead}")
+            found = compare_tensors(one, other)
         else:
-            found = Measured("removed" if one else "added")
-        done += one.nbytes if one else 0
+            found = _alone(one, other, instead, two.spelling)
+        done += one.info.nbytes if one else 0
         rows.append(Row(pair, one, other, found))
     return rows
+
+
+def _stored(checkpoint: Checkpoint) -> dict[str, Stored]:
+    unread = set(checkpoint.unread)
+    return {
+        tensor.name: Stored(
+            checkpoint.manifest, tensor, checkpoint.quantised.get(tensor.name),
+            unread=tensor.name in unread,
+        )
+        for tensor in checkpoint.tensors
+    }  # fmt: skip
+
+
+def _alone(
+    one: Stored | None, other: Stored | None, packed: tuple[dict[str, str], ...], spelling: Spelling
+) -> Measured:
+    """What became of a tensor that has no partner: maybe it is there as codes nobody can read."""
+    for stored, there, which in ((one, packed[0], "second"), (other, packed[1], "first")):
+        if stored and (name := there.get(spelling(stored.info.name))):
+            return Measured(
+                "not compared", note=f"the {which} has it as codes that cannot be read, {name}"
+            )
+    return Measured("removed" if one else "added")
 
 
 def _tokens(
     two: _Two, warnings: list[str], *, align: bool, progress: Progress
 ) -> tuple[VocabularyMatch | None, pd.DataFrame]:
     try:
-        dtypes = two.first.embedding.dtype, two.second.embedding.dtype
-        if set(dtypes) <= FLOATS:
-            return compare_rows(two.first, two.second, align=align, progress=progress)
-        warnings.append(
-            f"Tokens are not compared: embeddings stored as {' and '.join(dtypes)} cannot be read "
-            "as the floats that they stand for."
-        )
+        return compare_rows(two.first, two.second, align=align, progress=progress)
     except InspectorError as error:
         warnings.append(f"Tokens are not compared. {error}")
     return None, pd.DataFrame(columns=pd.Index(list(COLUMNS)))

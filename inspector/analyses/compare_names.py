@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import modern
+from inspector.models.quantised import PACKED
 from inspector.results import Sharing
-
-PACKED = (".qweight", ".weight_packed", ".W_q")  # what quantisers store in place of ".weight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ def names_of(checkpoint: Checkpoint, sharing: Sharing | None) -> Names:
     tied = [frozenset(pair) for pair in manifest.aliases.items()]
     groups = sharing.groups if sharing else ()
     tied += [frozenset(group.names) for group in groups if group.verdict == "tied"]
-    return Names([tensor.name for tensor in manifest.tensors], tied)
+    return Names([tensor.name for tensor in checkpoint.tensors], tied)
 
 
 def match_names(first: Names, second: Names, spelling: Spelling) -> list[Pair]:

@@ -10,9 +10,8 @@ import pandas as pd
 
 from inspector.analyses.compare_layers import layer_frame, place_of
 from inspector.analyses.compare_names import Pair, Spelling
-from inspector.analyses.compare_tensors import Measured, Sums
+from inspector.analyses.compare_tensors import Measured, Stored, Sums
 from inspector.results.comparison import STATUSES
-from inspector.store.manifest import TensorInfo
 
 NAMED = 3  # names in a warning
 
@@ -22,8 +21,8 @@ class Row:
     """One line of the table."""
 
     pair: Pair
-    one: TensorInfo | None
-    other: TensorInfo | None
+    one: Stored | None
+    other: Stored | None
     found: Measured
 
 
@@ -63,9 +62,10 @@ def _record(row: Row) -> dict[str, object]:
         "other_shape": _shape(other),
         "dtype": one.dtype if one else "",
         "other_dtype": other.dtype if other else "",
-        "parameters": max(math.prod(each.shape) for each in (one, other) if each),
+        "parameters": max(math.prod(each.info.shape) for each in (one, other) if each),
         "norm": math.sqrt(sums.first) if sums else math.nan,
         "other_norm": math.sqrt(sums.second) if sums else math.nan,
+        "nearest": found.nearest,
         "not_finite": found.not_finite,
         "other_not_finite": found.other_not_finite,
         "note": found.note,
@@ -78,7 +78,7 @@ def whole(rows: Sequence[Row]) -> Sums:
     for row in rows:
         if row.found.sums and row.one and row.other:
             places = frozenset(
-                (side, each.file, each.begin)
+                (side, each.info.file, each.info.begin)
                 for side, each in (("first", row.one), ("second", row.other))
             )
             if row.pair.matched != "tie" and places not in seen:
@@ -104,5 +104,5 @@ def not_finite_warnings(rows: Sequence[Row], names: tuple[str, str]) -> list[str
     return said
 
 
-def _shape(tensor: TensorInfo | None) -> str:
-    return "" if tensor is None else " × ".join(map(str, tensor.shape)) or "scalar"
+def _shape(stored: Stored | None) -> str:
+    return "" if stored is None else " × ".join(map(str, stored.info.shape)) or "scalar"

@@ -8,12 +8,16 @@ from dataclasses import dataclass, field
 
 import torch
 
+from inspector.models.code_formats import FLOAT8
+from inspector.models.codes import Opened, open_codes
+from inspector.models.quantised import Quantised
 from inspector.models.tensors import read_tensors
 from inspector.store.copies import is_packed, read_pieces
 from inspector.store.manifest import Manifest, TensorInfo
 
 BLOCK = 1 << 20  # numbers read at once of each
-FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})  # become float64 exactly
+FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"}) | FLOAT8  # exact as float64
+HALF = 1.001  # of what separates two codes: numbers that lie between them fall either way
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,18 @@ class Stored:
 
     manifest: Manifest
     info: TensorInfo
+    quantised: Quantised | None = None  # how, where it is stored as codes
+    unread: bool = False  # codes that cannot be read as numbers
+
+    @property
+    def readable(self) -> bool:
+        """Whether there are numbers to compare."""
+        return self.quantised is not None or (self.info.dtype in FLOATS and not self.unread)
+
+    @property
+    def dtype(self) -> str:
+        """What it is stored as, in words."""
+        return self.quantised.scheme if self.quantised else self.info.dtype
 
 
 @dataclass(slots=True)
@@ -81,6 +97,7 @@ class Measured:
     not_finite: int = 0
     other_not_finite: int = 0
     note: str = ""
+    nearest: float = math.nan  # share of the numbers that are the nearest their codes can say
 
 
 @dataclass(slots=True)
@@ -113,20 +130,21 @@ def compare_tensors(first: Stored, second: Stored) -> Measured:
 
     Floats are widened to float64 exactly and compared number by number; |b - a| / |a| and the
     cosine are those of the flattened tensors. Where either holds NaN or infinity, that place is
-    counted and left out. Whole numbers, and floats that need a scale beside them, are compared for
-    equality of their bytes alone.
+    counted and left out. Codes are compared as the numbers that they and their scales stand for;
+    whole numbers, and codes that cannot be read, for equality of their bytes alone.
 
     Args:
         first: Before.
         second: After.
     """
-    one, other = first.info, second.info
-    plain = {one.dtype, other.dtype} <= FLOATS
-    if not plain and one.dtype != other.dtype:
-        return Measured("not compared", note=_unreadable(one.dtype, other.dtype))
-    if one.shape != other.shape:
+    readable = first.readable and second.readable
+    if not readable and (first.dtype != second.dtype or first.readable != second.readable):
+        return Measured("not compared", note=_unreadable(first.dtype, second.dtype))
+    if first.info.shape != second.info.shape:
         return Measured("reshaped")
-    return _compare_floats(first, second) if plain else _compare_codes(first, second)
+    if first.quantised or second.quantised:
+        return _compare_quantised(first, second)
+    return _compare_floats(first, second) if readable else _compare_codes(first, second)
 
 
 def _compare_floats(first: Stored, second: Stored) -> Measured:
@@ -150,6 +168,58 @@ def _judge(found: _Found, dtype: str, other_dtype: str) -> tuple[str, str]:
     return "changed", f"and is {other_dtype} in place of {dtype}"
 
 
+def _compare_quantised(first: Stored, second: Stored) -> Measured:
+    """Compare what codes stand for, with other codes or with plain floats."""
+    turned = any(each.quantised and each.quantised.flipped for each in (first, second))
+    one, other = _matrix(first, turned=turned), _matrix(second, turned=turned)
+    whole = math.prod(first.info.shape)
+    columns = first.info.shape[-2 if turned else -1]
+    found, near = _Found(), 0
+    size = max(1, BLOCK // columns)
+    for begin in range(0, whole // columns, size):
+        part = slice(begin, min(begin + size, whole // columns))
+        a, b = one.rows(part), other.rows(part)
+        found.take(a.reshape(-1), b.reshape(-1))
+        if not (first.quantised and second.quantised):
+            plain, codes, coded = (a, b, other) if second.quantised else (b, a, one)
+            best = coded.nearest(part, plain.float()).double()
+            plain, codes = plain.double(), codes.double()
+            near += int(((codes - plain).abs() <= HALF * (best - plain).abs()).sum())
+    sums = found.sums if found.sums.count else None
+    measured = Measured("changed", sums, found.not_finite, found.other_not_finite)
+    if first.quantised and second.quantised:
+        measured.status = "changed" if not found.equal else "equal"
+        if first.dtype != second.dtype:
+            measured.note = f"{first.dtype} in the first, {second.dtype} in the second"
+            measured.status = "dtype changed" if found.equal else "changed"
+        return measured
+    measured.status = "dtype changed" if found.equal else "quantised"
+    measured.nearest = near / max(1, whole)
+    measured.note = _quantised_note(second.dtype if second.quantised else first.dtype, measured)
+    return measured
+
+
+def _quantised_note(scheme: str, measured: Measured) -> str:
+    if measured.status == "dtype changed":
+        return f"the same numbers, as {scheme}"
+    if measured.nearest == 1:
+        return f"{scheme}: each number is the nearest that its code can say"
+    return (
+        f"{scheme}: {100 * measured.nearest:.3g} % of the numbers are the nearest that their codes "
+        "can say"
+    )
+
+
+def _matrix(stored: Stored, *, turned: bool) -> Opened:
+    """A tensor as rows of a matrix (out, in); `turned`: its model keeps it as (in, out)."""
+    if stored.quantised:
+        return open_codes(stored.manifest, stored.quantised)
+    name = stored.info.name
+    tensor = read_tensors(stored.manifest, [name])[name]
+    matrix = tensor.T if turned else tensor.reshape(-1, tensor.shape[-1])
+    return Opened(matrix.__getitem__, lambda part, _: matrix[part])
+
+
 def _compare_codes(first: Stored, second: Stored) -> Measured:
     pairs = _pairs(first, second)
     if all(torch.equal(one.view(torch.uint8), other.view(torch.uint8)) for one, other in pairs):
@@ -159,8 +229,8 @@ def _compare_codes(first: Stored, second: Stored) -> Measured:
 
 def _unreadable(dtype: str, other_dtype: str) -> str:
     return (
-        f"{dtype} against {other_dtype}: packed, quantised or whole numbers cannot be read as "
-        "the floats that they stand for"
+        f"{dtype} against {other_dtype}: codes of a kind that is not known here, or whole numbers, "
+        "cannot be read as the floats that they stand for"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 import pandas as pd
@@ -10,9 +11,12 @@ import pandas as pd
 from inspector.results import TieChange, VocabularyMatch
 
 SAID = {
-    "changed": "changed", "dtype changed": "changed in dtype alone", "reshaped": "reshaped",
+    "changed": "changed", "dtype changed": "changed in dtype alone", "quantised": "quantised",
+    "reshaped": "reshaped",
     "added": "added", "removed": "removed", "not compared": "not compared", "equal": "equal",
 }  # fmt: skip
+PLAIN = frozenset({"float64", "float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"})
+ROUNDED = 0.99  # share of nearest numbers that only plain rounding gives
 NAMED = 3  # names listed in a sentence
 
 
@@ -35,6 +39,7 @@ def summary(
             "checkpoint to see what differs."
         )
     sentences.append(_tensors(len(tensors), counts))
+    sentences += _quantised(tensors, names)
     sentences += _change(tensors, overall)
     if ties is not None:
         sentences.append(_ties(ties, names))
@@ -51,6 +56,33 @@ def _tensors(total: int, counts: dict[str, int]) -> str:
     said = [f"{number:,} {SAID[status]}" for status, number in counts.items()]
     apart = " They have none in common." if set(counts) == {"added", "removed"} else ""
     return f"Of {_plural(total, 'tensor')}: {_listed(said)}.{apart}"
+
+
+def _quantised(tensors: pd.DataFrame, names: tuple[str, str]) -> list[str]:
+    """Which side has codes, of what kind, and whether they are the plain rounding."""
+    coded = tensors[tensors["nearest"].notna()]
+    if not len(coded):
+        return []
+    schemes = Counter(
+        (names[0] if other in PLAIN else names[1], dtype if other in PLAIN else other)
+        for dtype, other in zip(coded["dtype"], coded["other_dtype"], strict=True)
+    )
+    kinds = _listed([
+        f"{_plural(count, 'tensor')} in {name} as {scheme}"
+        for (name, scheme), count in schemes.most_common(NAMED)
+    ])  # fmt: skip
+    more = f" and in {len(schemes) - NAMED} more ways" if len(schemes) > NAMED else ""
+    share = float((coded["nearest"] * coded["parameters"]).sum() / coded["parameters"].sum())
+    how = (
+        "plain rounding of the same weights"
+        if share >= ROUNDED
+        else "so they are no plain rounding: calibrated (as GPTQ and AWQ do), or of other weights"
+    )
+    said = "All" if share == 1 else _share(share)
+    return [
+        f"Stored as codes: {kinds}{more}. {said} of their numbers are the nearest to the other's "
+        f"that their scales allow: {how}."
+    ]
 
 
 def _change(tensors: pd.DataFrame, overall: dict[str, float]) -> list[str]:

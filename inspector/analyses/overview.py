@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -43,12 +44,13 @@ def overview(checkpoint: Checkpoint, *, progress: Progress) -> Overview:
     progress(None, "Reading the headers")
     manifest = checkpoint.manifest
     config = manifest.config or {}
-    weights = [tensor for tensor in manifest.tensors if not is_buffer(tensor)]
-    stored = _stored_once(weights)
+    stored = _stored_once(tensor for tensor in manifest.tensors if not is_buffer(tensor))
+    weights = [tensor for tensor in checkpoint.tensors if not is_buffer(tensor)]
+    once = _stored_once(weights)
     heads = checkpoint.heads
     tokenizer, tokenizer_warnings = _tokenizer(checkpoint)
     vocab_rows, columns = _embedding_shape(checkpoint)
-    unique = sum(map(_numel, stored))
+    unique = sum(map(_numel, once))
     return Overview(
         name=manifest.name,
         fingerprint=manifest.fingerprint,
@@ -56,7 +58,7 @@ def overview(checkpoint: Checkpoint, *, progress: Progress) -> Overview:
         architecture=next(iter(config.get("architectures") or ()), None),
         files=tuple(OverviewFile(file.name, file.format, file.nbytes) for file in manifest.files),
         dtypes=_dtypes(stored),
-        listed_parameters=unique + _tied_parameters(manifest, weights, stored, heads),
+        listed_parameters=unique + _tied_parameters(manifest, weights, once, heads),
         unique_parameters=unique,
         nbytes_on_disk=sum(file.nbytes for file in manifest.files),
         nbytes_in_memory=sum(tensor.nbytes for tensor in stored),
@@ -70,10 +72,22 @@ def overview(checkpoint: Checkpoint, *, progress: Progress) -> Overview:
             *tokenizer_warnings,
             *_head_warnings(config, heads),
             *_row_warnings(tokenizer, vocab_rows),
+            *_code_warnings(checkpoint.unread),
         ),
         tensors=_table(manifest.tensors),
         config=config,
+        quantised=dict(Counter(each.scheme for each in checkpoint.quantised.values())),
     )
+
+
+def _code_warnings(unread: Sequence[str]) -> list[str]:
+    if not unread:
+        return []
+    more = f" and {len(unread) - 1:,} more" if len(unread) > 1 else ""
+    return [
+        f"{unread[0]}{more} hold codes that this tool cannot read as numbers: nothing is computed "
+        "from them."
+    ]
 
 
 def is_buffer(tensor: TensorInfo) -> bool:

@@ -56,7 +56,7 @@ def sharing(checkpoint: Checkpoint, *, progress: Progress) -> Sharing:
     )
     progress(None, "Comparing parameters")
     tensors = dict(named_tensors(model))
-    stored = {tensor.name: tensor for tensor in checkpoint.manifest.tensors}
+    stored = {tensor.name: tensor for tensor in checkpoint.tensors}
     held = {
         name: stored[found]
         for name in tensors
@@ -67,7 +67,14 @@ def sharing(checkpoint: Checkpoint, *, progress: Progress) -> Sharing:
         tensors,
         held=held,
         aliases=checkpoint.manifest.aliases,
-        copies=StoredCopies(checkpoint.manifest, {name: info.name for name, info in held.items()}),
+        copies=StoredCopies(
+            checkpoint.manifest,
+            {
+                name: info.name
+                for name, info in held.items()
+                if info.name not in checkpoint.quantised
+            },
+        ),
     )
     progress(None, "Counting reused modules")
     reused, warnings = count_reuse(model)

@@ -9,7 +9,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from inspector.errors import CheckpointError, NotInCheckpointError
+from inspector.models.code_formats import FLOAT8
 from inspector.models.families import FAMILIES, Family, heads_present, in_file, modern
+from inspector.models.quantised import (
+    Quantised,
+    find_quantised,
+    logical_tensors,
+    refuse_codes,
+    unread_codes,
+)
 from inspector.results import HEADS
 from inspector.settings import Device, Dtype, Settings
 from inspector.store.manifest import Manifest, TensorInfo
@@ -64,11 +72,26 @@ class Checkpoint:
         return build_config(self.config_values, self.name)
 
     @cached_property
+    def quantised(self) -> dict[str, Quantised]:
+        """The weights that are stored as codes, name of the weight -> how."""
+        return find_quantised(self.manifest)
+
+    @cached_property
+    def unread(self) -> tuple[str, ...]:
+        """Stored tensors of codes that cannot be read as numbers."""
+        return unread_codes(self.manifest, self.quantised)
+
+    @cached_property
+    def tensors(self) -> tuple[TensorInfo, ...]:
+        """The headers of the file, a weight that is stored as codes as what it stands for."""
+        return logical_tensors(self.manifest, self.quantised)
+
+    @cached_property
     def heads(self) -> dict[str, str]:
         """Which heads the file holds: head -> "present" or "absent", in results.HEADS order."""
         if self.manifest.config is None:
             return dict.fromkeys(HEADS, "absent")
-        names = [*(tensor.name for tensor in self.manifest.tensors), *self.manifest.aliases]
+        names = [*(tensor.name for tensor in self.tensors), *self.manifest.aliases]
         if self.family:
             return heads_present(self.manifest.config, names, self.family)
         from inspector.models.heads import heads_by_building
@@ -98,10 +121,32 @@ class Checkpoint:
 
     @cached_property
     def state(self) -> dict[str, torch.Tensor]:
-        """Every tensor of the file, mapped, (name -> tensor)."""
+        """Every tensor of the file, (name -> tensor): mapped, and codes as what they stand for.
+
+        Raises:
+            CheckpointError: If the file holds codes that cannot be read as numbers.
+        """
+        refuse_codes(self.name, self.unread)
+        return self._read([tensor.name for tensor in self.tensors])
+
+    def _read(self, names: list[str]) -> dict[str, torch.Tensor]:
+        import torch
+
+        from inspector.models.codes import read_quantised
         from inspector.models.tensors import read_tensors
 
-        return read_tensors(self.manifest)
+        plain = read_tensors(self.manifest, [name for name in names if name not in self.quantised])
+        for name, tensor in plain.items():
+            if (
+                str(tensor.dtype).removeprefix("torch.") in FLOAT8
+            ):  # a plain cast, which torch cannot compute in
+                plain[name] = tensor.to(torch.bfloat16)  # exact
+        return {
+            name: plain[name]
+            if name in plain
+            else read_quantised(self.manifest, self.quantised[name])
+            for name in names
+        }
 
     @cached_property
     def embedding(self) -> TensorInfo:
@@ -110,7 +155,7 @@ class Checkpoint:
         Raises:
             NotInCheckpointError: If the file has no such matrix.
         """
-        tensors = {tensor.name: tensor for tensor in self.manifest.tensors}
+        tensors = {tensor.name: tensor for tensor in self.tensors}
         if self.family:
             # A tied matrix may be stored under the output layer's name only.
             candidates = (self.family.embedding, *self.family.ties)
@@ -138,10 +183,14 @@ class Checkpoint:
         return max(matrices, key=lambda tensor: tensor.shape[0])
 
     def embedding_matrix(self) -> torch.Tensor:
-        """The input embedding matrix as stored, (vocab, d_model)."""
-        from inspector.models.tensors import read_tensors
+        """The input embedding matrix as stored, (vocab, d_model).
 
-        return read_tensors(self.manifest, [self.embedding.name])[self.embedding.name]
+        Raises:
+            CheckpointError: If it is stored as codes that cannot be read as numbers.
+        """
+        name = self.embedding.name
+        refuse_codes(self.name, [name] if name in self.unread else [])
+        return self._read([name])[name]
 
     def plan(self, task: str, *, device: Device = "auto", dtype: Dtype = "auto") -> Plan:
         """Decide where the model for a task runs, by its sizes and before any weight is read.
@@ -162,8 +211,9 @@ class Checkpoint:
 
         key = (task, device, dtype)
         if key not in self._plans:
-            stored = getattr(torch, self.embedding.dtype)
-            shapes = [tensor.shape for tensor in self.manifest.tensors]
+            dtype_name = self.embedding.dtype
+            stored = torch.bfloat16 if dtype_name in FLOAT8 else getattr(torch, dtype_name)
+            shapes = [tensor.shape for tensor in self.tensors]
             hollow = build.checked_hollow(
                 build.task_class(self.config, task), self.config, shapes, name=self.name
             )

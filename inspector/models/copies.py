@@ -48,17 +48,21 @@ class StoredCopies:
     """Tensors of a checkpoint's files, read piece by piece."""
 
     def __init__(self, manifest: Manifest, held: Mapping[str, str]) -> None:
-        """Args: the manifest, and model name -> name in the file."""
+        """Args: the manifest, and model name -> name in the file of what is stored plainly."""
         self._manifest = manifest
         self._held = held
         self._tensors = {tensor.name: tensor for tensor in manifest.tensors}
 
     def same(self, first: str, second: str) -> bool:
         """Whether both hold the same bytes, element for element."""
+        if not {first, second} <= self._held.keys():  # codes, whose bytes say nothing alone
+            return False
         return same_bytes(self._manifest, self._held[first], self._held[second])
 
     def difference(self, first: str, second: str) -> Difference | None:
-        """How far apart they are; None if their shapes differ."""
+        """How far apart they are; None if their shapes differ, or one is stored as codes."""
+        if not {first, second} <= self._held.keys():
+            return None
         one, other = (self._tensors[self._held[name]] for name in (first, second))
         if one.shape != other.shape:
             return None

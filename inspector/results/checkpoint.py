@@ -53,7 +53,7 @@ class Overview:
     files: tuple[OverviewFile, ...]
     dtypes: dict[str, int]  # torch dtype name -> parameters stored in it
     listed_parameters: int  # every name counted, tied ones too
-    unique_parameters: int  # every stored number counted once
+    unique_parameters: int  # every number counted once; of codes, those that they stand for
     nbytes_on_disk: int
     nbytes_in_memory: int  # weights once loaded as they are stored, tied ones once
     vocab_rows: int | None
@@ -64,6 +64,7 @@ class Overview:
     warnings: tuple[str, ...]
     tensors: pd.DataFrame = local()  # name, shape (text), dtype, parameters, nbytes, file
     config: dict[str, Any] = local()
+    quantised: dict[str, int] = local()  # how weights are stored as codes -> how many are
 
 
 HEADS = (

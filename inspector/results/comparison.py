@@ -11,9 +11,11 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
     import pandas as pd
 
 # What can have become of a tensor. "dtype changed": the same numbers, or exactly what rounding them
-# to the other dtype gives. "not compared": one side cannot be read as plain numbers.
+# to the other dtype gives. "quantised": one side has codes and scales that stand for about the same
+# numbers. "not compared": one side cannot be read as numbers.
 STATUSES = (
-    "changed", "dtype changed", "reshaped", "added", "removed", "not compared", "equal",
+    "changed", "dtype changed", "quantised", "reshaped", "added", "removed", "not compared",
+    "equal",
 )  # fmt: skip
 # How a tensor found its partner: under the same name, under another prefix or ending of the same
 # name, or under a name that is one tensor with it.
@@ -82,8 +84,10 @@ class Comparison:
     # One row a tensor, in the order of the first file, those that were added last: name, status,
     # cosine, relative_change (|b - a| / |a|), max_abs (NaN where not measured), other_name (""
     # where there is none), matched (one of MATCHES, ""), shape, other_shape (text), dtype,
-    # other_dtype, parameters, norm, other_norm, not_finite, other_not_finite (numbers that are NaN
-    # or infinite), note, layer ("" outside of layers), kind (its name within the layer)
+    # other_dtype (of codes: how they are stored), parameters, norm, other_norm, nearest (where one
+    # side has codes: share of the numbers that are the nearest their codes can say, 0..1; else
+    # NaN), not_finite, other_not_finite (numbers that are NaN or infinite), note, layer ("" outside
+    # of layers), kind (its name within the layer)
     tensors: pd.DataFrame
     # One row a layer and kind of tensor, in the model's order, tensors of one cell taken as one
     # vector: layer, number, kind, tensors, unequal, relative_change, cosine, max_abs

@@ -29,7 +29,7 @@ UNDEFINED = frozenset(
         "relative_before",
         *(
             f"tensors.{name}"
-            for name in ("cosine", "max_abs", "norm", "other_norm", "relative_change")
+            for name in ("cosine", "max_abs", "nearest", "norm", "other_norm", "relative_change")
         ),
         "tokens.best_probability",
         "tokens.bits",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +60,35 @@ ROPE = frozenset({"rope_parameters", "rope_scaling"})
 PRECISIONS = frozenset(
     {"auto", "bfloat16", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"}
 )
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 < value < 1 << 31
+
+
+# Of quantization_config: what of it is kept, and what it must be.
+FACTS: dict[str, Callable[[Any], bool]] = {
+    "bits": _is_count,
+    "group_size": _is_count,
+    "checkpoint_format": lambda value: isinstance(value, str) and bool(IDENTIFIER.fullmatch(value)),
+    "weight_block_size": lambda value: (
+        isinstance(value, list) and len(value) == 2 and all(map(_is_count, value))
+    ),
+}
 NESTED = re.compile(r"[a-z_]+_config|encoder|decoder|generator")
 
 
-def rebuild_config(path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Read config.json and keep what is a plain setting.
+@dataclass(frozen=True, slots=True)
+class RebuiltConfig:
+    """What is kept of a config.json."""
 
-    Returns:
-        The settings that were kept, and warnings about what was left out.
+    settings: dict[str, Any]
+    quantization: dict[str, Any]  # those of FACTS that it gives
+    warnings: tuple[str, ...]  # about what was left out
+
+
+def rebuild_config(path: Path) -> RebuiltConfig:
+    """Read config.json and keep what is a plain setting.
 
     Raises:
         CheckpointError: If it is no configuration, or would replace code of the library.
@@ -75,7 +98,15 @@ def rebuild_config(path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
         raise CheckpointError("config.json holds no settings: check that it is a model's.")
     dropped: set[str] = set()
     kept = _settings(config, dropped, depth=1)
-    return kept, _warnings(config, dropped)
+    return RebuiltConfig(kept, _quantization(config), _warnings(config, dropped))
+
+
+def _quantization(config: dict[str, Any]) -> dict[str, Any]:
+    """How codes are to be read; no library is ever told."""
+    said = config.get("quantization_config")
+    if not isinstance(said, dict):
+        return {}
+    return {key: said[key] for key, fits in FACTS.items() if key in said and fits(said[key])}
 
 
 def _warnings(config: dict[str, Any], dropped: set[str]) -> tuple[str, ...]:
@@ -88,7 +119,8 @@ def _warnings(config: dict[str, Any], dropped: set[str]) -> tuple[str, ...]:
     if "quantization_config" in config:
         warnings.append(
             "config.json declares quantised weights (quantization_config): "
-            "they are shown as they are stored."
+            "the file's tensors are listed as they are stored, and read as the numbers that they "
+            "stand for."
         )
     rest = sorted(
         key for key in dropped - {"auto_map", "quantization_config"} if not key.startswith("_")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,8 @@ class Manifest:
     aliases: dict[str, str]  # name listed only in safetensors metadata -> stored name
     config: dict[str, Any] | None  # rebuilt config; None when there is no config.json
     warnings: tuple[str, ...]
+    # What config.json says of how its codes are to be read, and nothing else of it: configs.FACTS
+    quantization: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

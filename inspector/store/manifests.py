@@ -43,6 +43,7 @@ def save_manifest(manifest: Manifest, entry: Path, *, built: Path) -> None:
         "aliases": manifest.aliases,
         "config": manifest.config,
         "warnings": manifest.warnings,
+        "quantization": manifest.quantization,
     }
     write_atomically(built / MANIFEST, json.dumps(stored))
 
@@ -114,6 +115,7 @@ def _from_json(stored: dict[str, Any], entry: Path) -> Manifest:
         aliases=stored["aliases"],
         config=stored["config"],
         warnings=tuple(stored["warnings"]),
+        quantization=stored.get("quantization", {}),
     )
 
 

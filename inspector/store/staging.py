@@ -53,6 +53,7 @@ class _Contents:
     tensors: tuple[TensorInfo, ...]
     aliases: dict[str, str]
     config: dict[str, Any] | None
+    quantization: dict[str, Any]
     warnings: tuple[str, ...]
 
 
@@ -103,6 +104,7 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
             aliases=contents.aliases,
             config=contents.config,
             warnings=_warnings(contents, source, has_tokenizer=has_tokenizer),
+            quantization=contents.quantization,
         )
         save_manifest(manifest, entry, built=built)
         if source.owned:
@@ -125,10 +127,11 @@ def _read(source: Source, progress: Progress) -> _Contents:
     warnings = [*weights.warnings]
     if any(name.endswith(".py") for name in source.ignored):
         warnings.append(CODE)
-    config = None
+    config, quantization = None, {}
     if "config.json" in source.files:
-        config, left_out = rebuild_config(source.files["config.json"])
-        warnings += left_out
+        rebuilt = rebuild_config(source.files["config.json"])
+        config, quantization = rebuilt.settings, rebuilt.quantization
+        warnings += rebuilt.warnings
     else:
         warnings.append(NO_CONFIG)
     tensors: list[TensorInfo] = []
@@ -144,7 +147,7 @@ def _read(source: Source, progress: Progress) -> _Contents:
     if config is not None:
         refuse_wrong_sizes(config, tensors)
         warnings += size_warnings(config, tensors)
-    return _Contents(weights, tuple(tensors), aliases, config, tuple(warnings))
+    return _Contents(weights, tuple(tensors), aliases, config, quantization, tuple(warnings))
 
 
 def _warnings(contents: _Contents, source: Source, *, has_tokenizer: bool) -> tuple[str, ...]:

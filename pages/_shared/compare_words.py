@@ -11,8 +11,8 @@ from inspector.results import Comparison, TieChange, VocabularyMatch
 from pages._shared.words import literal
 
 STATUS = {
-    "changed": "orange", "dtype changed": "blue", "reshaped": "violet", "added": "green",
-    "removed": "red", "not compared": "gray", "equal": "gray",
+    "changed": "orange", "dtype changed": "blue", "quantised": "blue", "reshaped": "violet",
+    "added": "green", "removed": "red", "not compared": "gray", "equal": "gray",
 }  # fmt: skip
 PRECISE = ("cosine", "distance", "max_abs", "relative_change")
 TEACHES = """
@@ -34,6 +34,11 @@ A cell of several tensors (the experts of a layer) takes them as one vector. Ten
 name; one that differs by the base model's prefix alone (`bert.`), that has an older spelling
 (`gamma`), or that is tied to another name which the other file stores, is matched too, and the
 column *matched* says so. NaN and infinity are no numbers: their places are counted and left out.
+
+What one side stores as **codes** with scales beside them (float8 and int8 with scales, GPTQ, AWQ,
+bitsandbytes, compressed-tensors) is compared as the numbers that the codes stand for, and the note
+says how many of them are the nearest to the other's that the scales allow: nearly all after plain
+rounding, fewer where a calibration chose the codes, or where the weights are others.
 """
 ROTATION = """
 Two models that were trained from different starts may hold the same geometry, turned: distances

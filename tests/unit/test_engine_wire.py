@@ -63,6 +63,7 @@ def test_an_array_and_a_nested_result_come_back():
         *(16, 16, None, None, None, {}, TokenizerInfo("BPE", 3, None, None, "[M]", 2), ("w",)),
         tensors=FRAMES["mixed"],
         config={"vocab_size": 3},
+        quantised={"int8": 2},
     )
 
     back_array, back = decode(encode(Answers((array, overview)))).values

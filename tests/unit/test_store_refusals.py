@@ -471,7 +471,7 @@ def test_any_json_is_rebuilt_or_refused(tmp_path_factory, value):
     path = tmp_path_factory.mktemp("fuzz") / "config.json"
     path.write_text(json.dumps(value), encoding="utf-8")
     with contextlib.suppress(CheckpointError):
-        json.dumps(rebuild_config(path)[0]).encode()
+        json.dumps(rebuild_config(path).settings).encode()
     with contextlib.suppress(CheckpointError):
         rebuild_tokenizer_config(value, "tokenizer_config.json")
 

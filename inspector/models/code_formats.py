@@ -1,0 +1,249 @@
+"""The conventions by which libraries store a weight as codes and scales, read from headers.
+
+Each is checked against its library's own code: bitsandbytes (LLM.int8, NF4, FP4), GPTQ and AWQ
+(AutoGPTQ, GPTQModel, AutoAWQ), compressed-tensors (int-quantized, float-quantized, pack-quantized),
+and the block-wise float8 of DeepSeek-V3 and transformers' fine-grained FP8.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from inspector.errors import CheckpointError
+from inspector.store.copies import read_pieces
+from inspector.store.jsons import parse_json
+from inspector.store.manifest import Manifest, TensorInfo
+
+FLOAT8 = frozenset({"float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"})
+FLOATS = ("float32", "bfloat16", "float16")
+WHOLE = ("int32", "int64")
+SCALES = ("_scale", "_scale_inv")  # after a weight's name; both are multiplied by
+BLOCK = [128, 128]  # rows and columns of a block of DeepSeek's, where config.json does not say
+MOST_STATE = 100_000  # bytes of bitsandbytes' own description of a weight
+
+Tensors = Mapping[str, TensorInfo]
+Grid = tuple[int, int, int, int]  # scales down and across a matrix, rows and columns of each
+
+
+class UnreadableError(Exception):
+    """What is stored contradicts the convention, or allows two readings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """How one weight is stored."""
+
+    shape: tuple[int, ...]  # (out, in), with the experts of a mixture in front
+    kind: str  # a key of codes.OPENERS
+    scheme: str  # a few words
+    parts: Mapping[str, TensorInfo]  # "codes", "scale", ... -> what is stored
+    options: Mapping[str, Any] = field(default_factory=dict)
+    dtype: str = ""  # that the weight had, where it is said
+
+
+Convention = Callable[[str, Tensors, Manifest], Codes]  # raises UnreadableError or KeyError
+
+
+def gptq_or_awq(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
+    """Read qweight, qzeros and scales, (groups, out); GPTQ packs along the inputs, AWQ the outputs.
+
+    GPTQ stores each zero less one, unless its config names the format "gptq_v2".
+    """
+    codes, zeros, scales = (tensors[f"{base}.{part}"] for part in ("qweight", "qzeros", "scales"))
+    _check(_are_matrices(codes, zeros, scales), scales.dtype in FLOATS, math.prod(scales.shape))
+    _check(codes.dtype == zeros.dtype == "int32", zeros.shape[0] == scales.shape[0])
+    groups, outputs = scales.shape
+    bits, rest = divmod(32 * zeros.shape[1], outputs)
+    _check(not rest, bits in (2, 3, 4, 8))
+    parts = {"codes": codes, "zero": zeros, "scale": scales}
+    plus = 0
+    if codes.shape[1] == zeros.shape[1]:
+        kind, inputs = "awq", codes.shape[0]
+        _check(bits == 4)
+    else:
+        kind, inputs = "gptq", 32 * codes.shape[0] // bits
+        _check(codes.shape[1] == outputs, 32 * codes.shape[0] % bits == 0)
+        plus = 0 if manifest.quantization.get("checkpoint_format") == "gptq_v2" else 1
+        parts |= _order(tensors.get(f"{base}.g_idx"), inputs)
+    _check(inputs, inputs % groups == 0)
+    scheme = f"{bits}-bit codes ({kind.upper()}), {_groups(inputs, groups)}"
+    options = {"bits": bits, "plus": plus, "group": inputs // groups}
+    return Codes((outputs, inputs), kind, scheme, parts, options)
+
+
+def packed(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
+    """Read compressed-tensors' pack-quantized: weight_packed, weight_scale and weight_shape."""
+    codes, scale, shape = (
+        tensors[f"{base}.weight_{part}"] for part in ("packed", "scale", "shape")
+    )
+    zero = tensors.get(f"{base}.weight_zero_point")
+    _check(_are_matrices(codes, scale), codes.dtype == "int32", scale.dtype in FLOATS)
+    outputs, inputs = _two_sizes(manifest, shape)
+    groups = scale.shape[1]
+    _check(scale.shape[0] == outputs, groups, inputs % max(1, groups) == 0)
+    widths = [b for b in range(1, 9) if codes.shape == (outputs, math.ceil(inputs * b / 32))]
+    stated = manifest.quantization.get("bits")
+    _check(len(widths) == 1 or stated in widths)
+    bits = widths[0] if len(widths) == 1 else stated
+    parts = {"codes": codes, "scale": scale, "shape": shape}
+    if zero:
+        _check(zero.dtype == "int32", zero.shape == (math.ceil(outputs * bits / 32), groups))
+        parts["zero"] = zero
+    parts |= _order(tensors.get(f"{base}.weight_g_idx"), inputs)
+    scheme = f"{bits}-bit codes (compressed-tensors), {_groups(inputs, groups)}"
+    options = {"bits": bits, "group": inputs // groups}
+    return Codes((outputs, inputs), "packed", scheme, parts, options)
+
+
+def scaled(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
+    """Read a float8 or int8 weight with its scale beside it: for all, a row, a group or a block."""
+    ending = next(each for each in SCALES if base + each in tensors)
+    codes, scale = tensors[base], tensors[base + ending]
+    zero = tensors.get(f"{base}_zero_point")
+    _check(codes.dtype in FLOAT8 | {"int8"}, len(codes.shape) in (2, 3), math.prod(codes.shape))
+    _check(scale.dtype in (*FLOATS, "float8_e8m0fnu"))
+    blocks = manifest.quantization.get("weight_block_size", BLOCK)
+    # DeepSeek's name for it means a scale of blocks; any other is of rows, if it can be.
+    grid = _grid(codes.shape, scale.shape, blocks, blocks_first=ending == "_scale_inv")
+    parts = {"codes": codes, "scale": scale}
+    if zero:
+        _check(zero.shape == scale.shape, zero.dtype in ("int8", "uint8", *WHOLE, *FLOATS))
+        parts["zero"] = zero
+    scheme = f"{codes.dtype}, {_grid_words(codes.shape, grid)}"
+    return Codes(codes.shape, "scaled", scheme, parts, {"grid": grid})
+
+
+def _grid(
+    shape: Sequence[int], scale: Sequence[int], blocks: Sequence[int], *, blocks_first: bool
+) -> Grid:
+    *experts, rows, columns = shape
+    if not experts and math.prod(scale) == 1:
+        return 1, rows, 1, columns
+    kept = list(scale[len(experts) :])
+    kept += [1] * (2 - len(kept))
+    _check(list(scale[: len(experts)]) == experts, len(kept) == 2, min(kept) > 0)
+    down, across = kept
+    fits = (math.ceil(rows / blocks[0]), math.ceil(columns / blocks[1])) == (down, across)
+    if fits and (blocks_first or (down != rows and across not in (1, columns))):
+        return down, blocks[0], across, blocks[1]
+    _check(columns % across == 0, down == rows or (down == 1 and across in (1, columns)))
+    return down, rows // down, across, columns // across
+
+
+def _grid_words(shape: Sequence[int], grid: Grid) -> str:
+    down, tall, across, wide = grid
+    if (down, across) == (1, 1):
+        return "one scale"
+    if across == 1:
+        return "one scale a row"
+    return f"groups of {wide}" if down in (1, shape[-2]) else f"blocks of {tall} × {wide}"
+
+
+def int8(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
+    """Read bitsandbytes' LLM.int8: a row's largest number stands in SCB, and is code 127."""
+    codes, largest = tensors[f"{base}.weight"], tensors[f"{base}.SCB"]
+    _check(codes.dtype == "int8", len(codes.shape) == 2, largest.dtype in FLOATS)
+    _check(largest.shape == codes.shape[:1])
+    parts = {"codes": codes, "scale": largest}
+    if told := tensors.get(f"{base}.weight_format"):
+        _check(told.nbytes == 1)
+        _check(_bytes(manifest, told) == b"\0")  # row after row
+        parts["format"] = told
+    scheme = "int8 (bitsandbytes), one scale a row"
+    return Codes(codes.shape, "int8", scheme, parts, dtype="float16")
+
+
+def nf4(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
+    """Read bitsandbytes' NF4: two codes a byte, looked up in a table, times a block's largest."""
+    return _bits4(base, tensors, manifest, "nf4")
+
+
+def fp4(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
+    """Read bitsandbytes' FP4, as NF4 with another table."""
+    return _bits4(base, tensors, manifest, "fp4")
+
+
+def _bits4(base: str, tensors: Tensors, manifest: Manifest, kind: str) -> Codes:
+    codes, state = tensors[base], tensors[f"{base}.quant_state.bitsandbytes__{kind}"]
+    absmax, table = tensors[f"{base}.absmax"], tensors[f"{base}.quant_map"]
+    told = _state(manifest, state)
+    shape, block = told.get("shape"), told.get("blocksize")
+    _check(isinstance(shape, list), isinstance(block, int))
+    _check(len(shape) == 2, all(type(size) is int and size > 0 for size in shape), block > 0)
+    count = math.prod(shape)
+    _check(codes.dtype == "uint8", math.prod(codes.shape) == math.ceil(count / 2))
+    _check(table.shape == (16,), table.dtype in FLOATS)
+    _check(absmax.shape == (math.ceil(count / block),), absmax.dtype in (*FLOATS, "uint8"))
+    parts = {"codes": codes, "state": state, "absmax": absmax, "quant_map": table}
+    options: dict[str, Any] = {"block": block}
+    if absmax.dtype == "uint8":  # "double quantisation"
+        inner, offset = told.get("nested_blocksize"), told.get("nested_offset")
+        _check(type(inner) is int, isinstance(offset, float | int))
+        scales, table = tensors[f"{base}.nested_absmax"], tensors[f"{base}.nested_quant_map"]
+        _check(inner > 0, table.shape == (256,), {scales.dtype, table.dtype} <= {*FLOATS})
+        _check(scales.shape == (math.ceil(absmax.shape[0] / max(1, inner)),))
+        parts |= {"nested_absmax": scales, "nested_quant_map": table}
+        options |= {"inner": inner, "offset": offset}
+    scheme = f"{kind.upper()} (bitsandbytes), blocks of {block}"
+    said = told.get("dtype")
+    return Codes(tuple(shape), "bits4", scheme, parts, options, said if said in FLOATS else "")
+
+
+def _state(manifest: Manifest, tensor: TensorInfo) -> dict[str, Any]:
+    """What bitsandbytes says of a weight: JSON, one character a number."""
+    _check(tensor.dtype == "uint8", tensor.nbytes <= MOST_STATE)
+    try:
+        told = parse_json(_bytes(manifest, tensor), tensor.name)
+    except CheckpointError as error:
+        raise UnreadableError from error
+    _check(isinstance(told, dict))
+    return told
+
+
+def _two_sizes(manifest: Manifest, tensor: TensorInfo) -> tuple[int, int]:
+    """The shape that a tensor of two whole numbers holds."""
+    _check(tensor.dtype in WHOLE, math.prod(tensor.shape) == 2)
+    letter = "q" if tensor.dtype == "int64" else "i"
+    first, second = struct.unpack(f"<2{letter}", _bytes(manifest, tensor))
+    _check(first > 0, second > 0)
+    return first, second
+
+
+def _order(tensor: TensorInfo | None, inputs: int) -> dict[str, TensorInfo]:
+    """Which group each input is in, where that is stored."""
+    if tensor is None:
+        return {}
+    _check(tensor.dtype in WHOLE, tensor.shape == (inputs,))
+    return {"order": tensor}
+
+
+def _bytes(manifest: Manifest, tensor: TensorInfo) -> bytes:
+    return b"".join(read_pieces(manifest, tensor))
+
+
+def _are_matrices(*tensors: TensorInfo) -> bool:
+    return all(len(tensor.shape) == 2 for tensor in tensors)
+
+
+def _groups(inputs: int, groups: int) -> str:
+    return "one scale a row" if groups == 1 else f"groups of {inputs // groups}"
+
+
+def _check(*facts: object) -> None:
+    if not all(facts):
+        raise UnreadableError
+
+
+# The end of a stored name -> what stands for the weight before it ends, and what reads it.
+CONVENTIONS: dict[str, tuple[str, Convention]] = {
+    ".qweight": (".weight", gptq_or_awq),
+    ".weight_packed": (".weight", packed),
+    ".SCB": (".weight", int8),
+    **dict.fromkeys(SCALES, ("", scaled)),
+    ".quant_state.bitsandbytes__nf4": ("", nf4),
+    ".quant_state.bitsandbytes__fp4": ("", fp4),
+}

@@ -1,0 +1,233 @@
+"""Turn codes and scales into the numbers that they stand for, some rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+
+from inspector.models.quantised import Quantised
+from inspector.models.tensors import read_tensors
+from inspector.store.manifest import Manifest
+
+Numbers = Callable[[slice], torch.Tensor]  # rows of a weight -> (rows, columns)
+Parts = Mapping[str, torch.Tensor]
+AWQ_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)  # where in its word each of eight columns' codes stands
+AT_ONCE = 1 << 22  # numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A weight that is stored as codes, seen as a matrix (out, in), experts below each other."""
+
+    rows: Numbers  # what the codes of some rows stand for, (rows, columns) in float32
+    # Other numbers for some rows, (rows, columns) in float32 -> the nearest that codes can say
+    nearest: Callable[[slice, torch.Tensor], torch.Tensor]
+
+
+def open_codes(manifest: Manifest, quantised: Quantised) -> Opened:
+    """Get ready to read rows of a weight that is stored as codes."""
+    stored = read_tensors(manifest, [part.name for part in quantised.parts.values()])
+    parts = {role: stored[part.name] for role, part in quantised.parts.items()}
+    return OPENERS[quantised.kind](parts, quantised)
+
+
+def read_quantised(manifest: Manifest, quantised: Quantised) -> torch.Tensor:
+    """All numbers of a weight, in the shape and dtype that its model takes."""
+    opened = open_codes(manifest, quantised)
+    columns = quantised.shape[-1]
+    dtype = getattr(torch, quantised.dtype)
+    whole = torch.empty(quantised.shape, dtype=dtype).view(-1, columns)
+    size = max(1, AT_ONCE // columns)
+    for begin in range(0, len(whole), size):
+        part = slice(begin, min(begin + size, len(whole)))
+        whole[part] = opened.rows(part).to(dtype)
+    return whole.T.contiguous() if quantised.flipped else whole.view(quantised.shape)
+
+
+def unpack(words: torch.Tensor, bits: int, count: int) -> torch.Tensor:
+    """Split words into codes that stand one after the other, lowest bits first.
+
+    Args:
+        words: (rows, words) in int32.
+        bits: Of a code, 1..8; one may lie across two words.
+        count: Codes of a row.
+
+    Returns:
+        (rows, count) in int32, 0..2**bits - 1.
+    """
+    begin = bits * torch.arange(count)
+    place, shift = begin // 32, begin % 32
+    wide = words.to(torch.int64) & 0xFFFFFFFF
+    codes = wide[:, place] >> shift
+    over = shift + bits > 32
+    if over.any():
+        codes[:, over] |= wide[:, place[over] + 1] << (32 - shift[over])
+    return (codes & (2**bits - 1)).to(torch.int32)
+
+
+def _even(
+    codes: Numbers, scale: Numbers, zero: Numbers | None, *, lowest: int, highest: int
+) -> Opened:
+    """Codes at even steps: w = scale · (code - zero)."""
+
+    def rows(part: slice) -> torch.Tensor:
+        steps = codes(part) if zero is None else codes(part) - zero(part)
+        return steps * scale(part)
+
+    def nearest(part: slice, numbers: torch.Tensor) -> torch.Tensor:
+        size = scale(part)
+        shift = 0 if zero is None else zero(part)
+        steps = (numbers / size.where(size != 0, 1.0)).round() + shift
+        return (steps.clamp(lowest, highest) - shift) * size
+
+    return Opened(rows, nearest)
+
+
+def _gptq(parts: Parts, quantised: Quantised) -> Opened:
+    """A scale and a zero for a group of inputs; codes stand along the inputs."""
+    outputs, inputs = quantised.shape
+    bits = quantised.options["bits"]
+    scales = parts["scale"].float()
+    zeros = unpack(parts["zero"], bits, outputs) + quantised.options["plus"]
+    group = _groups(parts, inputs, quantised.options["group"])
+    return _even(
+        lambda part: unpack(parts["codes"][:, part].T.contiguous(), bits, inputs),
+        lambda part: scales[:, part].T[:, group],
+        lambda part: zeros[:, part].T[:, group],
+        lowest=0,
+        highest=2**bits - 1,
+    )
+
+
+def _awq(parts: Parts, quantised: Quantised) -> Opened:
+    """As GPTQ; codes stand along the outputs, eight in a word, shuffled."""
+    outputs, inputs = quantised.shape
+    scales, zeros = parts["scale"].float(), _shuffled(parts["zero"])
+    group = _groups(parts, inputs, quantised.options["group"])
+
+    def codes(part: slice) -> torch.Tensor:
+        begin, end, _ = part.indices(outputs)
+        words = slice(begin // 8, -(-end // 8))
+        return _shuffled(parts["codes"][:, words])[:, begin % 8 :][:, : end - begin].T
+
+    return _even(
+        codes,
+        lambda part: scales[:, part].T[:, group],
+        lambda part: zeros[:, part].T[:, group],
+        lowest=0,
+        highest=15,
+    )
+
+
+def _shuffled(words: torch.Tensor) -> torch.Tensor:
+    codes = unpack(words, 4, 8 * words.shape[1])
+    return codes.view(len(codes), -1, 8)[:, :, AWQ_ORDER].reshape(len(codes), -1)
+
+
+def _packed(parts: Parts, quantised: Quantised) -> Opened:
+    """A scale, and maybe a zero, for a group of inputs; codes and zeros are signed."""
+    outputs, inputs = quantised.shape
+    bits = quantised.options["bits"]
+    half = 2 ** (bits - 1)
+    group = _groups(parts, inputs, quantised.options["group"])
+    zeros = torch.zeros(0)
+    if "zero" in parts:  # packed along the outputs
+        zeros = unpack(parts["zero"].T.contiguous(), bits, outputs).T - half
+    return _even(
+        lambda part: unpack(parts["codes"][part], bits, inputs) - half,
+        lambda part: parts["scale"][part].float()[:, group],
+        (lambda part: zeros[part][:, group]) if "zero" in parts else None,
+        lowest=-half,
+        highest=half - 1,
+    )
+
+
+def _groups(parts: Parts, inputs: int, size: int) -> torch.Tensor:
+    """Which group each input is in, (inputs,)."""
+    if "order" not in parts or (parts["order"] < 0).any():  # -1: not ordered
+        return torch.arange(inputs) // size
+    return parts["order"].long().clamp(max=inputs // size - 1)
+
+
+def _scaled(parts: Parts, quantised: Quantised) -> Opened:
+    """A scale, and maybe a zero, for all, a row, a group of a row or a block."""
+    *_, height, columns = quantised.shape
+    down, tall, across, wide = quantised.options["grid"]
+    codes = parts["codes"].reshape(-1, columns)
+    place = torch.arange(columns) // wide
+
+    def spread(values: torch.Tensor) -> Numbers:
+        values = values.float().reshape(-1, across)
+
+        def of(part: slice) -> torch.Tensor:
+            row = torch.arange(*part.indices(len(codes)))
+            found = values[row // height * down + row % height // tall]
+            return found if across == 1 else found[:, place]
+
+        return of
+
+    scale = spread(parts["scale"])
+    zero = spread(parts["zero"]) if "zero" in parts else None
+    even = _even(lambda part: codes[part].float(), scale, zero, lowest=-128, highest=127)
+    if not codes.dtype.is_floating_point:
+        return even
+    largest = torch.finfo(codes.dtype).max
+
+    def nearest(part: slice, numbers: torch.Tensor) -> torch.Tensor:
+        size = scale(part)
+        parts = numbers / size.where(size != 0, 1.0)
+        return parts.clamp(-largest, largest).to(codes.dtype).float() * size
+
+    return Opened(even.rows, nearest)
+
+
+def _int8(parts: Parts, quantised: Quantised) -> Opened:
+    """A row's largest number is code 127 (Dettmers et al. 2022)."""
+    del quantised
+    scale = parts["scale"].float()[:, None] / 127
+    return _even(
+        lambda part: parts["codes"][part].float(),
+        lambda part: scale[part],
+        None,
+        lowest=-127,
+        highest=127,
+    )
+
+
+def _bits4(parts: Parts, quantised: Quantised) -> Opened:
+    """A table's number times the block's largest (Dettmers et al. 2023), itself a code maybe."""
+    columns, block = quantised.shape[1], quantised.options["block"]
+    codes, table = parts["codes"].reshape(-1), parts["quant_map"].float()
+    largest = parts["absmax"]
+    if "inner" in quantised.options:
+        inner = torch.arange(len(largest)) // quantised.options["inner"]
+        share = parts["nested_quant_map"].float()[largest.long()]
+        largest = share * parts["nested_absmax"].float()[inner] + quantised.options["offset"]
+    largest = largest.float()
+    ordered = table.sort().values
+    between = (ordered[1:] + ordered[:-1]) / 2
+
+    def places(part: slice) -> torch.Tensor:
+        begin, end, _ = part.indices(quantised.shape[0])
+        return torch.arange(begin * columns, end * columns).view(-1, columns)
+
+    def rows(part: slice) -> torch.Tensor:
+        place = places(part)
+        both = codes[place // 2].to(torch.int64)
+        code = torch.where(place % 2 == 0, both >> 4, both & 15)  # the first in the upper half
+        return table[code] * largest[place // block]
+
+    def nearest(part: slice, numbers: torch.Tensor) -> torch.Tensor:
+        size = largest[places(part) // block]
+        shares = numbers / size.where(size != 0, 1.0)
+        return ordered[torch.bucketize(shares.contiguous(), between)] * size
+
+    return Opened(rows, nearest)
+
+
+OPENERS: dict[str, Callable[[Parts, Quantised], Opened]] = {
+    "gptq": _gptq, "awq": _awq, "packed": _packed, "scaled": _scaled, "int8": _int8,
+    "bits4": _bits4,
+}  # fmt: skip

@@ -1,0 +1,126 @@
+"""Find the weights that a checkpoint stores as codes, and tell them from those that it does not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from inspector.errors import CheckpointError
+from inspector.models.code_formats import (
+    CONVENTIONS,
+    FLOAT8,
+    FLOATS,
+    Codes,
+    UnreadableError,
+)
+from inspector.store.manifest import Manifest, TensorInfo
+
+# What stands in the place of a ".weight" and is no number of it.
+PACKED = (".qweight", ".weight_packed", ".W_q")
+CONV1D = frozenset({"gpt2", "openai-gpt", "imagegpt", "decision_transformer"})  # keep (in, out)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantised:
+    """A weight that is stored as codes, and what turns them into numbers."""
+
+    name: str  # of the weight, as a model calls it
+    shape: tuple[int, ...]  # (out, in), with the experts of a mixture in front
+    dtype: str  # of the floats that it is read as when a model runs
+    kind: str  # a key of codes.OPENERS
+    scheme: str  # a few words: "4-bit codes (GPTQ), groups of 128"
+    parts: Mapping[str, TensorInfo]  # "codes", "scale", ... -> what is stored
+    options: Mapping[str, Any]  # what else codes.OPENERS need to know
+    flipped: bool = False  # True: the model's own weight is the transpose, (in, out)
+
+    @property
+    def info(self) -> TensorInfo:
+        """A header as if the numbers were stored plainly, in the place of the codes."""
+        shape = self.shape[::-1] if self.flipped else self.shape
+        steps = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
+        return replace(
+            self.parts["codes"], name=self.name, dtype=self.dtype, shape=shape, strides=steps
+        )
+
+
+def find_quantised(manifest: Manifest) -> dict[str, Quantised]:
+    """Find the weights whose codes can be read, name of the weight -> how.
+
+    A weight whose parts contradict each other, or allow two readings, is left out.
+    """
+    tensors = {tensor.name: tensor for tensor in manifest.tensors}
+    config = manifest.config or {}
+    found: dict[str, Quantised] = {}
+    for name in tensors:
+        for ending, (instead, read) in CONVENTIONS.items():
+            if not name.endswith(ending):
+                continue
+            base = name.removesuffix(ending)
+            try:
+                codes = read(base, tensors, manifest)
+            except (UnreadableError, KeyError):
+                continue
+            found[base + instead] = Quantised(
+                base + instead, codes.shape, _dtype(config, codes), codes.kind, codes.scheme,
+                codes.parts, codes.options,
+                # Only what quantises linear layers alone turns a Conv1D into one.
+                flipped=codes.kind != "scaled" and config.get("model_type") in CONV1D,
+            )  # fmt: skip
+    return found
+
+
+def logical_tensors(manifest: Manifest, found: Mapping[str, Quantised]) -> tuple[TensorInfo, ...]:
+    """The headers of a checkpoint, each quantised weight once and as what it stands for."""
+    parts = {part.name for each in found.values() for part in each.parts.values()}
+    first = {each.parts["codes"].name: each for each in found.values()}
+    return tuple(
+        first[tensor.name].info if tensor.name in first else tensor
+        for tensor in manifest.tensors
+        if tensor.name in first or tensor.name not in parts
+    )
+
+
+def unread_codes(manifest: Manifest, found: Mapping[str, Quantised]) -> tuple[str, ...]:
+    """The stored tensors of codes that nobody here can read as numbers, in file order."""
+    read = {part.name for each in found.values() for part in each.parts.values()}
+    names = {tensor.name for tensor in manifest.tensors}
+    return tuple(
+        tensor.name
+        for tensor in manifest.tensors
+        if tensor.name not in read and len(tensor.shape) > 1 and _holds_codes(tensor, names)
+    )
+
+
+def _holds_codes(tensor: TensorInfo, names: Collection[str]) -> bool:
+    if tensor.name.endswith(PACKED):
+        return True
+    if tensor.name.endswith(".weight") and not tensor.dtype.startswith(("float", "bfloat")):
+        return True
+    return tensor.dtype in FLOAT8 and any(each.startswith(f"{tensor.name}_scale") for each in names)
+
+
+def refuse_codes(name: str, unread: Sequence[str]) -> None:
+    """Compute nothing from codes as if they were numbers.
+
+    Args:
+        name: Of the checkpoint.
+        unread: Its tensors that would be used and cannot be read.
+
+    Raises:
+        CheckpointError: If there are any.
+    """
+    if unread:
+        raise CheckpointError(
+            f"{name} stores {unread[0]} as codes, in a way that this tool cannot read as numbers: "
+            "its headers are shown and nothing is computed from it; bring a copy in float32, "
+            "bfloat16 or float16."
+        )
+
+
+def _dtype(config: Mapping[str, Any], codes: Codes) -> str:
+    """The dtype that the weight had before, as far as anybody says."""
+    scale = codes.parts.get("scale")
+    said = (config.get("dtype"), config.get("torch_dtype"), codes.dtype, scale and scale.dtype)
+    return next((str(each) for each in said if each in FLOATS), "float32")

@@ -1,0 +1,529 @@
+"""Weights that are stored as codes, against the libraries that write and read such files."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import bitsandbytes
+import pytest
+import torch
+from compressed_tensors.compressors import BaseCompressor
+from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme
+from compressed_tensors.quantization.utils import calculate_qparams
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, BitsAndBytesConfig
+from transformers.integrations.finegrained_fp8 import _dequantize_fp8_weight
+
+from inspector.analyses.compare import compare
+from inspector.analyses.embeddings import embeddings
+from inspector.analyses.lens import lens
+from inspector.analyses.overview import overview
+from inspector.analyses.sharing import sharing
+from inspector.errors import CheckpointError
+from inspector.models.codes import open_codes, read_quantised, unpack
+from inspector.models.quantised import find_quantised
+from inspector.store.headers import read_safetensors
+from inspector.store.manifest import FileInfo, Manifest
+
+from .conftest import silent
+from .families import random_model, save_checkpoint
+
+LAYER = "bert.encoder.layer.0.intermediate.dense"
+WEIGHT = f"{LAYER}.weight"
+BITS4 = {
+    "nf4": {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},
+    "fp4": {"load_in_4bit": True, "bnb_4bit_quant_type": "fp4"},
+    "double": {
+        "load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True,
+    },
+}  # fmt: skip
+AUTO = {
+    "LlamaForCausalLM": AutoModelForCausalLM,
+    "GPT2LMHeadModel": AutoModelForCausalLM,  # whose Conv1D keeps (in, out)
+    "BertForMaskedLM": AutoModelForMaskedLM,
+}
+# bitsandbytes' own kernel for CPUs goes wrong where a block of 64 numbers crosses rows.
+WIDE = {
+    "LlamaForCausalLM": {"hidden_size": 64, "intermediate_size": 128, "head_dim": 32},
+    "GPT2LMHeadModel": {"n_embd": 64},
+    "BertForMaskedLM": {"hidden_size": 64, "intermediate_size": 128},
+}
+
+
+def ask(first, second) -> Any:
+    return compare(first, progress=silent, other=second.manifest.fingerprint)
+
+
+def row_of(result, name: str) -> dict[str, Any]:
+    (found,) = result.tensors[result.tensors["name"] == name].to_dict("records")
+    return found
+
+
+def bert():
+    return random_model("BertForMaskedLM", intermediate_size=64)
+
+
+def wide_model(architecture: str):
+    return random_model(architecture, **WIDE[architecture])
+
+
+def by_bitsandbytes(folder: Path, architecture: str, **options: Any) -> Any:
+    """A model that transformers and bitsandbytes quantise, saved beside its tokenizer."""
+    config = BitsAndBytesConfig(bnb_4bit_compute_dtype=torch.float32, **options)
+    return AUTO[architecture].from_pretrained(
+        folder, quantization_config=config, device_map="cpu", dtype=torch.float32
+    )
+
+
+@pytest.fixture
+def stored(tmp_path, open_path):
+    """Save BERT's tensors with other ones in the place of one weight, and open the folder."""
+
+    def opened(change, name="b", quantization=None):
+        folder = save_checkpoint(bert(), tmp_path / name)
+        tensors = load_file(folder / "model.safetensors")
+        weight = tensors.pop(WEIGHT)
+        tensors |= {key: value.contiguous() for key, value in change(weight).items()}
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+        if quantization is not None:
+            config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+            config["quantization_config"] = quantization
+            (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+        return open_path(folder)
+
+    return opened
+
+
+@pytest.fixture
+def plain(tmp_path, open_path):
+    return open_path(save_checkpoint(bert(), tmp_path / "a"))
+
+
+@pytest.mark.parametrize("scheme", BITS4)
+@pytest.mark.parametrize("model", AUTO)
+def test_four_bits_of_bitsandbytes(tmp_path, open_path, model, scheme):
+    """Each weight is what bitsandbytes makes of it, and the model answers as one of those."""
+    whole = open_path(save_checkpoint(wide_model(model), tmp_path / "a"))
+    made = by_bitsandbytes(tmp_path / "a", model, **BITS4[scheme])
+    save_checkpoint(wide_model(model), tmp_path / "b")  # the tokenizer
+    made.save_pretrained(tmp_path / "b")
+    coded = open_path(tmp_path / "b")
+    linear = {
+        name: module
+        for name, module in made.named_modules()
+        if isinstance(module, bitsandbytes.nn.Linear4bit)
+    }
+    assert {f"{name}.weight" for name in linear} == set(coded.quantised)
+    answering = wide_model(model)
+    for name, module in linear.items():
+        truth = bitsandbytes.functional.dequantize_4bit(
+            module.weight.data, module.weight.quant_state
+        )
+        truth = truth.T if "GPT2" in model else truth
+        torch.testing.assert_close(coded.state[f"{name}.weight"], truth, rtol=1e-5, atol=1e-6)
+        answering.get_parameter(f"{name}.weight").data.copy_(truth)
+    text = "w1 w2 w3 w30"
+    ids = torch.tensor([coded.tokens.encode(text).ids])
+    answer = lens(coded, progress=silent, text=text, layers=[2], device="cpu", dtype="float32")
+    with torch.inference_mode():
+        logits = answering(ids).logits[0]
+    best = answer.cells.query("rung == 'logits'")
+    assert best["token_id"].tolist() == logits.topk(5, dim=1).indices.flatten().tolist()
+    assert best["score"].tolist() == pytest.approx(logits.topk(5, dim=1).values.flatten(), abs=1e-4)
+    result = ask(whole, coded)
+    assert set(result.counts) <= {"quantised", "equal"}
+    assert result.counts["quantised"] == len(linear)
+    for name in linear:
+        row = row_of(result, f"{name}.weight")
+        a, b = (each.state[f"{name}.weight"].double() for each in (whole, coded))
+        assert row["relative_change"] == pytest.approx((b - a).norm().item() / a.norm().item())
+        assert row["nearest"] > 0.9  # bitsandbytes rounds; double: its scales are coded afterwards
+        assert "bitsandbytes" in row["other_dtype"]
+    assert any("Stored as codes" in sentence for sentence in result.summary)
+    back = ask(coded, whole)
+    assert back.counts == result.counts
+
+
+@pytest.mark.parametrize("model", AUTO)
+def test_int8_of_bitsandbytes(tmp_path, open_path, model):
+    whole = open_path(save_checkpoint(wide_model(model), tmp_path / "a"))
+    made = by_bitsandbytes(tmp_path / "a", model, load_in_8bit=True)
+    save_checkpoint(wide_model(model), tmp_path / "b")
+    made.save_pretrained(tmp_path / "b")
+    coded = open_path(tmp_path / "b")
+    linear = {
+        name: module
+        for name, module in made.named_modules()
+        if isinstance(module, bitsandbytes.nn.Linear8bitLt)
+    }
+    assert {f"{name}.weight" for name in linear} == set(coded.quantised)
+    for name, module in linear.items():
+        truth = bitsandbytes.functional.int8_vectorwise_dequant(
+            module.weight.data, module.weight.SCB
+        )
+        truth = truth.T if "GPT2" in model else truth
+        torch.testing.assert_close(coded.state[f"{name}.weight"], truth, rtol=1e-5, atol=1e-6)
+        row = row_of(ask(whole, coded), f"{name}.weight")
+        assert row["nearest"] > 0.99  # it rounds the weights to float16 before
+        assert "of the numbers are the nearest that their codes can say" in row["note"]
+    assert not sharing(coded, progress=silent).warnings[1:]  # only what config.json declares
+
+
+@pytest.mark.parametrize(
+    ("form", "options"),
+    [
+        ("pack-quantized", {"num_bits": bits, "strategy": "group", "group_size": 16,
+                            "symmetric": symmetric})
+        for bits in (2, 3, 4, 5, 8)
+        for symmetric in (True, False)
+    ]
+    + [
+        ("pack-quantized", {"num_bits": 4, "strategy": "channel", "symmetric": False}),
+        ("int-quantized", {"num_bits": 8, "strategy": "channel", "symmetric": True}),
+        ("int-quantized", {"num_bits": 8, "strategy": "channel", "symmetric": False}),
+        ("int-quantized", {"num_bits": 8, "strategy": "tensor", "symmetric": True}),
+        ("float-quantized", {"num_bits": 8, "type": "float", "strategy": "tensor"}),
+        ("float-quantized", {"num_bits": 8, "type": "float", "strategy": "channel"}),
+    ],
+)  # fmt: skip
+def test_compressed_tensors(stored, plain, form, options):
+    """Compressed and decompressed by the library itself."""
+    args = QuantizationArgs(**options)
+    library = BaseCompressor.get_value_from_registry(form)
+    scheme = QuantizationScheme(targets=["Linear"], weights=args)
+    truth: list[torch.Tensor] = []
+
+    def compress(weight):
+        width = {"group": 16, "channel": weight.shape[1], "tensor": weight.numel()}[args.strategy]
+        parts = weight.reshape(1, -1) if args.strategy == "tensor" else weight
+        parts = parts.reshape(len(parts), -1, width)
+        scale, zero = calculate_qparams(parts.amin(dim=2), parts.amax(dim=2), args)
+        given = {"weight": weight, "weight_scale": scale, "weight_zero_point": zero}
+        if args.strategy == "tensor":
+            given |= {"weight_scale": scale.reshape(1), "weight_zero_point": zero.reshape(1)}
+        made = library.compress(dict(given), scheme)
+        truth.append(library.decompress(dict(made), scheme)["weight"])
+        return {f"{LAYER}.{name}": tensor for name, tensor in made.items()}
+
+    coded = stored(compress, quantization={"quant_method": "compressed-tensors", "format": form})
+    assert list(coded.quantised) == [WEIGHT]
+    torch.testing.assert_close(coded.state[WEIGHT], truth[0], rtol=1e-6, atol=1e-7)
+    result = ask(plain, coded)
+    row = row_of(result, WEIGHT)
+    assert (row["status"], row["nearest"]) == ("quantised", 1)
+    assert row["note"].endswith("each number is the nearest that its code can say")
+    assert row["max_abs"] == pytest.approx((truth[0] - plain.state[WEIGHT]).abs().max().item())
+    assert result.counts == {"quantised": 1, "equal": len(plain.tensors) - 1}
+    assert "plain rounding" in " ".join(result.summary)
+    assert ask(coded, coded).counts == {"equal": len(plain.tensors)}
+
+
+@pytest.mark.parametrize("block", [[16, 16], [8, 20], [128, 128]])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float8_e8m0fnu])
+def test_float8_in_blocks(stored, plain, block, dtype):
+    """As DeepSeek-V3 stores it and transformers reads it."""
+    kept: list[torch.Tensor] = []
+
+    def quantise(weight):
+        down, across = (math.ceil(n / b) for n, b in zip(weight.shape, block, strict=True))
+        scale = (0.001 * torch.rand(down, across) + 0.001).to(dtype)
+        spread = scale.float().repeat_interleave(block[0], 0).repeat_interleave(block[1], 1)
+        codes = (weight / spread[: weight.shape[0], : weight.shape[1]]).to(torch.float8_e4m3fn)
+        kept.extend([codes, scale])
+        return {WEIGHT: codes, f"{WEIGHT}_scale_inv": scale}
+
+    quantization = {"quant_method": "fp8", "weight_block_size": block}
+    coded = stored(quantise, quantization=None if block == [128, 128] else quantization)
+    truth = _dequantize_fp8_weight(*kept, block, torch.float32)
+    torch.testing.assert_close(coded.state[WEIGHT], truth, rtol=0, atol=0)
+    row = row_of(ask(plain, coded), WEIGHT)
+    assert row["nearest"] == 1
+
+
+def test_experts_in_float8():
+    """Three axes: the experts in front, each with blocks of its own."""
+    from inspector.models.code_formats import Codes, scaled
+    from inspector.models.codes import OPENERS
+    from inspector.models.quantised import Quantised
+    from inspector.store.manifest import Manifest, TensorInfo
+
+    codes = torch.randn(3, 20, 32).to(torch.float8_e4m3fn)
+    scale = torch.rand(3, 3, 2)
+    infos = {
+        name: TensorInfo(name, dtype, tuple(t.shape), (), "", 0, 0, "", 0)
+        for name, t, dtype in (
+            ("w", codes, "float8_e4m3fn"), ("w_scale_inv", scale, "float32"),
+        )
+    }  # fmt: skip
+    manifest = Manifest("", "", "", Path(), (), (), {}, None, (), {"weight_block_size": [8, 16]})
+    found: Codes = scaled("w", infos, manifest)
+    held = Quantised("w", found.shape, "float32", found.kind, "", {}, found.options)
+    opened = OPENERS["scaled"]({"codes": codes, "scale": scale}, held)
+    truth = _dequantize_fp8_weight(codes, scale, [8, 16], torch.float32)
+    parts = [opened.rows(slice(0, 7)), opened.rows(slice(7, 60))]
+    torch.testing.assert_close(torch.cat(parts).view(3, 20, 32), truth, rtol=0, atol=0)
+
+
+def bits_of(number: int, count: int) -> list[int]:
+    return [number >> place & 1 for place in range(count)]
+
+
+def words_of(codes: list[int], bits: int) -> list[int]:
+    """Codes one after the other, lowest bit first, in 32-bit words: written bit by bit."""
+    stream = [bit for code in codes for bit in bits_of(code, bits)]
+    stream += [0] * (-len(stream) % 32)
+    words = [
+        sum(bit << place for place, bit in enumerate(stream[begin : begin + 32]))
+        for begin in range(0, len(stream), 32)
+    ]
+    return [word - (1 << 32) if word >> 31 else word for word in words]
+
+
+@pytest.mark.parametrize("bits", range(1, 9))
+def test_unpack_bit_by_bit(bits):
+    torch.manual_seed(bits)
+    codes = torch.randint(0, 2**bits, (5, 37))
+    words = torch.tensor([words_of(row, bits) for row in codes.tolist()], dtype=torch.int32)
+    assert unpack(words, bits, 37).tolist() == codes.tolist()
+
+
+@pytest.mark.parametrize("form", ["gptq", "gptq_v2", None])
+@pytest.mark.parametrize("bits", [2, 3, 4, 8])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_gptq(stored, plain, bits, ordered, form):
+    """w = scale · (code - zero), packed along the inputs; the first format stores zeros less 1."""
+    torch.manual_seed(bits)
+    outputs, inputs, groups = 64, 32, 2
+    codes = torch.randint(0, 2**bits, (inputs, outputs))
+    zeros = torch.randint(1, 2**bits, (groups, outputs))
+    scales = torch.rand(groups, outputs).half()
+    group = torch.randperm(inputs) // 16 if ordered else torch.arange(inputs) // 16
+    less = 0 if form == "gptq_v2" else 1
+    truth = torch.tensor(
+        [
+            [float(scales[group[i], o]) * int(codes[i, o] - zeros[group[i], o])
+             for i in range(inputs)]
+            for o in range(outputs)
+        ]
+    )  # fmt: skip
+
+    def pack(_):
+        packed = [words_of(column, bits) for column in codes.T.tolist()]
+        made = {
+            f"{LAYER}.qweight": torch.tensor(packed, dtype=torch.int32).T,
+            f"{LAYER}.qzeros": torch.tensor(
+                [words_of([z - less for z in row], bits) for row in zeros.tolist()],
+                dtype=torch.int32,
+            ),
+            f"{LAYER}.scales": scales,
+        }
+        return made | ({f"{LAYER}.g_idx": group.to(torch.int32)} if ordered else {})
+
+    said = {"quant_method": "gptq", "bits": bits} | ({"checkpoint_format": form} if form else {})
+    coded = stored(pack, quantization=said)
+    torch.testing.assert_close(coded.state[WEIGHT], truth, rtol=1e-6, atol=1e-7)
+    row = row_of(ask(plain, coded), WEIGHT)
+    assert row["status"] == "quantised"
+    assert row["nearest"] < 0.9  # other numbers altogether
+    assert "other weights" in " ".join(ask(plain, coded).summary)
+
+
+def test_awq(stored):
+    """Codes stand along the outputs, those of a word in the order 0, 2, 4, 6, 1, 3, 5, 7."""
+    torch.manual_seed(0)
+    outputs, inputs, groups = 64, 32, 2
+    codes = torch.randint(0, 16, (inputs, outputs))
+    zeros = torch.randint(0, 16, (groups, outputs))
+    scales = torch.rand(groups, outputs).half()
+    order = [0, 2, 4, 6, 1, 3, 5, 7]
+
+    def words(row: list[int]) -> list[int]:
+        return words_of(
+            [row[begin + place] for begin in range(0, outputs, 8) for place in order], 4
+        )
+
+    def pack(_):
+        return {
+            f"{LAYER}.qweight": torch.tensor([words(r) for r in codes.tolist()], dtype=torch.int32),
+            f"{LAYER}.qzeros": torch.tensor([words(r) for r in zeros.tolist()], dtype=torch.int32),
+            f"{LAYER}.scales": scales,
+        }
+
+    coded = stored(pack, quantization={"quant_method": "awq", "bits": 4})
+    group = torch.arange(inputs) // 16
+    truth = ((codes - zeros[group]) * scales.float()[group]).T
+    torch.testing.assert_close(coded.state[WEIGHT], truth, rtol=1e-6, atol=1e-7)
+    opened = open_codes(coded.manifest, coded.quantised[WEIGHT])
+    pieces = [opened.rows(slice(0, 3)), opened.rows(slice(3, 21)), opened.rows(slice(21, 99))]
+    torch.testing.assert_close(torch.cat(pieces), truth, rtol=1e-6, atol=1e-7)
+
+
+def test_nearest_is_by_brute_force(stored, plain):
+    """Codes that are all one too high are no nearest ones; half of them moved, half are."""
+
+    def quantise(weight, moved=0):
+        scale = weight.abs().amax(dim=1, keepdim=True) / 100
+        codes = (weight / scale).round()
+        codes[:moved] += 1
+        return {WEIGHT: codes.to(torch.int8), f"{WEIGHT}_scale": scale}
+
+    rows = plain.state[WEIGHT].shape[0]
+    for moved, share in ((0, 1.0), (rows // 2, 0.5), (rows, 0.0)):
+        coded = stored(lambda weight, m=moved: quantise(weight, m), f"moved{moved}")
+        row = row_of(ask(plain, coded), WEIGHT)
+        assert row["nearest"] == pytest.approx(share, abs=0.002)  # some lie in the middle
+
+
+def test_a_plain_cast_to_float8_is_measured_and_runs(tmp_path, open_path):
+    folder = save_checkpoint(bert(), tmp_path / "b")
+    whole = open_path(save_checkpoint(bert(), tmp_path / "a"))
+    tensors = load_file(folder / "model.safetensors")
+    cast = {name: tensor.to(torch.float8_e4m3fn) for name, tensor in tensors.items()}
+    save_file(cast, folder / "model.safetensors", metadata={"format": "pt"})
+    coded = open_path(folder)
+    result = ask(whole, coded)
+    assert set(result.counts) <= {"dtype changed", "equal"}
+    row = row_of(result, WEIGHT)
+    truth = cast[WEIGHT].double() - tensors[WEIGHT].double()
+    assert row["relative_change"] == pytest.approx(
+        truth.norm().item() / tensors[WEIGHT].double().norm().item()
+    )
+    assert row["note"] == "exactly what rounding to float8_e4m3fn gives"
+    assert result.vocabulary.moved
+    found = embeddings(coded, progress=silent)
+    assert found.special["norm"].notna().all()
+    model = bert()
+    model.load_state_dict({n: t.float() for n, t in cast.items()}, strict=False)
+    ids = torch.tensor([coded.tokens.encode("w1 w2 w3").ids])
+    answer = lens(coded, progress=silent, text="w1 w2 w3", device="cpu", dtype="float32")
+    with torch.inference_mode():
+        logits = model(ids).logits[0]
+    last = answer.cells.query("rung == 'logits' and layer == 2 and rank == 0")
+    assert last["token_id"].tolist() == logits.argmax(dim=1).tolist()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda w: {WEIGHT: w.mul(10).to(torch.int8)},  # no scale
+        lambda w: {WEIGHT: w.to(torch.float8_e4m3fn), f"{WEIGHT}_scale": torch.ones(7)},
+        lambda w: {WEIGHT: w.to(torch.float8_e4m3fn), f"{WEIGHT}_scale_2": torch.ones(1)},
+        lambda w: {f"{LAYER}.qweight": torch.zeros(4, 64, dtype=torch.int32)},
+        lambda w: {f"{LAYER}.weight_packed": torch.zeros(64, 4, dtype=torch.uint8),
+                   f"{LAYER}.weight_scale": torch.ones(64, 2)},
+        lambda w: {WEIGHT: torch.zeros(1024, 1, dtype=torch.uint8),
+                   f"{WEIGHT}.absmax": torch.ones(32), f"{WEIGHT}.quant_map": torch.ones(16),
+                   f"{WEIGHT}.quant_state.bitsandbytes__nf4": torch.zeros(9, dtype=torch.uint8)},
+    ],
+)  # fmt: skip
+def test_codes_that_cannot_be_read_are_no_numbers(stored, plain, change):
+    """The headers are listed; nothing is computed, and the sentence names the tensor."""
+    coded = stored(change)
+    assert overview(coded, progress=silent).tensors["name"].tolist()
+    with pytest.raises(CheckpointError, match="as codes, in a way that this tool cannot read"):
+        lens(coded, progress=silent, text="w1 w2")
+    result = ask(plain, coded)
+    row = row_of(result, WEIGHT)
+    assert row["status"] == "not compared"
+    assert math.isnan(row["relative_change"])
+    assert any(each.startswith("Ties are not compared.") for each in result.warnings)
+    assert result.vocabulary.matched == 60  # the embeddings are plain
+
+
+def sound(kind: str) -> dict[str, torch.Tensor]:
+    """The parts of a weight of (64, 32), as they should be."""
+    state = {"shape": [64, 32], "blocksize": 64, "nested_blocksize": 16, "nested_offset": 0.5}
+    words = torch.zeros(64, 32, dtype=torch.int32)
+    return {
+        "gptq": {"w.qweight": words[:4].T[:4].repeat(1, 16), "w.qzeros": words[:2, :8],
+                 "w.scales": torch.ones(2, 64), "w.g_idx": words[0]},
+        "awq": {"w.qweight": words[:32, :8], "w.qzeros": words[:2, :8],
+                "w.scales": torch.ones(2, 64)},
+        "packed": {"w.weight_packed": words[:, :4], "w.weight_scale": torch.ones(64, 2),
+                   "w.weight_shape": torch.tensor([64, 32]), "w.weight_zero_point": words[:8, :2],
+                   "w.weight_g_idx": words[0]},
+        "scaled": {"w.weight": words.to(torch.float8_e4m3fn), "w.weight_scale": torch.ones(64, 1)},
+        "blocks": {"w.weight": words.to(torch.float8_e4m3fn),
+                   "w.weight_scale_inv": torch.ones(64, 5)},
+        "zeros": {"w.weight": words.to(torch.int8), "w.weight_scale": torch.ones(64),
+                  "w.weight_zero_point": words[:, 0].to(torch.int8)},
+        "int8": {"w.weight": words.to(torch.int8), "w.SCB": torch.ones(64),
+                 "w.weight_format": torch.zeros((), dtype=torch.uint8)},
+        "nf4": {"w.weight": torch.zeros(1024, 1, dtype=torch.uint8),
+                "w.weight.absmax": torch.zeros(32, dtype=torch.uint8),
+                "w.weight.quant_map": torch.ones(16), "w.weight.nested_absmax": torch.ones(2),
+                "w.weight.nested_quant_map": torch.ones(256),
+                "w.weight.quant_state.bitsandbytes__nf4": torch.frombuffer(
+                    bytearray(json.dumps(state).encode()), dtype=torch.uint8)},
+    }[kind]  # fmt: skip
+
+
+KINDS = ("gptq", "awq", "packed", "scaled", "blocks", "zeros", "int8", "nf4")
+DTYPES = ("float32", "float16", "int32", "int64", "uint8", "int8", "float8_e4m3fn")
+SIZES = st.sampled_from([0, 1, 2, 4, 8, 16, 32, 64, 256])
+STATES = st.one_of(
+    st.binary(max_size=40),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "shape": st.lists(st.integers(-1, 64), max_size=3),
+            "blocksize": st.integers(-1, 64),
+            "nested_blocksize": st.one_of(st.none(), st.integers(-1, 64)),
+            "nested_offset": st.one_of(st.text(max_size=2), st.floats()),
+            "dtype": st.one_of(st.integers(), st.just("float16")),
+        },
+    ).map(lambda told: json.dumps(told).encode()),
+)
+
+
+@st.composite
+def hostile_tensors(draw) -> dict[str, torch.Tensor]:
+    """Parts of a weight, some of them gone or of another dtype, shape or content."""
+    made = dict(sound(draw(st.sampled_from(KINDS))))
+    for name in draw(st.lists(st.sampled_from(sorted(made)), max_size=2, unique=True)):
+        change = draw(st.sampled_from(["gone", "dtype", "shape", "content"]))
+        if change == "gone":
+            del made[name]
+        elif change == "dtype":
+            made[name] = made[name].to(getattr(torch, draw(st.sampled_from(DTYPES))))
+        elif change == "shape":
+            made[name] = made[name].new_zeros(draw(st.lists(SIZES, max_size=3)))
+        elif "quant_state" in name:
+            made[name] = torch.frombuffer(bytearray(draw(STATES) or b" "), dtype=torch.uint8)
+        else:
+            made[name] = torch.full_like(made[name].float(), draw(st.integers(-128, 127))).to(
+                made[name].dtype
+            )
+    return made | {"other": torch.ones(2)}
+
+
+def manifest_of(path: Path, tensors: dict[str, torch.Tensor], said: dict[str, Any]) -> Manifest:
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
+    header = read_safetensors(path, path.name)
+    files = (FileInfo(path.name, "safetensors", path.stat().st_size, "", path),)
+    return Manifest("", "any", "upload", path.parent, files, header.tensors, {}, None, (), said)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sound_parts_are_read(tmp_path, kind):
+    manifest = manifest_of(tmp_path / "w.safetensors", sound(kind), {"weight_block_size": [1, 7]})
+    (quantised,) = find_quantised(manifest).values()
+    assert quantised.info.shape == (64, 32)
+    assert read_quantised(manifest, quantised).shape == (64, 32)
+
+
+@settings(max_examples=400, deadline=None)
+@given(tensors=hostile_tensors(), said=st.sampled_from([{}, {"weight_block_size": [1, 7]}]))
+def test_any_parts_are_read_or_left_alone(tmp_path_factory, tensors, said):
+    """Parts that contradict each other are no weight, and what is found can be read in full."""
+    path = tmp_path_factory.mktemp("codes") / "w.safetensors"
+    manifest = manifest_of(path, tensors, said)
+    for quantised in find_quantised(manifest).values():
+        numbers = read_quantised(manifest, quantised)
+        assert numbers.shape == quantised.info.shape
+        assert numbers.numel() <= 32 * path.stat().st_size
