@@ -60,7 +60,7 @@ def _tensors(total: int, counts: dict[str, int]) -> str:
 
 def _quantised(tensors: pd.DataFrame, names: tuple[str, str]) -> list[str]:
     """Which side has codes, of what kind, and whether they are the plain rounding."""
-    coded = tensors[tensors["nearest"].notna()]
+    coded = tensors.dropna(subset=["nearest"])
     if not len(coded):
         return []
     schemes = Counter(
@@ -72,7 +72,8 @@ def _quantised(tensors: pd.DataFrame, names: tuple[str, str]) -> list[str]:
         for (name, scheme), count in schemes.most_common(NAMED)
     ])  # fmt: skip
     more = f" and in {len(schemes) - NAMED} more ways" if len(schemes) > NAMED else ""
-    share = float((coded["nearest"] * coded["parameters"]).sum() / coded["parameters"].sum())
+    weights = coded["parameters"].to_numpy(float)
+    share = float(coded["nearest"].to_numpy(float) @ weights / weights.sum())
     how = (
         "plain rounding of the same weights"
         if share >= ROUNDED

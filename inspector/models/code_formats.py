@@ -88,7 +88,7 @@ def packed(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
     widths = [b for b in range(1, 9) if codes.shape == (outputs, math.ceil(inputs * b / 32))]
     stated = manifest.quantization.get("bits")
     _check(len(widths) == 1 or stated in widths)
-    bits = widths[0] if len(widths) == 1 else stated
+    bits = widths[0] if len(widths) == 1 else int(stated or 0)
     parts = {"codes": codes, "scale": scale, "shape": shape}
     if zero:
         _check(zero.dtype == "int32", zero.shape == (math.ceil(outputs * bits / 32), groups))
@@ -171,9 +171,10 @@ def _bits4(base: str, tensors: Tensors, manifest: Manifest, kind: str) -> Codes:
     codes, state = tensors[base], tensors[f"{base}.quant_state.bitsandbytes__{kind}"]
     absmax, table = tensors[f"{base}.absmax"], tensors[f"{base}.quant_map"]
     told = _state(manifest, state)
-    shape, block = told.get("shape"), told.get("blocksize")
-    _check(isinstance(shape, list), isinstance(block, int))
-    _check(len(shape) == 2, all(type(size) is int and size > 0 for size in shape), block > 0)
+    sizes = told.get("shape")
+    shape = tuple(map(_positive, sizes if isinstance(sizes, list) else ()))
+    block = _positive(told.get("blocksize"))
+    _check(len(shape) == 2)
     count = math.prod(shape)
     _check(codes.dtype == "uint8", math.prod(codes.shape) == math.ceil(count / 2))
     _check(table.shape == (16,), table.dtype in FLOATS)
@@ -181,16 +182,16 @@ def _bits4(base: str, tensors: Tensors, manifest: Manifest, kind: str) -> Codes:
     parts = {"codes": codes, "state": state, "absmax": absmax, "quant_map": table}
     options: dict[str, Any] = {"block": block}
     if absmax.dtype == "uint8":  # "double quantisation"
-        inner, offset = told.get("nested_blocksize"), told.get("nested_offset")
-        _check(type(inner) is int, isinstance(offset, float | int))
+        inner, offset = _positive(told.get("nested_blocksize")), told.get("nested_offset")
+        _check(isinstance(offset, float | int))
         scales, table = tensors[f"{base}.nested_absmax"], tensors[f"{base}.nested_quant_map"]
-        _check(inner > 0, table.shape == (256,), {scales.dtype, table.dtype} <= {*FLOATS})
-        _check(scales.shape == (math.ceil(absmax.shape[0] / max(1, inner)),))
+        _check(table.shape == (256,), {scales.dtype, table.dtype} <= {*FLOATS})
+        _check(scales.shape == (math.ceil(absmax.shape[0] / inner),))
         parts |= {"nested_absmax": scales, "nested_quant_map": table}
         options |= {"inner": inner, "offset": offset}
     scheme = f"{kind.upper()} (bitsandbytes), blocks of {block}"
     said = told.get("dtype")
-    return Codes(tuple(shape), "bits4", scheme, parts, options, said if said in FLOATS else "")
+    return Codes(shape, "bits4", scheme, parts, options, said if said in FLOATS else "")
 
 
 def _state(manifest: Manifest, tensor: TensorInfo) -> dict[str, Any]:
@@ -231,6 +232,12 @@ def _are_matrices(*tensors: TensorInfo) -> bool:
 
 def _groups(inputs: int, groups: int) -> str:
     return "one scale a row" if groups == 1 else f"groups of {inputs // groups}"
+
+
+def _positive(value: Any) -> int:
+    _check(type(value) is int)
+    _check(value > 0)
+    return value
 
 
 def _check(*facts: object) -> None:

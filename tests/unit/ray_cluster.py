@@ -66,7 +66,7 @@ def cluster_of(
         "OMP_NUM_THREADS": "1",
     }
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (common | wanted).items():
+        for name, value in (common | dict(wanted)).items():
             patch.setenv(name, value)
         (folder / "shared").mkdir()
         made = Nodes(folder / "home of the second node", *options)

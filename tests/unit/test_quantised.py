@@ -7,9 +7,11 @@ import math
 from pathlib import Path
 from typing import Any
 
-import bitsandbytes
+import numpy as np
 import pytest
 import torch
+from bitsandbytes.functional import dequantize_4bit, int8_vectorwise_dequant
+from bitsandbytes.nn.modules import Linear4bit, Linear8bitLt
 from compressed_tensors.compressors import BaseCompressor
 from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme
 from compressed_tensors.quantization.utils import calculate_qparams
@@ -113,17 +115,13 @@ def test_four_bits_of_bitsandbytes(tmp_path, open_path, model, scheme):
     save_checkpoint(wide_model(model), tmp_path / "b")  # the tokenizer
     made.save_pretrained(tmp_path / "b")
     coded = open_path(tmp_path / "b")
-    linear = {
-        name: module
-        for name, module in made.named_modules()
-        if isinstance(module, bitsandbytes.nn.Linear4bit)
+    linear: dict[str, Any] = {
+        name: module for name, module in made.named_modules() if isinstance(module, Linear4bit)
     }
     assert {f"{name}.weight" for name in linear} == set(coded.quantised)
     answering = wide_model(model)
     for name, module in linear.items():
-        truth = bitsandbytes.functional.dequantize_4bit(
-            module.weight.data, module.weight.quant_state
-        )
+        truth = dequantize_4bit(module.weight.data, module.weight.quant_state)
         truth = truth.T if "GPT2" in model else truth
         torch.testing.assert_close(coded.state[f"{name}.weight"], truth, rtol=1e-5, atol=1e-6)
         answering.get_parameter(f"{name}.weight").data.copy_(truth)
@@ -156,16 +154,12 @@ def test_int8_of_bitsandbytes(tmp_path, open_path, model):
     save_checkpoint(wide_model(model), tmp_path / "b")
     made.save_pretrained(tmp_path / "b")
     coded = open_path(tmp_path / "b")
-    linear = {
-        name: module
-        for name, module in made.named_modules()
-        if isinstance(module, bitsandbytes.nn.Linear8bitLt)
+    linear: dict[str, Any] = {
+        name: module for name, module in made.named_modules() if isinstance(module, Linear8bitLt)
     }
     assert {f"{name}.weight" for name in linear} == set(coded.quantised)
     for name, module in linear.items():
-        truth = bitsandbytes.functional.int8_vectorwise_dequant(
-            module.weight.data, module.weight.SCB
-        )
+        truth = int8_vectorwise_dequant(module.weight.data, module.weight.SCB)
         truth = truth.T if "GPT2" in model else truth
         torch.testing.assert_close(coded.state[f"{name}.weight"], truth, rtol=1e-5, atol=1e-6)
         row = row_of(ask(whole, coded), f"{name}.weight")
@@ -196,10 +190,12 @@ def test_compressed_tensors(stored, plain, form, options):
     args = QuantizationArgs(**options)
     library = BaseCompressor.get_value_from_registry(form)
     scheme = QuantizationScheme(targets=["Linear"], weights=args)
-    truth: list[torch.Tensor] = []
+    truth: list[Any] = []
 
     def compress(weight):
-        width = {"group": 16, "channel": weight.shape[1], "tensor": weight.numel()}[args.strategy]
+        width = {"group": 16, "channel": weight.shape[1], "tensor": weight.numel()}[
+            options["strategy"]
+        ]
         parts = weight.reshape(1, -1) if args.strategy == "tensor" else weight
         parts = parts.reshape(len(parts), -1, width)
         scale, zero = calculate_qparams(parts.amin(dim=2), parts.amax(dim=2), args)
@@ -239,7 +235,7 @@ def test_float8_in_blocks(stored, plain, block, dtype):
 
     quantization = {"quant_method": "fp8", "weight_block_size": block}
     coded = stored(quantise, quantization=None if block == [128, 128] else quantization)
-    truth = _dequantize_fp8_weight(*kept, block, torch.float32)
+    truth = _dequantize_fp8_weight(kept[0], kept[1], block, torch.float32)
     torch.testing.assert_close(coded.state[WEIGHT], truth, rtol=0, atol=0)
     row = row_of(ask(plain, coded), WEIGHT)
     assert row["nearest"] == 1
@@ -396,7 +392,7 @@ def test_a_plain_cast_to_float8_is_measured_and_runs(tmp_path, open_path):
     assert row["note"] == "exactly what rounding to float8_e4m3fn gives"
     assert result.vocabulary.moved
     found = embeddings(coded, progress=silent)
-    assert found.special["norm"].notna().all()
+    assert np.isfinite(found.special["norm"].to_numpy(float)).all()
     model = bert()
     model.load_state_dict({n: t.float() for n, t in cast.items()}, strict=False)
     ids = torch.tensor([coded.tokens.encode("w1 w2 w3").ids])
