@@ -15,6 +15,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from .looking import SLUGS, expect_calm, expect_page
 from .provider import Provider, running_provider
+from .proxy import proxied
 from .server import START_SECONDS, Server, start_app
 from .test_upload import open_file
 
@@ -196,14 +197,12 @@ def test_a_proxy_names_the_person(
     server = start_server(
         INSPECTOR_SIGN_IN="proxy", INSPECTOR_PROXY_SECRET=SECRET, INSPECTOR_PEOPLE="ada,@x.org"
     )
-    person = {"X-Forwarded-User": "ada", "X-Inspector-Secret": SECRET}
-    page = watch(
-        browser.new_page(extra_http_headers=person, viewport={"width": 1400, "height": 1000})
-    )
-    page.goto(f"{server.url}/padding")
-    expect_page(page, "padding", "demo-bert")
-    expect(page.get_by_test_id("stSidebar").get_by_text("Signed in as ada")).to_be_visible()
-    page.close()
+    with proxied(server, {"X-Forwarded-User": "ada", "X-Inspector-Secret": SECRET}) as url:
+        page = watch(browser.new_page(viewport={"width": 1400, "height": 1000}))
+        page.goto(f"{url}/padding")
+        expect_page(page, "padding", "demo-bert")
+        expect(page.get_by_test_id("stSidebar").get_by_text("Signed in as ada")).to_be_visible()
+        page.close()
     for wrong in (
         {},
         {"X-Forwarded-User": "ada"},

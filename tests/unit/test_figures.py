@@ -225,8 +225,12 @@ def test_bars_keep_order_and_twins_and_never_round_to_nothing() -> None:
 def test_bars_grow_in_height_with_their_number() -> None:
     one = pd.DataFrame({"token": ["a"], "token_id": [1], "probability": [1.0], "logit": [1.0]})
     ten = pd.concat([one] * 10, ignore_index=True)
-    heights = [topk_bars(frame, title="t").to_dict()["layout"]["height"] for frame in (one, ten)]
-    assert heights[1] - heights[0] == 9 * 30
+    three = ten.head(3)
+    heights = [
+        topk_bars(frame, title="t").to_dict()["layout"]["height"] for frame in (one, three, ten)
+    ]
+    assert heights[2] - heights[1] == 7 * 30
+    assert heights[1] - heights[0] == 3 * 30 - 64  # the least that Plotly draws on
 
 
 # --- norms ---------------------------------------------------------------------------------------

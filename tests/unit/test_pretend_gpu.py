@@ -1,0 +1,161 @@
+"""What runs on a GPU, on one that refuses whatever is not there: tensors on two devices at once."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from inspector.analyses import layout
+from inspector.analyses.climb import climb
+from inspector.analyses.contrast import contrast
+from inspector.analyses.head_pretraining import pretrain
+from inspector.analyses.heads import heads
+from inspector.analyses.lens import lens
+from inspector.analyses.masked_lm import predict, predict_many
+from inspector.analyses.padding import padding
+from inspector.analyses.plausibility import plausibility
+from inspector.analyses.projection import project
+
+from .conftest import silent
+from .families import random_model, save_checkpoint
+from .pretend_gpu import OnGpu, pretended_gpu
+
+PASSING = {"device", "milliseconds", "memory_nbytes", "execution", "note", "how", "seconds"}
+TEXT, MASKED = "w1 w2 w3 ##a w30", "w1 w2 [MASK] w30"
+
+
+@pytest.fixture
+def gpu():
+    with pytest.MonkeyPatch.context() as patch, pretended_gpu(patch):
+        yield
+
+
+def test_the_gpu_refuses_what_a_real_one_refuses(gpu):
+    there = torch.ones(3).to("cuda")
+    assert isinstance(there, OnGpu)
+    assert there.device.type == "cuda"
+    assert (there + 1).cpu().tolist() == [2.0] * 3
+    with pytest.raises(RuntimeError, match="same device"):
+        there + torch.ones(3)
+    with pytest.raises(RuntimeError, match="same device"):
+        torch.ones(3)[there > 0]
+    with pytest.raises(TypeError, match="numpy"):
+        there.numpy()
+    with pytest.raises(TypeError, match="numpy"):
+        np.asarray(there)
+
+
+def same(there: Any, here: Any) -> None:
+    """Two results agree, but for where and how fast they were made."""
+    assert type(there) is type(here)
+    if isinstance(here, pd.DataFrame):
+        pd.testing.assert_frame_equal(there, here, rtol=1e-4, atol=1e-5)
+    elif isinstance(here, np.ndarray):
+        np.testing.assert_allclose(there, here, rtol=1e-4, atol=1e-5)
+    elif isinstance(here, float):
+        assert there == pytest.approx(here, rel=1e-4, abs=1e-5, nan_ok=True)
+    elif (whole := parts(here)) is None:
+        assert there == here
+    else:
+        other = parts(there) or {}
+        assert other.keys() == whole.keys()
+        for name in whole:
+            same(other[name], whole[name])
+
+
+def parts(value: Any) -> dict[Any, Any] | None:
+    """What a value is made of, by name; None: it is one thing."""
+    if is_dataclass(value):
+        return {f.name: getattr(value, f.name) for f in fields(value) if f.name not in PASSING}
+    if isinstance(value, list | tuple):
+        return dict(enumerate(value))
+    return value if isinstance(value, dict) else None
+
+
+def twice(analysis: Any, opened: Any, **parameters: Any) -> Any:
+    """Ask on the pretended GPU, then on the CPU."""
+    options = {"progress": silent, "dtype": "float32", **parameters}
+    with pytest.MonkeyPatch.context() as patch, pretended_gpu(patch):
+        there = analysis(opened(), device="cuda", **options)
+    same(there, analysis(opened(), device="cpu", **options))
+    return there
+
+
+def test_lens(open_model, architecture):
+    found = twice(lens, lambda: open_model(architecture), text=TEXT, k=3, pins=["w3"])
+    assert found.device == "cuda:0"
+
+
+@pytest.mark.parametrize("name", ["BertForMaskedLM", "GPT2LMHeadModel", "Gemma2ForCausalLM"])
+def test_ladder(open_model, name):
+    twice(climb, lambda: open_model(name), text=TEXT, position=1, pins=["w3"])
+
+
+@pytest.mark.parametrize("name", ["BertForMaskedLM", "RobertaForMaskedLM", "AlbertForMaskedLM"])
+def test_masks(open_model, name):
+    found = twice(predict, lambda: open_model(name), text=MASKED, targets=("w3", "w4"))
+    assert found.device == "cuda:0"
+
+
+def test_many_masks_at_once(open_model):
+    requests = [{"text": f"w1 w{n} [MASK]" + " w5" * n} for n in range(6)]
+    with pytest.MonkeyPatch.context() as patch, pretended_gpu(patch):
+        there = predict_many(
+            open_model("BertForMaskedLM"), [each | {"device": "cuda"} for each in requests],
+            progress=silent,
+        )  # fmt: skip
+    here = predict_many(open_model("BertForMaskedLM"), requests, progress=silent)
+    for one, other in zip(there, here, strict=True):
+        same(one.masks, other.masks)
+
+
+def test_words_and_texts(open_model):
+    opened = lambda: open_model("BertForMaskedLM")  # noqa: E731
+    twice(plausibility, opened, text=TEXT)
+    twice(contrast, opened, first=MASKED, second="w3 w2 [MASK] w5")
+    twice(pretrain, lambda: open_model("BertForPreTraining"), text=TEXT, pair="w3 w2")
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("BertForSequenceClassification", {}),
+        ("BertForTokenClassification", {}),
+        ("BertForQuestionAnswering", {"pair": "w3 w2 w5"}),
+        ("BertForMultipleChoice", {"choices": ("w3", "w2 w5")}),
+        ("BertForNextSentencePrediction", {"pair": "w3 w2 w5"}),
+        ("GPT2LMHeadModel", {"temperature": 0.7, "seed": 3}),
+        ("LlamaForCausalLM", {}),
+    ],
+)
+def test_heads(open_model, name, parameters):
+    twice(heads, lambda: open_model(name), text=TEXT, **parameters)
+
+
+@pytest.mark.parametrize(
+    "name", ["BertForMaskedLM", "GPT2LMHeadModel", "BartForConditionalGeneration"]
+)
+def test_padding(open_model, name):
+    twice(padding, lambda: open_model(name), text="w1 w2 w3\nw4")
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("method", ["pca", "umap"])
+def test_maps(tmp_path, open_path, monkeypatch, method, metric):
+    """The map of a GPU keeps as many neighbours as the CPU's; its places are others."""
+    monkeypatch.setattr(layout, "EPOCHS", {False: 20, True: 20})
+    model = random_model("BertForMaskedLM", vocab_size=300)
+    folder = save_checkpoint(model, tmp_path / "a")
+    options = {"progress": silent, "method": method, "metric": metric, "trust": True}
+    here = project(open_path(folder), **options)
+    with pytest.MonkeyPatch.context() as patch, pretended_gpu(patch):
+        opened = open_path(folder)
+        opened.settings = replace(opened.settings, home=tmp_path / "other", device="cuda")
+        there = project(opened, **options)
+    assert np.isfinite(there.points[["x", "y"]].to_numpy()).all()
+    assert there.kept_neighbours == pytest.approx(here.kept_neighbours, abs=0.05)
