@@ -41,7 +41,7 @@ class OnGpu(torch.Tensor):
     def __new__(cls, inside: torch.Tensor, requires_grad: bool | None = None) -> OnGpu:
         made = torch.Tensor._make_wrapper_subclass(
             cls, inside.size(), strides=inside.stride(), storage_offset=inside.storage_offset(),
-            dtype=inside.dtype, device="meta",  # which torch knows how to hold
+            dtype=inside.dtype, device=torch.device("meta"),  # which torch knows how to hold
             requires_grad=inside.requires_grad if requires_grad is None else requires_grad,
         )  # fmt: skip
         made.inside = inside

@@ -20,6 +20,7 @@ from inspector.analyses.masked_lm import predict, predict_many
 from inspector.analyses.padding import padding
 from inspector.analyses.plausibility import plausibility
 from inspector.analyses.projection import project
+from inspector.results import Prediction
 
 from .conftest import silent
 from .families import random_model, save_checkpoint
@@ -111,6 +112,8 @@ def test_many_masks_at_once(open_model):
         )  # fmt: skip
     here = predict_many(open_model("BertForMaskedLM"), requests, progress=silent)
     for one, other in zip(there, here, strict=True):
+        assert isinstance(one, Prediction)
+        assert isinstance(other, Prediction)
         same(one.masks, other.masks)
 
 

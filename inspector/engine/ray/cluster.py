@@ -89,6 +89,7 @@ def connected(*, ships: bool = False, in_vain: Callable[[], None] = give_up) -> 
     patience.start()
     try:
         _knock(address)
+        _show_token(address)
         ray.init(
             address=address,
             runtime_env={"py_modules": [package]} if ships else None,
@@ -231,6 +232,25 @@ def _knock(address: str) -> None:
     host, _, port = address.rpartition(":")
     if host:
         socket.create_connection((host.strip("[]"), int(port)), KNOCK_SECONDS).close()
+
+
+def _show_token(address: str) -> None:
+    """Show the cluster our token: with a wrong one Ray would try to join for 20 s, and not say why.
+
+    Raises:
+        ray.exceptions.AuthenticationError: If the cluster refuses it.
+        OSError: If nobody listens there.
+    """
+    from ray._private.authentication.authentication_token_setup import (
+        ensure_token_if_auth_enabled,
+    )
+    from ray._private.services import canonicalize_bootstrap_address_or_die
+    from ray._raylet import GcsClient  # type: ignore[attr-defined]
+
+    ensure_token_if_auth_enabled()  # or its client would end this program
+    found = canonicalize_bootstrap_address_or_die(address)
+    _knock(found)  # a cluster of this machine that is long gone may still be written down
+    GcsClient(address=found)
 
 
 def _address(environ: Mapping[str, str]) -> str:
