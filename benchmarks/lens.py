@@ -29,6 +29,7 @@ from pathlib import Path
 import torch
 
 from inspector.analyses.readout import block_states, read
+from inspector.models.running import wait
 
 STATES, WIDTH, ROWS, K = 13 * 512, 384, 30_522, 5
 ROUNDS = 7
@@ -37,28 +38,30 @@ SAMPLE_SECONDS = 0.02
 Answer = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # ids, probabilities, entropy
 
 
-def inputs() -> tuple[torch.Tensor, torch.Tensor]:
+def inputs(
+    states: int = STATES, width: int = WIDTH, rows: int = ROWS, device: str = "cpu"
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Hidden states and an embedding matrix whose logits look like a model's."""
     generator = torch.Generator().manual_seed(0)
-    hidden = torch.randn(STATES, WIDTH, generator=generator)
-    matrix = torch.randn(ROWS, WIDTH, generator=generator) * 0.15
-    return hidden, matrix
+    hidden = torch.randn(states, width, generator=generator)
+    matrix = torch.randn(rows, width, generator=generator) * 0.15
+    return hidden.to(device), matrix.to(device)
 
 
 def bare(hidden: torch.Tensor, matrix: torch.Tensor) -> None:
     """The product alone, block by block."""
-    size = block_states(ROWS)
-    for begin in range(0, STATES, size):
+    size = block_states(len(matrix))
+    for begin in range(0, len(hidden), size):
         _ = hidden[begin : begin + size] @ matrix.T
 
 
 def ours(hidden: torch.Tensor, matrix: torch.Tensor) -> Answer:
     """The lens' own reading."""
-    size = block_states(ROWS)
-    pins = torch.empty(0, dtype=torch.long)
+    size = block_states(len(matrix))
+    pins = torch.empty(0, dtype=torch.long, device=hidden.device)
     found = [
         read(hidden[begin : begin + size] @ matrix.T, k=K, pins=pins)
-        for begin in range(0, STATES, size)
+        for begin in range(0, len(hidden), size)
     ]
     return (
         torch.cat([each.ids for each in found]),
@@ -89,16 +92,17 @@ def extra_memory(name: str) -> int:
     return peak() - before
 
 
-def seconds() -> dict[str, list[float]]:
+def seconds(hidden: torch.Tensor, matrix: torch.Tensor, *ways: str) -> dict[str, list[float]]:
     """Every way in turn, round after round."""
-    hidden, matrix = inputs()
-    found: dict[str, list[float]] = {name: [] for name in WAYS}
+    found: dict[str, list[float]] = {name: [] for name in ways or WAYS}
     with torch.inference_mode():
         for _ in range(ROUNDS):
-            for name, way in WAYS.items():
+            for name, rounds in found.items():
+                wait(hidden.device)
                 begin = time.perf_counter()
-                way(hidden, matrix)
-                found[name].append(time.perf_counter() - begin)
+                WAYS[name](hidden, matrix)
+                wait(hidden.device)
+                rounds.append(time.perf_counter() - begin)
     return found
 
 
@@ -170,9 +174,8 @@ def large(folder: Path, home: Path) -> None:
           f"of {found.tolerance:.1e} allowed")  # fmt: skip
 
 
-def compare() -> None:
+def compare(hidden: torch.Tensor, matrix: torch.Tensor) -> None:
     """Refuse to time ways that answer differently."""
-    hidden, matrix = inputs()
     with torch.inference_mode():
         mine, theirs = ours(hidden, matrix), usual(hidden, matrix)
     if not torch.equal(mine[0], theirs[0]):
@@ -191,8 +194,9 @@ def main() -> None:
             command = [sys.executable, "-m", "benchmarks.lens", "--of", name]
             subprocess.run(command, check=True)
     print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f} at start")
-    compare()
-    found = seconds()
+    hidden, matrix = inputs()
+    compare(hidden, matrix)
+    found = seconds(hidden, matrix)
     print(f"\n{STATES:,} states × {WIDTH} against {ROWS:,} rows: top {K}, normaliser, entropy")
     print(f"{'way':28}{'seconds':>9}{'of bare':>9}{'(median)':>10}{'of ours':>9}{'(median)':>10}"
           f"{'extra MB':>10}")  # fmt: skip

@@ -35,7 +35,7 @@ from inspector.analyses.masked_lm import predict
 from inspector.engine.local import LocalEngine
 from inspector.models.checkpoint import Checkpoint
 from inspector.results import Prediction
-from inspector.settings import Settings, read_settings
+from inspector.settings import Device, Settings, read_settings
 from inspector.store.manifest import Manifest
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
@@ -126,12 +126,14 @@ def answer(prediction: Prediction) -> Answer:
 
 
 @contextmanager
-def ways(folder: Path, home: Path) -> Iterator[tuple[dict[str, Way], list[Prediction]]]:
+def ways(
+    folder: Path, home: Path, device: Device = "cpu"
+) -> Iterator[tuple[dict[str, Way], list[Prediction]]]:
     """The ways to ask, all warm, and what came through the engine."""
     settings = read_settings({"INSPECTOR_HOME": str(home)})
     manifest = opened(folder, settings)
     checkpoint = Checkpoint(manifest, settings=settings)
-    pipeline = transformers.pipeline("fill-mask", str(folder), device="cpu")
+    pipeline = transformers.pipeline("fill-mask", str(folder), device=device)
     engine = LocalEngine(settings, restrict_paths=False, spare=False)
     received: list[Prediction] = []
 
@@ -139,10 +141,10 @@ def ways(folder: Path, home: Path) -> Iterator[tuple[dict[str, Way], list[Predic
         return [(each["token"], each["score"]) for each in pipeline(text, top_k=K)]
 
     def by_predict(text: str) -> Answer:
-        return answer(predict(checkpoint, progress=lambda *_: None, text=text, k=K, device="cpu"))
+        return answer(predict(checkpoint, progress=lambda *_: None, text=text, k=K, device=device))
 
     def by_engine(text: str) -> Answer:
-        job = engine.run(manifest.fingerprint, "predict", text=text, k=K, device="cpu")
+        job = engine.run(manifest.fingerprint, "predict", text=text, k=K, device=device)
         received.append(job.result())
         return answer(received[-1])
 
@@ -220,8 +222,8 @@ def print_rows(title: str, ways: dict[str, Way]) -> None:
         print(f"{title:26}{name:12}{cells}", flush=True)
 
 
-def main() -> None:
-    """Print the table."""
+def main(device: Device = "cpu") -> None:
+    """Print the table of one device."""
     transformers.utils.logging.disable_progress_bar()
     load = os.getloadavg()[0]
     print(f"\n{os.cpu_count()} processors, load {load:.1f} at start; milliseconds")
@@ -231,7 +233,7 @@ def main() -> None:
             folder, home = Path(scratch, "model"), Path(scratch, "home")
             build(folder, size)
             texts = sentences(1)
-            with ways(folder, home) as (found, received):
+            with ways(folder, home, device) as (found, received):
                 for way in [*found.values()] * REQUESTS:
                     measure_one(way, texts)
                 print_rows(f"{name}, one request", found)

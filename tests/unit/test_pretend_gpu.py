@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
+from benchmarks import gpu as benchmark
 from inspector.analyses import layout
 from inspector.analyses.climb import climb
 from inspector.analyses.contrast import contrast
@@ -42,9 +43,9 @@ def test_the_gpu_refuses_what_a_real_one_refuses(gpu):
     assert there.device.type == "cuda"
     assert (there + 1).cpu().tolist() == [2.0] * 3
     with pytest.raises(RuntimeError, match="same device"):
-        there + torch.ones(3)
+        _ = there + torch.ones(3)
     with pytest.raises(RuntimeError, match="same device"):
-        torch.ones(3)[there > 0]
+        _ = torch.ones(3)[there > 0]
     with pytest.raises(TypeError, match="numpy"):
         there.numpy()
     with pytest.raises(TypeError, match="numpy"):
@@ -162,3 +163,15 @@ def test_maps(tmp_path, open_path, monkeypatch, method, metric):
         there = project(opened, **options)
     assert np.isfinite(there.points[["x", "y"]].to_numpy()).all()
     assert there.kept_neighbours == pytest.approx(here.kept_neighbours, abs=0.05)
+
+
+def test_the_benchmark_of_a_gpu_runs(gpu, monkeypatch, capsys):
+    """What it times, and not how long that takes."""
+    monkeypatch.setattr(benchmark, "CASES", {"small": (64, 16, 500)})
+    monkeypatch.setattr(benchmark.lens, "ROUNDS", 2)
+    benchmark.readings()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == [
+        "lens, small, float32",
+        "lens, small, bfloat16",
+    ]
