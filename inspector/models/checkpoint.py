@@ -16,6 +16,7 @@ from inspector.models.quantised import (
     find_quantised,
     logical_tensors,
     refuse_codes,
+    refuse_many_numbers,
     unread_codes,
 )
 from inspector.results import HEADS
@@ -124,9 +125,13 @@ class Checkpoint:
         """Every tensor of the file, (name -> tensor): mapped, and codes as what they stand for.
 
         Raises:
-            CheckpointError: If the file holds codes that cannot be read as numbers.
+            CheckpointError: If the file holds codes that cannot be read as numbers, or that stand
+                for more of them than main memory may hold.
         """
+        from inspector.models.placement import main_memory
+
         refuse_codes(self.name, self.unread)
+        refuse_many_numbers(self.name, self.quantised, main_memory(self.settings))
         return self._read([tensor.name for tensor in self.tensors])
 
     def _read(self, names: list[str]) -> dict[str, torch.Tensor]:

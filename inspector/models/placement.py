@@ -172,9 +172,14 @@ def _layers_alone(
         yield start + own, main
 
 
+def main_memory(settings: Settings) -> int:
+    """Bytes of main memory that a model's weights may take."""
+    return min(settings.model_nbytes, int(RAM_SHARE * psutil.virtual_memory().total))
+
+
 def _allowed(settings: Settings, where: torch.device) -> dict[str, int]:
     """Bytes of weights that each place may hold, the one that computes first."""
-    cpu = min(settings.model_nbytes, int(RAM_SHARE * psutil.virtual_memory().total))
+    cpu = main_memory(settings)
     if where.type == "cuda":
         free = [torch.cuda.mem_get_info(i)[0] for i in range(torch.cuda.device_count())]
         return {f"cuda:{i}": int(SHARE * nbytes) for i, nbytes in enumerate(free)} | {"cpu": cpu}

@@ -19,6 +19,7 @@ from inspector.store.manifest import Manifest, TensorInfo
 
 # What stands in the place of a ".weight" and is no number of it.
 PACKED = (".qweight", ".weight_packed", ".W_q")
+ITEMSIZES = {"float32": 4, "bfloat16": 2, "float16": 2}  # of FLOATS
 CONV1D = frozenset({"gpt2", "openai-gpt", "imagegpt", "decision_transformer"})  # keep (in, out)
 
 
@@ -116,6 +117,26 @@ def refuse_codes(name: str, unread: Sequence[str]) -> None:
             f"{name} stores {unread[0]} as codes, in a way that this tool cannot read as numbers: "
             "its headers are shown and nothing is computed from it; bring a copy in float32, "
             "bfloat16 or float16."
+        )
+
+
+def refuse_many_numbers(name: str, found: Mapping[str, Quantised], allowed: int) -> None:
+    """Keep the numbers of a large quantised model out of memory: its codes can be mapped, they not.
+
+    Args:
+        name: Of the checkpoint.
+        found: Its quantised weights.
+        allowed: Bytes.
+
+    Raises:
+        CheckpointError: If they take more.
+    """
+    wanted = sum(math.prod(each.shape) * ITEMSIZES[each.dtype] for each in found.values())
+    if wanted > allowed:
+        raise CheckpointError(
+            f"The codes of {name} stand for {wanted / 1e9:,.1f} GB of numbers, and a model may "
+            f"take {allowed / 1e9:,.1f} GB of main memory here: set INSPECTOR_MODEL_MB higher; its "
+            "embeddings, and a comparison, need a part at a time and do without."
         )
 
 

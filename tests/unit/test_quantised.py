@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -401,6 +402,17 @@ def test_a_plain_cast_to_float8_is_measured_and_runs(tmp_path, open_path):
         logits = model(ids).logits[0]
     last = answer.cells.query("rung == 'logits' and layer == 2 and rank == 0")
     assert last["token_id"].tolist() == logits.argmax(dim=1).tolist()
+
+
+def test_more_numbers_than_memory_may_hold_are_not_made(stored, plain):
+    """A model is refused in a sentence; what needs a part of it goes on."""
+    coded = stored(lambda w: {WEIGHT: w.to(torch.float8_e4m3fn), f"{WEIGHT}_scale": torch.ones(1)})
+    coded.settings = replace(coded.settings, model_nbytes=1_000)
+    with pytest.raises(CheckpointError, match=r"stand for 0\.0 GB of numbers.*INSPECTOR_MODEL_MB"):
+        lens(coded, progress=silent, text="w1 w2", device="cpu")
+    assert embeddings(coded, progress=silent).rows == 60
+    result = compare(plain, progress=silent, other=coded.manifest.fingerprint)
+    assert row_of(result, WEIGHT)["status"] == "quantised"
 
 
 @pytest.mark.parametrize(
