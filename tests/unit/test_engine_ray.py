@@ -12,11 +12,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import psutil
 import pytest
 
@@ -27,6 +24,7 @@ from inspector.engine.ray.engine import RayEngine
 from inspector.errors import CancelledError, NotInCheckpointError, RequestError
 from inspector.settings import Settings, read_settings
 
+from . import alike
 from .engine_harness import demo
 from .ray_cluster import (
     QUESTIONS,
@@ -101,28 +99,7 @@ def opened(engine, local, name: str) -> str:
 
 def same(one: Any, other: Any) -> None:
     """Two results are equal to the last digit, but for what differs in every run."""
-    assert type(one) is type(other)
-    if isinstance(one, pd.DataFrame):
-        pd.testing.assert_frame_equal(one, other, check_exact=True)
-    elif isinstance(one, np.ndarray):
-        np.testing.assert_array_equal(one, other)
-    elif (mine := parts(one)) is None:
-        assert one == other or (one != one and other != other)  # noqa: PLR0124 - NaN
-    else:
-        theirs = parts(other) or {}
-        assert mine.keys() == theirs.keys()
-        for name in mine:
-            same(mine[name], theirs[name])
-
-
-def parts(value: Any) -> dict[Any, Any] | None:
-    """What a value is made of, by name; None: it is one thing."""
-    if is_dataclass(value):
-        names = [field.name for field in fields(value) if field.name not in PASSING]
-        return {name: getattr(value, name) for name in names}
-    if isinstance(value, tuple | list):
-        return dict(enumerate(value))
-    return value if isinstance(value, dict) else None
+    alike.same(one, other, leaving=PASSING)
 
 
 @pytest.mark.parametrize("verb", [analysis.verb for analysis in CATALOG])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -23,6 +22,7 @@ from inspector.analyses.plausibility import plausibility
 from inspector.analyses.projection import project
 from inspector.results import Prediction
 
+from . import alike
 from .conftest import silent
 from .families import random_model, save_checkpoint
 from .pretend_gpu import OnGpu, pretended_gpu
@@ -54,29 +54,7 @@ def test_the_gpu_refuses_what_a_real_one_refuses(gpu):
 
 def same(there: Any, here: Any) -> None:
     """Two results agree, but for where and how fast they were made."""
-    assert type(there) is type(here)
-    if isinstance(here, pd.DataFrame):
-        pd.testing.assert_frame_equal(there, here, rtol=1e-4, atol=1e-5)
-    elif isinstance(here, np.ndarray):
-        np.testing.assert_allclose(there, here, rtol=1e-4, atol=1e-5)
-    elif isinstance(here, float):
-        assert there == pytest.approx(here, rel=1e-4, abs=1e-5, nan_ok=True)
-    elif (whole := parts(here)) is None:
-        assert there == here
-    else:
-        other = parts(there) or {}
-        assert other.keys() == whole.keys()
-        for name in whole:
-            same(other[name], whole[name])
-
-
-def parts(value: Any) -> dict[Any, Any] | None:
-    """What a value is made of, by name; None: it is one thing."""
-    if is_dataclass(value):
-        return {f.name: getattr(value, f.name) for f in fields(value) if f.name not in PASSING}
-    if isinstance(value, list | tuple):
-        return dict(enumerate(value))
-    return value if isinstance(value, dict) else None
+    alike.same(there, here, leaving=PASSING, exact=False)
 
 
 def twice(analysis: Any, opened: Any, **parameters: Any) -> Any:
