@@ -8,6 +8,7 @@ pipe closes and this process ends; when the cluster is gone, Ray ends it, and th
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random
 import sys
@@ -182,6 +183,7 @@ def main() -> None:
     try:
         with connected(in_vain=partial(give_up, client)):
             client.begin(find_replicas())
+            logging.getLogger("ray.serve").setLevel(logging.WARNING)  # or it greets each server
             loop.run_forever()
     except InspectorError as error:
         client.send(Lost(str(error)))
