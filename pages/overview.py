@@ -20,13 +20,15 @@ st.page_link("pages/tour.py", label="New to this? Start with the questions", ico
 
 with st.container(horizontal=True, key="facts"):
     parts.count("Parameters", overview.unique_parameters,
-                explanation="Every stored number counted once, tied ones too.")  # fmt: skip
+                explanation="Every number counted once, tied ones too; of "
+                "codes, those that they stand for.")  # fmt: skip
     parts.count("Layers", overview.layers)
     parts.count("Hidden size", overview.d_model)
     parts.count("Vocabulary rows", overview.vocab_rows)
     st.metric("On disk", bytes_text(overview.nbytes_on_disk), help="All files together.")
     st.metric("In memory", bytes_text(overview.nbytes_in_memory),
-              help="The weights once loaded as they are stored, tied ones once.")  # fmt: skip
+              help="The weights as they are stored, tied ones once. A model is run from the "
+              "numbers that its codes stand for, which take more.")  # fmt: skip
 
 left, right = st.columns([3, 2], gap="large")
 with left:

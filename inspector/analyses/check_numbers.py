@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +13,7 @@ from inspector.analyses import Progress
 from inspector.analyses.check_parts import at_least, conclude, example, plural
 from inspector.analyses.overview import is_buffer, shape_text
 from inspector.analyses.sharing import FORMER_BUFFERS
+from inspector.models.quantised import find_quantised
 from inspector.models.tensors import read_tensors
 from inspector.results.checks import Check, Evidence
 from inspector.store.copies import is_packed, read_pieces
@@ -128,7 +129,10 @@ def check_dtypes(manifest: Manifest) -> Check:
     odd = at_least("minor", evidence)
     if not odd:
         kinds = " and ".join(order)
-        return conclude(DTYPES, evidence, detail=f"All weights are kept as {kinds}.")
+        ways = Counter(each.scheme for each in find_quantised(manifest).values())
+        said = ", ".join(f"{plural(count, 'weight')} as {way}" for way, count in ways.items())
+        codes = f", {said}: codes that stand for other numbers" if said else ""
+        return conclude(DTYPES, evidence, detail=f"All weights are kept as {kinds}{codes}.")
     mixed = len(floats) > 1
     return conclude(
         DTYPES, evidence,

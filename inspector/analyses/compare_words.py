@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
@@ -39,6 +39,7 @@ def summary(
             "checkpoint to see what differs."
         )
     sentences.append(_tensors(len(tensors), counts))
+    sentences += _alone(tensors, names)
     sentences += _quantised(tensors, names)
     sentences += _change(tensors, overall)
     if ties is not None:
@@ -58,32 +59,71 @@ def _tensors(total: int, counts: dict[str, int]) -> str:
     return f"Of {_plural(total, 'tensor')}: {_listed(said)}.{apart}"
 
 
+def _alone(tensors: pd.DataFrame, names: tuple[str, str]) -> list[str]:
+    """What one of them lacks, where they have anything in common."""
+    sentences = []
+    for status, name in (("removed", names[0]), ("added", names[1])):
+        alone = tensors.loc[tensors["status"] == status, "name"].tolist()
+        if alone and len(alone) < len(tensors):
+            more = f" and {len(alone) - NAMED:,} more" if len(alone) > NAMED else ""
+            listed = ", ".join(alone[:NAMED]) if more else _listed(alone)
+            sentences.append(f"Only in {name}: {listed}{more}.")
+    return sentences
+
+
 def _quantised(tensors: pd.DataFrame, names: tuple[str, str]) -> list[str]:
-    """Which side has codes, of what kind, and whether they are the plain rounding."""
+    """Which side has codes, of what kind, and which of them are the plain rounding."""
+    both = tensors.loc[~tensors["dtype"].isin([*PLAIN, ""])]
+    both = both.loc[~both["other_dtype"].isin([*PLAIN, ""])]
+    said = []
+    if len(both):
+        first, second = (_schemes(both[column].tolist()) for column in ("dtype", "other_dtype"))
+        said.append(f"Both have codes: {names[0]} {first}, {names[1]} {second}.")
     coded = tensors.dropna(subset=["nearest"])
     if not len(coded):
-        return []
-    schemes = Counter(
-        (names[0] if other in PLAIN else names[1], dtype if other in PLAIN else other)
-        for dtype, other in zip(coded["dtype"], coded["other_dtype"], strict=True)
-    )
+        return said
+    mine = [dtype for dtype in coded["dtype"].tolist() if dtype not in PLAIN]
+    theirs = [dtype for dtype in coded["other_dtype"].tolist() if dtype not in PLAIN]
     kinds = _listed([
-        f"{_plural(count, 'tensor')} in {name} as {scheme}"
-        for (name, scheme), count in schemes.most_common(NAMED)
+        f"{name} has {_schemes(dtypes)}" for name, dtypes in zip(names, (mine, theirs), strict=True)
+        if dtypes
     ])  # fmt: skip
-    more = f" and in {len(schemes) - NAMED} more ways" if len(schemes) > NAMED else ""
-    weights = coded["parameters"].to_numpy(float)
-    share = float(coded["nearest"].to_numpy(float) @ weights / weights.sum())
-    how = (
-        "plain rounding of the same weights"
-        if share >= ROUNDED
-        else "so they are no plain rounding: calibrated (as GPTQ and AWQ do), or of other weights"
+    shares = dict(zip(coded["name"].tolist(), coded["nearest"].tolist(), strict=True))
+    return [*said, f"Stored as codes: {kinds}. {_rounding(shares)}."]
+
+
+def _rounding(shares: Mapping[str, float]) -> str:
+    """Whether codes are the plain rounding: tensor -> share of its numbers that are the nearest."""
+    odd = {name: share for name, share in shares.items() if share < ROUNDED}
+    if not odd:
+        least = min(shares.values())
+        each = "" if len(shares) == 1 else f" in each of the {len(shares):,}"
+        said = "All numbers" if least == 1 else f"{_share(least)} of the numbers, or more,"
+        return f"{said}{each} are the nearest to the other's that the scales allow: plain rounding"
+    few = f"only {_worst(odd)} are the nearest that the scales allow"
+    why = "a calibration chose the codes (as GPTQ's and AWQ's do), or the weights are others"
+    if len(odd) == len(shares):
+        return f"No plain rounding of the other's numbers, for {few}: {why}"
+    plain = len(shares) - len(odd)
+    return f"{plain:,} of them are plain rounding of the other's numbers; not so where {few}: {why}"
+
+
+def _schemes(schemes: Sequence[str]) -> str:
+    """How many tensors are stored in which way."""
+    counted = Counter(schemes).most_common()
+    more = [f"{len(counted) - NAMED} more ways"] if len(counted) > NAMED else []
+    return _listed([f"{_plural(n, 'tensor')} as {scheme}" for scheme, n in counted[:NAMED]] + more)
+
+
+def _worst(shares: Mapping[str, float]) -> str:
+    """The tensors with the fewest nearest numbers, and how many they are."""
+    ranked = sorted(shares.items(), key=lambda item: item[1])
+    more = (
+        f" and fewer than {_share(ROUNDED)} in {len(ranked) - NAMED:,} more"
+        if len(ranked) > NAMED
+        else ""
     )
-    said = "All" if share == 1 else _share(share)
-    return [
-        f"Stored as codes: {kinds}{more}. {said} of their numbers are the nearest to the other's "
-        f"that their scales allow: {how}."
-    ]
+    return _listed([f"{_share(share)} of {name}" for name, share in ranked[:NAMED]]) + more
 
 
 def _change(tensors: pd.DataFrame, overall: dict[str, float]) -> list[str]:

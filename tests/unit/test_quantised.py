@@ -327,7 +327,7 @@ def test_gptq(stored, plain, bits, ordered, form):
     row = row_of(ask(plain, coded), WEIGHT)
     assert row["status"] == "quantised"
     assert row["nearest"] < 0.9  # other numbers altogether
-    assert "other weights" in " ".join(ask(plain, coded).summary)
+    assert "the weights are others" in " ".join(ask(plain, coded).summary)
 
 
 def test_awq(stored):
@@ -374,6 +374,40 @@ def test_nearest_is_by_brute_force(stored, plain):
         coded = stored(lambda weight, m=moved: quantise(weight, m), f"moved{moved}")
         row = row_of(ask(plain, coded), WEIGHT)
         assert row["nearest"] == pytest.approx(share, abs=0.002)  # some lie in the middle
+
+
+def test_the_tensor_that_is_no_rounding_is_named(tmp_path, open_path):
+    """Most of a copy is the plain rounding, one tensor is not; and two copies are told apart."""
+    other = "bert.encoder.layer.1.intermediate.dense.weight"
+
+    def quantise(tensors, moved):
+        for name in (WEIGHT, other):
+            scale = tensors[name].abs().amax(dim=1, keepdim=True) / 100
+            codes = (tensors[name] / scale).round() + (3 if name == moved else 0)
+            tensors |= {name: codes.to(torch.int8), f"{name}_scale": scale}
+        del tensors["bert.embeddings.LayerNorm.bias"]
+        return tensors
+
+    opened = {}
+    for name, change in (("a", None), ("b", ""), ("c", other)):
+        folder = save_checkpoint(bert(), tmp_path / name)
+        tensors = load_file(folder / "model.safetensors")
+        if change is not None:
+            save_file(
+                quantise(tensors, change), folder / "model.safetensors", metadata={"format": "pt"}
+            )
+        opened[name] = open_path(folder)
+    said = " ".join(ask(opened["a"], opened["b"]).summary)
+    assert "Only in a: bert.embeddings.LayerNorm.bias." in said
+    assert "b has 2 tensors as int8, one scale a row. " in said
+    assert "in each of the 2 are the nearest to the other's that the scales allow: plain" in said
+    said = " ".join(ask(opened["a"], opened["c"]).summary)
+    assert (
+        f"1 of them are plain rounding of the other's numbers; not so where only 0 % of {other}"
+        in said
+    )
+    said = " ".join(ask(opened["b"], opened["c"]).summary)
+    assert "Both have codes: b 2 tensors as int8, one scale a row, c 2 tensors as int8" in said
 
 
 def test_a_plain_cast_to_float8_is_measured_and_runs(tmp_path, open_path):
