@@ -99,8 +99,7 @@ def link(label: str, slug: str, *, key: str, icon: str, inputs: Mapping[str, str
                     address.unbind_widget(binding.widget_id)
         for name in names:
             state.pop(name, None)
-    inputs = dict(inputs)
-    if checkpoint := inputs.pop("checkpoint", None):
+    if checkpoint := inputs.get("checkpoint"):
         state["wanted"] = checkpoint
     st.switch_page(f"pages/{slug}.py", query_params=inputs)
 

@@ -32,6 +32,21 @@ def test_a_second_checkpoint_is_chosen_rotated_and_linked_on(page: Page, server:
     )
 
 
+def test_the_way_back_leads_to_the_same_two_checkpoints(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/compare?checkpoint=demo-gpt2&versus=demo-bert")
+    expect_page(page, "compare", "demo-gpt2")
+    page.get_by_role("button", name="Vocabulary lens: what each layer of both says").click()
+    expect_page(page, "lens", "demo-gpt2")
+    for _ in range(2):  # Streamlit also writes down what it tells the page that is left
+        if "/compare" not in page.url:
+            page.go_back()
+            expect_calm(page)
+    expect(page).to_have_url(re.compile("/compare[?].*checkpoint=demo-gpt2.*versus=demo-bert"))
+    page.reload()
+    expect_page(page, "compare", "demo-gpt2")
+    expect(page.get_by_text("Of 130 tensors")).to_be_visible()
+
+
 def test_the_layers_are_drawn_and_come_as_a_file(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/compare?checkpoint=demo-gpt2&versus=demo-gpt2")
     expect_page(page, "compare", "demo-gpt2")
