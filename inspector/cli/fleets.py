@@ -23,6 +23,7 @@ from inspector.errors import CheckpointError, RequestError, escaped
 from inspector.fleet import Ask, Entry, Fleet, Records
 from inspector.fleet.records import describe
 from inspector.render import write_table
+from inspector.results import Opened
 from inspector.settings import settings
 from inspector.store.names import ARCHIVE_SUFFIXES
 from inspector.store.reference import CheckpointRef
@@ -113,9 +114,9 @@ def ask_many(
             say(f"{name}: {_told(lines[name], tell)}{' (known)' if known else ''}")
         asked = ask(engine)
 
-        def recall(snapshot: Snapshot, opened: Any, wait: Any) -> Any:
+        def recall(snapshot: Snapshot, opened: Opened, wait: Any) -> Any:
             line = records.known_by(opened.fingerprint, opened.name) if by_content else None
-            return line["result"] if line else asked(snapshot, opened, wait)
+            return line["result"] if line else _called(asked(snapshot, opened, wait), opened)
 
         fleet = Fleet(engine, tuple(waiting), recall, workers=settings().workers)
         for entry in fleet.answers():
@@ -123,6 +124,12 @@ def ask_many(
             say(f"{entry.snapshot.name}: {_told(line, tell)}")
     names = [e.name if isinstance(e, Snapshot) else e.snapshot.name for e in sought]
     return [lines[name] for name in names]
+
+
+def _called(result: Any, opened: Opened) -> Any:
+    """A result under the name of what was asked: equal files may lie elsewhere under another."""
+    named = isinstance(result, dict) and result.get("fingerprint") == opened.fingerprint
+    return result | {"name": opened.name} if named and "name" in result else result
 
 
 @contextmanager

@@ -54,7 +54,7 @@ class Records:
 
     def known_by(self, fingerprint: str, name: str) -> dict[str, Any] | None:
         """The same where the files' content tells: they were copied, or come from the hub."""
-        for line in self._lines.values():
+        for line in list(self._lines.values()):  # another thread adds
             same = (line.get("fingerprint"), line.get("name")) == (fingerprint, name)
             if same and line["status"] == "done":
                 return line

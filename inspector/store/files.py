@@ -98,30 +98,38 @@ def put_folder(built: Path, target: Path, *, keep: Callable[[Path], bool]) -> No
     """Move a finished folder to its place, unless what is there already is to be kept."""
     fsync_tree(built)
     target.parent.mkdir(parents=True, exist_ok=True)
-    for _ in range(ATTEMPTS):
-        try:
-            built.rename(target)
-        except OSError as error:
-            taken = error.errno in {errno.ENOTEMPTY, errno.EEXIST}  # it may be gone again by now
-            if not taken and not target.is_dir():
-                raise
-            if keep(target):
+    graves: list[Path] = []  # emptied at the end: meanwhile others miss the folder
+    try:
+        for _ in range(ATTEMPTS):
+            try:
+                built.rename(target)
+            except OSError as error:
+                taken = error.errno in {errno.ENOTEMPTY, errno.EEXIST}  # or gone again by now
+                if not taken and not target.is_dir():
+                    raise
+                if keep(target):
+                    return
+                graves.append(_bury(target))
+            else:
+                fsync_path(target.parent)
                 return
-            remove_folder(target)
-        else:
-            fsync_path(target.parent)
-            return
-    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+    finally:
+        for grave in graves:
+            shutil.rmtree(grave, ignore_errors=True)
 
 
 def remove_folder(folder: Path) -> None:
     """Remove a folder at once for everybody who lists it, then its files."""
+    shutil.rmtree(_bury(folder), ignore_errors=True)
+
+
+def _bury(folder: Path) -> Path:
+    """Take a folder from its place, to where nobody looks; it may be gone already."""
     grave = folder.with_name(f".{uuid.uuid4().hex}")
-    try:
+    with contextlib.suppress(FileNotFoundError):  # somebody else removed it
         folder.rename(grave)
-    except FileNotFoundError:  # somebody else removed it
-        return
-    shutil.rmtree(grave, ignore_errors=True)
+    return grave
 
 
 @contextlib.contextmanager

@@ -55,7 +55,7 @@ def load_manifest(fingerprint: str, *, settings: Settings) -> Manifest:
         CheckpointError: If it is not there, damaged, or its weights have changed since.
     """
     gone = CheckpointError("This checkpoint is no longer in the store: open it again.")
-    for kind in (UPLOADS, OPENED):
+    for kind in (UPLOADS, OPENED, UPLOADS, OPENED):  # twice: it may be being replaced
         entry = settings.home / kind / fingerprint
         try:
             text = (entry / MANIFEST).read_bytes()

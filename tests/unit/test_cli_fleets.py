@@ -148,7 +148,7 @@ def test_a_failed_check_is_status_1_whatever_else_is_wrong(call, run, tmp_path) 
 def test_what_has_changed_is_asked_again_and_nothing_else(call, run, tmp_path) -> None:
     snapshots = tmp_path / "run"
     for step in STEPS[:2]:
-        small_checkpoint(snapshots / f"checkpoint-{step}")
+        small_checkpoint(snapshots / f"checkpoint-{step}", seed=step)
     kept = tmp_path / "results.jsonl"
     arguments = ("vitals", snapshots, "--results", kept, "--json")
     first = strict(call(*arguments)[1])
@@ -166,6 +166,17 @@ def test_what_has_changed_is_asked_again_and_nothing_else(call, run, tmp_path) -
     assert after == pytest.approx(2 * before, rel=1e-6)
     assert len(kept.read_text().splitlines()) == 3
     assert call("vitals", snapshots, "-k", "3", "--results", kept)[2].count("(known)") == 0
+
+
+def test_equal_snapshots_keep_their_names(call, tmp_path) -> None:
+    """As where the last snapshot of a run is the model that came of it."""
+    snapshots = tmp_path / "run"
+    for step in STEPS[:2]:
+        small_checkpoint(snapshots / f"checkpoint-{step}")
+    found = strict(call("vitals", snapshots, "--json")[1])["checkpoints"]
+    assert found[0]["fingerprint"] == found[1]["fingerprint"]
+    assert [each["status"] for each in found] == ["done", "done"]
+    assert [each["result"]["name"] for each in found] == [each["name"] for each in found]
 
 
 def test_compare_goes_from_the_first_to_each_or_from_each_to_the_next(call, run) -> None:
