@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from inspector.analyses.compare_tensors import FLOATS
 from inspector.results import TieChange, VocabularyMatch
 
 SAID = {
@@ -15,7 +16,6 @@ SAID = {
     "reshaped": "reshaped",
     "added": "added", "removed": "removed", "not compared": "not compared", "equal": "equal",
 }  # fmt: skip
-PLAIN = frozenset({"float64", "float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"})
 ROUNDED = 0.99  # share of nearest numbers that only plain rounding gives
 NAMED = 3  # names listed in a sentence
 
@@ -73,8 +73,8 @@ def _alone(tensors: pd.DataFrame, names: tuple[str, str]) -> list[str]:
 
 def _quantised(tensors: pd.DataFrame, names: tuple[str, str]) -> list[str]:
     """Which side has codes, of what kind, and which of them are the plain rounding."""
-    both = tensors.loc[~tensors["dtype"].isin([*PLAIN, ""])]
-    both = both.loc[~both["other_dtype"].isin([*PLAIN, ""])]
+    both = tensors.loc[~tensors["dtype"].isin([*FLOATS, ""])]
+    both = both.loc[~both["other_dtype"].isin([*FLOATS, ""])]
     said = []
     if len(both):
         first, second = (_schemes(both[column].tolist()) for column in ("dtype", "other_dtype"))
@@ -82,8 +82,8 @@ def _quantised(tensors: pd.DataFrame, names: tuple[str, str]) -> list[str]:
     coded = tensors.dropna(subset=["nearest"])
     if not len(coded):
         return said
-    mine = [dtype for dtype in coded["dtype"].tolist() if dtype not in PLAIN]
-    theirs = [dtype for dtype in coded["other_dtype"].tolist() if dtype not in PLAIN]
+    mine = [dtype for dtype in coded["dtype"].tolist() if dtype not in FLOATS]
+    theirs = [dtype for dtype in coded["other_dtype"].tolist() if dtype not in FLOATS]
     kinds = _listed([
         f"{name} has {_schemes(dtypes)}" for name, dtypes in zip(names, (mine, theirs), strict=True)
         if dtypes
