@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 from inspector.demo import DEMOS
 from inspector.settings import settings
 from inspector.store.quota import account, reserve_upload
+from inspector.store.reference import CheckpointRef
 from inspector.store.registry import delete_checkpoint, list_checkpoints, write_upload
 from pages._shared import session
 
@@ -50,6 +51,9 @@ def test_the_page_shows_workers_limits_and_what_is_enforced(open_app: Open) -> N
 def test_the_page_says_what_ended_a_worker(open_app: Open) -> None:
     open_app("overview", checkpoint="demo-gpt2")
     engine = session.engine()
+    opened = engine.open(CheckpointRef.parse("demo-gpt2")).result()
+    # What a page before this one asked may be known: something new, so that a worker is there.
+    engine.run(opened.fingerprint, "tokenize", texts=["what ended a worker"]).result()
     (pid,) = (worker.pid for worker in engine.workers() if worker.name == "demo-gpt2")
     os.kill(pid, signal.SIGKILL)
     while not engine.endings():
