@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable
 
 from streamlit.testing.v1 import AppTest
@@ -24,8 +25,16 @@ from .looking import button, said
 Open = Callable[..., AppTest]
 
 
+def busy_with(name: str) -> None:
+    """Have a worker hold a demo: what other tests asked is known, and needs none."""
+    engine = session.engine()
+    opened = engine.open(CheckpointRef.parse(name)).result()
+    engine.run(opened.fingerprint, "tokenize", texts=[uuid.uuid4().hex]).result()
+
+
 def test_the_page_shows_workers_limits_and_what_is_enforced(open_app: Open) -> None:
-    open_app("overview")  # so that a worker holds the demo
+    open_app("overview")
+    busy_with("demo-bert")
     app = open_app("server")
     assert not app.exception
     assert app.title[0].value == "Server"
@@ -51,9 +60,7 @@ def test_the_page_shows_workers_limits_and_what_is_enforced(open_app: Open) -> N
 def test_the_page_says_what_ended_a_worker(open_app: Open) -> None:
     open_app("overview", checkpoint="demo-gpt2")
     engine = session.engine()
-    opened = engine.open(CheckpointRef.parse("demo-gpt2")).result()
-    # What a page before this one asked may be known: something new, so that a worker is there.
-    engine.run(opened.fingerprint, "tokenize", texts=["what ended a worker"]).result()
+    busy_with("demo-gpt2")
     (pid,) = (worker.pid for worker in engine.workers() if worker.name == "demo-gpt2")
     os.kill(pid, signal.SIGKILL)
     while not engine.endings():
