@@ -20,6 +20,7 @@ from safetensors.torch import load_file, save_file
 
 from inspector.demo import DEMOS
 from inspector.errors import CheckpointError
+from inspector.store import files
 from inspector.store.hub import download
 from inspector.store.reference import CheckpointRef
 from inspector.store.sizes import refuse_wrong_sizes
@@ -288,3 +289,22 @@ def test_a_shape_that_no_memory_holds(settings):
     assert str(error.value) == (
         "The tensor 'a' in model.safetensors has a shape that no memory holds: get the file again."
     )
+
+
+def test_an_entry_that_is_replaced_is_missing_for_no_longer_than_a_rename(tmp_path, monkeypatch):
+    """The old one is emptied when the new one is there: others may read it meanwhile."""
+    built, target = tmp_path / "built", tmp_path / "there" / "entry"
+    for folder in (built, target):
+        folder.mkdir(parents=True)
+        (folder / "says").write_text(folder.name)
+    seen = []
+    empty = files.shutil.rmtree
+
+    def emptied(folder, **options):
+        seen.append((target / "says").read_text())
+        empty(folder, **options)
+
+    monkeypatch.setattr(files.shutil, "rmtree", emptied)
+    files.put_folder(built, target, keep=lambda _: False)
+    assert seen == ["built"]
+    assert [each.name for each in target.parent.iterdir()] == ["entry"]
