@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from inspector.catalog import CATALOG, PAGES
@@ -44,8 +45,20 @@ def fill(page: Page, label: str, text: str, *, key: str = "Enter") -> None:
 
 def click_mark(mark: Locator) -> None:
     """Click a mark of a chart, which lies under the layer that takes the chart's clicks."""
-    mark.scroll_into_view_if_needed()
-    mark.page.wait_for_timeout(500)  # Streamlit's scrolling has momentum
-    box = mark.bounding_box()
-    assert box
-    mark.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    mark.page.mouse.click(*middle(mark))
+
+
+def middle(mark: Locator) -> tuple[float, float]:
+    """The middle of a mark, in view and at rest: the page moves until all of it has its height."""
+    expect(mark.page.get_by_test_id("stSkeleton")).to_have_count(0)
+    before = None
+    for _ in range(60):
+        mark.scroll_into_view_if_needed()
+        mark.page.wait_for_timeout(500)  # Streamlit's scrolling has momentum
+        box = mark.bounding_box()
+        assert box
+        place = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        if place == before:
+            return place
+        before = place
+    pytest.fail(f"The mark did not come to rest; it was last at {before}.")

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Download, Page, expect
 
 from inspector.figures import DARK, LIGHT
 
-from .looking import click_mark, expect_page
+from .looking import click_mark, expect_page, middle
 from .server import Server
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -94,11 +94,7 @@ def test_hovering_a_row_tells_all_of_it(page: Page, server: Server) -> None:
     show(page, server)
     chart = page.locator(".st-key-sharing_graph .js-plotly-plot")
     mark = chart.locator(".barlayer .trace").nth(0).locator(".point").nth(0)
-    mark.scroll_into_view_if_needed()
-    page.wait_for_timeout(500)  # Streamlit's scrolling has momentum
-    box = mark.bounding_box()
-    assert box
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.move(*middle(mark))
     hover = chart.locator(".hoverlayer .hovertext")
     expect(hover).to_contain_text("bert.embeddings.word_embeddings.weight")
     expect(hover).to_contain_text("in memory: storage 0, offset 0 B")
