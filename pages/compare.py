@@ -23,7 +23,7 @@ second = inputs.choose(checkpoint)
 align = st.toggle("Rotate one embedding space onto the other first", key="align",
                   bind="query-params", help="Orthogonal Procrustes; for models that were trained "
                   "apart, or have other widths. Concerns the tokens alone.")  # fmt: skip
-result: Comparison = session.run("compare", other=second.opened.fingerprint, align=align)
+result: Comparison = session.run("compare", beside=second.opened, align=align)
 both = f"{result.name} and {result.other_name}"
 parts.warnings(result.warnings)
 with st.container(border=True):

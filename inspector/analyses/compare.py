@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass
 
 import pandas as pd
@@ -128,12 +129,16 @@ def _furthest(tokens: pd.DataFrame, most: int) -> pd.DataFrame:
 
 def _second(checkpoint: Checkpoint, fingerprint: str) -> Checkpoint:
     if fingerprint == checkpoint.manifest.fingerprint:
-        return checkpoint
+        second = copy(checkpoint)
+        second.called = checkpoint.called[1:]
+        return second
     try:
         manifest = load_held(fingerprint, settings=checkpoint.settings)
     except CheckpointError as error:
         raise RequestError(f"The second checkpoint cannot be read. {error}") from error
-    return Checkpoint(manifest, settings=checkpoint.settings)
+    second = Checkpoint(manifest, settings=checkpoint.settings)
+    second.called = checkpoint.called[1:]
+    return second
 
 
 def _both_shared(

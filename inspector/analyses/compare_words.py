@@ -34,10 +34,7 @@ def summary(
     """What matters, first things first; every number is one of the result's."""
     sentences = []
     if same:
-        sentences.append(
-            f"{names[0]} is compared with itself: the same files, byte for byte. Choose another "
-            "checkpoint to see what differs."
-        )
+        sentences.append(_same(names))
     sentences.append(_tensors(len(tensors), counts))
     sentences += _alone(tensors, names)
     sentences += _quantised(tensors, names)
@@ -47,6 +44,14 @@ def summary(
     if vocabulary:
         sentences += _vocabulary(vocabulary, names, moved)
     return tuple(sentences)
+
+
+def _same(names: tuple[str, str]) -> str:
+    if names[0] == names[1]:
+        which = f"{names[0]} is compared with itself: the same files, byte for byte."
+    else:
+        which = f"{names[0]} and {names[1]} are the same files, byte for byte, under two names."
+    return f"{which} Choose another checkpoint to see what differs."
 
 
 def _tensors(total: int, counts: dict[str, int]) -> str:

@@ -52,7 +52,7 @@ def overview(checkpoint: Checkpoint, *, progress: Progress) -> Overview:
     vocab_rows, columns = _embedding_shape(checkpoint)
     unique = sum(map(_numel, once))
     return Overview(
-        name=manifest.name,
+        name=checkpoint.name,
         fingerprint=manifest.fingerprint,
         model_type=config.get("model_type"),
         architecture=next(iter(config.get("architectures") or ()), None),

@@ -99,10 +99,12 @@ def ask(
         engine = start_engine(settings(), restrict_paths=False, spare=False)
         try:
             opened: Opened = waited(engine.open(find_reference(checkpoint)))
+            called = [opened.name]
             if beside is not None:
                 other: Opened = waited(engine.open(find_reference(beside)))
                 parameters["other"] = other.fingerprint
-            return then(waited(engine.run(opened.fingerprint, verb, **parameters)))
+                called.append(other.name)
+            return then(waited(engine.run(opened.fingerprint, verb, called=called, **parameters)))
         finally:
             engine.close()
 

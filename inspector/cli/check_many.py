@@ -39,7 +39,7 @@ def is_failing(lines: Sequence[Line], *, strict: bool) -> bool:
 
 def _ask(engine: Engine) -> Ask:
     def ask(_: Snapshot, opened: Opened, wait: Wait) -> Line:
-        return to_json(wait(engine.run(opened.fingerprint, "check")))
+        return to_json(wait(engine.run(opened.fingerprint, "check", called=(opened.name,))))
 
     return ask
 

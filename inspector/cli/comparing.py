@@ -118,7 +118,8 @@ def _asking(
         if base not in opened_before:
             opened_before[base] = wait(engine.open(base.reference))
         first = opened_before[base]
-        job = engine.run(first.fingerprint, "compare", other=opened.fingerprint, **options)
+        job = engine.run(first.fingerprint, "compare", called=(first.name, opened.name),
+                         other=opened.fingerprint, **options)  # fmt: skip
         return {"against": base.name, **to_json(wait(job))}
 
     return ask

@@ -116,7 +116,7 @@ def ask_many(
 
         def recall(snapshot: Snapshot, opened: Opened, wait: Any) -> Any:
             line = records.known_by(opened.fingerprint, opened.name) if by_content else None
-            return line["result"] if line else _called(asked(snapshot, opened, wait), opened)
+            return line["result"] if line else asked(snapshot, opened, wait)
 
         fleet = Fleet(engine, tuple(waiting), recall, workers=settings().workers)
         for entry in fleet.answers():
@@ -124,12 +124,6 @@ def ask_many(
             say(f"{entry.snapshot.name}: {_told(line, tell)}")
     names = [e.name if isinstance(e, Snapshot) else e.snapshot.name for e in sought]
     return [lines[name] for name in names]
-
-
-def _called(result: Any, opened: Opened) -> Any:
-    """A result under the name of what was asked: equal files may lie elsewhere under another."""
-    named = isinstance(result, dict) and result.get("fingerprint") == opened.fingerprint
-    return result | {"name": opened.name} if named and "name" in result else result
 
 
 @contextmanager

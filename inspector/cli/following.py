@@ -57,7 +57,8 @@ def vitals(
 
 def _asking(engine: Engine, parameters: dict[str, Any]) -> Ask:
     def ask(_: Snapshot, opened: Opened, wait: Wait) -> dict[str, Any]:
-        return to_json(wait(engine.run(opened.fingerprint, "vitals", **parameters)))
+        job = engine.run(opened.fingerprint, "vitals", called=(opened.name,), **parameters)
+        return to_json(wait(job))
 
     return ask
 

@@ -6,7 +6,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from inspector.catalog import Analysis
@@ -105,7 +105,7 @@ class LocalJob:
         """Jobs of equal company can be answered at once; a job without one runs alone."""
         if self._alone or not isinstance(self.request, RunRequest) or not self.request.batch:
             return None
-        return self.request.fingerprint, self.request.batch
+        return self.request.fingerprint, self.request.batch, self.request.called
 
     def start(self, batch: int) -> None:
         """A worker takes the job, one of a batch."""
@@ -217,7 +217,11 @@ def _message(request: OpenRequest | RunRequest) -> bytes:
 
 
 def keyed_request(
-    analyses: Mapping[str, Analysis], fingerprint: str, verb: str, parameters: dict[str, Any]
+    analyses: Mapping[str, Analysis],
+    fingerprint: str,
+    verb: str,
+    parameters: dict[str, Any],
+    called: Sequence[str] = (),
 ) -> tuple[Hashable, RunRequest]:
     """What asks for an analysis, and the key of every question that has the same answer.
 
@@ -228,8 +232,9 @@ def keyed_request(
     if analysis is None:
         known = ", ".join(analyses)
         raise RequestError(f"There is no analysis {verb!r}: choose one of {known}.")
-    request = RunRequest(fingerprint, analysis.function, parameters, analysis.batch)
-    return (fingerprint, verb, freeze(parameters)), request
+    names = tuple(called)[: 2 if "other" in parameters else 1]
+    request = RunRequest(fingerprint, analysis.function, parameters, analysis.batch, names)
+    return (fingerprint, verb, freeze(parameters), request.called), request
 
 
 def freeze(value: Any) -> Hashable:

@@ -21,7 +21,7 @@ import compileall
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -113,13 +113,15 @@ class LocalEngine:
         keep = reference.kind in FIXED
         return self._ask(("open", str(reference)), OpenRequest(reference), keep=keep)
 
-    def run(self, fingerprint: str, verb: str, **parameters: Any) -> LocalJob:
+    def run(
+        self, fingerprint: str, verb: str, *, called: Sequence[str] = (), **parameters: Any
+    ) -> LocalJob:
         """Run an analysis; see the protocol.
 
         Raises:
             RequestError: If there is no such analysis.
         """
-        key, request = keyed_request(self._analyses, fingerprint, verb, parameters)
+        key, request = keyed_request(self._analyses, fingerprint, verb, parameters, called)
         return self._ask(key, request, keep=True)
 
     def job(self, job_id: str) -> LocalJob | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -90,8 +91,19 @@ class Engine(Protocol):
         """Stage a checkpoint and read its headers; builds no model."""
         ...
 
-    def run(self, fingerprint: str, verb: str, **parameters: Any) -> Job[Any]:
+    def run(
+        self, fingerprint: str, verb: str, *, called: Sequence[str] = (), **parameters: Any
+    ) -> Job[Any]:
         """Run the catalog's analysis `verb` on an opened checkpoint.
+
+        Equal files have one fingerprint and may have many names, one for each who opened them.
+
+        Args:
+            fingerprint: The checkpoint's.
+            verb: Names the analysis.
+            called: What the result calls the checkpoint, and the second one where there is one;
+                empty: as they were called when their files were last opened.
+            parameters: The analysis' own.
 
         Asking again for what is under way or done with the same parameters gives the same job.
         """

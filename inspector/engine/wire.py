@@ -75,6 +75,7 @@ class RunRequest:
     function: str
     parameters: dict[str, Any]
     batch: str | None = None  # function that answers many such requests at once
+    called: tuple[str, ...] = ()  # as in Engine.run
 
 
 @dataclass(frozen=True, slots=True)

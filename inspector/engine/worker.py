@@ -101,6 +101,7 @@ class Worker:
         if isinstance(first, OpenRequest):
             return [self._open(first)]
         checkpoint = self._load(first.fingerprint)
+        checkpoint.called = first.called
         if first.batch is None:
             function = _find(first.function)
             return [function(checkpoint, progress=self._progress, **first.parameters)]

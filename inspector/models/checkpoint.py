@@ -38,13 +38,14 @@ class Checkpoint:
     def __init__(self, manifest: Manifest, *, settings: Settings) -> None:
         self.manifest = manifest
         self.settings = settings
+        self.called: tuple[str, ...] = ()  # by who asks: this one, and the second one
         self._models: dict[tuple[str, ...], Loaded] = {}
         self._plans: dict[tuple[str, str, str], Plan] = {}
 
     @property
     def name(self) -> str:
         """What the person calls it."""
-        return self.manifest.name
+        return self.called[0] if self.called else self.manifest.name
 
     @property
     def config_values(self) -> Mapping[str, Any]:

@@ -72,7 +72,7 @@ def make_report(
     if COMPARING in chosen and other is None:
         raise RequestError(NO_SECOND)
     tell(0.0, "Reading the headers")
-    overview: Overview = _wait(engine.run(opened.fingerprint, "overview"),
+    overview: Overview = _wait(engine.run(opened.fingerprint, "overview", called=(opened.name,)),
                                lambda text: tell(0.0, text))  # fmt: skip
     context = Context(
         opened,
@@ -119,7 +119,7 @@ def _with_text(setting: Setting, opened: Opened, overview: Overview) -> Setting:
 def _part(engine: Engine, context: Context, section: Section, tell: Callable[[str], None]) -> Part:
     analysis = PAGES[section.slug]
     questions = section.ask(context)
-    answers = [_answer(engine, context.opened, question, tell) for question in questions]
+    answers = [_answer(engine, context, question, tell) for question in questions]
     refused = [answer for answer in answers if isinstance(answer, InspectorError)]
     absent = str(answers[0]) if isinstance(answers[0], InspectorError) else None
     found = reached(answers)
@@ -137,9 +137,14 @@ def _part(engine: Engine, context: Context, section: Section, tell: Callable[[st
     )
 
 
-def _answer(engine: Engine, opened: Opened, question: Question, tell: Callable[[str], None]) -> Any:
+def _answer(
+    engine: Engine, context: Context, question: Question, tell: Callable[[str], None]
+) -> Any:
     """The result, or the refusal: this checkpoint cannot answer that."""
-    job = engine.run(opened.fingerprint, question.verb, **question.parameters)
+    called = [each.name for each in (context.opened, context.other) if each]
+    job = engine.run(
+        context.opened.fingerprint, question.verb, called=called, **question.parameters
+    )
     try:
         return _wait(job, tell)
     except (NotInCheckpointError, RequestError) as refusal:

@@ -103,20 +103,28 @@ def open_beside(reference: str) -> Opened | None:
     return None
 
 
-def ask(verb: str, *, of: Opened | None = None, **parameters: Any) -> Any:
+def ask(
+    verb: str, *, of: Opened | None = None, beside: Opened | None = None, **parameters: Any
+) -> Any:
     """Ask the open checkpoint, or the one that is compared with it.
+
+    Args:
+        verb: Names the analysis.
+        of: Which is asked; None: the open one.
+        beside: The second checkpoint of an analysis of two.
+        parameters: The analysis' own.
 
     Returns:
         The analysis' result, or None where the page now says why there is none.
     """
     checkpoint = of or opened()
-    key = (checkpoint.fingerprint, verb, repr(parameters))
+    key = (checkpoint.fingerprint, verb, beside and beside.fingerprint, repr(parameters))
     if st.session_state.get("stopped") == key:
         st.info("This work was stopped.", icon=":material/stop_circle:")
         st.button("Start it again", key=f"again {verb}", on_click=_resume)
         return None
     try:
-        return wait(engine().run(checkpoint.fingerprint, verb, **parameters), stopped_key=key)
+        return wait(_start(checkpoint, verb, parameters, beside=beside), stopped_key=key)
     except CancelledError as error:
         st.info(literal(error), icon=":material/stop_circle:")
     except NotInCheckpointError as error:
@@ -124,6 +132,15 @@ def ask(verb: str, *, of: Opened | None = None, **parameters: Any) -> Any:
     except InspectorError as error:
         st.error(literal(error), icon=":material/error:")
     return None
+
+
+def _start(
+    checkpoint: Opened, verb: str, parameters: dict[str, Any], *, beside: Opened | None = None
+) -> Job:
+    called = (checkpoint.name,)
+    if beside is not None:
+        called, parameters = (*called, beside.name), {**parameters, "other": beside.fingerprint}
+    return engine().run(checkpoint.fingerprint, verb, called=called, **parameters)
 
 
 def run(verb: str, **parameters: Any) -> Any:
@@ -142,10 +159,10 @@ def peek(verb: str, **parameters: Any) -> Any:
         waits for it, or says why.
     """
     checkpoint = opened()
-    if st.session_state.get("stopped") == (checkpoint.fingerprint, verb, repr(parameters)):
+    if st.session_state.get("stopped") == (checkpoint.fingerprint, verb, None, repr(parameters)):
         return None
     try:
-        return engine().run(checkpoint.fingerprint, verb, **parameters).result(QUICK_SECONDS)
+        return _start(checkpoint, verb, parameters).result(QUICK_SECONDS)
     except (TimeoutError, InspectorError):
         return None
 
@@ -157,8 +174,7 @@ def quietly(verb: str, *, of: Opened | None = None, **parameters: Any) -> Any:
         The analysis' result; None where there is none, which another question explains.
     """
     try:
-        job = engine().run((of or opened()).fingerprint, verb, **parameters)
-        return wait(job, stopped_key=None)
+        return wait(_start(of or opened(), verb, parameters), stopped_key=None)
     except InspectorError:
         return None
 

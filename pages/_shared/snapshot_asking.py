@@ -45,7 +45,8 @@ def _ask_first(snapshot: Snapshot, verb: str, parameters: dict[str, Any]) -> Non
     engine = session.engine()
     try:
         opened: Opened = session.wait(engine.open(snapshot.reference), stopped_key=None)
-        session.wait(engine.run(opened.fingerprint, verb, **parameters), stopped_key=None)
+        session.wait(engine.run(opened.fingerprint, verb, called=(opened.name,), **parameters),
+                     stopped_key=None)  # fmt: skip
     except RequestError as error:
         st.error(literal(error), icon=":material/error:")
         st.stop()
@@ -62,7 +63,7 @@ def _job(key: tuple[Any, ...], _verb: str, _parameters: dict[str, Any]) -> Fleet
     engine, snapshots = session.engine(), key[0]
 
     def ask(_: Snapshot, opened: Opened, wait: Wait) -> Any:
-        return wait(engine.run(opened.fingerprint, _verb, **_parameters))
+        return wait(engine.run(opened.fingerprint, _verb, called=(opened.name,), **_parameters))
 
     workers = max(1, settings().workers - 1)  # one is left to those who ask for little
     fleet = Fleet(engine, snapshots, ask, workers=workers, release=True)

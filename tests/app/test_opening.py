@@ -16,6 +16,7 @@ import pytest
 from safetensors.numpy import save
 from streamlit.testing.v1 import AppTest
 
+from inspector.demo import DEMOS
 from inspector.settings import MB, read_settings, settings
 from inspector.store import registry
 from pages._shared.words import literal
@@ -95,6 +96,20 @@ def test_an_upload_is_renamed_and_deleted_after_a_confirmation(open_app: Open) -
     stale = open_app(checkpoint=reference)
     assert "is no longer in the store" in said(stale).replace("\\", "")
     assert button(stale, "Open demo-bert")
+
+
+def test_equal_files_are_spoken_of_by_the_name_that_each_gave_them(open_app: Open) -> None:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as files:
+        for path in DEMOS["demo-gpt2"].folder.iterdir():
+            files.write(path, path.name)
+    theirs = upload(open_app("masked_lm"), "theirs.zip", archive.getvalue())
+    assert "theirs is a causal language model" in said(theirs)
+    ours = open_app("masked_lm", checkpoint="demo-gpt2")
+    assert "demo-gpt2 is a causal language model" in said(ours).replace("\\", "")
+    assert "theirs" not in said(ours)
+    fingerprints = {app.session_state["opened"].fingerprint for app in (ours, theirs)}
+    assert len(fingerprints) == 1
 
 
 @pytest.mark.parametrize(

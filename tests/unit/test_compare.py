@@ -146,6 +146,23 @@ def test_a_few_steps_of_training_move_what_they_trained(name, tmp_path, open_pat
     assert trained == {8, 9, 10, 11}
 
 
+def test_equal_files_under_two_names_keep_both(open_model):
+    checkpoint = open_model("BertForMaskedLM")
+    checkpoint.called = ("ours", "theirs")
+    result = ask(checkpoint, checkpoint)
+    assert (result.same, result.name, result.other_name) == (True, "ours", "theirs")
+    assert result.summary[0].startswith("ours and theirs are the same files, byte for byte")
+
+
+def test_both_have_the_names_of_who_asks(open_model):
+    first = open_model("BertForMaskedLM")
+    second = open_model("GPT2LMHeadModel")
+    first.called = ("ours", "theirs")
+    result = ask(first, second)
+    assert (result.name, result.other_name) == ("ours", "theirs")
+    assert not any("LMHead" in sentence for sentence in result.summary)
+
+
 def test_with_itself_it_says_so(open_model):
     checkpoint = open_model("BertForMaskedLM")
     result = ask(checkpoint, checkpoint)

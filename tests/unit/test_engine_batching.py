@@ -112,6 +112,20 @@ def test_other_analyses_and_other_checkpoints_are_not_mixed_in(tmp_path):
         assert len({each["uses"] for each in found[::2]}) == 4
 
 
+def test_those_who_call_it_by_other_names_are_not_mixed_in(engine, tmp_path):
+    queue = Queue(engine, tmp_path)
+    names = ("ours", "theirs") * 3
+    jobs = [engine.run(A, "note", called=[name], value=i) for i, name in enumerate(names)]
+    queue.ask("last")
+    queue.results()
+
+    found = [job.result(WAIT) for job in jobs]
+    assert [(each["name"], each["value"]) for each in found] == list(
+        zip(names, range(6), strict=True)
+    )
+    assert {each["batch"] for each in found} == {3}
+
+
 def test_a_refusal_of_one_is_its_own(engine, tmp_path):
     queue = Queue(engine, tmp_path)
     before, refused, after = (

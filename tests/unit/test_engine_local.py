@@ -47,6 +47,21 @@ def test_the_checkpoint_stays_loaded_between_requests(engine):
     assert second["pid"] == first["pid"]
 
 
+def test_each_is_answered_under_the_name_that_it_has_for_who_asks(engine):
+    ours, theirs, stored = (
+        engine.run(A, "echo", called=called, value="named") for called in (["ours"], ["theirs"], ())
+    )
+    assert [job.result(WAIT)["name"] for job in (ours, theirs, stored)] == [
+        "ours", "theirs", "demo-a",
+    ]  # fmt: skip
+    assert {job.result()["pid"] for job in (ours, theirs, stored)} == {held(engine)[A].pid}
+    assert sorted(job.result()["uses"] for job in (ours, theirs, stored))[-1] >= 3  # loaded once
+
+    assert engine.run(A, "echo", called=["ours"], value="named") is ours
+    # A name that the analysis has no use for makes no other question of it.
+    assert engine.run(A, "echo", called=["ours", "a second"], value="named") is ours
+
+
 def test_a_large_frame_comes_through(engine):
     predictions = answer(engine, A, "frame", rows=250_000).predictions
 

@@ -256,6 +256,11 @@ def test_a_replica_is_told_how_to_open_both_checkpoints(made, monkeypatch):
     assert question.references == ((A, "hub:org/name"), ("cd" * 32, f"upload:{'cd' * 32}"))
 
 
+def test_a_replica_is_told_what_who_asks_calls_them(made):
+    made.run(A, "echo", called=["ours", "theirs"], other="cd" * 32)
+    assert decode(FakeLink.made[0].sent[-1].question).called == ("ours", "theirs")
+
+
 def test_stopping_a_question_tells_the_cluster(made):
     job = made.run(A, "echo", value=1)
     job.cancel()
@@ -326,6 +331,15 @@ def test_a_replica_opens_what_it_lacks_and_answers_with_progress(node, tmp_path)
                 (tmp_path / "go").touch()
         assert Progress(0.5, "half way") in seen
         assert seen[-1] == Answers(("went on",))
+
+    loops.run(ask())
+
+
+def test_a_replica_answers_under_the_name_that_it_is_told(node):
+    async def ask() -> None:
+        asked = encode(Question(A, "echo", {"value": 1}, ((A, "demo-a"),), ("ours",)))
+        (*_, answer) = await messages(node, asked)
+        assert answer.values[0]["name"] == "ours"
 
     loops.run(ask())
 

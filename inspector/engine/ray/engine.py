@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -96,13 +96,15 @@ class RayEngine:
             self._opening[job.id] = job
         return job
 
-    def run(self, fingerprint: str, verb: str, **parameters: Any) -> LocalJob:
+    def run(
+        self, fingerprint: str, verb: str, *, called: Sequence[str] = (), **parameters: Any
+    ) -> LocalJob:
         """Have a replica run an analysis; see the protocol.
 
         Raises:
             RequestError: If there is no such analysis.
         """
-        key, request = keyed_request(self._analyses, fingerprint, verb, parameters)
+        key, request = keyed_request(self._analyses, fingerprint, verb, parameters, called)
         self._local.release(fingerprint)  # what was started to open it is needed no more
         with self._lock:
             if self._closed:
@@ -112,7 +114,7 @@ class RayEngine:
                 return job
             job = LocalJob(key, request, keep=True, stop=self._cancel)
             job.report(Progress(None, "Waiting for a replica of the cluster"))
-            question = Question(fingerprint, verb, parameters, self._known(request))
+            question = Question(fingerprint, verb, parameters, self._known(request), request.called)
             self._book.add(job)
             self._under_way[job.id] = job
             link = self._connect()

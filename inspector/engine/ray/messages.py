@@ -16,6 +16,7 @@ class Question:
     verb: str
     parameters: dict[str, Any]
     references: tuple[tuple[str, str], ...]  # fingerprint -> how to open it, of all it is about
+    called: tuple[str, ...] = ()  # as in Engine.run
 
 
 @dataclass(frozen=True, slots=True)
