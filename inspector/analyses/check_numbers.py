@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -13,7 +14,9 @@ from inspector.analyses import Progress
 from inspector.analyses.check_parts import at_least, conclude, example, plural
 from inspector.analyses.overview import is_buffer, shape_text
 from inspector.analyses.sharing import FORMER_BUFFERS
-from inspector.models.quantised import find_quantised
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.codes import open_codes
+from inspector.models.quantised import Quantised
 from inspector.models.tensors import read_tensors
 from inspector.results.checks import Check, Evidence
 from inspector.store.copies import is_packed, read_pieces
@@ -23,6 +26,16 @@ from inspector.store.manifest import Manifest, TensorInfo
 NUMBERS, ZEROS, DTYPES = "NaN and infinity", "Zero tensors", "Number types"
 EXAMPLES = 3
 BLOCK = 1 << 20  # numbers read at once
+FEW = 1 << 16  # numbers that codes are turned into at once
+IN_TRAINING = (
+    "Go back to an earlier checkpoint of the run, and look for the step at which the loss became "
+    "NaN: a lower learning rate, gradient clipping or bfloat16 in place of float16 are the usual "
+    "cures."
+)
+IN_QUANTISING = (
+    "Compare the file's digest with its source and copy it again; if the source has them too, "
+    "quantise the float weights anew, once these are known to be finite."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +74,19 @@ def take_census(manifest: Manifest, progress: Progress) -> list[Census]:
     return list(found.values())
 
 
-def check_numbers(census: Sequence[Census]) -> Check:
-    """No number of any tensor is NaN or infinite."""
+def check_numbers(census: Sequence[Census], quantised: Mapping[str, Quantised]) -> Check:
+    """No number of any tensor is NaN or infinite.
+
+    Args:
+        census: Of every stored tensor.
+        quantised: The weights that are stored as codes.
+    """
+    weights = _weights_of_parts(quantised)
     evidence = []
     for each in census:
         where = _place(each)
+        if each.tensor.name in weights:
+            where += f", which makes numbers of {weights[each.tensor.name]} from codes"
         for count, what in ((each.nan, "NaN"), (each.infinite, "infinity")):
             if count:
                 severity = "note" if _is_table(each.tensor) else "critical"
@@ -80,24 +101,33 @@ def check_numbers(census: Sequence[Census]) -> Check:
                         f"{plural(len(census), 'tensor')} were read, and every weight is "
                         "finite.")  # fmt: skip
     tensors = len({each.subject for each in bad})
+    next_step = IN_TRAINING
+    if all(each.subject in weights for each in bad):
+        next_step = IN_QUANTISING
     return conclude(
         NUMBERS, evidence,
         detail=f"{plural(tensors, 'tensor holds', 'tensors hold')} NaN or infinity, "
         f"{sum(each.count or 0 for each in bad):,} of {numbers:,} numbers "
         f"{example(tensors, bad[0].subject)}: whatever is computed with them is no number.",
-        next_step="Go back to an earlier checkpoint of the run, and look for the step at which "
-        "the loss became NaN: a lower learning rate, gradient clipping or bfloat16 in place of "
-        "float16 are the usual cures.",
+        next_step=next_step,
     )  # fmt: skip
 
 
-def check_zero_tensors(census: Sequence[Census]) -> Check:
-    """No weight matrix is zero all over."""
+def check_zero_tensors(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
+    """No weight matrix is zero all over; codes count as what they stand for."""
+    parts = _weights_of_parts(checkpoint.quantised)
     evidence = [
         Evidence(each.tensor.name, "all zeros", "minor", _numel(each.tensor),
                  f"{shape_text(each.tensor.shape)}, and every number is 0.")
         for each in census
         if each.zero and _is_matrix(each.tensor) and not _is_table(each.tensor)
+        and each.tensor.name not in parts
+    ]  # fmt: skip
+    evidence += [
+        Evidence(each.name, "all zeros", "minor", math.prod(each.shape),
+                 f"{shape_text(each.shape)}, {each.scheme}, and every code stands for 0.")
+        for each in checkpoint.quantised.values()
+        if _stands_for_zeros(checkpoint.manifest, each)
     ]  # fmt: skip
     if not evidence:
         return conclude(ZEROS, (), detail="No weight matrix is zero all over.")
@@ -110,13 +140,29 @@ def check_zero_tensors(census: Sequence[Census]) -> Check:
     )  # fmt: skip
 
 
-def check_dtypes(manifest: Manifest) -> Check:
-    """All weights are kept in one floating type."""
+def _stands_for_zeros(manifest: Manifest, quantised: Quantised) -> bool:
+    """Read what codes stand for until a number is not 0, which mostly is the first."""
+    opened, columns = open_codes(manifest, quantised), quantised.shape[-1]
+    rows, size = math.prod(quantised.shape[:-1]), max(1, FEW // columns)
+    return not any(
+        bool(opened.rows(slice(begin, min(begin + size, rows))).any())
+        for begin in range(0, rows, size)
+    )
+
+
+def _weights_of_parts(quantised: Mapping[str, Quantised]) -> dict[str, str]:
+    """Name of what is stored of a weight (codes, scales, ...) -> name of the weight."""
+    return {part.name: name for name, each in quantised.items() for part in each.parts.values()}
+
+
+def check_dtypes(checkpoint: Checkpoint) -> Check:
+    """All weights are kept in one floating type; codes and their scales have types of their own."""
+    parts = _weights_of_parts(checkpoint.quantised)
     by_dtype: defaultdict[str, list[TensorInfo]] = defaultdict(list)
-    for tensor in manifest.tensors:
-        if not _is_table(tensor):
+    for tensor in checkpoint.manifest.tensors:
+        if not _is_table(tensor) and tensor.name not in parts:
             by_dtype[tensor.dtype].append(tensor)
-    if not by_dtype:
+    if not (by_dtype or parts):
         return conclude(DTYPES, (), detail="The files hold constant tables alone, and no weights.")
     sizes = {dtype: sum(map(_numel, tensors)) for dtype, tensors in by_dtype.items()}
     order = sorted(by_dtype, key=lambda dtype: (-sizes[dtype], dtype))
@@ -126,13 +172,17 @@ def check_dtypes(manifest: Manifest) -> Check:
                  len(by_dtype[dtype]), _dtype_detail(by_dtype[dtype], sizes[dtype]))
         for dtype in order
     ]  # fmt: skip
+    ways: defaultdict[str, list[TensorInfo]] = defaultdict(list)
+    for each in checkpoint.quantised.values():
+        ways[each.scheme].append(each.info)
+    evidence += [
+        Evidence(way, "codes", "note", len(weights),
+                 f"{_dtype_detail(weights, sum(map(_numel, weights)))}")
+        for way, weights in ways.items()
+    ]  # fmt: skip
     odd = at_least("minor", evidence)
     if not odd:
-        kinds = " and ".join(order)
-        ways = Counter(each.scheme for each in find_quantised(manifest).values())
-        said = ", ".join(f"{plural(count, 'weight')} as {way}" for way, count in ways.items())
-        codes = f", {said}: codes that stand for other numbers" if said else ""
-        return conclude(DTYPES, evidence, detail=f"All weights are kept as {kinds}{codes}.")
+        return conclude(DTYPES, evidence, detail=_kept_as(order, ways))
     mixed = len(floats) > 1
     return conclude(
         DTYPES, evidence,
@@ -142,6 +192,15 @@ def check_dtypes(manifest: Manifest) -> Check:
         else f"The weights are kept as {floats[0]}, twice the bytes of float32 to no use.",
         next_step="If it is not meant so, load the model with one dtype and save it again.",
     )  # fmt: skip
+
+
+def _kept_as(dtypes: Sequence[str], ways: Mapping[str, list[TensorInfo]]) -> str:
+    kinds = " and ".join(dtypes)
+    if not ways:
+        return f"All weights are kept as {kinds}."
+    said = ", ".join(f"{plural(len(weights), 'weight')} as {way}" for way, weights in ways.items())
+    rest = f"; all others are kept as {kinds}" if kinds else ""
+    return f"Kept as codes that stand for other numbers: {said}{rest}."
 
 
 def _dtype_problem(dtype: str, floats: list[str]) -> str:
@@ -221,10 +280,7 @@ def _place(census: Census) -> str:
 
 
 def _numel(tensor: TensorInfo) -> int:
-    numel = 1
-    for size in tensor.shape:
-        numel *= size
-    return numel
+    return math.prod(tensor.shape)
 
 
 def _is_matrix(tensor: TensorInfo) -> bool:

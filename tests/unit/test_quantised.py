@@ -22,6 +22,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, BitsAndBytesConfig
 from transformers.integrations.finegrained_fp8 import _dequantize_fp8_weight
 
+from inspector.analyses.checks import check
 from inspector.analyses.compare import compare
 from inspector.analyses.embeddings import embeddings
 from inspector.analyses.lens import lens
@@ -408,6 +409,101 @@ def test_the_tensor_that_is_no_rounding_is_named(tmp_path, open_path):
     )
     said = " ".join(ask(opened["b"], opened["c"]).summary)
     assert "Both have codes: b 2 tensors as int8, one scale a row, c 2 tensors as int8" in said
+
+
+def in_four_bits_by_gptq(zero: int, code: int | None = None) -> Any:
+    """Codes of 4 bits in one group, at random or all the same; the file stores zeros less 1."""
+
+    def pack(weight):
+        outputs, inputs = weight.shape
+        codes = torch.randint(0, 16, (inputs, outputs)) if code is None else torch.full(
+            (inputs, outputs), code)  # fmt: skip
+        packed = [words_of(column, 4) for column in codes.T.tolist()]
+        return {
+            f"{LAYER}.qweight": torch.tensor(packed, dtype=torch.int32).T,
+            f"{LAYER}.qzeros": torch.tensor([words_of([zero - 1] * outputs, 4)],
+                                            dtype=torch.int32),
+            f"{LAYER}.scales": torch.rand(1, outputs).half() + 0.1,
+        }  # fmt: skip
+
+    return pack
+
+
+def in_float8(number: float = 1, scale: float = 0.01) -> Any:
+    """Codes of float8 with one scale."""
+    return lambda weight: {
+        WEIGHT: (number * weight / 0.01).to(torch.float8_e4m3fn),
+        f"{WEIGHT}_scale_inv": torch.full((1, 1), scale),
+    }
+
+
+FINE_GRAINED = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+IN_GPTQ = {"quant_method": "gptq", "bits": 4}
+
+
+def problems(checkpoint) -> dict[str, Any]:
+    """The checks that are not content, by name, but for what any model of random numbers has."""
+    found = check(checkpoint, progress=silent).checks
+    return {
+        each.name: each
+        for each in found
+        if each.status != "ok" and each.name != "Under-trained tokens"
+    }
+
+
+@pytest.mark.parametrize("architecture", ["BertForMaskedLM", "LlamaForCausalLM"])
+@pytest.mark.parametrize(
+    ("options", "dtype"),
+    [(BITS4["double"], torch.bfloat16), (BITS4["nf4"], torch.float16),
+     ({"load_in_8bit": True}, torch.float16)],
+)  # fmt: skip
+def test_no_false_alarm_of_bitsandbytes(tmp_path, open_path, architecture, options, dtype):
+    """Scales are kept in float32 beside weights of half the width: that is as it should be."""
+    whole = save_checkpoint(wide_model(architecture).to(dtype), tmp_path / "a")
+    made = AUTO[architecture].from_pretrained(
+        whole, quantization_config=BitsAndBytesConfig(**options), device_map="cpu", dtype=dtype
+    )
+    save_checkpoint(wide_model(architecture), tmp_path / "b")
+    made.save_pretrained(tmp_path / "b")
+    coded = open_path(tmp_path / "b")
+    assert problems(coded) == {}
+    (types,) = (each for each in check(coded, progress=silent).checks
+                if each.name == "Number types")  # fmt: skip
+    assert types.detail.startswith("Kept as codes that stand for other numbers: ")
+    assert types.detail.endswith(f"; all others are kept as {str(dtype).removeprefix('torch.')}.")
+    (codes,) = (each for each in types.evidence if each.problem == "codes")
+    assert codes.count == len(coded.quantised)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [(in_four_bits_by_gptq(zero=1), IN_GPTQ), (in_four_bits_by_gptq(zero=8), IN_GPTQ),
+     (in_four_bits_by_gptq(zero=8, code=7), IN_GPTQ), (in_float8(), FINE_GRAINED)],
+)  # fmt: skip
+def test_no_false_alarm_of_other_codes(stored, change, said):
+    """Zeros that are stored as 0, and codes that are all the same, are no weights of zero."""
+    assert problems(stored(change, quantization=said)) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [(in_four_bits_by_gptq(zero=8, code=8), IN_GPTQ), (in_float8(number=0), FINE_GRAINED),
+     (in_float8(scale=0.0), FINE_GRAINED)],
+)  # fmt: skip
+def test_codes_that_all_stand_for_zero_are_found(stored, change, said):
+    found = problems(stored(change, quantization=said))
+    assert set(found) == {"Zero tensors"}
+    (evidence,) = found["Zero tensors"].evidence
+    assert (evidence.subject, evidence.count) == (WEIGHT, bert().get_parameter(WEIGHT).numel())
+
+
+def test_a_scale_that_is_nan_is_no_matter_of_training(stored):
+    found = problems(stored(in_float8(scale=math.nan), quantization=FINE_GRAINED))
+    assert set(found) == {"NaN and infinity"}
+    numbers = found["NaN and infinity"]
+    assert f"which makes numbers of {WEIGHT} from codes" in numbers.evidence[0].detail
+    assert "quantise" in (numbers.next_step or "")
+    assert "learning rate" not in (numbers.next_step or "")
 
 
 def test_a_plain_cast_to_float8_is_measured_and_runs(tmp_path, open_path):
