@@ -93,6 +93,7 @@ def training(
             steps=steps, weight_decay=weight_decay,
         ),
         warnings=(
+            *warn_of_codes(checkpoint),
             *_warnings(checkpoint, parameters, example),
             *_thawed(model_class, checkpoint, parameters),
         ),
@@ -152,6 +153,20 @@ def _warnings(
             "this model class."
         )
     return said
+
+
+def warn_of_codes(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """Say, where weights are stored as codes, that no optimizer moves those."""
+    quantised = checkpoint.quantised
+    if not quantised:
+        return ()
+    what = "1 weight is" if len(quantised) == 1 else f"{len(quantised):,} weights are"
+    schemes = " and ".join(dict.fromkeys(each.scheme for each in quantised.values()))
+    return (
+        f"{what} stored as {schemes}: no optimizer changes codes. What is said here is for the "
+        "numbers that they stand for, as plain weights; to train beside the codes, add adapters "
+        "(QLoRA), and to train the weights themselves, start from the float original.",
+    )
 
 
 def _thawed(

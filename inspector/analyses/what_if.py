@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 
 from inspector.analyses import Progress
 from inspector.analyses.accounting import count, count_once
+from inspector.analyses.training import warn_of_codes
 from inspector.analyses.what_if_words import answer, describe, nothing_to_do
 from inspector.errors import RequestError
 from inspector.models.build import build_model, own_class, quiet, task_class
@@ -100,7 +101,9 @@ def what_if(
     for number, recipe in enumerate((UNCHANGED, *recipes)):
         progress(number / (1 + len(recipes)), recipe.title)
         ways.append(_measure(plan, recipe, saved=number > 0))
-    return _assemble(plan, change, ways, text=text, warnings=warnings)
+    return _assemble(
+        plan, change, ways, text=text, warnings=(*warn_of_codes(checkpoint), *warnings)
+    )
 
 
 def _check_request(change: str, steps: int, learning_rate: float, optimizer: str) -> None:

@@ -28,6 +28,8 @@ from inspector.analyses.embeddings import embeddings
 from inspector.analyses.lens import lens
 from inspector.analyses.overview import overview
 from inspector.analyses.sharing import sharing
+from inspector.analyses.training import training
+from inspector.analyses.what_if import what_if
 from inspector.errors import CheckpointError
 from inspector.models.codes import open_codes, read_quantised, unpack
 from inspector.models.quantised import find_quantised
@@ -504,6 +506,21 @@ def test_a_scale_that_is_nan_is_no_matter_of_training(stored):
     assert f"which makes numbers of {WEIGHT} from codes" in numbers.evidence[0].detail
     assert "quantise" in (numbers.next_step or "")
     assert "learning rate" not in (numbers.next_step or "")
+
+
+def test_what_trains_says_that_codes_are_not_trained(stored, plain):
+    def warned(checkpoint) -> list[bool]:
+        plan = training(checkpoint, progress=silent)
+        tried = what_if(checkpoint, progress=silent, change="clone", text="", steps=0)
+        return [
+            any("no optimizer changes codes" in warning for warning in found.warnings)
+            for found in (plan, tried)
+        ]
+
+    coded = stored(in_float8(), quantization=FINE_GRAINED)
+    assert warned(coded) == [True, True]
+    assert warned(plain) == [False, False]
+    assert training(coded, progress=silent).warnings[0].startswith("1 weight is stored as float8")
 
 
 def test_a_plain_cast_to_float8_is_measured_and_runs(tmp_path, open_path):
