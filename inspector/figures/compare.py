@@ -72,7 +72,7 @@ def change_heatmap(
     above = look.title_height(title, subtitle) + 8
     figure = go.Figure(
         layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme,
-                           height=above + height * max(len(down), 1) + 122)
+                           height=above + height * max(len(down), 1) + 132)
     )  # fmt: skip
     stride = max(1, math.ceil(len(across) / TICKS))
     figure.update_layout(
@@ -80,7 +80,8 @@ def change_heatmap(
             **look.axis(title="", theme=theme, grid=False),
             "tickvals": list(range(0, len(across), stride)),
             "ticktext": [plain(each) for each in across[::stride]],
-            "tickangle": 0 if len(across) <= 8 else -90,
+            "tickangle": None if len(across) <= 8 else -90,
+            "autotickangles": [0, -90],
             "range": [-0.5, len(across) - 0.5],
         },
         yaxis={
@@ -90,7 +91,7 @@ def change_heatmap(
             "tickfont": {"size": 12, "color": theme.ink},
             "range": [len(down) - 0.5, -0.5],
         },
-        margin={"t": above, "b": 108},
+        margin={"t": above, "b": 118},
         dragmode=False,
     )
     figure.add_trace(_cells(layers, across, down, measure=measure, legible=legible, theme=theme))
@@ -183,7 +184,7 @@ def _cells(
         xgap=2 if legible else 1,
         ygap=2 if legible else 1,
         colorscale=[[step / steps, color] for step, color in enumerate(theme.ramp)],
-        colorbar=look.colorbar(scale.name, theme=theme, length=0.5) | scale.ticks,
+        colorbar=look.colorbar(scale.name, theme=theme) | scale.ticks,
         showscale=bool(len(finite)),
     )
 

@@ -110,7 +110,7 @@ def token_heatmap(
     grid = Grid(down=down, small=small, tokens=tuple(tokens), labels=tuple(names))
     coloring = coloring or color_cells("probability", cells=cells, states=cells, pinned=cells)
     above = look.title_height(title, subtitle) + (48 if down else 0)
-    below = 66 if down else 118
+    below = 66 if down else 128
     figure = go.Figure(
         layout=look.layout(
             title=plain(title),
@@ -201,7 +201,7 @@ def _colorbar(coloring: Coloring, theme: Theme) -> dict[str, Any]:
     name = f"{plain(shorten(coloring.name, 40))}{coloring.unit}"
     ticks = {"tickvals": [value for value, _ in coloring.ticks],
              "ticktext": [text for _, text in coloring.ticks]}  # fmt: skip
-    return look.colorbar(name, theme=theme, length=0.45) | (ticks if coloring.ticks else {})
+    return look.colorbar(name, theme=theme) | (ticks if coloring.ticks else {})
 
 
 def _squares(

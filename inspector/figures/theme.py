@@ -75,6 +75,7 @@ DARK = Theme(
 )
 
 THEMES = {theme.name: theme for theme in (LIGHT, DARK)}
+COLOR_BAR = 180  # pixels of a colour bar
 
 
 def get_theme(name: str | None) -> Theme:
@@ -155,28 +156,29 @@ def axis(*, title: str, theme: Theme, grid: bool = True) -> dict[str, object]:
     }
 
 
-def colorbar(name: str, *, theme: Theme, length: float) -> dict[str, object]:
+def colorbar(name: str, *, theme: Theme) -> dict[str, object]:
     """Build a flat colour bar at the foot of the figure, at the right.
 
     Args:
         name: What the colours mean; already safe for Plotly.
         theme: Colours.
-        length: Share of the plot's width.
     """
     return {
-        "title": {"text": f" {name}", "side": "right", "font": {"color": theme.muted}},
+        "title": {"text": name, "side": "bottom", "font": {"size": 13, "color": theme.muted}},
         "tickfont": {"size": 12, "color": theme.muted},
         "orientation": "h",
         "thickness": 10,
-        "len": length,
-        "x": 0.97,
+        "lenmode": "pixels",  # so that there is a bar on a phone, too
+        "len": COLOR_BAR,
+        "tickangle": 0,
+        "x": 1,
         "xanchor": "right",
         "ticklabeloverflow": "allow",
         "y": 0,
         "yref": "container",
         "yanchor": "bottom",
         "ypad": 4,
-        "xpad": 0,
+        "xpad": 24,  # room for half of the last label
         "outlinewidth": 0,
     }
 

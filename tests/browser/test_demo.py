@@ -16,6 +16,9 @@ from .looking import SLUGS, click_mark, expect_calm, expect_page, fill, go_to, m
 from .server import Server
 
 PHONE = 390
+TITLES_FIT = """() => [...document.querySelectorAll(".js-plotly-plot")].every((chart) =>
+  [...chart.querySelectorAll(".gtitle, .gtitle-subtitle")].every((title) =>
+    title.getBoundingClientRect().right <= chart.getBoundingClientRect().right))"""
 
 
 def test_a_demo_is_open_at_first_paint(page: Page, server: Server) -> None:
@@ -214,7 +217,7 @@ def test_pages_follow_the_colour_scheme(
 
 
 @pytest.mark.parametrize("slug", SLUGS)
-def test_a_phone_shows_no_sideways_scrolling(
+def test_a_phone_shows_whole_titles_and_no_sideways_scrolling(
     slug: str, browser: Browser, server: Server, watch: Callable[[Page], Page]
 ) -> None:
     context = browser.new_context(viewport={"width": PHONE, "height": 800})
@@ -226,4 +229,6 @@ def test_a_phone_shows_no_sideways_scrolling(
     page.wait_for_function(
         "phone => document.querySelector('[data-testid=stMain]').scrollWidth <= phone", arg=PHONE
     )
+    expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
+    page.wait_for_function(TITLES_FIT)
     context.close()
