@@ -211,12 +211,13 @@ def _quantised_note(scheme: str, measured: Measured) -> str:
 
 
 def _matrix(stored: Stored, *, turned: bool) -> Opened:
-    """A tensor as rows of a matrix (out, in); `turned`: its model keeps it as (in, out)."""
+    """A tensor as rows of a matrix (out, in); `turned`: its model keeps it as (..., in, out)."""
     if stored.quantised:
         return open_codes(stored.manifest, stored.quantised)
     name = stored.info.name
     tensor = read_tensors(stored.manifest, [name])[name]
-    matrix = tensor.T if turned else tensor.reshape(-1, tensor.shape[-1])
+    tensor = tensor.mT if turned else tensor
+    matrix = tensor.reshape(-1, tensor.shape[-1])
     return Opened(matrix.__getitem__, lambda part, _: matrix[part])
 
 

@@ -1,8 +1,9 @@
 """The conventions by which libraries store a weight as codes and scales, read from headers.
 
 Each is checked against its library's own code: bitsandbytes (LLM.int8, NF4, FP4), GPTQ and AWQ
-(AutoGPTQ, GPTQModel, AutoAWQ), compressed-tensors (int-quantized, float-quantized, pack-quantized),
-and the block-wise float8 of DeepSeek-V3 and transformers' fine-grained FP8.
+(AutoGPTQ, GPTQModel, AutoAWQ), compressed-tensors (int-quantized, float-quantized, pack-quantized,
+and the 4-bit floats of NVFP4 and MXFP4), ModelOpt's NVFP4, the MXFP4 experts of gpt-oss, and the
+block-wise float8 of DeepSeek-V3 and transformers' fine-grained FP8.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from inspector.errors import CheckpointError
@@ -21,6 +22,8 @@ from inspector.store.manifest import Manifest, TensorInfo
 FLOAT8 = frozenset({"float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"})
 FLOATS = ("float32", "bfloat16", "float16")
 WHOLE = ("int32", "int64")
+POWERS = ("uint8", "float8_e8m0fnu")  # scales that are powers of two, less 127
+NV, MX = 16, 32  # numbers with one scale in NVFP4, and in MXFP4
 SCALES = ("_scale", "_scale_inv")  # after a weight's name; both are multiplied by
 BLOCK = [128, 128]  # rows and columns of a block of DeepSeek's, where config.json does not say
 MOST_STATE = 100_000  # bytes of bitsandbytes' own description of a weight
@@ -43,6 +46,7 @@ class Codes:
     parts: Mapping[str, TensorInfo]  # "codes", "scale", ... -> what is stored
     options: Mapping[str, Any] = field(default_factory=dict)
     dtype: str = ""  # that the weight had, where it is said
+    flipped: bool = False  # True: the model's own weight is (in, out)
 
 
 Convention = Callable[[str, Tensors, Manifest], Codes]  # raises UnreadableError or KeyError
@@ -76,7 +80,16 @@ def gptq_or_awq(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
 
 
 def packed(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
-    """Read compressed-tensors' pack-quantized: weight_packed, weight_scale and weight_shape."""
+    """Read compressed-tensors' pack-quantized: weight_packed, weight_scale and weight_shape.
+
+    Bytes in the place of words are its NVFP4 or MXFP4: two floats of 4 bits each.
+    """
+    if tensors[f"{base}.weight_packed"].dtype == "uint8":
+        _check(f"{base}.weight_zero_point" not in tensors)
+        return _float4(
+            tensors[f"{base}.weight_packed"], tensors[f"{base}.weight_scale"],
+            tensors.get(f"{base}.weight_global_scale"), how="divide", library="compressed-tensors",
+        )  # fmt: skip
     codes, scale, shape = (
         tensors[f"{base}.weight_{part}"] for part in ("packed", "scale", "shape")
     )
@@ -104,6 +117,9 @@ def scaled(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
     ending = next(each for each in SCALES if base + each in tensors)
     codes, scale = tensors[base], tensors[base + ending]
     zero = tensors.get(f"{base}_zero_point")
+    if codes.dtype == "uint8":
+        _check(ending == "_scale", zero is None)
+        return _float4(codes, scale, tensors[f"{base}_scale_2"], how="multiply", library="ModelOpt")
     _check(codes.dtype in FLOAT8 | {"int8"}, len(codes.shape) in (2, 3), math.prod(codes.shape))
     _check(scale.dtype in (*FLOATS, "float8_e8m0fnu"))
     blocks = manifest.quantization.get("weight_block_size", BLOCK)
@@ -115,6 +131,44 @@ def scaled(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
         parts["zero"] = zero
     scheme = f"{codes.dtype}, {_grid_words(codes.shape, grid)}"
     return Codes(codes.shape, "scaled", scheme, parts, {"grid": grid})
+
+
+def experts4(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
+    """Read gpt-oss' MXFP4: blocks (experts, out, groups, 16 bytes) and a power of two for each."""
+    codes, scale = tensors[f"{base}_blocks"], tensors[f"{base}_scales"]
+    _check(len(codes.shape) == 4, codes.shape[3:] == (MX // 2,), scale.dtype == "uint8")
+    return replace(_float4(codes, scale, None, how="", library="gpt-oss"), flipped=True)
+
+
+def _float4(
+    codes: TensorInfo, scale: TensorInfo, whole: TensorInfo | None, *, how: str, library: str
+) -> Codes:
+    """Floats of 4 bits (E2M1), two a byte, with a scale a group and one for the whole weight.
+
+    Args:
+        codes: (..., out, in / 2), or that with the bytes of a group as an axis of their own.
+        scale: (..., out, in / group); powers of two in MXFP4, float8 in NVFP4.
+        whole: NVFP4's one number.
+        how: What is done with that number: "divide" by it, or "multiply".
+        library: Whose files these are.
+    """
+    _check(len(scale.shape) in (2, 3))
+    *rows, groups = scale.shape
+    group = MX if whole is None else NV
+    numbers = 2 * math.prod(codes.shape)
+    _check(numbers, list(codes.shape[: len(rows)]) == rows)
+    _check(len(codes.shape) - len(rows) in (1, 2), numbers == math.prod(rows) * groups * group)
+    parts = {"codes": codes, "scale": scale}
+    if whole is None:
+        _check(codes.dtype == "uint8", scale.dtype in POWERS)
+        name = "MXFP4"
+    else:
+        _check(codes.dtype == "uint8", scale.dtype == "float8_e4m3fn")
+        _check(whole.dtype in FLOATS, math.prod(whole.shape) == 1)
+        name, parts["whole"] = "NVFP4", whole
+    scheme = f"{name} ({library}), groups of {group}"
+    shape = (*rows, groups * group)
+    return Codes(shape, "float4", scheme, parts, {"group": group, "how": how})
 
 
 def _grid(
@@ -250,6 +304,7 @@ CONVENTIONS: dict[str, tuple[str, Convention]] = {
     ".qweight": (".weight", gptq_or_awq),
     ".weight_packed": (".weight", packed),
     ".SCB": (".weight", int8),
+    "_blocks": ("", experts4),
     **dict.fromkeys(SCALES, ("", scaled)),
     ".quant_state.bitsandbytes__nf4": ("", nf4),
     ".quant_state.bitsandbytes__fp4": ("", fp4),

@@ -15,6 +15,7 @@ Numbers = Callable[[slice], torch.Tensor]  # rows of a weight -> (rows, columns)
 Parts = Mapping[str, torch.Tensor]
 AWQ_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)  # where in its word each of eight columns' codes stands
 AT_ONCE = 1 << 22  # numbers
+E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ def read_quantised(manifest: Manifest, quantised: Quantised) -> torch.Tensor:
     for begin in range(0, len(whole), size):
         part = slice(begin, min(begin + size, len(whole)))
         whole[part] = opened.rows(part).to(dtype)
-    return whole.T.contiguous() if quantised.flipped else whole.view(quantised.shape)
+    shaped = whole.view(quantised.shape)
+    return shaped.mT.contiguous() if quantised.flipped else shaped
 
 
 def unpack(words: torch.Tensor, bits: int, count: int) -> torch.Tensor:
@@ -206,8 +208,7 @@ def _bits4(parts: Parts, quantised: Quantised) -> Opened:
         share = parts["nested_quant_map"].float()[largest.long()]
         largest = share * parts["nested_absmax"].float()[inner] + quantised.options["offset"]
     largest = largest.float()
-    ordered = table.sort().values
-    between = (ordered[1:] + ordered[:-1]) / 2
+    nearest_in_table = _rounding(table)
 
     def places(part: slice) -> torch.Tensor:
         begin, end, _ = part.indices(quantised.shape[0])
@@ -221,13 +222,47 @@ def _bits4(parts: Parts, quantised: Quantised) -> Opened:
 
     def nearest(part: slice, numbers: torch.Tensor) -> torch.Tensor:
         size = largest[places(part) // block]
-        shares = numbers / size.where(size != 0, 1.0)
-        return ordered[torch.bucketize(shares.contiguous(), between)] * size
+        return nearest_in_table(numbers / size.where(size != 0, 1.0)) * size
 
     return Opened(rows, nearest)
 
 
+def _float4(parts: Parts, quantised: Quantised) -> Opened:
+    """A float of 4 bits times its group's scale (OCP Microscaling Formats 1.0; NVIDIA's NVFP4)."""
+    group, columns = quantised.options["group"], quantised.shape[-1]
+    codes = parts["codes"].reshape(-1, columns // 2)
+    scale = parts["scale"].reshape(len(codes), -1)
+    table = torch.tensor(E2M1)
+    nearest_in_table = _rounding(table)
+    whole = parts["whole"].float().reshape(()) if "whole" in parts else torch.tensor(1.0)
+    if quantised.options["how"] == "divide":
+        whole = 1 / whole
+
+    def sizes(part: slice) -> torch.Tensor:
+        kept = scale[part]
+        size = torch.exp2(kept.float() - 127) if kept.dtype == torch.uint8 else kept.float()
+        return (size * whole).repeat_interleave(group, 1)
+
+    def rows(part: slice) -> torch.Tensor:
+        both = codes[part].to(torch.int64)
+        code = torch.stack((both & 15, both >> 4), dim=-1)  # the first in the lower half
+        return table[code].reshape(len(both), columns) * sizes(part)
+
+    def nearest(part: slice, numbers: torch.Tensor) -> torch.Tensor:
+        size = sizes(part)
+        return nearest_in_table(numbers / size.where(size != 0, 1.0)) * size
+
+    return Opened(rows, nearest)
+
+
+def _rounding(table: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
+    """What gives the nearest number of a table."""
+    ordered = table.unique()
+    between = (ordered[1:] + ordered[:-1]) / 2
+    return lambda numbers: ordered[torch.bucketize(numbers.contiguous(), between)]
+
+
 OPENERS: dict[str, Callable[[Parts, Quantised], Opened]] = {
     "gptq": _gptq, "awq": _awq, "packed": _packed, "scaled": _scaled, "int8": _int8,
-    "bits4": _bits4,
+    "bits4": _bits4, "float4": _float4,
 }  # fmt: skip

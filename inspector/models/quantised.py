@@ -34,12 +34,13 @@ class Quantised:
     scheme: str  # a few words: "4-bit codes (GPTQ), groups of 128"
     parts: Mapping[str, TensorInfo]  # "codes", "scale", ... -> what is stored
     options: Mapping[str, Any]  # what else codes.OPENERS need to know
-    flipped: bool = False  # True: the model's own weight is the transpose, (in, out)
+    flipped: bool = False  # True: the model's own weight is the transpose, (..., in, out)
 
     @property
     def info(self) -> TensorInfo:
         """A header as if the numbers were stored plainly, in the place of the codes."""
-        shape = self.shape[::-1] if self.flipped else self.shape
+        *before, rows, columns = self.shape
+        shape = (*before, columns, rows) if self.flipped else self.shape
         steps = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
         return replace(
             self.parts["codes"], name=self.name, dtype=self.dtype, shape=shape, strides=steps
@@ -67,7 +68,8 @@ def find_quantised(manifest: Manifest) -> dict[str, Quantised]:
                 base + instead, codes.shape, _dtype(config, codes), codes.kind, codes.scheme,
                 codes.parts, codes.options,
                 # Only what quantises linear layers alone turns a Conv1D into one.
-                flipped=codes.kind != "scaled" and config.get("model_type") in CONV1D,
+                flipped=codes.flipped
+                or (codes.kind != "scaled" and config.get("model_type") in CONV1D),
             )  # fmt: skip
     return found
 
@@ -96,6 +98,8 @@ def unread_codes(manifest: Manifest, found: Mapping[str, Quantised]) -> tuple[st
 
 def _holds_codes(tensor: TensorInfo, names: Collection[str]) -> bool:
     if tensor.name.endswith(PACKED):
+        return True
+    if tensor.name.endswith("_blocks") and tensor.dtype == "uint8":  # of gpt-oss
         return True
     if tensor.name.endswith(".weight") and not tensor.dtype.startswith(("float", "bfloat")):
         return True

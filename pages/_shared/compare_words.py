@@ -36,9 +36,9 @@ name; one that differs by the base model's prefix alone (`bert.`), that has an o
 column *matched* says so. NaN and infinity are no numbers: their places are counted and left out.
 
 What one side stores as **codes** with scales beside them (float8 and int8 with scales, GPTQ, AWQ,
-bitsandbytes, compressed-tensors) is compared as the numbers that the codes stand for, and the note
-says how many of them are the nearest to the other's that the scales allow: nearly all after plain
-rounding, fewer where a calibration chose the codes, or where the weights are others.
+bitsandbytes, compressed-tensors, NVFP4, MXFP4) is compared as the numbers that the codes stand for,
+and the note says how many of them are the nearest to the other's that the scales allow: nearly all
+after plain rounding, fewer where a calibration chose the codes, or where the weights are others.
 """
 ROTATION = """
 Two models that were trained from different starts may hold the same geometry, turned: distances

@@ -14,13 +14,22 @@ import torch
 from bitsandbytes.functional import dequantize_4bit, int8_vectorwise_dequant
 from bitsandbytes.nn.modules import Linear4bit, Linear8bitLt
 from compressed_tensors.compressors import BaseCompressor
+from compressed_tensors.entrypoints.convert.converters import ModelOptNvfp4Converter
 from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme
-from compressed_tensors.quantization.utils import calculate_qparams
+from compressed_tensors.quantization.quant_scheme import PRESET_SCHEMES
+from compressed_tensors.quantization.utils import calculate_qparams, generate_gparam
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, BitsAndBytesConfig
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    BitsAndBytesConfig,
+    GptOssConfig,
+    GptOssForCausalLM,
+)
 from transformers.integrations.finegrained_fp8 import _dequantize_fp8_weight
+from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 from inspector.analyses.checks import check
 from inspector.analyses.compare import compare
@@ -31,8 +40,8 @@ from inspector.analyses.sharing import sharing
 from inspector.analyses.training import training
 from inspector.analyses.what_if import what_if
 from inspector.errors import CheckpointError
-from inspector.models.codes import open_codes, read_quantised, unpack
-from inspector.models.quantised import find_quantised
+from inspector.models.codes import OPENERS, open_codes, read_quantised, unpack
+from inspector.models.quantised import Quantised, find_quantised
 from inspector.store.headers import read_safetensors
 from inspector.store.manifest import FileInfo, Manifest
 
@@ -223,6 +232,142 @@ def test_compressed_tensors(stored, plain, form, options):
     assert ask(coded, coded).counts == {"equal": len(plain.tensors)}
 
 
+def floats_of_4_bits(form: str, weight: torch.Tensor) -> tuple[dict[str, torch.Tensor], Any]:
+    """A weight as compressed-tensors stores it, and what it reads from that."""
+    args: Any = PRESET_SCHEMES[form]["weights"]
+    library = BaseCompressor.get_value_from_registry(f"{form.lower()}-pack-quantized")
+    scheme = QuantizationScheme(targets=["Linear"], weights=args)
+    groups = weight.reshape(len(weight), -1, args.group_size)
+    low, high = groups.amin(dim=2), groups.amax(dim=2)
+    whole = (
+        {} if form == "MXFP4" else {"weight_global_scale": generate_gparam(low.min(), high.max())}
+    )
+    scale, _ = calculate_qparams(low, high, args, whole.get("weight_global_scale"))
+    made: Any = library.compress({"weight": weight, "weight_scale": scale, **whole}, scheme)
+    return made, library.decompress(dict(made), scheme)["weight"]
+
+
+@pytest.mark.parametrize("form", ["MXFP4", "NVFP4"])
+def test_floats_of_4_bits(stored, plain, form):
+    """Written and read by compressed-tensors, which reads into bfloat16."""
+    truth: list[Any] = []
+
+    def compress(weight):
+        made, read = floats_of_4_bits(form, weight)
+        truth.append(read)
+        return {f"{LAYER}.{name}": tensor for name, tensor in made.items()}
+
+    said = {"quant_method": "compressed-tensors", "format": f"{form.lower()}-pack-quantized"}
+    coded = stored(compress, quantization=said)
+    assert list(coded.quantised) == [WEIGHT]
+    assert coded.quantised[WEIGHT].scheme.startswith(f"{form} (compressed-tensors), groups of ")
+    torch.testing.assert_close(coded.state[WEIGHT], truth[0].float(), rtol=2**-7, atol=0)
+    row = row_of(ask(plain, coded), WEIGHT)
+    assert row["status"] == "quantised"
+    assert row["nearest"] > 0.97  # it rounds in bfloat16
+    assert problems(coded) == {}
+    assert ask(coded, coded).counts == {"equal": len(plain.tensors)}
+
+
+def test_floats_of_4_bits_by_modelopt(stored, plain):
+    """The same numbers as what compressed-tensors makes of such a file."""
+    kept: list[Any] = []
+
+    def compress(weight):
+        made, _ = floats_of_4_bits("NVFP4", weight)
+        theirs = {
+            "weight": made["weight_packed"],
+            "weight_scale": made["weight_scale"],
+            "weight_scale_2": 1 / made["weight_global_scale"],
+        }
+        named = {f"{LAYER}.{name}": tensor for name, tensor in theirs.items()}
+        converted = ModelOptNvfp4Converter(targets=["Linear"]).process(
+            {name: tensor.clone() for name, tensor in named.items()}
+        )
+        kept.append({name.removeprefix(f"{LAYER}."): t for name, t in converted.items()})
+        return named
+
+    coded = stored(compress, quantization={"quant_method": "modelopt", "quant_algo": "NVFP4"})
+    library = BaseCompressor.get_value_from_registry("nvfp4-pack-quantized")
+    scheme = QuantizationScheme(targets=["Linear"], weights=PRESET_SCHEMES["NVFP4"]["weights"])
+    truth: Any = library.decompress(kept[0], scheme)["weight"]
+    assert coded.quantised[WEIGHT].scheme == "NVFP4 (ModelOpt), groups of 16"
+    torch.testing.assert_close(coded.state[WEIGHT], truth.float(), rtol=2**-7, atol=0)
+    assert row_of(ask(plain, coded), WEIGHT)["nearest"] > 0.97
+
+
+def test_every_float_of_4_bits():
+    """All 16 codes in either half of a byte, by hand, with a scale of each kind."""
+    codes = torch.arange(256, dtype=torch.uint8).reshape(16, 16)
+    magnitudes = [0, 0.5, 1, 1.5, 2, 3, 4, 6]
+    table = [*magnitudes, *(-each for each in magnitudes)]
+    truth = torch.tensor([[table[half] for byte in row for half in (byte % 16, byte // 16)]
+                          for row in codes.tolist()])  # fmt: skip
+    powers = torch.arange(120, 136, dtype=torch.uint8)[:, None]
+    for parts, how, size in (
+        ({"scale": powers}, "", [2.0 ** (each - 127) for each in range(120, 136)]),
+        ({"scale": powers.view(torch.float8_e8m0fnu)}, "",
+         [2.0 ** (each - 127) for each in range(120, 136)]),
+        ({"scale": torch.full((16, 2), 1.5).to(torch.float8_e4m3fn), "whole": torch.tensor([4.0])},
+         "divide", [1.5 / 4] * 16),
+        ({"scale": torch.full((16, 2), 1.5).to(torch.float8_e4m3fn), "whole": torch.tensor(4.0)},
+         "multiply", [1.5 * 4] * 16),
+    ):  # fmt: skip
+        group = 32 // parts["scale"].shape[1]
+        held = Quantised("w", (16, 32), "float32", "float4", "", {}, {"group": group, "how": how})
+        opened = OPENERS["float4"]({"codes": codes, **parts}, held)
+        assert torch.equal(opened.rows(slice(0, 16)), truth * torch.tensor(size)[:, None])
+        assert torch.equal(opened.rows(slice(3, 5)), opened.rows(slice(0, 16))[3:5])
+        best = opened.nearest(slice(0, 16), opened.rows(slice(0, 16)) * 1.01)
+        assert torch.equal(best, opened.rows(slice(0, 16)))
+
+
+def test_experts_of_gpt_oss(tmp_path, open_path):
+    """Each expert's weights, and the model's answers, are what transformers makes of the blocks."""
+    config = GptOssConfig(
+        vocab_size=60, hidden_size=64, intermediate_size=32, num_hidden_layers=2, head_dim=32,
+        num_attention_heads=2, num_key_value_heads=1, num_local_experts=3, num_experts_per_tok=2,
+        max_position_embeddings=64, pad_token_id=0, eos_token_id=1, sliding_window=16,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = GptOssForCausalLM(config).eval()
+    whole = open_path(save_checkpoint(model, tmp_path / "a"))
+    folder = save_checkpoint(model, tmp_path / "b")
+    tensors = load_file(folder / "model.safetensors")
+    truth = {}
+    for name in [each for each in tensors if each.endswith(("gate_up_proj", "down_proj"))]:
+        experts, inputs, outputs = tensors.pop(name).shape
+        blocks = torch.randint(0, 256, (experts, outputs, inputs // 32, 16), dtype=torch.uint8)
+        scales = torch.randint(118, 124, (experts, outputs, inputs // 32), dtype=torch.uint8)
+        truth[name] = convert_moe_packed_tensors(blocks, scales, dtype=torch.float32)
+        tensors |= {f"{name}_blocks": blocks, f"{name}_scales": scales}
+        model.get_parameter(name).data.copy_(truth[name])
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    said = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    said["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": []}
+    (folder / "config.json").write_text(json.dumps(said), encoding="utf-8")
+
+    coded = open_path(folder)
+    assert set(coded.quantised) == set(truth)
+    assert len(truth) == 4
+    for name, numbers in truth.items():
+        assert torch.equal(coded.state[name].float(), numbers)
+        assert coded.quantised[name].scheme == "MXFP4 (gpt-oss), groups of 32"
+        row = row_of(ask(whole, coded), name)
+        before = load_file(tmp_path / "a" / "model.safetensors")[name].double()
+        apart = (numbers.double() - before).norm() / before.norm()
+        assert row["relative_change"] == pytest.approx(apart.item())
+    text = "w1 w2 w3"
+    ids = torch.tensor([coded.tokens.encode(text).ids])
+    answer = lens(coded, progress=silent, text=text, layers=[2], device="cpu", dtype="float32")
+    with torch.inference_mode():
+        logits = model(ids).logits[0]
+    best = answer.cells.query("rung == 'logits'")
+    assert best["token_id"].tolist() == logits.topk(5, dim=1).indices.flatten().tolist()
+    assert best["score"].tolist() == pytest.approx(logits.topk(5, dim=1).values.flatten(), abs=1e-4)
+    assert problems(coded) == problems(whole)
+
+
 @pytest.mark.parametrize("block", [[16, 16], [8, 20], [128, 128]])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float8_e8m0fnu])
 def test_float8_in_blocks(stored, plain, block, dtype):
@@ -248,8 +393,6 @@ def test_float8_in_blocks(stored, plain, block, dtype):
 def test_experts_in_float8():
     """Three axes: the experts in front, each with blocks of its own."""
     from inspector.models.code_formats import Codes, scaled
-    from inspector.models.codes import OPENERS
-    from inspector.models.quantised import Quantised
     from inspector.store.manifest import Manifest, TensorInfo
 
     codes = torch.randn(3, 20, 32).to(torch.float8_e4m3fn)
@@ -607,6 +750,16 @@ def sound(kind: str) -> dict[str, torch.Tensor]:
                    "w.weight_scale_inv": torch.ones(64, 5)},
         "zeros": {"w.weight": words.to(torch.int8), "w.weight_scale": torch.ones(64),
                   "w.weight_zero_point": words[:, 0].to(torch.int8)},
+        "mxfp4": {"w.weight_packed": words[:, :16].to(torch.uint8),
+                  "w.weight_scale": words[:, :1].to(torch.uint8)},
+        "nvfp4": {"w.weight_packed": words[:, :16].to(torch.uint8),
+                  "w.weight_scale": torch.ones(64, 2).to(torch.float8_e4m3fn),
+                  "w.weight_global_scale": torch.ones(1)},
+        "modelopt": {"w.weight": words[:, :16].to(torch.uint8),
+                     "w.weight_scale": torch.ones(64, 2).to(torch.float8_e4m3fn),
+                     "w.weight_scale_2": torch.ones(())},
+        "experts": {"w_blocks": torch.zeros(2, 64, 1, 16, dtype=torch.uint8),
+                    "w_scales": torch.zeros(2, 64, 1, dtype=torch.uint8)},
         "int8": {"w.weight": words.to(torch.int8), "w.SCB": torch.ones(64),
                  "w.weight_format": torch.zeros((), dtype=torch.uint8)},
         "nf4": {"w.weight": torch.zeros(1024, 1, dtype=torch.uint8),
@@ -618,7 +771,8 @@ def sound(kind: str) -> dict[str, torch.Tensor]:
     }[kind]  # fmt: skip
 
 
-KINDS = ("gptq", "awq", "packed", "scaled", "blocks", "zeros", "int8", "nf4")
+KINDS = ("gptq", "awq", "packed", "scaled", "blocks", "zeros", "int8", "nf4", "mxfp4", "nvfp4",
+         "modelopt", "experts")  # fmt: skip
 DTYPES = ("float32", "float16", "int32", "int64", "uint8", "int8", "float8_e4m3fn")
 SIZES = st.sampled_from([0, 1, 2, 4, 8, 16, 32, 64, 256])
 STATES = st.one_of(
@@ -668,8 +822,9 @@ def manifest_of(path: Path, tensors: dict[str, torch.Tensor], said: dict[str, An
 def test_sound_parts_are_read(tmp_path, kind):
     manifest = manifest_of(tmp_path / "w.safetensors", sound(kind), {"weight_block_size": [1, 7]})
     (quantised,) = find_quantised(manifest).values()
-    assert quantised.info.shape == (64, 32)
-    assert read_quantised(manifest, quantised).shape == (64, 32)
+    shape = (2, 32, 64) if kind == "experts" else (64, 32)
+    assert quantised.info.shape == shape
+    assert read_quantised(manifest, quantised).shape == shape
 
 
 @settings(max_examples=400, deadline=None)
