@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,56 +17,36 @@ from compressed_tensors.entrypoints.convert.converters import ModelOptNvfp4Conve
 from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme
 from compressed_tensors.quantization.quant_scheme import PRESET_SCHEMES
 from compressed_tensors.quantization.utils import calculate_qparams, generate_gparam
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from transformers import (
-    AutoModelForCausalLM,
-    AutoModelForMaskedLM,
-    BitsAndBytesConfig,
     GptOssConfig,
     GptOssForCausalLM,
 )
 from transformers.integrations.finegrained_fp8 import _dequantize_fp8_weight
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
-from inspector.analyses.checks import check
 from inspector.analyses.compare import compare
 from inspector.analyses.embeddings import embeddings
 from inspector.analyses.lens import lens
 from inspector.analyses.overview import overview
 from inspector.analyses.sharing import sharing
-from inspector.analyses.training import training
-from inspector.analyses.what_if import what_if
 from inspector.errors import CheckpointError
-from inspector.models.codes import OPENERS, open_codes, read_quantised, unpack
-from inspector.models.quantised import Quantised, find_quantised
-from inspector.store.headers import read_safetensors
-from inspector.store.manifest import FileInfo, Manifest
+from inspector.models.codes import open_codes
 
 from .conftest import silent
-from .families import random_model, save_checkpoint
-
-LAYER = "bert.encoder.layer.0.intermediate.dense"
-WEIGHT = f"{LAYER}.weight"
-BITS4 = {
-    "nf4": {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},
-    "fp4": {"load_in_4bit": True, "bnb_4bit_quant_type": "fp4"},
-    "double": {
-        "load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True,
-    },
-}  # fmt: skip
-AUTO = {
-    "LlamaForCausalLM": AutoModelForCausalLM,
-    "GPT2LMHeadModel": AutoModelForCausalLM,  # whose Conv1D keeps (in, out)
-    "BertForMaskedLM": AutoModelForMaskedLM,
-}
-# bitsandbytes' own kernel for CPUs goes wrong where a block of 64 numbers crosses rows.
-WIDE = {
-    "LlamaForCausalLM": {"hidden_size": 64, "intermediate_size": 128, "head_dim": 32},
-    "GPT2LMHeadModel": {"n_embd": 64},
-    "BertForMaskedLM": {"hidden_size": 64, "intermediate_size": 128},
-}
+from .families import save_checkpoint
+from .quantised_files import (
+    AUTO,
+    BITS4,
+    LAYER,
+    WEIGHT,
+    bert,
+    by_bitsandbytes,
+    problems,
+    save_coded,
+    wide_model,
+    words_of,
+)
 
 
 def ask(first, second) -> Any:
@@ -79,39 +58,12 @@ def row_of(result, name: str) -> dict[str, Any]:
     return found
 
 
-def bert():
-    return random_model("BertForMaskedLM", intermediate_size=64)
-
-
-def wide_model(architecture: str):
-    return random_model(architecture, **WIDE[architecture])
-
-
-def by_bitsandbytes(folder: Path, architecture: str, **options: Any) -> Any:
-    """A model that transformers and bitsandbytes quantise, saved beside its tokenizer."""
-    config = BitsAndBytesConfig(bnb_4bit_compute_dtype=torch.float32, **options)
-    return AUTO[architecture].from_pretrained(
-        folder, quantization_config=config, device_map="cpu", dtype=torch.float32
-    )
-
-
 @pytest.fixture
 def stored(tmp_path, open_path):
-    """Save BERT's tensors with other ones in the place of one weight, and open the folder."""
-
-    def opened(change, name="b", quantization=None):
-        folder = save_checkpoint(bert(), tmp_path / name)
-        tensors = load_file(folder / "model.safetensors")
-        weight = tensors.pop(WEIGHT)
-        tensors |= {key: value.contiguous() for key, value in change(weight).items()}
-        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-        if quantization is not None:
-            config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-            config["quantization_config"] = quantization
-            (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-        return open_path(folder)
-
-    return opened
+    """Open BERT with other tensors in the place of one weight."""
+    return lambda change, name="b", quantization=None: open_path(
+        save_coded(tmp_path / name, change, quantization)
+    )
 
 
 @pytest.fixture
@@ -296,32 +248,6 @@ def test_floats_of_4_bits_by_modelopt(stored, plain):
     assert row_of(ask(plain, coded), WEIGHT)["nearest"] > 0.97
 
 
-def test_every_float_of_4_bits():
-    """All 16 codes in either half of a byte, by hand, with a scale of each kind."""
-    codes = torch.arange(256, dtype=torch.uint8).reshape(16, 16)
-    magnitudes = [0, 0.5, 1, 1.5, 2, 3, 4, 6]
-    table = [*magnitudes, *(-each for each in magnitudes)]
-    truth = torch.tensor([[table[half] for byte in row for half in (byte % 16, byte // 16)]
-                          for row in codes.tolist()])  # fmt: skip
-    powers = torch.arange(120, 136, dtype=torch.uint8)[:, None]
-    for parts, how, size in (
-        ({"scale": powers}, "", [2.0 ** (each - 127) for each in range(120, 136)]),
-        ({"scale": powers.view(torch.float8_e8m0fnu)}, "",
-         [2.0 ** (each - 127) for each in range(120, 136)]),
-        ({"scale": torch.full((16, 2), 1.5).to(torch.float8_e4m3fn), "whole": torch.tensor([4.0])},
-         "divide", [1.5 / 4] * 16),
-        ({"scale": torch.full((16, 2), 1.5).to(torch.float8_e4m3fn), "whole": torch.tensor(4.0)},
-         "multiply", [1.5 * 4] * 16),
-    ):  # fmt: skip
-        group = 32 // parts["scale"].shape[1]
-        held = Quantised("w", (16, 32), "float32", "float4", "", {}, {"group": group, "how": how})
-        opened = OPENERS["float4"]({"codes": codes, **parts}, held)
-        assert torch.equal(opened.rows(slice(0, 16)), truth * torch.tensor(size)[:, None])
-        assert torch.equal(opened.rows(slice(3, 5)), opened.rows(slice(0, 16))[3:5])
-        best = opened.nearest(slice(0, 16), opened.rows(slice(0, 16)) * 1.01)
-        assert torch.equal(best, opened.rows(slice(0, 16)))
-
-
 def test_experts_of_gpt_oss(tmp_path, open_path):
     """Each expert's weights, and the model's answers, are what transformers makes of the blocks."""
     config = GptOssConfig(
@@ -388,51 +314,6 @@ def test_float8_in_blocks(stored, plain, block, dtype):
     torch.testing.assert_close(coded.state[WEIGHT], truth, rtol=0, atol=0)
     row = row_of(ask(plain, coded), WEIGHT)
     assert row["nearest"] == 1
-
-
-def test_experts_in_float8():
-    """Three axes: the experts in front, each with blocks of its own."""
-    from inspector.models.code_formats import Codes, scaled
-    from inspector.store.manifest import Manifest, TensorInfo
-
-    codes = torch.randn(3, 20, 32).to(torch.float8_e4m3fn)
-    scale = torch.rand(3, 3, 2)
-    infos = {
-        name: TensorInfo(name, dtype, tuple(t.shape), (), "", 0, 0, "", 0)
-        for name, t, dtype in (
-            ("w", codes, "float8_e4m3fn"), ("w_scale_inv", scale, "float32"),
-        )
-    }  # fmt: skip
-    manifest = Manifest("", "", "", Path(), (), (), {}, None, (), {"weight_block_size": [8, 16]})
-    found: Codes = scaled("w", infos, manifest)
-    held = Quantised("w", found.shape, "float32", found.kind, "", {}, found.options)
-    opened = OPENERS["scaled"]({"codes": codes, "scale": scale}, held)
-    truth = _dequantize_fp8_weight(codes, scale, [8, 16], torch.float32)
-    parts = [opened.rows(slice(0, 7)), opened.rows(slice(7, 60))]
-    torch.testing.assert_close(torch.cat(parts).view(3, 20, 32), truth, rtol=0, atol=0)
-
-
-def bits_of(number: int, count: int) -> list[int]:
-    return [number >> place & 1 for place in range(count)]
-
-
-def words_of(codes: list[int], bits: int) -> list[int]:
-    """Codes one after the other, lowest bit first, in 32-bit words: written bit by bit."""
-    stream = [bit for code in codes for bit in bits_of(code, bits)]
-    stream += [0] * (-len(stream) % 32)
-    words = [
-        sum(bit << place for place, bit in enumerate(stream[begin : begin + 32]))
-        for begin in range(0, len(stream), 32)
-    ]
-    return [word - (1 << 32) if word >> 31 else word for word in words]
-
-
-@pytest.mark.parametrize("bits", range(1, 9))
-def test_unpack_bit_by_bit(bits):
-    torch.manual_seed(bits)
-    codes = torch.randint(0, 2**bits, (5, 37))
-    words = torch.tensor([words_of(row, bits) for row in codes.tolist()], dtype=torch.int32)
-    assert unpack(words, bits, 37).tolist() == codes.tolist()
 
 
 @pytest.mark.parametrize("form", ["gptq", "gptq_v2", None])
@@ -556,116 +437,6 @@ def test_the_tensor_that_is_no_rounding_is_named(tmp_path, open_path):
     assert "Both have codes: b 2 tensors as int8, one scale a row, c 2 tensors as int8" in said
 
 
-def in_four_bits_by_gptq(zero: int, code: int | None = None) -> Any:
-    """Codes of 4 bits in one group, at random or all the same; the file stores zeros less 1."""
-
-    def pack(weight):
-        outputs, inputs = weight.shape
-        codes = torch.randint(0, 16, (inputs, outputs)) if code is None else torch.full(
-            (inputs, outputs), code)  # fmt: skip
-        packed = [words_of(column, 4) for column in codes.T.tolist()]
-        return {
-            f"{LAYER}.qweight": torch.tensor(packed, dtype=torch.int32).T,
-            f"{LAYER}.qzeros": torch.tensor([words_of([zero - 1] * outputs, 4)],
-                                            dtype=torch.int32),
-            f"{LAYER}.scales": torch.rand(1, outputs).half() + 0.1,
-        }  # fmt: skip
-
-    return pack
-
-
-def in_float8(number: float = 1, scale: float = 0.01) -> Any:
-    """Codes of float8 with one scale."""
-    return lambda weight: {
-        WEIGHT: (number * weight / 0.01).to(torch.float8_e4m3fn),
-        f"{WEIGHT}_scale_inv": torch.full((1, 1), scale),
-    }
-
-
-FINE_GRAINED = {"quant_method": "fp8", "weight_block_size": [128, 128]}
-IN_GPTQ = {"quant_method": "gptq", "bits": 4}
-
-
-def problems(checkpoint) -> dict[str, Any]:
-    """The checks that are not content, by name, but for what any model of random numbers has."""
-    found = check(checkpoint, progress=silent).checks
-    return {
-        each.name: each
-        for each in found
-        if each.status != "ok" and each.name != "Under-trained tokens"
-    }
-
-
-@pytest.mark.parametrize("architecture", ["BertForMaskedLM", "LlamaForCausalLM"])
-@pytest.mark.parametrize(
-    ("options", "dtype"),
-    [(BITS4["double"], torch.bfloat16), (BITS4["nf4"], torch.float16),
-     ({"load_in_8bit": True}, torch.float16)],
-)  # fmt: skip
-def test_no_false_alarm_of_bitsandbytes(tmp_path, open_path, architecture, options, dtype):
-    """Scales are kept in float32 beside weights of half the width: that is as it should be."""
-    whole = save_checkpoint(wide_model(architecture).to(dtype), tmp_path / "a")
-    made = AUTO[architecture].from_pretrained(
-        whole, quantization_config=BitsAndBytesConfig(**options), device_map="cpu", dtype=dtype
-    )
-    save_checkpoint(wide_model(architecture), tmp_path / "b")
-    made.save_pretrained(tmp_path / "b")
-    coded = open_path(tmp_path / "b")
-    assert problems(coded) == {}
-    (types,) = (each for each in check(coded, progress=silent).checks
-                if each.name == "Number types")  # fmt: skip
-    assert types.detail.startswith("Kept as codes that stand for other numbers: ")
-    assert types.detail.endswith(f"; all others are kept as {str(dtype).removeprefix('torch.')}.")
-    (codes,) = (each for each in types.evidence if each.problem == "codes")
-    assert codes.count == len(coded.quantised)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [(in_four_bits_by_gptq(zero=1), IN_GPTQ), (in_four_bits_by_gptq(zero=8), IN_GPTQ),
-     (in_four_bits_by_gptq(zero=8, code=7), IN_GPTQ), (in_float8(), FINE_GRAINED)],
-)  # fmt: skip
-def test_no_false_alarm_of_other_codes(stored, change, said):
-    """Zeros that are stored as 0, and codes that are all the same, are no weights of zero."""
-    assert problems(stored(change, quantization=said)) == {}
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [(in_four_bits_by_gptq(zero=8, code=8), IN_GPTQ), (in_float8(number=0), FINE_GRAINED),
-     (in_float8(scale=0.0), FINE_GRAINED)],
-)  # fmt: skip
-def test_codes_that_all_stand_for_zero_are_found(stored, change, said):
-    found = problems(stored(change, quantization=said))
-    assert set(found) == {"Zero tensors"}
-    (evidence,) = found["Zero tensors"].evidence
-    assert (evidence.subject, evidence.count) == (WEIGHT, bert().get_parameter(WEIGHT).numel())
-
-
-def test_a_scale_that_is_nan_is_no_matter_of_training(stored):
-    found = problems(stored(in_float8(scale=math.nan), quantization=FINE_GRAINED))
-    assert set(found) == {"NaN and infinity"}
-    numbers = found["NaN and infinity"]
-    assert f"which makes numbers of {WEIGHT} from codes" in numbers.evidence[0].detail
-    assert "quantise" in (numbers.next_step or "")
-    assert "learning rate" not in (numbers.next_step or "")
-
-
-def test_what_trains_says_that_codes_are_not_trained(stored, plain):
-    def warned(checkpoint) -> list[bool]:
-        plan = training(checkpoint, progress=silent)
-        tried = what_if(checkpoint, progress=silent, change="clone", text="", steps=0)
-        return [
-            any("no optimizer changes codes" in warning for warning in found.warnings)
-            for found in (plan, tried)
-        ]
-
-    coded = stored(in_float8(), quantization=FINE_GRAINED)
-    assert warned(coded) == [True, True]
-    assert warned(plain) == [False, False]
-    assert training(coded, progress=silent).warnings[0].startswith("1 weight is stored as float8")
-
-
 def test_a_plain_cast_to_float8_is_measured_and_runs(tmp_path, open_path):
     folder = save_checkpoint(bert(), tmp_path / "b")
     whole = open_path(save_checkpoint(bert(), tmp_path / "a"))
@@ -731,109 +502,3 @@ def test_codes_that_cannot_be_read_are_no_numbers(stored, plain, change):
     assert math.isnan(row["relative_change"])
     assert any(each.startswith("Ties are not compared.") for each in result.warnings)
     assert result.vocabulary.matched == 60  # the embeddings are plain
-
-
-def sound(kind: str) -> dict[str, torch.Tensor]:
-    """The parts of a weight of (64, 32), as they should be."""
-    state = {"shape": [64, 32], "blocksize": 64, "nested_blocksize": 16, "nested_offset": 0.5}
-    words = torch.zeros(64, 32, dtype=torch.int32)
-    return {
-        "gptq": {"w.qweight": words[:4].T[:4].repeat(1, 16), "w.qzeros": words[:2, :8],
-                 "w.scales": torch.ones(2, 64), "w.g_idx": words[0]},
-        "awq": {"w.qweight": words[:32, :8], "w.qzeros": words[:2, :8],
-                "w.scales": torch.ones(2, 64)},
-        "packed": {"w.weight_packed": words[:, :4], "w.weight_scale": torch.ones(64, 2),
-                   "w.weight_shape": torch.tensor([64, 32]), "w.weight_zero_point": words[:8, :2],
-                   "w.weight_g_idx": words[0]},
-        "scaled": {"w.weight": words.to(torch.float8_e4m3fn), "w.weight_scale": torch.ones(64, 1)},
-        "blocks": {"w.weight": words.to(torch.float8_e4m3fn),
-                   "w.weight_scale_inv": torch.ones(64, 5)},
-        "zeros": {"w.weight": words.to(torch.int8), "w.weight_scale": torch.ones(64),
-                  "w.weight_zero_point": words[:, 0].to(torch.int8)},
-        "mxfp4": {"w.weight_packed": words[:, :16].to(torch.uint8),
-                  "w.weight_scale": words[:, :1].to(torch.uint8)},
-        "nvfp4": {"w.weight_packed": words[:, :16].to(torch.uint8),
-                  "w.weight_scale": torch.ones(64, 2).to(torch.float8_e4m3fn),
-                  "w.weight_global_scale": torch.ones(1)},
-        "modelopt": {"w.weight": words[:, :16].to(torch.uint8),
-                     "w.weight_scale": torch.ones(64, 2).to(torch.float8_e4m3fn),
-                     "w.weight_scale_2": torch.ones(())},
-        "experts": {"w_blocks": torch.zeros(2, 64, 1, 16, dtype=torch.uint8),
-                    "w_scales": torch.zeros(2, 64, 1, dtype=torch.uint8)},
-        "int8": {"w.weight": words.to(torch.int8), "w.SCB": torch.ones(64),
-                 "w.weight_format": torch.zeros((), dtype=torch.uint8)},
-        "nf4": {"w.weight": torch.zeros(1024, 1, dtype=torch.uint8),
-                "w.weight.absmax": torch.zeros(32, dtype=torch.uint8),
-                "w.weight.quant_map": torch.ones(16), "w.weight.nested_absmax": torch.ones(2),
-                "w.weight.nested_quant_map": torch.ones(256),
-                "w.weight.quant_state.bitsandbytes__nf4": torch.frombuffer(
-                    bytearray(json.dumps(state).encode()), dtype=torch.uint8)},
-    }[kind]  # fmt: skip
-
-
-KINDS = ("gptq", "awq", "packed", "scaled", "blocks", "zeros", "int8", "nf4", "mxfp4", "nvfp4",
-         "modelopt", "experts")  # fmt: skip
-DTYPES = ("float32", "float16", "int32", "int64", "uint8", "int8", "float8_e4m3fn")
-SIZES = st.sampled_from([0, 1, 2, 4, 8, 16, 32, 64, 256])
-STATES = st.one_of(
-    st.binary(max_size=40),
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "shape": st.lists(st.integers(-1, 64), max_size=3),
-            "blocksize": st.integers(-1, 64),
-            "nested_blocksize": st.one_of(st.none(), st.integers(-1, 64)),
-            "nested_offset": st.one_of(st.text(max_size=2), st.floats()),
-            "dtype": st.one_of(st.integers(), st.just("float16")),
-        },
-    ).map(lambda told: json.dumps(told).encode()),
-)
-
-
-@st.composite
-def hostile_tensors(draw) -> dict[str, torch.Tensor]:
-    """Parts of a weight, some of them gone or of another dtype, shape or content."""
-    made = dict(sound(draw(st.sampled_from(KINDS))))
-    for name in draw(st.lists(st.sampled_from(sorted(made)), max_size=2, unique=True)):
-        change = draw(st.sampled_from(["gone", "dtype", "shape", "content"]))
-        if change == "gone":
-            del made[name]
-        elif change == "dtype":
-            made[name] = made[name].to(getattr(torch, draw(st.sampled_from(DTYPES))))
-        elif change == "shape":
-            made[name] = made[name].new_zeros(draw(st.lists(SIZES, max_size=3)))
-        elif "quant_state" in name:
-            made[name] = torch.frombuffer(bytearray(draw(STATES) or b" "), dtype=torch.uint8)
-        else:
-            made[name] = torch.full_like(made[name].float(), draw(st.integers(-128, 127))).to(
-                made[name].dtype
-            )
-    return made | {"other": torch.ones(2)}
-
-
-def manifest_of(path: Path, tensors: dict[str, torch.Tensor], said: dict[str, Any]) -> Manifest:
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
-    header = read_safetensors(path, path.name)
-    files = (FileInfo(path.name, "safetensors", path.stat().st_size, "", path),)
-    return Manifest("", "any", "upload", path.parent, files, header.tensors, {}, None, (), said)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_sound_parts_are_read(tmp_path, kind):
-    manifest = manifest_of(tmp_path / "w.safetensors", sound(kind), {"weight_block_size": [1, 7]})
-    (quantised,) = find_quantised(manifest).values()
-    shape = (2, 32, 64) if kind == "experts" else (64, 32)
-    assert quantised.info.shape == shape
-    assert read_quantised(manifest, quantised).shape == shape
-
-
-@settings(max_examples=400, deadline=None, derandomize=True)
-@given(tensors=hostile_tensors(), said=st.sampled_from([{}, {"weight_block_size": [1, 7]}]))
-def test_any_parts_are_read_or_left_alone(tmp_path_factory, tensors, said):
-    """Parts that contradict each other are no weight, and what is found can be read in full."""
-    path = tmp_path_factory.mktemp("codes") / "w.safetensors"
-    manifest = manifest_of(path, tensors, said)
-    for quantised in find_quantised(manifest).values():
-        numbers = read_quantised(manifest, quantised)
-        assert numbers.shape == quantised.info.shape
-        assert numbers.numel() <= 32 * path.stat().st_size

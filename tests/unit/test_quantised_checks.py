@@ -1,0 +1,114 @@
+"""Checks and training of checkpoints that store codes: no false alarm, every fault found."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from transformers import (
+    BitsAndBytesConfig,
+)
+
+from inspector.analyses.checks import check
+from inspector.analyses.training import training
+from inspector.analyses.what_if import what_if
+
+from .conftest import silent
+from .families import save_checkpoint
+from .quantised_files import (
+    AUTO,
+    BITS4,
+    FINE_GRAINED,
+    IN_GPTQ,
+    WEIGHT,
+    bert,
+    in_float8,
+    in_four_bits_by_gptq,
+    problems,
+    save_coded,
+    wide_model,
+)
+
+
+@pytest.fixture
+def stored(tmp_path, open_path):
+    """Open BERT with other tensors in the place of one weight."""
+    return lambda change, name="b", quantization=None: open_path(
+        save_coded(tmp_path / name, change, quantization)
+    )
+
+
+@pytest.fixture
+def plain(tmp_path, open_path):
+    return open_path(save_checkpoint(bert(), tmp_path / "a"))
+
+
+@pytest.mark.parametrize("architecture", ["BertForMaskedLM", "LlamaForCausalLM"])
+@pytest.mark.parametrize(
+    ("options", "dtype"),
+    [(BITS4["double"], torch.bfloat16), (BITS4["nf4"], torch.float16),
+     ({"load_in_8bit": True}, torch.float16)],
+)  # fmt: skip
+def test_no_false_alarm_of_bitsandbytes(tmp_path, open_path, architecture, options, dtype):
+    """Scales are kept in float32 beside weights of half the width: that is as it should be."""
+    whole = save_checkpoint(wide_model(architecture).to(dtype), tmp_path / "a")
+    made = AUTO[architecture].from_pretrained(
+        whole, quantization_config=BitsAndBytesConfig(**options), device_map="cpu", dtype=dtype
+    )
+    save_checkpoint(wide_model(architecture), tmp_path / "b")
+    made.save_pretrained(tmp_path / "b")
+    coded = open_path(tmp_path / "b")
+    assert problems(coded) == {}
+    (types,) = (each for each in check(coded, progress=silent).checks
+                if each.name == "Number types")  # fmt: skip
+    assert types.detail.startswith("Kept as codes that stand for other numbers: ")
+    assert types.detail.endswith(f"; all others are kept as {str(dtype).removeprefix('torch.')}.")
+    (codes,) = (each for each in types.evidence if each.problem == "codes")
+    assert codes.count == len(coded.quantised)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [(in_four_bits_by_gptq(zero=1), IN_GPTQ), (in_four_bits_by_gptq(zero=8), IN_GPTQ),
+     (in_four_bits_by_gptq(zero=8, code=7), IN_GPTQ), (in_float8(), FINE_GRAINED)],
+)  # fmt: skip
+def test_no_false_alarm_of_other_codes(stored, change, said):
+    """Zeros that are stored as 0, and codes that are all the same, are no weights of zero."""
+    assert problems(stored(change, quantization=said)) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [(in_four_bits_by_gptq(zero=8, code=8), IN_GPTQ), (in_float8(number=0), FINE_GRAINED),
+     (in_float8(scale=0.0), FINE_GRAINED)],
+)  # fmt: skip
+def test_codes_that_all_stand_for_zero_are_found(stored, change, said):
+    found = problems(stored(change, quantization=said))
+    assert set(found) == {"Zero tensors"}
+    (evidence,) = found["Zero tensors"].evidence
+    assert (evidence.subject, evidence.count) == (WEIGHT, bert().get_parameter(WEIGHT).numel())
+
+
+def test_a_scale_that_is_nan_is_no_matter_of_training(stored):
+    found = problems(stored(in_float8(scale=math.nan), quantization=FINE_GRAINED))
+    assert set(found) == {"NaN and infinity"}
+    numbers = found["NaN and infinity"]
+    assert f"which makes numbers of {WEIGHT} from codes" in numbers.evidence[0].detail
+    assert "quantise" in (numbers.next_step or "")
+    assert "learning rate" not in (numbers.next_step or "")
+
+
+def test_what_trains_says_that_codes_are_not_trained(stored, plain):
+    def warned(checkpoint) -> list[bool]:
+        plan = training(checkpoint, progress=silent)
+        tried = what_if(checkpoint, progress=silent, change="clone", text="", steps=0)
+        return [
+            any("no optimizer changes codes" in warning for warning in found.warnings)
+            for found in (plan, tried)
+        ]
+
+    coded = stored(in_float8(), quantization=FINE_GRAINED)
+    assert warned(coded) == [True, True]
+    assert warned(plain) == [False, False]
+    assert training(coded, progress=silent).warnings[0].startswith("1 weight is stored as float8")
