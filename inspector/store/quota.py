@@ -138,13 +138,15 @@ def _evict(missing: int, candidates: Iterator[_Removable]) -> int:
 
 def _results(settings: Settings) -> Iterator[_Removable]:
     now = time.time()
-    for path in (settings.home / MAPS).rglob("*"):
-        with suppress(OSError):
-            stat = path.stat()
-            # What is still being written has another name, and is left alone for a while.
-            if path.is_file() and (path.suffix or now - stat.st_mtime > STALE_SECONDS):
-                remove = partial(path.unlink, missing_ok=True)
-                yield _Removable(stat.st_mtime, stat.st_size, remove)
+    # os.walk, unlike rglob, goes on where a folder is removed while it is looked into.
+    for folder, _, names in os.walk(settings.home / MAPS):
+        for path in (Path(folder) / name for name in names):
+            with suppress(OSError):
+                stat = path.stat()
+                # What is still being written has another name, and is left alone for a while.
+                if path.suffix or now - stat.st_mtime > STALE_SECONDS:
+                    remove = partial(path.unlink, missing_ok=True)
+                    yield _Removable(stat.st_mtime, stat.st_size, remove)
     for entry in _visible(settings.home / OPENED):
         if not is_used(entry):
             yield _Removable(last_used(entry), _nbytes(entry), partial(remove_folder, entry))

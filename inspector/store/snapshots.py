@@ -101,7 +101,10 @@ def is_run(path: Path) -> bool:
     """Whether a folder holds no checkpoint of its own, but snapshots."""
     if not path.is_dir() or _has_weights(path):
         return False
-    return any(_is_snapshot(below, ()) for below in path.iterdir())
+    try:
+        return any(_is_snapshot(below, ()) for below in path.iterdir())
+    except OSError:  # whoever opens it says why
+        return False
 
 
 def uploaded_runs(uploads: Iterable[StoredCheckpoint]) -> dict[str, tuple[Snapshot, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -426,6 +427,28 @@ def test_eviction_while_others_write_leaves_whole_results(settings):
     trim(tight)
     assert account(tight).used_nbytes <= 2 * MB
     assert not list((settings.home / "maps").rglob(".new-*"))
+
+
+def test_making_room_goes_on_while_others_delete_results(settings):
+    """A folder of results may go at any moment: between its parent's listing and its own, too."""
+    maps = settings.home / "maps"
+    ended = threading.Event()
+
+    def make_and_remove() -> None:
+        while not ended.is_set():
+            for number in range(20):
+                (maps / str(number)).mkdir(parents=True, exist_ok=True)
+            for number in range(20):
+                (maps / str(number)).rmdir()
+
+    other = threading.Thread(target=make_and_remove)
+    other.start()
+    try:
+        for _ in range(500):
+            trim(replace(settings, store_nbytes=-1))
+    finally:
+        ended.set()
+        other.join()
 
 
 def test_a_read_only_store_is_read(settings, tmp_path):
