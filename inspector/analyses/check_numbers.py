@@ -177,7 +177,7 @@ def check_dtypes(checkpoint: Checkpoint) -> Check:
         ways[each.scheme].append(each.info)
     evidence += [
         Evidence(way, "codes", "note", len(weights),
-                 f"{_dtype_detail(weights, sum(map(_numel, weights)))}")
+                 _dtype_detail(weights, sum(map(_numel, weights))))
         for way, weights in ways.items()
     ]  # fmt: skip
     odd = at_least("minor", evidence)

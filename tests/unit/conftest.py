@@ -63,3 +63,22 @@ def open_model(tmp_path: Path, open_path: Opener) -> Callable[..., Checkpoint]:
 def architecture(request: pytest.FixtureRequest) -> str:
     """Every family of the table in turn."""
     return request.param
+
+
+@pytest.fixture
+def stored(tmp_path: Path, open_path: Opener) -> Callable[..., Checkpoint]:
+    """Open BERT with other tensors, such as codes, in the place of one weight."""
+    from .quantised_files import save_coded
+
+    def opened(change: Callable[..., Any], name: str = "b", quantization: Any = None) -> Checkpoint:
+        return open_path(save_coded(tmp_path / name, change, quantization))
+
+    return opened
+
+
+@pytest.fixture
+def plain(tmp_path: Path, open_path: Opener) -> Checkpoint:
+    """The same BERT with that weight as it was."""
+    from .quantised_files import bert
+
+    return open_path(save_checkpoint(bert(), tmp_path / "a"))

@@ -43,7 +43,6 @@ from .quantised_files import (
     bert,
     by_bitsandbytes,
     problems,
-    save_coded,
     wide_model,
     words_of,
 )
@@ -56,19 +55,6 @@ def ask(first, second) -> Any:
 def row_of(result, name: str) -> dict[str, Any]:
     (found,) = result.tensors[result.tensors["name"] == name].to_dict("records")
     return found
-
-
-@pytest.fixture
-def stored(tmp_path, open_path):
-    """Open BERT with other tensors in the place of one weight."""
-    return lambda change, name="b", quantization=None: open_path(
-        save_coded(tmp_path / name, change, quantization)
-    )
-
-
-@pytest.fixture
-def plain(tmp_path, open_path):
-    return open_path(save_checkpoint(bert(), tmp_path / "a"))
 
 
 @pytest.mark.parametrize("scheme", BITS4)

@@ -26,22 +26,8 @@ from .quantised_files import (
     in_float8,
     in_four_bits_by_gptq,
     problems,
-    save_coded,
     wide_model,
 )
-
-
-@pytest.fixture
-def stored(tmp_path, open_path):
-    """Open BERT with other tensors in the place of one weight."""
-    return lambda change, name="b", quantization=None: open_path(
-        save_coded(tmp_path / name, change, quantization)
-    )
-
-
-@pytest.fixture
-def plain(tmp_path, open_path):
-    return open_path(save_checkpoint(bert(), tmp_path / "a"))
 
 
 @pytest.mark.parametrize("architecture", ["BertForMaskedLM", "LlamaForCausalLM"])
