@@ -22,6 +22,7 @@ else:
     from serving.settings import serving
     from serving.start import starting
     from serving.talk import Talk
+    from serving.uploads import Uploads
 
     SCRIPT = str(Path(__file__).resolve())
     try:
@@ -35,6 +36,7 @@ else:
             Middleware(Headers),
             Middleware(Door, settings=serving()),
             Middleware(Talk, script=SCRIPT),
+            Middleware(Uploads),
         ],
         exception_handlers={Exception: failure},
     )

@@ -9,7 +9,7 @@ import streamlit as st
 from inspector.catalog import PAGES
 from inspector.demo import DEMOS
 from inspector.results import Opened, Overview
-from pages._shared import address, inputs, lens_compare, session
+from pages._shared import address, arrivals, inputs, lens_compare, session, uploading
 from pages._shared.compare_words import TEACHES
 from pages._shared.words import literal
 
@@ -25,10 +25,19 @@ class Second:
 
 def choose(checkpoint: Opened) -> Second:
     """Ask for the second checkpoint; without one the page ends here, and says what it is for."""
+    picker = st.container()
+    _offer_upload()
     names = lens_compare.references(checkpoint)
-    name = st.selectbox("Second checkpoint", list(names), key="versus", bind="query-params",
-                        index=None, placeholder="Choose or type one", accept_new_options=True,
-                        help="A demo, an upload, hub:NAME or path:FOLDER")  # fmt: skip
+    state = st.session_state
+    if "second arrived" in state:
+        arrived = state["second arrived"]
+        state["versus"] = next((name for name in names if names[name] == arrived), arrived)
+    name = picker.selectbox(
+        "Second checkpoint", list(names), key="versus", bind="query-params", index=None,
+        placeholder="Choose or type one", accept_new_options=True,
+        help="A demo, an upload, hub:NAME or path:FOLDER",
+    )  # fmt: skip
+    state.pop("second arrived", None)  # only now: a run that ends before loses what a program set
     if name is None:
         _teach(checkpoint)
         st.stop()
@@ -38,10 +47,25 @@ def choose(checkpoint: Opened) -> Second:
     return Second(opened, name, name in names)
 
 
+def _offer_upload() -> None:
+    with st.expander("Upload the second checkpoint", icon=":material/upload_file:"):
+        way = st.segmented_control("From", ["Files", "Folder"], default="Files", required=True,
+                                   key="second way")  # fmt: skip
+        uploading.draw("second", "Folder" if way == "Folder" else "Files")
+    arrivals.open_all("second", _show)
+    uploading.show_refusal("second")
+
+
+def _show(opened: Opened) -> None:
+    """Have the page compare with a checkpoint that was uploaded."""
+    st.session_state["second arrived"] = opened.reference
+
+
 def _teach(checkpoint: Opened) -> None:
     """What an empty page says."""
-    st.info("Choose the checkpoint to compare with: another demo, one of your uploads, or type "
-            "hub:NAME or path:FOLDER.", icon=":material/compare_arrows:")  # fmt: skip
+    st.info("Choose the checkpoint to compare with: another demo or one of your uploads. You "
+            "can also upload one above, or type hub:NAME or path:FOLDER.",
+            icon=":material/compare_arrows:")  # fmt: skip
     others = [demo for demo in DEMOS if demo != checkpoint.reference]
     with st.container(horizontal=True):
         for demo in others:

@@ -79,25 +79,33 @@ def open_checkpoint(reference: str) -> Opened | None:
         None if it was refused or stopped, and the page says why.
     """
     try:
-        job = engine().open(CheckpointRef.parse(reference))
-        checkpoint: Opened = wait(job, stopped_key=("open", reference))
+        checkpoint = reach(reference)
     except InspectorError as error:
         st.session_state["refusal"] = str(error)
         return None
     st.session_state["opened"] = checkpoint
-    st.session_state.pop("refusal", None)
     return checkpoint
+
+
+def reach(reference: str) -> Opened:
+    """Have a checkpoint opened by the engine, and wait for it.
+
+    Raises:
+        InspectorError: If it is refused or stopped.
+    """
+    return wait(engine().open(CheckpointRef.parse(reference)), stopped_key=("open", reference))
 
 
 def want(reference: str) -> None:
     """Have a checkpoint opened in this run or the next; an interrupted run takes it up again."""
     st.session_state["wanted"] = reference
+    st.session_state.pop("refusal", None)
 
 
 def open_beside(reference: str) -> Opened | None:
     """Open a second checkpoint, to compare with; None where the page now says why it cannot be."""
     try:
-        return wait(engine().open(CheckpointRef.parse(reference)), stopped_key=("open", reference))
+        return reach(reference)
     except InspectorError as error:
         st.error(literal(error), icon=":material/error:")
     return None

@@ -11,7 +11,7 @@ from inspector.errors import InspectorError
 from inspector.results import Opened
 from inspector.settings import settings
 from inspector.store import uploads
-from pages._shared import pins, running, session, sign_in, uploading
+from pages._shared import arrivals, pins, running, session, sign_in, uploading
 from pages._shared.words import literal
 from serving.place import paths_are_open, serves_others
 
@@ -46,7 +46,9 @@ def draw() -> None:
         with st.expander("Open your own", icon=":material/upload_file:"):
             _offer_ways()
         sign_in.draw()
+    arrivals.recall()
     with st.container(key="opening"):  # so that waiting for it moves nothing that follows
+        arrivals.open_all("sidebar", _show)
         _open_wanted()
         _follow_link()
     with picker:
@@ -58,29 +60,36 @@ def _open_wanted() -> None:
     state = st.session_state
     if "wanted" not in state:
         return
-    reference = state["wanted"]
-    checkpoint = session.open_checkpoint(reference)
+    checkpoint = session.open_checkpoint(state["wanted"])
     del state["wanted"]
-    uploading.release(reference)
     if checkpoint:
-        state["linked"] = state[session.REFERENCE] = _link(checkpoint.reference)
+        _show(checkpoint)
+
+
+def _show(checkpoint: Opened) -> None:
+    """Make a checkpoint the open one, and have the address bar name it."""
+    st.session_state["opened"] = checkpoint
+    st.session_state["relink"] = _link(checkpoint.reference)
 
 
 def _follow_link() -> None:
     """Open what the address bar names, at first and after going back or forward."""
     state = st.session_state
     if "relink" in state:
-        state["linked"] = state[session.REFERENCE] = state.pop("relink")
+        state["linked"] = state[session.REFERENCE] = state["relink"]
     elif state.get("linked") and session.REFERENCE not in st.query_params:
         state[session.REFERENCE] = state["linked"]  # changing pages can lose what a program set
     with st.container(key="address_bar"):  # never seen: it ties the link to the checkpoint
         st.html(STYLE)
         link = st.text_input("Link", key=session.REFERENCE, bind="query-params")
+    state.pop("relink", None)  # only now: a run that ends before loses what a program set
     if "opened" in state and link == state["linked"]:
         return
     if "opened" in state and link == "":  # a page was chosen by its bare address
         return
     checkpoint = session.open_checkpoint(link or running.FIRST)
+    if checkpoint and "linked" in state:
+        arrivals.forget_refusal("sidebar")
     state["linked"] = link
     if checkpoint is None and "opened" in state:
         state["relink"] = _link(state["opened"].reference)
@@ -167,12 +176,12 @@ def _rename(fingerprint: str, name: str) -> None:
 
 
 def _delete(fingerprint: str) -> None:
+    session.want(running.FIRST)
     try:
         uploads.delete_upload(fingerprint, settings=settings())
     except InspectorError as error:
         st.session_state["refusal"] = str(error)
     session.engine().forget(fingerprint)
-    session.want(running.FIRST)
 
 
 def _take_picked() -> None:
@@ -186,8 +195,8 @@ def _offer_ways() -> None:
         _ask_for("Hub id", "hub", "org/name", "Downloaded once; code in the repository never runs.")
     elif way == "Path":
         _ask_for("Folder, archive or weight file", "path", *_path_hints())
-    elif uploaded := uploading.draw(folder=way == "Folder"):
-        session.want(uploaded)
+    else:
+        uploading.draw("sidebar", "Folder" if way == "Folder" else "Files")
     if settings().roots and not paths_are_open():
         st.caption(CLOSED_PATHS)
 

@@ -13,7 +13,7 @@ from inspector.results import Opened
 from inspector.settings import settings
 from inspector.store.snapshots import UPLOADS, Snapshot, find_run, uploaded_runs
 from inspector.store.uploads import list_uploads
-from pages._shared import parts, session, uploading
+from pages._shared import arrivals, parts, uploading
 from pages._shared.snapshot_words import ARCHIVE, TEACHES
 from pages._shared.words import literal
 from serving.place import paths_are_open, served_settings
@@ -34,7 +34,7 @@ def choose(checkpoint: Opened) -> Run:
     """Ask for the run; without one the page ends here, and says what it is for."""
     state = st.session_state
     if "run arrived" in state:
-        state["run"], state["run warnings"] = state.pop("run arrived")
+        state["run"], state["run warnings"] = state["run arrived"]
     uploads = uploaded_runs(list_uploads(settings()))
     known = [*RUNS, *(f"{UPLOADS}:{name}" for name in uploads), *_beside(checkpoint)]
     reference = st.selectbox(
@@ -43,6 +43,7 @@ def choose(checkpoint: Opened) -> Run:
         help="A run that comes with the app, uploaded snapshots, or path: and a folder of this "
         "server in which the snapshots' folders lie",
     )  # fmt: skip
+    state.pop("run arrived", None)  # only now: a run that ends before loses what a program set
     _offer_upload(expanded=reference is None)
     if reference is None:
         _teach()
@@ -68,26 +69,18 @@ def _beside(checkpoint: Opened) -> list[str]:
 def _offer_upload(*, expanded: bool) -> None:
     with st.expander("Upload snapshots", icon=":material/upload_file:", expanded=expanded):
         st.caption(ARCHIVE)
-        arrived = uploading.draw_archive()
-    if arrived is not None:
-        st.session_state["snapshots wanted"] = arrived
-    _open_arrived()
-
-
-def _open_arrived() -> None:
-    """Stage what has arrived; a run that is cut short is taken up by the next one."""
-    state = st.session_state
-    arrived = state.get("snapshots wanted")
-    if arrived is None:
-        return
-    opened = session.open_beside(arrived)
-    del state["snapshots wanted"]
-    uploading.release(arrived)
-    if opened is not None:
-        run = opened.name.rpartition("/")[0]
-        left_out = [said for said in opened.warnings if " was left out: " in said]
-        state["run arrived"] = f"{UPLOADS}:{run}", left_out
+        uploading.draw("snapshots", "Archive")
+    arrivals.open_all("snapshots", _show)
+    uploading.show_refusal("snapshots")
+    if "run arrived" in st.session_state:
         st.rerun()
+
+
+def _show(opened: Opened) -> None:
+    """Have the page show a run that was uploaded."""
+    run = opened.name.rpartition("/")[0]
+    left_out = [said for said in opened.warnings if " was left out: " in said]
+    st.session_state["run arrived"] = f"{UPLOADS}:{run}", left_out
 
 
 def _teach() -> None:

@@ -1,0 +1,188 @@
+"""What the browser has uploaded and nobody has opened yet, in its order, for each input.
+
+A run can end at any call of Streamlit, and the next one goes on where it ended. So an arrival
+stays in its queue until it is opened or refused; what it holds goes with it, whatever happens.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import streamlit as st
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from inspector.errors import CheckpointError, InspectorError
+from inspector.figures.text import bytes_text
+from inspector.results import Opened
+from inspector.settings import settings
+from inspector.store import quota, registry
+from inspector.store.disk import disk_sentence
+from pages._shared import session
+from serving.uploads import LEDGER, browser_of
+
+Place = Literal["sidebar", "snapshots", "second"]  # where files can be given
+QUEUES = "arrived"
+RECALLED = "recalled"
+INTERRUPTED = (
+    "An upload was interrupted before it was complete. Nothing of it was stored: upload it again."
+)
+
+
+class Arrival:
+    """Files that were uploaded together: at first in memory, then in the store.
+
+    Args:
+        files: As the browser sent them.
+        kind: `incoming`, or `snapshots` for an archive of several checkpoints.
+    """
+
+    def __init__(self, files: Sequence[UploadedFile], kind: str) -> None:
+        self._files = files
+        self._kind = kind
+        self._upload: str | None = None
+        self._discard: Callable[[], object] | None = None
+
+    def store(self) -> str:
+        """Write the files into the store, once.
+
+        Returns:
+            The reference by which the upload is opened.
+
+        Raises:
+            InspectorError: If there is no room for it, or a name is too long.
+            OSError: If the disk refuses.
+        """
+        if self._upload is None:
+            nbytes = sum(file.size for file in self._files)
+            if nbytes > settings().upload_nbytes:
+                raise CheckpointError(
+                    f"The upload has {bytes_text(nbytes)} and at most "
+                    f"{bytes_text(settings().upload_nbytes)} are taken: open it by a hub id or a "
+                    "path."
+                )
+            with st.spinner("Storing the upload"):
+                self._write(nbytes)
+        return f"{self._kind}:{self._upload}"
+
+    def release(self) -> None:
+        """Let go of memory and disk; the store keeps what was opened elsewhere."""
+        self._close()
+        if self._discard:
+            self._discard()
+
+    def _write(self, nbytes: int) -> None:
+        upload, place = quota.reserve_upload(nbytes, settings())
+        # A session can end before it has opened this: then nobody else lets go of it.
+        self._discard = weakref.finalize(self, registry.discard_upload, upload, settings=settings())
+        for file in self._files:
+            registry.write_upload(place, file.name, file.getvalue())
+        self._upload = upload
+        self._close()
+
+    def _close(self) -> None:
+        for file in self._files:
+            file.close()  # Streamlit keeps the object for a while, but not its bytes
+        self._files = ()
+
+
+def take(place: Place, files: Sequence[UploadedFile], *, kind: str) -> None:
+    """Move files out of the browser's input into the queue of a place."""
+    forget_refusal(place)
+    if place == "sidebar":
+        st.session_state.pop("wanted", None)  # what is uploaded later is shown instead
+    _queue(place).append(Arrival(files, kind))
+    context = get_script_run_ctx()
+    if context is None:
+        return
+    LEDGER.end(context.session_id, [file.file_id for file in files])
+    if browser := browser_of(st.context.cookies):
+        LEDGER.hold(browser, context.session_id, st.session_state[QUEUES])
+    if isinstance(context.uploaded_file_mgr, MemoryUploadedFileManager):
+        for file in files:  # Streamlit would keep the bytes until the session ends
+            context.uploaded_file_mgr.remove_file(context.session_id, file.file_id)
+
+
+def open_all(place: Place, then: Callable[[Opened], None]) -> None:
+    """Store and open what has arrived at a place, one after the other.
+
+    Args:
+        place: Where it was given.
+        then: Takes each that could be opened. It calls nothing that can end the run.
+    """
+    queue = _queue(place)
+    while queue:
+        arrival = queue[0]
+        try:
+            checkpoint = session.reach(arrival.store())
+        except (InspectorError, OSError) as error:
+            st.session_state[_refusal(place)] = _sentence(error)
+            _drop(arrival, queue)
+        except Exception:
+            _drop(arrival, queue)  # or every later run would fail in the same way
+            raise
+        else:
+            then(checkpoint)
+            _drop(arrival, queue)
+
+
+def recall() -> None:
+    """Take over what this browser's last page had not opened when it was reloaded.
+
+    What had not reached the server in full is lost, and the sidebar says so.
+    """
+    state, context = st.session_state, get_script_run_ctx()
+    if context is None:
+        return
+    LEDGER.go_on(context.session_id)
+    browser = browser_of(st.context.cookies)
+    if RECALLED in state or browser is None:
+        return
+    state[RECALLED] = True
+    left = LEDGER.claim(browser)
+    for queues in left.waiting:
+        for place, queue in queues.items():
+            _queue(place).extend(queue)
+            queue.clear()  # should its session come back, it opens nothing twice
+    if any(state.get(QUEUES, {}).values()):
+        LEDGER.hold(browser, context.session_id, state[QUEUES])
+    if left.interrupted:
+        state[_refusal("sidebar")] = INTERRUPTED
+
+
+def refusal(place: Place) -> str | None:
+    """Why the last upload at a place was not opened."""
+    return st.session_state.get(_refusal(place))
+
+
+def forget_refusal(place: Place) -> None:
+    """Stop saying why an upload was not opened: the next one has come."""
+    st.session_state.pop(_refusal(place), None)
+
+
+def _refusal(place: Place) -> str:
+    return "refusal" if place == "sidebar" else f"refusal {place}"
+
+
+def _queue(place: Place) -> list[Arrival]:
+    return st.session_state.setdefault(QUEUES, {}).setdefault(place, [])
+
+
+def _drop(arrival: Arrival, queue: list[Arrival]) -> None:
+    if arrival in queue:  # a reloaded page can have taken it over
+        queue.remove(arrival)
+    arrival.release()
+    context = get_script_run_ctx()
+    if context and not any(st.session_state[QUEUES].values()):
+        LEDGER.let_go(context.session_id)
+
+
+def _sentence(error: InspectorError | OSError) -> str:
+    if isinstance(error, InspectorError):
+        return str(error)
+    return disk_sentence(error, settings()) or (
+        f"The upload could not be stored ({error.strerror}): free some space, then try again."
+    )

@@ -1,0 +1,173 @@
+"""Which uploads a page left behind when it was reloaded or closed.
+
+A reload starts a new session that knows nothing of the old one. The cookie with which Streamlit
+protects uploads is the browser's, not the session's, so it connects the two. A proxy that collects
+a request before it passes it on hides an upload until it is complete.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from starlette.requests import ClientDisconnect, HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit.runtime import Runtime
+from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
+from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
+
+from serving.door import local_path
+
+ADDRESS = "_stcore/upload_file/"
+LIFE_SECONDS = 600.0
+MOST = 1000  # entries kept, of all browsers together
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A file on its way to a session, or what a session has still to open."""
+
+    browser: str
+    since: float
+    waiting: Any = None  # what is still to be opened; None: a file that the session has not taken
+    cut: bool = False  # the browser ended the transfer
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What sessions of a browser left behind."""
+
+    interrupted: bool  # at least one file never reached a page's script
+    waiting: tuple[Any, ...]  # what they had still to open
+
+
+class Ledger:
+    """Files under way, by browser and session; short-lived and bounded.
+
+    Args:
+        is_active: Whether a session still has its page.
+        clock: Tells the seconds.
+    """
+
+    def __init__(
+        self, is_active: Callable[[str], bool], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._is_active = is_active
+        self._clock = clock
+        self._entries: dict[tuple[str, str], _Entry] = {}  # oldest first
+        self._lock = Lock()
+
+    def start(self, browser: str, session: str, file: str) -> None:
+        """Note that a file is on its way to a session."""
+        if self._is_active(session):
+            self._add((session, file), _Entry(browser, self._clock()))
+
+    def cut(self, session: str, file: str) -> None:
+        """Note that a browser ended a transfer; whether its page is gone, the next run tells."""
+        with self._lock:
+            if entry := self._entries.get((session, file)):
+                entry.cut = True
+
+    def end(self, session: str, files: Collection[str]) -> None:
+        """Forget files that were taken, removed or refused."""
+        with self._lock:
+            for file in files:
+                self._entries.pop((session, file), None)
+
+    def hold(self, browser: str, session: str, waiting: Any) -> None:
+        """Keep what a session has still to open, for the next one in case its page is reloaded."""
+        self._add((session, ""), _Entry(browser, self._clock(), waiting))
+
+    def let_go(self, session: str) -> None:
+        """Forget what a session had still to open: it has opened it."""
+        self.end(session, ("",))
+
+    def go_on(self, session: str) -> None:
+        """Note that a session runs: its user canceled the transfers that were cut."""
+        with self._lock:
+            for key in [key for key, entry in self._entries.items() if entry.cut]:
+                if key[0] == session:
+                    del self._entries[key]
+
+    def claim(self, browser: str) -> Left:
+        """Take over what sessions of a browser left behind whose pages are gone."""
+        with self._lock:
+            self._prune()
+            left = [
+                self._entries.pop(key)
+                for key, entry in list(self._entries.items())
+                if entry.browser == browser and not self._is_active(key[0])
+            ]
+        return Left(
+            any(entry.waiting is None for entry in left),
+            tuple(entry.waiting for entry in left if entry.waiting is not None),
+        )
+
+    def _add(self, key: tuple[str, str], entry: _Entry) -> None:
+        with self._lock:
+            self._entries.pop(key, None)
+            self._entries[key] = entry
+            self._prune()
+
+    def _prune(self) -> None:
+        oldest = self._clock() - LIFE_SECONDS
+        for key, entry in list(self._entries.items()):
+            gone = entry.since < oldest and not self._is_active(key[0])
+            if gone or len(self._entries) > MOST:
+                del self._entries[key]
+
+
+def browser_of(cookies: Mapping[str, str]) -> str | None:
+    """What tells a browser from others across reloads; None without Streamlit's cookie."""
+    token, _ = decode_xsrf_token_string(cookies.get(XSRF_COOKIE_NAME, ""))
+    return token.hex() if token else None
+
+
+def _has_page(session: str) -> bool:
+    return Runtime.exists() and Runtime.instance().is_active_session(session)
+
+
+LEDGER = Ledger(_has_page)
+
+
+class Uploads:
+    """Note in the ledger which files come, and which do not arrive.
+
+    Args:
+        app: What comes next.
+        ledger: Where to note it.
+    """
+
+    def __init__(self, app: ASGIApp, *, ledger: Ledger = LEDGER) -> None:
+        self._app = app
+        self._ledger = ledger
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Watch a file that is uploaded or removed; anything else passes."""
+        session, _, file = _address(scope)
+        browser = file and browser_of(HTTPConnection(scope).cookies)
+        if not browser or scope["method"] not in {"PUT", "DELETE"}:
+            await self._app(scope, receive, send)
+            return
+        if scope["method"] == "PUT":
+            self._ledger.start(browser, session, file)
+        else:
+            self._ledger.end(session, (file,))
+
+        async def send_watched(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] >= 400:
+                self._ledger.end(session, (file,))
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_watched)
+        except ClientDisconnect:  # nobody is left to answer
+            self._ledger.cut(session, file)
+
+
+def _address(scope: Scope) -> tuple[str, str, str]:
+    path = local_path(scope) if scope["type"] == "http" else ""
+    return path.removeprefix(ADDRESS).partition("/") if path.startswith(ADDRESS) else ("", "", "")
