@@ -25,14 +25,14 @@ check: lint test
 
 bench: $(VENV)/dev.stamp
 	scripts/chromium
-	$(PYTHON) -m benchmarks
+	$(PYTHON) -m tools.bench
 
 faults: $(VENV)/dev.stamp
 	scripts/chromium
-	$(PYTHON) -m faults
+	$(PYTHON) -m tools.faults
 
 fuzz: $(VENV)/dev.stamp
-	$(PYTHON) -m fuzz --minutes $(MINUTES)
+	$(PYTHON) -m tools.fuzz --minutes $(MINUTES)
 
 clean:
 	rm -rf $(VENV)

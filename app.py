@@ -9,7 +9,7 @@ from pathlib import Path
 import streamlit as st
 
 if __name__ == "__main__":
-    from pages._shared import frame
+    from pages._ui import frame
 
     frame.draw()
 else:

@@ -8,7 +8,9 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-LIBRARY = {"find_sharing": "inspector.analyses.sharing"}  # imported when first asked for: torch
+LIBRARY = {
+    "find_sharing": "inspector.analyses.sharing.compute"
+}  # imported when first asked for: torch
 
 
 def __getattr__(name: str) -> Any:

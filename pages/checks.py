@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from inspector.results import Checks
-from pages._shared import check_cards, parts, session
-from pages._shared.words import command
+from inspector.analyses.checks.result import Checks
+from pages._checks import cards as check_cards
+from pages._ui import parts, session
+from pages._ui.words import command
 
 PIPELINE = """\
 A pipeline stops where a check fails: the exit status is then 1. With `--baseline` only what is

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from inspector import figures
-from inspector.figures.text import plural
-from inspector.results import ModelClasses
-from pages._shared import class_words as words
-from pages._shared import inputs, parts, session
-from pages._shared.words import literal
+from inspector.analyses.classes.figures import class_tree
+from inspector.analyses.classes.result import ModelClasses
+from inspector.text import plural
+from pages._classes import words
+from pages._ui import inputs, parts, session
+from pages._ui.words import literal
 
 session.guard()
 checkpoint = session.opened()
@@ -32,7 +32,7 @@ with above:
 
     st.subheader("Where the class comes from", anchor=False)
     parts.chart(
-        figures.class_tree(classes.hierarchy, classes.siblings,
+        class_tree(classes.hierarchy, classes.siblings,
                            title=f"The family of {classes.model_class}, {checkpoint.name}",
                            theme=session.theme()),
         alt="Model classes from torch.nn.Module down; the tables below hold the same",

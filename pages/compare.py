@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from inspector import figures
-from inspector.results import Comparison
-from inspector.results.comparison import STATUSES
-from pages._shared import compare_inputs as inputs
-from pages._shared import compare_words as words
-from pages._shared import parts, session, table_files
-from pages._shared.words import literal, source
+from inspector.analyses.compare.figures import change_bars, change_heatmap, changed_outside
+from inspector.analyses.compare.result import STATUSES, Comparison
+from pages._compare import inputs, words
+from pages._ui import parts, session, table_files
+from pages._ui.words import literal, source
 
 OUTSIDE = 15  # bars
 MEASURES = ("relative change", "cosine")
@@ -42,7 +40,7 @@ else:
     measure = st.segmented_control("Colour", MEASURES, default=MEASURES[0], required=True,
                                    key="heat", bind="query-params")  # fmt: skip
     parts.chart(
-        figures.change_heatmap(
+        change_heatmap(
             result.layers,
             measure=measure or MEASURES[0],
             title=f"What changed in each layer, {both}",
@@ -54,10 +52,10 @@ else:
     )
     table_files.offer(result.layers, name=f"{result.name}-{result.other_name}-layers",
                       label="Layers")  # fmt: skip
-rest = figures.changed_outside(result.tensors, most=OUTSIDE)
+rest = changed_outside(result.tensors, most=OUTSIDE)
 if len(rest):
     parts.chart(
-        figures.change_bars(
+        change_bars(
             rest,
             title=f"What changed outside of the layers, {both}",
             subtitle="embeddings, norms and heads, the most first",

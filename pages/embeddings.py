@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
-from inspector import figures
+from inspector.analyses.embeddings.figures import norms_histogram
+from inspector.analyses.embeddings.result import Embeddings
+from inspector.analyses.vocabulary_map.component import find_tokens
+from inspector.analyses.vocabulary_map.result import Projection
 from inspector.catalog import PAGES
-from inspector.figures.vocabulary_map import find_tokens
-from inspector.results import Embeddings, Projection
-from pages._shared import embedding_inputs as inputs
-from pages._shared import embedding_map, embedding_tables, health, parts, session, table_files
-from pages._shared.embedding_words import explain_padding, explain_special
+from pages._embeddings import inputs
+from pages._embeddings import map as embedding_map
+from pages._embeddings import tables as embedding_tables
+from pages._embeddings.words import explain_padding, explain_special
+from pages._ui import health, parts, session, table_files
 
 session.guard()
 checkpoint = session.opened()
@@ -79,7 +82,7 @@ with right:
     if "padding" in PAGES:
         st.page_link("pages/padding.py", label=f"{PAGES['padding'].title}: the whole story",
                      icon=f":material/{PAGES['padding'].symbol}:")  # fmt: skip
-norms = figures.norms_histogram(
+norms = norms_histogram(
     points,
     title=f"How long the rows of {checkpoint.name} are",
     subtitle=f"{projection.rows:,} rows, special tokens written out",

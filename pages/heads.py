@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from inspector.results import HeadAnswer, Overview
-from pages._shared import head_answers, head_asking, head_sections, parts, session
-from pages._shared import head_words as words
-from pages._shared.words import HEADS, literal
+from inspector.analyses.heads.result import HeadAnswer
+from inspector.analyses.overview.result import Overview
+from pages._heads import answers as head_answers
+from pages._heads import asking as head_asking
+from pages._heads import sections as head_sections
+from pages._heads import words
+from pages._ui import parts, session
+from pages._ui.words import HEADS, literal
 
 session.guard()
 checkpoint = session.opened()

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
-from inspector import figures
-from inspector.figures.lens_lines import MEASURES
-from inspector.results import Lens
-from pages._shared import (
-    inputs,
-    lens_cells,
-    lens_climb,
-    lens_compare,
-    lens_grid,
-    lens_inputs,
-    lens_words,
-    parts,
-    session,
-)
-from pages._shared.words import literal
+from inspector.analyses.lens.figures_lines import MEASURES, rung_lines
+from inspector.analyses.lens.result import Lens
+from pages._lens import cells as lens_cells
+from pages._lens import climb as lens_climb
+from pages._lens import grid as lens_grid
+from pages._lens import inputs as lens_inputs
+from pages._lens import words as lens_words
+from pages._ui import beside as lens_compare
+from pages._ui import inputs, parts, session
+from pages._ui.words import literal
 
 session.guard()
 checkpoint = session.opened()
@@ -48,7 +43,7 @@ if "agrees" in lens.states:
     )
     for measure, place in zip(MEASURES, parts.grid(len(MEASURES), wide=3), strict=False):
         with place:
-            lines = figures.rung_lines(
+            lines = rung_lines(
                 lens.states, measure=measure, rungs=lens.rungs, layers=lens.layers,
                 title=f"{MEASURES[measure]}, {checkpoint.name}", theme=session.theme(),
             )  # fmt: skip

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages._shared import (
-    inputs,
-    masked_answers,
-    masked_contrast,
-    masked_history,
-    masked_inputs,
-    masked_plausibility,
-    masked_versus,
-    masked_view,
-    masked_words,
-    parts,
-    session,
-)
+from pages._masked_lm import answers as masked_answers
+from pages._masked_lm import contrast as masked_contrast
+from pages._masked_lm import history as masked_history
+from pages._masked_lm import inputs as masked_inputs
+from pages._masked_lm import plausibility as masked_plausibility
+from pages._masked_lm import versus as masked_versus
+from pages._masked_lm import view as masked_view
+from pages._masked_lm import words as masked_words
+from pages._ui import inputs, parts, session
 
 session.guard()
 checkpoint = session.opened()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from inspector.analyses.overview.result import Overview
 from inspector.catalog import PAGES
-from inspector.figures.text import bytes_text
-from inspector.results import Overview
-from pages._shared import parts, session
-from pages._shared.words import HEADS
+from inspector.text import bytes_text
+from pages._ui import parts, session
+from pages._ui.words import HEADS
 
 session.guard()
 checkpoint = session.opened()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from inspector import figures
-from inspector.results import Padding
-from pages._shared import embedding_map, inputs, parts, session
-from pages._shared import padding_words as words
-from pages._shared.words import literal
+from inspector.analyses.padding.figures import gradient_bars
+from inspector.analyses.padding.result import Padding
+from pages._embeddings import map as embedding_map
+from pages._padding import words
+from pages._ui import inputs, parts, session
+from pages._ui.words import literal
 
 session.guard()
 checkpoint = session.opened()
@@ -64,7 +65,7 @@ else:
     st.caption(literal(result.gradient_note))
     drawn, said = st.columns([3, 2], gap="large")
     with drawn:
-        bars = figures.gradient_bars(
+        bars = gradient_bars(
             row.experiments,
             title=f"Gradient on {row.token} of {checkpoint.name}",
             subtitle="one backward pass on the sentences, by path",

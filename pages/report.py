@@ -6,8 +6,10 @@ import streamlit as st
 
 from inspector.catalog import PAGES
 from inspector.report import BY_SLUG, COMPARING, DEFAULT, Setting
-from pages._shared import compare_inputs, inputs, parts, report_files, session
-from pages._shared.words import source
+from pages._compare import inputs as compare_inputs
+from pages._report import files as report_files
+from pages._ui import inputs, parts, session
+from pages._ui.words import source
 
 session.guard()
 checkpoint = session.opened()

@@ -8,11 +8,11 @@ import pandas as pd
 import streamlit as st
 
 from inspector.engine.report import confinement_of, server_limits
-from inspector.figures.text import bytes_text, plural
 from inspector.settings import settings
 from inspector.store.quota import account
-from pages._shared import pins, session
-from pages._shared.words import literal
+from inspector.text import bytes_text, plural
+from pages._ui import pins, session
+from pages._ui.words import literal
 
 SIZE = st.column_config.NumberColumn("size", format="bytes")
 WHEN = st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from inspector import figures
-from inspector.figures.sharing_words import sharing_subtitle
-from inspector.figures.text import bytes_text, percent_text
-from inspector.results import Sharing
-from pages._shared import parts, session, sharing_parts, what_if
-from pages._shared.sharing_words import explain_sharing
+from inspector.analyses.sharing.figures import sharing_graph
+from inspector.analyses.sharing.figures_parameters import parameter_icicle
+from inspector.analyses.sharing.figures_words import sharing_subtitle
+from inspector.analyses.sharing.result import Sharing
+from inspector.text import bytes_text, percent_text
+from pages._sharing import parts as sharing_parts
+from pages._sharing import what_if
+from pages._sharing.words import explain_sharing
+from pages._ui import parts, session
 
 session.guard()
 checkpoint = session.opened()
@@ -33,7 +36,7 @@ with st.container(horizontal=True):
               help="Groups of names that are one block of memory, of "
               f"{len(sharing.groups)} that are, were declared to be, or could be.")  # fmt: skip
 
-graph = figures.sharing_graph(
+graph = sharing_graph(
     sharing.rows,
     sharing.groups,
     sharing.tensors,
@@ -70,7 +73,7 @@ what_if.draw(checkpoint, sharing)
 
 st.subheader("Where the parameters are", anchor=False)
 parts.chart(
-    figures.parameter_icicle(sharing.tensors, sharing.groups,
+    parameter_icicle(sharing.tensors, sharing.groups,
                              title=f"Parameters of {checkpoint.name}", theme=session.theme()),
     alt="Modules as boxes, as wide as their share of the parameters",
 )  # fmt: skip

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from inspector import figures
-from inspector.fleet import check_frame, follow, tie_frame
-from pages._shared import parts, session, table_files
-from pages._shared import snapshot_inputs as inputs
-from pages._shared import snapshot_words as words
-from pages._shared.snapshot_asking import ask_all
-from pages._shared.snapshot_runs import choose
+from inspector.analyses.snapshots.figures import step_lines, verdict_grid
+from inspector.batch import check_frame, follow, tie_frame
+from pages._snapshots import inputs, words
+from pages._snapshots.asking import ask_all
+from pages._snapshots.runs import choose
+from pages._ui import parts, session, table_files
 
 session.guard()
 checkpoint = session.opened()
@@ -25,7 +24,7 @@ if quantity in ("ties", "checks"):
     if frame.empty:
         inputs.say_nothing()
     parts.chart(
-        figures.verdict_grid(
+        verdict_grid(
             inputs.cells(frame, quantity),
             title=words.figure_title(quantity, run.name, None),
             subtitle=inputs.counted(answers, run),
@@ -42,7 +41,7 @@ else:
         inputs.say_nothing()
     lines, frame = series.lines(quantity), series.table(quantity)
     parts.chart(
-        figures.step_lines(
+        step_lines(
             lines,
             measure=words.MEASURES[quantity],
             evenly=choice.evenly,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.catalog import PAGES
-from pages._shared import address, session
-from pages._shared.questions import QUESTIONS
-from pages._shared.words import literal
+from pages._tour.questions import QUESTIONS
+from pages._ui import address, session
+from pages._ui.words import literal
 
 session.guard()
 st.title("Questions", anchor=False)

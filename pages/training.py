@@ -5,12 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from inspector import figures
-from inspector.figures.text import bytes_text, plural
-from inspector.results import TrainingPlan
-from pages._shared import parts, session, table_files
-from pages._shared import training_inputs as inputs
-from pages._shared import training_words as words
+from inspector.analyses.training.figures import schedule_lines
+from inspector.analyses.training.result import TrainingPlan
+from inspector.text import bytes_text, plural
+from pages._training import inputs, words
+from pages._ui import parts, session, table_files
 
 session.guard()
 checkpoint = session.opened()
@@ -37,7 +36,7 @@ with st.container(horizontal=True):
 st.subheader("Six learning-rate schedules", anchor=False)
 rates = pd.DataFrame(plan.schedules)
 parts.chart(
-    figures.schedule_lines(
+    schedule_lines(
         rates,
         warmup_steps=plan.warmup_steps,
         title=f"Learning rate of each update, {checkpoint.name}",

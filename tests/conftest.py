@@ -13,11 +13,10 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.settings import Settings, read_settings
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
-
-from .families import MODELS, random_model, save_checkpoint
+from tests.families import MODELS, random_model, save_checkpoint
 
 # Code compiled in one test serves them all, and those of the next run.
-COMPILED = Path(__file__).parents[2] / ".pytest_cache" / "numba"
+COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "numba"
 os.environ.setdefault("NUMBA_CACHE_DIR", str(COMPILED))
 
 Opener = Callable[[Path], Checkpoint]
@@ -68,7 +67,7 @@ def architecture(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def stored(tmp_path: Path, open_path: Opener) -> Callable[..., Checkpoint]:
     """Open BERT with other tensors, such as codes, in the place of one weight."""
-    from .quantised_files import save_coded
+    from tests.models.quantised_files import save_coded
 
     def opened(change: Callable[..., Any], name: str = "b", quantization: Any = None) -> Checkpoint:
         return open_path(save_coded(tmp_path / name, change, quantization))
@@ -79,6 +78,6 @@ def stored(tmp_path: Path, open_path: Opener) -> Callable[..., Checkpoint]:
 @pytest.fixture
 def plain(tmp_path: Path, open_path: Opener) -> Checkpoint:
     """The same BERT with that weight as it was."""
-    from .quantised_files import bert
+    from tests.models.quantised_files import bert
 
     return open_path(save_checkpoint(bert(), tmp_path / "a"))

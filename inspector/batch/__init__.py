@@ -1,10 +1,17 @@
 """Ask many checkpoints the same, and follow what they answer over training steps."""
 
-from inspector.fleet.asking import Ask, Entry, Fleet, Wait
-from inspector.fleet.job import FleetJob
-from inspector.fleet.reading import read_checks, read_vitals
-from inspector.fleet.records import Records
-from inspector.fleet.series import DRAWN, Against, Series, check_frame, follow, tie_frame
+from inspector.analyses.snapshots.frames import (
+    DRAWN,
+    Against,
+    Series,
+    check_frame,
+    follow,
+    tie_frame,
+)
+from inspector.batch.asking import Ask, Entry, Fleet, Wait
+from inspector.batch.job import FleetJob
+from inspector.batch.reading import read_checks, read_vitals
+from inspector.batch.records import Records
 
 __all__ = [
     "DRAWN",

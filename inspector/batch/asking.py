@@ -16,7 +16,7 @@ from inspector.errors import (
     NotInCheckpointError,
     RequestError,
 )
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
 from inspector.store.snapshots import Snapshot
 
 Status = Literal["done", "refused", "failed"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 import threading
 
+from inspector.batch.asking import Entry, Fleet
 from inspector.engine.protocol import Progress, Status
 from inspector.errors import CancelledError, InspectorError
-from inspector.fleet.asking import Entry, Fleet
 
 
 class FleetJob:

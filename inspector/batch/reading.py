@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from inspector.results import Check, Checks, Evidence, Norms, Vitals
+from inspector.analyses.checks.result import Check, Checks, Evidence
+from inspector.analyses.embeddings.result import Norms
+from inspector.analyses.snapshots.result import Vitals
 
 
 def read_checks(plain: dict[str, Any]) -> Checks:

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from inspector.batch.asking import Entry
 from inspector.errors import RequestError
-from inspector.fleet.asking import Entry
 from inspector.store.files import lock_whole
 
 FIELDS = ("question", "identity", "status")  # that every line has

@@ -17,7 +17,8 @@ from inspector.engine.choice import start_engine
 from inspector.engine.protocol import Job
 from inspector.errors import CheckpointError, InspectorError, escaped
 from inspector.render import write_table
-from inspector.results import Opened, to_json
+from inspector.results.checkpoint import Opened
+from inspector.results.plain import to_json
 from inspector.settings import settings
 from inspector.store.reference import HUB_ID, CheckpointRef
 

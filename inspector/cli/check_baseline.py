@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inspector.analyses.checks.result import SEVERITIES, STATUSES, Baseline, Change, Check, Checks
 from inspector.errors import InspectorError, RequestError
-from inspector.results import SEVERITIES, STATUSES, Baseline, Change, Check, Checks, to_json
-from inspector.store.jsons import read_json
+from inspector.results.plain import to_json
+from inspector.store.readers.jsons import read_json
 
 MAX_NBYTES = 100_000_000
 REPORTED = ("minor", "major", "critical")

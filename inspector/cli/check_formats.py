@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from inspector.analyses.checks.result import Baseline, Check, Checks, Evidence
 from inspector.errors import escaped
-from inspector.results import Baseline, Check, Checks, Evidence
 
 # status -> sign, word, style: the word says it, sign and colour repeat it
 STATUS = {

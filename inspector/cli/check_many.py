@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from inspector.analyses.checks.result import Checks
+from inspector.batch import Ask, Entry, Wait, read_checks
 from inspector.cli.check_formats import as_github, as_junit
 from inspector.cli.fleets import ask_many, show_many
 from inspector.engine.protocol import Engine
 from inspector.errors import escaped
-from inspector.fleet import Ask, Entry, Wait, read_checks
-from inspector.results import Checks, Opened, to_json
+from inspector.results.checkpoint import Opened
+from inspector.results.plain import to_json
 from inspector.store.snapshots import Snapshot
 
 Line = dict[str, Any]

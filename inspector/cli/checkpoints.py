@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from inspector.analyses.what_if.result import CHANGES, EXAMPLE, WhatIf
 from inspector.cli.answering import AsJson, Source, answer, app
-from inspector.results.what_if import CHANGES, EXAMPLE, WhatIf
 
 
 @app.command()

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from inspector.analyses.checks.result import Checks
 from inspector.cli.answering import AsJson, app, ask, refusals, show
 from inspector.cli.check_baseline import compare, read_baseline
 from inspector.cli.check_formats import as_github, as_junit, write_checks
@@ -17,7 +18,6 @@ from inspector.cli.check_many import FORMATS as FORMATS_OF_MANY
 from inspector.cli.check_many import check_many, is_failing
 from inspector.cli.fleets import Kept, Listed, Sources, leave, seek
 from inspector.errors import RequestError
-from inspector.results import Checks
 
 FAILED = 1  # exit status
 FORMATS: dict[str, Callable[..., None]] = {

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from inspector.analyses.compare.result import Comparison
+from inspector.batch import Ask, Entry, Wait
 from inspector.cli.answering import AsJson, answer, app, refusals
 from inspector.cli.fleets import (
     Kept,
@@ -23,8 +25,8 @@ from inspector.cli.fleets import (
 )
 from inspector.engine.protocol import Engine
 from inspector.errors import CheckpointError, RequestError
-from inspector.fleet import Ask, Entry, Wait
-from inspector.results import Comparison, Opened, to_json
+from inspector.results.checkpoint import Opened
+from inspector.results.plain import to_json
 from inspector.store.snapshots import Snapshot
 
 CHANGED_SHOWN = 20  # tensors on a terminal, those that changed most

@@ -15,15 +15,15 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from inspector.batch import Ask, Entry, Fleet, Records
+from inspector.batch.records import describe
 from inspector.cli import answering
 from inspector.cli.answering import REFUSED
 from inspector.demo import RUNS
 from inspector.engine.protocol import Engine
 from inspector.errors import CheckpointError, RequestError, escaped
-from inspector.fleet import Ask, Entry, Fleet, Records
-from inspector.fleet.records import describe
 from inspector.render import write_table
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store.names import ARCHIVE_SUFFIXES
 from inspector.store.reference import CheckpointRef

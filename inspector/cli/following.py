@@ -8,12 +8,13 @@ from typing import Annotated, Any, get_args
 
 import typer
 
+from inspector.batch import DRAWN, Against, Ask, Series, Wait, follow, read_vitals
 from inspector.cli.answering import AsJson, answer, app, refusals
 from inspector.cli.fleets import Kept, Listed, Sources, ask_many, leave, seek, show_many
 from inspector.engine.protocol import Engine
 from inspector.errors import RequestError, escaped
-from inspector.fleet import DRAWN, Against, Ask, Series, Wait, follow, read_vitals
-from inspector.results import Opened, to_json
+from inspector.results.checkpoint import Opened
+from inspector.results.plain import to_json
 from inspector.store.reference import CheckpointRef
 from inspector.store.snapshots import Snapshot
 

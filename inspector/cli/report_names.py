@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from inspector.fleet import Entry
+from inspector.batch import Entry
 from inspector.store.snapshots import Snapshot
 
 

@@ -11,13 +11,13 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from inspector.batch import Ask, Entry, Wait
 from inspector.cli import answering
 from inspector.cli.answering import AsJson, Device, Dtype, Source, app, refusals, show, waited
 from inspector.cli.fleets import Kept, Listed, Sources, ask_many, leave, seek, show_many
 from inspector.cli.report_names import file_names
 from inspector.engine.protocol import Engine
 from inspector.errors import RequestError
-from inspector.fleet import Ask, Entry, Wait
 from inspector.report import (
     BY_SLUG,
     COMPARING,
@@ -30,7 +30,7 @@ from inspector.report import (
     write_page,
 )
 from inspector.report.screenshots import check_pages, take_pictures
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store.snapshots import Snapshot
 

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from inspector.analyses.training.result import TrainingPlan
 from inspector.cli.answering import AsJson, Source, answer, app
-from inspector.results import TrainingPlan, to_json
+from inspector.results.plain import to_json
 
 
 @app.command()

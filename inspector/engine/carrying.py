@@ -18,14 +18,15 @@ from inspector.engine.jobs import LocalJob
 from inspector.engine.protocol import Progress
 from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.errors import CancelledError, InspectorError, WorkerError
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
-from inspector.store import registry, shared
-from inspector.store.listing import drop_copies, listing
+from inspector.store import registry
 from inspector.store.manifests import MANIFEST, OPENED, UPLOADS
-from inspector.store.marks import is_marked, mark
 from inspector.store.reference import CheckpointRef
-from inspector.store.remote import open_remote
+from inspector.store.shared import publishing as shared
+from inspector.store.shared.listing import drop_copies, listing
+from inspector.store.shared.marks import is_marked, mark
+from inspector.store.shared.remote import open_remote
 
 LOG = logging.getLogger("inspector.engine")
 UPLOADED = {"upload", "shared"}

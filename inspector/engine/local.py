@@ -54,10 +54,10 @@ from inspector.errors import (
     InspectorError,
     WorkerError,
 )
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
-from inspector.store.marks import veiled
 from inspector.store.reference import CheckpointRef
+from inspector.store.shared.marks import veiled
 
 WATCH_SECONDS = 0.1  # between two looks at the memory of busy workers
 SPARE_SECONDS = 1.0  # of calm before a spare is started

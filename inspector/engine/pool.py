@@ -7,7 +7,7 @@ from collections.abc import Callable, Set
 from inspector.engine.jobs import LocalJob
 from inspector.engine.process import WorkerProcess
 from inspector.engine.wire import OpenRequest
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
 
 
 class Pool:

@@ -16,10 +16,10 @@ from typing import IO, Any
 
 import psutil
 
-from inspector.engine.environment import worker_environment
 from inspector.engine.jobs import LocalJob
 from inspector.engine.limits import Usage
 from inspector.engine.protocol import Confinement
+from inspector.engine.sandbox.environment import worker_environment
 from inspector.engine.wire import Setup, decode, encode
 from inspector.errors import WorkerError
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
 from inspector.store.reference import CheckpointRef
 
 T_co = TypeVar("T_co", covariant=True)

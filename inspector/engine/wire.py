@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from inspector import errors
 from inspector.engine.protocol import Confinement
 from inspector.errors import InspectorError, WorkerError
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
 from inspector.store.reference import CheckpointRef
 

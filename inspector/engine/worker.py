@@ -22,8 +22,8 @@ from typing import Any
 
 from inspector import errors
 from inspector.engine import limits
-from inspector.engine.confinement import close_network, confine, refuse_unconfined
 from inspector.engine.protocol import Confinement, Progress
+from inspector.engine.sandbox.confinement import close_network, confine, refuse_unconfined
 from inspector.engine.wire import (
     Answers,
     BatchRequest,
@@ -37,7 +37,7 @@ from inspector.engine.wire import (
     decode_trusted,
     encode,
 )
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
 
 SHORT_SECONDS = 0.05  # likewise, before what takes a moment
 QUIET_SECONDS = 1.5  # without a request, before the slow imports go on

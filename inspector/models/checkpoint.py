@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from inspector.errors import CheckpointError, NotInCheckpointError
-from inspector.models.code_formats import FLOAT8
 from inspector.models.families import FAMILIES, Family, heads_present, in_file, modern
-from inspector.models.quantised import (
+from inspector.models.quantized.formats import FLOAT8
+from inspector.models.quantized.layout import (
     Quantised,
     find_quantised,
     logical_tensors,
@@ -19,7 +19,7 @@ from inspector.models.quantised import (
     refuse_many_numbers,
     unread_codes,
 )
-from inspector.results import HEADS
+from inspector.results.checkpoint import HEADS
 from inspector.settings import Device, Dtype, Settings
 from inspector.store.manifest import Manifest, TensorInfo
 
@@ -138,7 +138,7 @@ class Checkpoint:
     def _read(self, names: list[str]) -> dict[str, torch.Tensor]:
         import torch
 
-        from inspector.models.codes import read_quantised
+        from inspector.models.quantized.codes import read_quantised
         from inspector.models.tensors import read_tensors
 
         plain = read_tensors(self.manifest, [name for name in names if name not in self.quantised])

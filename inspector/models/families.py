@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from inspector.results import HEADS
+from inspector.results.checkpoint import HEADS
 
 
 @dataclass(frozen=True, slots=True)

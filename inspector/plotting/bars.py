@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from inspector.figures import theme as look
-from inspector.figures.text import plain
-from inspector.figures.theme import Theme
+from inspector.plotting import theme as look
+from inspector.plotting.theme import Theme
+from inspector.text import plain
 
 LEAST = 64  # pixels of the drawing below which Plotly takes room from the margins
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import plotly.graph_objects as go
 
-from inspector.figures.bars import bar_rows
-from inspector.figures.frames import column, columns
-from inspector.figures.text import percent_text, plain, shorten
-from inspector.figures.theme import LIGHT, Theme
+from inspector.plotting.bars import bar_rows
+from inspector.plotting.frames import column, columns
+from inspector.plotting.theme import LIGHT, Theme
+from inspector.text import percent_text, plain, shorten
 
 BAR = 30  # pixels from bar to bar
 

@@ -8,10 +8,10 @@ from collections.abc import Hashable, Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
-from inspector.figures import theme as look
-from inspector.figures.frames import columns, where
-from inspector.figures.text import plain, shorten
-from inspector.figures.theme import LIGHT, Theme
+from inspector.plotting import theme as look
+from inspector.plotting.frames import columns, where
+from inspector.plotting.theme import LIGHT, Theme
+from inspector.text import plain, shorten
 
 HEIGHT = 330
 LABEL_PIXELS = 17  # that a line's name takes at the right

@@ -9,9 +9,10 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
+from inspector.analyses.overview.result import Overview
 from inspector.errors import InspectorError
-from inspector.figures import Theme
-from inspector.results import Opened, Overview
+from inspector.plotting.theme import Theme
+from inspector.results.checkpoint import Opened
 
 ROWS = 25  # of a table in the page; the CSV has all of them
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from inspector.analyses.overview.result import Overview
 from inspector.catalog import PAGES
 from inspector.demo import DEMOS
 from inspector.engine.protocol import Engine, Job
@@ -14,7 +15,7 @@ from inspector.errors import InspectorError, NotInCheckpointError, RequestError
 from inspector.report import provenance
 from inspector.report.content import Context, Part, Question, Report, Section, Setting, reached
 from inspector.report.sections import BY_SLUG, SECTIONS
-from inspector.results import Opened, Overview
+from inspector.results.checkpoint import Opened
 
 DEFAULT = tuple(section.slug for section in SECTIONS if section.quick)
 PLAIN = "the capital and largest city of {}."  # for checkpoints that bring no example

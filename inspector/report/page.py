@@ -14,9 +14,9 @@ from typing import Any
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from plotly.offline import get_plotlyjs
 
-from inspector.figures.text import bytes_text, visible
 from inspector.report.content import Block, Code, Drawn, Facts, Listed, Part, Report, Said, Tabled
 from inspector.report.recolor import both
+from inspector.text import bytes_text, visible
 
 ASSETS = Path(__file__).parent / "assets"
 IDS = ("id", "position", "layer", "update", "step", "start", "end")  # numbers that are names

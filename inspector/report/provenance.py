@@ -9,9 +9,9 @@ from importlib.metadata import version
 from urllib.parse import urlencode
 
 import inspector
-from inspector.figures.text import bytes_text
 from inspector.report.content import Context, Question
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
+from inspector.text import bytes_text
 
 LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "pandas", "plotly")
 LINK_DIGITS = 16  # of an upload's fingerprint in a link, as in the pages' own

@@ -8,7 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from inspector.figures import DARK, LIGHT, Theme
+from inspector.plotting.theme import DARK, LIGHT, Theme
 
 Change = list[Any]  # [path, value]: where in the figure, and what stands there
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from inspector.errors import CheckpointError
-from inspector.store.jsons import read_json
 from inspector.store.names import is_text, visible
+from inspector.store.readers.jsons import read_json
 
 MAX_NBYTES = 20_000_000  # label maps of 20,000 classes fit
 MAX_TEXT = 2_000

@@ -10,17 +10,17 @@ from pathlib import Path
 
 from inspector.errors import CheckpointError
 from inspector.settings import Settings
-from inspector.store.archives import unpack
 from inspector.store.disk import disk_sentence
 from inspector.store.files import remove_folder, workspace
 from inspector.store.hub import download
 from inspector.store.manifest import Manifest
 from inspector.store.manifests import UPLOADS, load_manifest
-from inspector.store.marks import read_told
 from inspector.store.names import is_archive, visible, weight_format
 from inspector.store.quota import make_room
+from inspector.store.readers.archives import unpack
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import incoming_folder, read_names
+from inspector.store.shared.marks import read_told
 from inspector.store.snapshot_uploads import open_snapshots
 from inspector.store.sources import (
     Source,

@@ -25,7 +25,7 @@ from inspector.store.arrays import STALE_SECONDS
 from inspector.store.files import remove_folder, turn
 from inspector.store.holding import is_used, last_used
 from inspector.store.manifests import MAPS, OPENED, UPLOADS
-from inspector.store.marks import is_marked
+from inspector.store.shared.marks import is_marked
 
 COMPILED = "compiled"  # machine code of the inner loops; the first worker to need it makes it anew
 RESERVED = ".reserved"  # an upload's size, before its bytes have arrived

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from inspector.errors import CheckpointError
 from inspector.settings import Settings
-from inspector.store.archives import unpack_snapshots
 from inspector.store.files import remove_folder, workspace
 from inspector.store.manifest import Manifest
 from inspector.store.names import is_archive, visible
 from inspector.store.quota import make_room
+from inspector.store.readers.archives import unpack_snapshots
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import incoming_folder, read_names
 from inspector.store.sources import Source

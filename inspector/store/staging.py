@@ -12,8 +12,6 @@ from inspector.errors import CheckpointError
 from inspector.settings import Settings
 from inspector.store.configs import rebuild_config
 from inspector.store.files import HASHES, HashCache, hash_file, put_folder, workspace
-from inspector.store.headers import Header, read_safetensors, refuse_repeated_names
-from inspector.store.index import Weights, choose_weights, refuse_wrong_index
 from inspector.store.manifest import FileInfo, Manifest, TensorInfo
 from inspector.store.manifests import (
     FOLDER,
@@ -26,9 +24,11 @@ from inspector.store.manifests import (
     save_manifest,
 )
 from inspector.store.names import CONFIGS, INDEXES, file_format, weight_format
-from inspector.store.pytorch import read_pytorch
+from inspector.store.readers.index import Weights, choose_weights, refuse_wrong_index
+from inspector.store.readers.pytorch import read_pytorch
+from inspector.store.readers.safetensors import Header, read_safetensors, refuse_repeated_names
 from inspector.store.registry import clean_name, write_entry
-from inspector.store.shared_entry import fingerprint_of
+from inspector.store.shared.entry import fingerprint_of
 from inspector.store.sizes import refuse_wrong_sizes, size_warnings
 from inspector.store.sources import Source
 from inspector.store.tokenizer_files import stage_tokenizer

@@ -11,8 +11,8 @@ from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.store.configs import is_scalar
-from inspector.store.jsons import read_json, refuse_deep_json
 from inspector.store.names import VOCABULARIES, is_text
+from inspector.store.readers.jsons import read_json, refuse_deep_json
 
 MAX_NBYTES = 20_000_000
 MAX_VOCABULARY_NBYTES = 200_000_000

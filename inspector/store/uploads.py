@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from inspector.settings import Settings
-from inspector.store import registry, shared
-from inspector.store.listing import listing
+from inspector.store import registry
 from inspector.store.manifest import StoredCheckpoint
 from inspector.store.manifests import UPLOADS
-from inspector.store.marks import is_marked
-from inspector.store.remote import open_remote
-from inspector.store.shared_entry import write_shared
+from inspector.store.shared import publishing as shared
+from inspector.store.shared.entry import write_shared
+from inspector.store.shared.listing import listing
+from inspector.store.shared.marks import is_marked
+from inspector.store.shared.remote import open_remote
 
 
 def list_uploads(settings: Settings) -> tuple[StoredCheckpoint, ...]:

@@ -8,12 +8,13 @@ import json
 import pandas as pd
 import streamlit as st
 
+from inspector.analyses.checks.result import Check, Checks, Evidence
 from inspector.catalog import PAGES
-from inspector.figures.text import plural
-from inspector.results import Check, Checks, Evidence, to_json
-from pages._shared import address, parts
-from pages._shared.health import STATUS
-from pages._shared.words import literal
+from inspector.results.plain import to_json
+from inspector.text import plural
+from pages._ui import address, parts
+from pages._ui.health import STATUS
+from pages._ui.words import literal
 
 COLUMNS = [field.name for field in dataclasses.fields(Evidence)]
 # check -> slug of the page that shows more of it, and inputs there

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pandas as pd
 
-from inspector.figures.text import shape_text
-from inspector.results import AncestorClass, ModelClasses, ModuleRow, OutputField, SiblingClass
-from pages._shared.words import HEADS, literal
+from inspector.analyses.classes.result import (
+    AncestorClass,
+    ModelClasses,
+    ModuleRow,
+    OutputField,
+    SiblingClass,
+)
+from inspector.text import shape_text
+from pages._ui.words import HEADS, literal
 
 ROOT = "the model itself"
 ANSWERS = {name: title for name, (title, _) in HEADS.items()} | {"base model": "No head"}

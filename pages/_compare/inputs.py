@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from inspector.analyses.overview.result import Overview
 from inspector.catalog import PAGES
 from inspector.demo import DEMOS
-from inspector.results import Opened, Overview
-from pages._shared import address, arrivals, inputs, lens_compare, session, uploading
-from pages._shared.compare_words import TEACHES
-from pages._shared.words import literal
+from inspector.results.checkpoint import Opened
+from pages._compare.words import TEACHES
+from pages._ui import address, arrivals, inputs, session, uploading
+from pages._ui import beside as lens_compare
+from pages._ui.words import literal
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from inspector.figures.text import bytes_text, plural, shape_text
-from inspector.results import Comparison, TieChange, VocabularyMatch
-from pages._shared.words import literal
+from inspector.analyses.compare.result import Comparison, TieChange, VocabularyMatch
+from inspector.text import bytes_text, plural, shape_text
+from pages._ui.words import literal
 
 STATUS = {
     "changed": "orange", "dtype changed": "blue", "quantised": "blue", "reshaped": "violet",

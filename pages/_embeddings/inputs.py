@@ -8,9 +8,9 @@ from typing import Any
 
 import streamlit as st
 
-from inspector.figures.vocabulary_map import COLOURS
-from inspector.results import Projection
-from pages._shared import address
+from inspector.analyses.vocabulary_map.component import COLOURS
+from inspector.analyses.vocabulary_map.result import Projection
+from pages._ui import address
 
 TOLD_BY_SEED = "stability" in {field.name for field in fields(Projection)}
 

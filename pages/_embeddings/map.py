@@ -8,16 +8,18 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from inspector import figures
+from inspector.analyses.embeddings.figures import pad_norm_curve
+from inspector.analyses.embeddings.result import Embeddings
+from inspector.analyses.vocabulary_map import component as packing
+from inspector.analyses.vocabulary_map.result import Projection
 from inspector.demo import DEMOS
-from inspector.figures import vocabulary_map as packing
-from inspector.figures.text import percent_text
-from inspector.results import Embeddings, Opened, Projection
-from pages._shared import embedding_inputs as inputs
-from pages._shared import parts, session
-from pages._shared.embedding_inputs import MapChoice
-from pages._shared.words import literal
-from pages._vocabulary_map import vocabulary_map
+from inspector.results.checkpoint import Opened
+from inspector.text import percent_text
+from pages._embeddings import inputs
+from pages._embeddings.inputs import MapChoice
+from pages._embeddings.vocabulary_map import vocabulary_map
+from pages._ui import parts, session
+from pages._ui.words import literal
 
 CHOSEN = "chosen tokens"  # fingerprint and what the lasso holds, as the browser sent it
 READABLE = 0.1  # share of neighbours below which a map says nothing about who is near whom
@@ -145,7 +147,7 @@ def draw_padding_history(checkpoint: Opened) -> None:
     log = pd.read_csv(demo.training_log) if demo else pd.DataFrame()
     if "pad_norm" not in log:
         return
-    curve = figures.pad_norm_curve(
+    curve = pad_norm_curve(
         log,
         title=f"How padding grew while {checkpoint.name} was trained",
         subtitle="It begins at zero; no look-up ever trains it, the tied output layer does",

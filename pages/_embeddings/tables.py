@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from inspector.figures.text import plural
-from inspector.figures.vocabulary_map import Found
-from inspector.results import Embeddings, Opened
-from pages._shared import embedding_inputs as inputs
-from pages._shared import parts, table_files
-from pages._shared.words import literal
+from inspector.analyses.embeddings.result import Embeddings
+from inspector.analyses.vocabulary_map.component import Found
+from inspector.results.checkpoint import Opened
+from inspector.text import plural
+from pages._embeddings import inputs
+from pages._ui import parts, table_files
+from pages._ui.words import literal
 
 LISTED = 10_000  # rows of a table in the browser; the files hold all
 

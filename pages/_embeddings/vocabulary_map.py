@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 from streamlit.components.v2 import component
 
-from inspector.figures import vocabulary_map as assets
+from inspector.analyses.vocabulary_map import component as assets
 
 _mount = component("vocabulary_map", html=assets.html(), css=assets.css(), js=assets.javascript())
 # The points come as an element of their own: as long as they stay the same, Streamlit sends no

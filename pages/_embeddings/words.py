@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from inspector.results import Embeddings
-from pages._shared.words import literal
+from inspector.analyses.embeddings.result import Embeddings
+from pages._ui.words import literal
 
 MECHANISM = (
     "`nn.Embedding(padding_idx=…)` starts the row at zero and blocks the gradient through the "

@@ -8,23 +8,25 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from inspector import figures
-from inspector.catalog import PAGES
-from inspector.figures.text import percent_text, plural
-from inspector.results import HeadAnswer, Opened
-from inspector.results.heads import (
+from inspector.analyses.heads.figures import span_heatmap
+from inspector.analyses.heads.result import (
     AnswerLoss,
     AnswerSpan,
     Choices,
     FilledTokens,
+    HeadAnswer,
     Labels,
     NextSentence,
     NextTokens,
     TokenLabels,
 )
-from pages._shared import head_words as words
-from pages._shared import parts, session
-from pages._shared.words import literal
+from inspector.catalog import PAGES
+from inspector.plotting.predictions import topk_bars
+from inspector.results.checkpoint import Opened
+from inspector.text import percent_text, plural
+from pages._heads import words
+from pages._ui import parts, session
+from pages._ui.words import literal
 
 COLORS = ("blue", "green", "orange", "violet", "red", "yellow", "primary")
 LONGEST_TEXT = 60  # characters of a choice beside a bar
@@ -65,7 +67,7 @@ def _bars(
     renamed = dict(zip(names, ("token", "token_id", "probability"), strict=True))
     bars = frame.rename(columns=renamed).sort_values("probability", ascending=False).head(30)
     parts.chart(
-        figures.topk_bars(bars, title=f"{what} of {checkpoint.name}", theme=session.theme()),
+        topk_bars(bars, title=f"{what} of {checkpoint.name}", theme=session.theme()),
         alt=f"{what} with their probabilities as bars; the table below holds the same",
         key=f"bars {what}",
     )
@@ -115,7 +117,7 @@ def _span(checkpoint: Opened, answer: HeadAnswer, result: AnswerSpan) -> None:
     tokens = result.positions["token"].tolist()
     shown = list(result.shown)
     parts.chart(
-        figures.span_heatmap(
+        span_heatmap(
             result.grid,
             positions=shown,
             tokens=[tokens[place] for place in shown],
@@ -173,7 +175,7 @@ def _next_tokens(checkpoint: Opened, answer: HeadAnswer, result: NextTokens) -> 
     left, right = st.columns(2, gap="large")
     with left:
         parts.chart(
-            figures.topk_bars(result.next.head(30), title=f"Next token, by {checkpoint.name}",
+            topk_bars(result.next.head(30), title=f"Next token, by {checkpoint.name}",
                               theme=session.theme()),
             alt="Likeliest next tokens as bars; the table below holds the same",
             key="next",

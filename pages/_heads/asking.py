@@ -7,11 +7,12 @@ from typing import Any
 
 import streamlit as st
 
+from inspector.analyses.heads.result import default_head
+from inspector.analyses.overview.result import Overview
 from inspector.demo import DEMOS
-from inspector.results import Opened, Overview
-from inspector.results.heads import default_head
-from pages._shared import inputs
-from pages._shared.words import HEADS
+from inspector.results.checkpoint import Opened
+from pages._ui import inputs
+from pages._ui.words import HEADS
 
 FIRST = {
     "sequence_classification": ("A wonderful film, and far too short.",),

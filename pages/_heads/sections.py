@@ -5,13 +5,16 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from inspector.figures.text import percent_text, plural
-from inspector.results import Opened, Overview, Pretraining, Tokenization
-from inspector.results.heads import KEPT, MASKED, NOT_CHOSEN, REPLACED
-from pages._shared import head_words as words
-from pages._shared import inputs, parts, session
-from pages._shared.head_asking import Asked
-from pages._shared.words import literal
+from inspector.analyses.heads.result import KEPT, MASKED, NOT_CHOSEN, REPLACED
+from inspector.analyses.overview.result import Overview
+from inspector.analyses.pretraining.result import Pretraining
+from inspector.analyses.tokenization.result import Tokenization
+from inspector.results.checkpoint import Opened
+from inspector.text import percent_text, plural
+from pages._heads import words
+from pages._heads.asking import Asked
+from pages._ui import inputs, parts, session
+from pages._ui.words import literal
 
 KINDS = {"first": "blue", "second": "green", "special": "violet", "padding": "gray",
          "unknown": "red"}  # fmt: skip

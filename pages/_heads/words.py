@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from inspector.figures.text import shape_text
-from inspector.results import HeadAnswer
-from pages._shared.words import HEADS, literal
+from inspector.analyses.heads.result import HeadAnswer
+from inspector.text import shape_text
+from pages._ui.words import HEADS, literal
 
 # head -> what each field of its output holds
 FIELDS = {

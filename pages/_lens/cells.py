@@ -8,9 +8,9 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from inspector.figures.text import percent_text
-from inspector.results import Lens
-from pages._shared import parts
+from inspector.analyses.lens.result import Lens
+from inspector.text import percent_text
+from pages._ui import parts
 
 Cell = tuple[int, int]  # layer, position
 FIRST = "heatmap"  # key of the figure that outlines the cell

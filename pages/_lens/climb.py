@@ -5,11 +5,16 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from inspector import figures
-from inspector.results import Climb, Lens, Opened
-from pages._shared import lens_cells, lens_words, parts, session
-from pages._shared.lens_inputs import MOST_PINS, LensChoice
-from pages._shared.words import literal
+from inspector.analyses.ladder.figures import geometry_plot
+from inspector.analyses.ladder.result import Climb
+from inspector.analyses.lens.result import Lens
+from inspector.plotting.ranks import rank_lines
+from inspector.results.checkpoint import Opened
+from pages._lens import cells as lens_cells
+from pages._lens import words as lens_words
+from pages._lens.inputs import MOST_PINS, LensChoice
+from pages._ui import parts, session
+from pages._ui.words import literal
 
 TOLD = 5  # tokens from the top, besides the pinned ones
 
@@ -50,7 +55,7 @@ def draw(checkpoint: Opened, lens: Lens, choice: LensChoice, *, layer: int, posi
 
 def _ranks(checkpoint: Opened, climb: Climb, ids: list[int], where: str) -> None:
     if len(climb.rungs) > 1:
-        figure = figures.rank_lines(
+        figure = rank_lines(
             pd.DataFrame(climb.ranks[climb.ranks["token_id"].isin(ids)]),
             along="rung",
             stops=climb.rungs,
@@ -65,7 +70,7 @@ def _ranks(checkpoint: Opened, climb: Climb, ids: list[int], where: str) -> None
 
 
 def _geometry(checkpoint: Opened, climb: Climb, known: pd.DataFrame, where: str) -> None:
-    figure = figures.geometry_plot(
+    figure = geometry_plot(
         known,
         climb.ranks,
         hidden_norm=climb.hidden_norm,
@@ -85,7 +90,7 @@ def trajectories(checkpoint: Opened, lens: Lens, *, rung: str, position: int) ->
     here = pd.DataFrame(pinned[(pinned["rung"] == rung) & (pinned["position"] == position)])
     if not len(here):
         return
-    figure = figures.rank_lines(
+    figure = rank_lines(
         here,
         along="layer",
         stops=range(len(lens.layers)),

@@ -7,14 +7,17 @@ from dataclasses import dataclass, replace
 import pandas as pd
 import streamlit as st
 
-from inspector import figures
-from inspector.figures import lens_colors
-from inspector.figures.lens_colors import Coloring
-from inspector.figures.lens_compare import compare_cells
-from inspector.results import Lens, Opened
-from pages._shared import lens_cells, lens_words, parts, session
-from pages._shared.lens_compare import Other
-from pages._shared.words import literal
+from inspector.analyses.lens import figures_colors as lens_colors
+from inspector.analyses.lens.figures import token_heatmap
+from inspector.analyses.lens.figures_colors import Coloring
+from inspector.analyses.lens.figures_compare import compare_cells
+from inspector.analyses.lens.result import Lens
+from inspector.results.checkpoint import Opened
+from pages._lens import cells as lens_cells
+from pages._lens import words as lens_words
+from pages._ui import parts, session
+from pages._ui.beside import Other
+from pages._ui.words import literal
 
 SIZES = ("automatic", "with tokens", "all in one view")
 
@@ -125,7 +128,7 @@ def _draw_one(
     lens: Lens, view: View, coloring: Coloring, *, title: str, chosen: lens_cells.Cell | None,
     key: str,
 ) -> None:  # fmt: skip
-    figure = figures.token_heatmap(
+    figure = token_heatmap(
         view.cells(lens),
         coloring=coloring,
         tokens=lens.tokens,

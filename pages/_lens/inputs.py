@@ -7,8 +7,9 @@ from typing import Any
 
 import streamlit as st
 
-from inspector.results import Opened, Overview
-from pages._shared import inputs, session
+from inspector.analyses.overview.result import Overview
+from inspector.results.checkpoint import Opened
+from pages._ui import inputs, session
 
 MOST_PINS = 8
 ENCODER_DECODERS = {"bart", "blenderbot", "m2m_100", "marian", "mbart", "mt5", "pegasus", "t5",

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from inspector.figures.lens_compare import Apart, same_top
-from inspector.figures.text import plural
-from inspector.results import Climb, Lens
-from pages._shared.words import literal
+from inspector.analyses.ladder.result import Climb
+from inspector.analyses.lens.figures_compare import Apart, same_top
+from inspector.analyses.lens.result import Lens
+from inspector.text import plural
+from pages._ui.words import literal
 
 WHY = (
     "The dot product h·e = |h||e| cos ranks as the cosine does only if all rows e are equally "

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from inspector import figures
-from inspector.figures.text import percent_text, plural
-from inspector.results import Mask, Opened, Prediction
-from pages._shared import parts, session
-from pages._shared.masked_inputs import Asked, Sentence
-from pages._shared.words import literal
+from inspector.analyses.masked_lm.result import Mask, Prediction
+from inspector.plotting.predictions import topk_bars
+from inspector.results.checkpoint import Opened
+from inspector.text import percent_text, plural
+from pages._masked_lm.inputs import Asked, Sentence
+from pages._ui import parts, session
+from pages._ui.words import literal
 
 DRAWN = 6  # masks with bars of their own
 BARS = 30
@@ -96,7 +97,7 @@ def _mask(checkpoint: Opened, sentence: Sentence, mask: Mask, *, several: bool) 
     said += ["every other mask left open"] if several else []
     if best(mask):
         parts.chart(
-            figures.topk_bars(
+            topk_bars(
                 mask.predictions.head(BARS),
                 title=f"{checkpoint.name}, {number}",
                 subtitle="; ".join(said),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from inspector import figures
-from inspector.results import Contrast, Opened, Prediction
-from pages._shared import parts, session, table_files
-from pages._shared.masked_inputs import Asked
-from pages._shared.words import literal
+from inspector.analyses.contrast.figures import contrast_scatter, differing_words
+from inspector.analyses.contrast.result import Contrast
+from inspector.analyses.masked_lm.result import Prediction
+from inspector.results.checkpoint import Opened
+from pages._masked_lm.inputs import Asked
+from pages._ui import parts, session, table_files
+from pages._ui.words import literal
 
 KEPT = "masked second"  # the field's text, for coming back
 SUGGESTED = "masked suggested"  # what was put into it last
@@ -67,7 +69,7 @@ def draw(checkpoint: Opened, prediction: Prediction | None, asked: Asked) -> tup
 
 
 def _show(checkpoint: Opened, result: Contrast, asked: Asked) -> None:
-    first, second = figures.differing_words(result.first_text, result.second_text)
+    first, second = differing_words(result.first_text, result.second_text)
     names = (first.rstrip(ENDS) or first, second.rstrip(ENDS) or second)
     pins = result.tokens[result.tokens["token"].isin(asked.targets)]
     with st.container(horizontal=True):
@@ -77,7 +79,7 @@ def _show(checkpoint: Opened, result: Contrast, asked: Asked) -> None:
         st.metric("Tokens compared", f"{result.rows:,}")
         st.metric("Both passes", f"{result.milliseconds:.1f} ms")
     parts.chart(
-        figures.contrast_scatter(
+        contrast_scatter(
             result.tokens,
             names=names,
             title=f"{checkpoint.name}: {names[0]} against {names[1]}",

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 import pandas as pd
 import streamlit as st
 
-from inspector.results import Opened, Prediction
-from pages._shared import masked_answers, masked_inputs, masked_text, parts, session
-from pages._shared.masked_inputs import Sentence
-from pages._shared.words import literal
+from inspector.analyses.masked_lm.result import Prediction
+from inspector.results.checkpoint import Opened
+from pages._masked_lm import answers as masked_answers
+from pages._masked_lm import inputs as masked_inputs
+from pages._masked_lm import text as masked_text
+from pages._masked_lm.inputs import Sentence
+from pages._ui import parts, session
+from pages._ui.words import literal
 
 KEY = "masked history"
 MOST, SHOWN = 200, 30

@@ -7,10 +7,12 @@ from typing import Any
 
 import streamlit as st
 
-from inspector.results import Opened, Tokenization
-from pages._shared import address, inputs, masked_text, session
-from pages._shared.masked_editor import Edit
-from pages._shared.masked_text import Piece, Place
+from inspector.analyses.tokenization.result import Tokenization
+from inspector.results.checkpoint import Opened
+from pages._masked_lm import text as masked_text
+from pages._masked_lm.editor import Edit
+from pages._masked_lm.text import Piece, Place
+from pages._ui import address, inputs, session
 
 SLUG = "masked_lm"
 TEXT, MASKS = "text", "masks"  # keys of the fields that hold them, and names in the link

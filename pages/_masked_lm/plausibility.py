@@ -6,10 +6,11 @@ from typing import Any
 
 import streamlit as st
 
-from inspector import figures
-from inspector.results import Opened, Plausibility
-from pages._shared import parts, session
-from pages._shared.masked_inputs import Asked, Sentence
+from inspector.analyses.plausibility.figures import plausibility_strip
+from inspector.analyses.plausibility.result import Plausibility
+from inspector.results.checkpoint import Opened
+from pages._masked_lm.inputs import Asked, Sentence
+from pages._ui import parts, session
 
 BY = {"alone": "token", "with the rest of its word": "word"}
 
@@ -62,7 +63,7 @@ def draw(checkpoint: Opened, sentence: Sentence, asked: Asked) -> Plausibility |
         st.metric("Judged tokens", result.judged)
         st.metric("All passes", f"{result.milliseconds:.0f} ms")
     parts.chart(
-        figures.plausibility_strip(
+        plausibility_strip(
             result.tokens,
             title=f"{checkpoint.name}: how surprising is each token?",
             subtitle=f"masked {by}; below each token its surprisal in bits",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from inspector.results import Tokenization
+from inspector.analyses.tokenization.result import Tokenization
 
 # First character, the one after the last, and which of the tokens there: some share a character.
 Place = tuple[int, int, int]

@@ -7,11 +7,16 @@ from dataclasses import dataclass, replace
 import pandas as pd
 import streamlit as st
 
-from inspector import figures
-from inspector.results import Mask, Opened, Overview, Prediction
-from pages._shared import lens_compare, masked_inputs, masked_text, parts, session
-from pages._shared.masked_inputs import Asked, Sentence
-from pages._shared.words import literal
+from inspector.analyses.masked_lm.result import Mask, Prediction
+from inspector.analyses.overview.result import Overview
+from inspector.plotting.predictions import topk_bars
+from inspector.results.checkpoint import Opened
+from pages._masked_lm import inputs as masked_inputs
+from pages._masked_lm import text as masked_text
+from pages._masked_lm.inputs import Asked, Sentence
+from pages._ui import beside as lens_compare
+from pages._ui import parts, session
+from pages._ui.words import literal
 
 DRAWN = 4  # masks side by side
 BARS = 10
@@ -135,7 +140,7 @@ def _mask(checkpoint: Opened, other: Opened, mine: Mask, theirs: Mask) -> None:
     ):
         with place:
             parts.chart(
-                figures.topk_bars(
+                topk_bars(
                     mask.predictions.head(BARS),
                     title=f"{owner.name}, mask at position {mask.position}",
                     theme=session.theme(),

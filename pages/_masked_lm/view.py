@@ -6,13 +6,18 @@ from typing import Any
 
 import streamlit as st
 
-from inspector import figures
-from inspector.figures.text import bytes_text, percent_text, plural
-from inspector.results import Opened, Plausibility, Prediction
-from pages._shared import inputs, masked_answers, masked_editor, masked_inputs, session
-from pages._shared.masked_editor import Chip
-from pages._shared.masked_inputs import Sentence
-from pages._shared.words import literal
+from inspector.analyses.masked_lm.result import Prediction
+from inspector.analyses.plausibility.figures import surprisal_colors
+from inspector.analyses.plausibility.result import Plausibility
+from inspector.results.checkpoint import Opened
+from inspector.text import bytes_text, percent_text, plural
+from pages._masked_lm import answers as masked_answers
+from pages._masked_lm import editor as masked_editor
+from pages._masked_lm import inputs as masked_inputs
+from pages._masked_lm.editor import Chip
+from pages._masked_lm.inputs import Sentence
+from pages._ui import inputs, session
+from pages._ui.words import literal
 
 KEY = "masked editor"
 
@@ -126,7 +131,7 @@ def _judged(plausibility: Plausibility | None) -> dict[int, tuple[str | None, st
     theme = session.theme()
     result = {}
     judged = plausibility.tokens.dropna(subset=["bits"])
-    colors = figures.surprisal_colors(judged["bits"].tolist(), theme=theme)
+    colors = surprisal_colors(judged["bits"].tolist(), theme=theme)
     for row, color in zip(judged.to_dict("records"), colors, strict=True):
         percent = percent_text(float(row["probability"]))
         title = f"{percent}, rank {row['rank']:,}; likeliest here: {row['best_token']}"

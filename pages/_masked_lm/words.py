@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from inspector.results import Prediction
+from inspector.analyses.masked_lm.result import Prediction
 
 HOW = (
     "The text goes through the encoder once. At each mask the head turns the hidden state into one "

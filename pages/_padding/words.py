@@ -6,9 +6,15 @@ import math
 
 import pandas as pd
 
-from inspector.results import Padding, PaddingGradient, PaddingRow
-from inspector.results.padding import FRESH, LIFTED, UNMASKED
-from pages._shared.words import literal
+from inspector.analyses.padding.result import (
+    FRESH,
+    LIFTED,
+    UNMASKED,
+    Padding,
+    PaddingGradient,
+    PaddingRow,
+)
+from pages._ui.words import literal
 
 SENTENCES = (
     "a dog.\n"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.errors import CancelledError, InspectorError
-from inspector.figures.text import bytes_text, plural
 from inspector.report import Part, Setting
-from inspector.results import Opened
-from pages._shared import session
-from pages._shared.report_making import Made, Making
-from pages._shared.words import literal
+from inspector.results.checkpoint import Opened
+from inspector.text import bytes_text, plural
+from pages._report.making import Made, Making
+from pages._ui import session
+from pages._ui.words import literal
 
 UNDER_WAY = "report under way"  # (what was asked for, Making): the session's last one
 

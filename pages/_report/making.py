@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from inspector.engine.protocol import Engine, Progress, Status
 from inspector.errors import CancelledError, InspectorError
 from inspector.report import Part, Setting, make_report, write_bundle, write_page
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
 
 ASKING, DRAWING = 0.5, 0.45  # shares of the whole: asking the model, drawing pictures
 PICTURES = threading.Lock()  # one browser at a time, however many people want pictures

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 import streamlit as st
 
-from inspector.figures.sharing import group_letter
-from inspector.figures.sharing_layout import groups_of_rows
-from inspector.figures.sharing_words import file_place
-from inspector.figures.text import bytes_text, percent_text, plural, shape_text
-from inspector.results import SharedGroup, Sharing
-from pages._shared import parts
-from pages._shared.words import literal
+from inspector.analyses.sharing.figures import group_letter
+from inspector.analyses.sharing.figures_layout import groups_of_rows
+from inspector.analyses.sharing.figures_words import file_place
+from inspector.analyses.sharing.result import SharedGroup, Sharing
+from inspector.text import bytes_text, percent_text, plural, shape_text
+from pages._ui import parts
+from pages._ui.words import literal
 
 CARDS = 12  # groups told at length; the table holds all of them
 NAMES = 200  # of a row, written out

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import streamlit as st
 
-from inspector.figures.text import bytes_text
-from inspector.results import Opened, Sharing
-from inspector.results.what_if import CHANGES, EXAMPLE, OPTIMIZERS, Edge, SavedFile, Way, WhatIf
-from pages._shared import parts, session
-from pages._shared.words import command, literal
+from inspector.analyses.sharing.result import Sharing
+from inspector.analyses.what_if.result import (
+    CHANGES,
+    EXAMPLE,
+    OPTIMIZERS,
+    Edge,
+    SavedFile,
+    Way,
+    WhatIf,
+)
+from inspector.results.checkpoint import Opened
+from inspector.text import bytes_text
+from pages._ui import parts, session
+from pages._ui.words import command, literal
 
 # The word says it; symbol and colour repeat it.
 LOOKS = {

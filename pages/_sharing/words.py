@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inspector.figures.text import bytes_text, percent_text, plural
-from inspector.results import SharedGroup, Sharing
-from pages._shared.sharing_parts import OUTPUTS
-from pages._shared.words import literal
+from inspector.analyses.sharing.result import SharedGroup, Sharing
+from inspector.text import bytes_text, percent_text, plural
+from pages._sharing.parts import OUTPUTS
+from pages._ui.words import literal
 
 # What the file holds, by its relation to the model's names.
 FILES = {

@@ -7,15 +7,15 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from inspector.batch import Entry, Fleet, FleetJob, Wait
 from inspector.errors import CancelledError, InspectorError, RequestError
-from inspector.figures.text import plural
-from inspector.fleet import Entry, Fleet, FleetJob, Wait
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store.snapshots import Snapshot
-from pages._shared import parts, session
-from pages._shared.snapshot_runs import Run
-from pages._shared.words import literal
+from inspector.text import plural
+from pages._snapshots.runs import Run
+from pages._ui import parts, session
+from pages._ui.words import literal
 
 KEPT = 8  # runs with one question each
 

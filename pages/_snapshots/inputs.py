@@ -10,13 +10,13 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from inspector.figures.text import plural
-from inspector.fleet import Against
+from inspector.batch import Against
 from inspector.store.snapshots import Snapshot
-from pages._shared import screenshot, session
-from pages._shared.snapshot_runs import Run
-from pages._shared.snapshot_words import QUANTITIES
-from pages._shared.words import literal
+from inspector.text import plural
+from pages._snapshots.runs import Run
+from pages._snapshots.words import QUANTITIES
+from pages._ui import screenshot, session
+from pages._ui.words import literal
 from serving.place import serves_others
 
 SAMPLE = 200  # rows drawn at random

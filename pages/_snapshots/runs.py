@@ -9,13 +9,13 @@ import streamlit as st
 
 from inspector.demo import RUNS
 from inspector.errors import InspectorError
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store.snapshots import UPLOADS, Snapshot, find_run, uploaded_runs
 from inspector.store.uploads import list_uploads
-from pages._shared import arrivals, parts, uploading
-from pages._shared.snapshot_words import ARCHIVE, TEACHES
-from pages._shared.words import literal
+from pages._snapshots.words import ARCHIVE, TEACHES
+from pages._ui import arrivals, parts, uploading
+from pages._ui.words import literal
 from serving.place import paths_are_open, served_settings
 
 EXAMPLE = next(iter(RUNS))

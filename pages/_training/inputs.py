@@ -7,8 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-from inspector.results import TrainingPlan
-from pages._shared.words import literal
+from inspector.analyses.training.result import TrainingPlan
+from pages._ui.words import literal
 
 MOST_ROWS = 50
 CYCLES, POWER = 3, 2.0  # where transformers' own default of 1 would draw one line over another

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from inspector.figures.text import bytes_text, percent_text, plural, shape_text
-from inspector.results import DecayExample, TrainingPlan
-from pages._shared.training_inputs import Choice
-from pages._shared.words import literal
+from inspector.analyses.training.result import DecayExample, TrainingPlan
+from inspector.text import bytes_text, percent_text, plural, shape_text
+from pages._training.inputs import Choice
+from pages._ui.words import literal
 
 WARM_UP = """
 **Why warm up?** Adam divides each update by a running estimate of the gradient's size. After the

@@ -16,12 +16,12 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from inspector.errors import CheckpointError, InspectorError
-from inspector.figures.text import bytes_text
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store import quota, registry
 from inspector.store.disk import disk_sentence
-from pages._shared import session
+from inspector.text import bytes_text
+from pages._ui import session
 from serving.uploads import LEDGER, browser_of
 
 Place = Literal["sidebar", "snapshots", "second"]  # where files can be given

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
+from inspector.analyses.lens.result import Lens
 from inspector.demo import DEMOS
-from inspector.results import Lens, Opened
+from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store import uploads
-from pages._shared import session
-from pages._shared.lens_inputs import LensChoice
+from pages._lens.inputs import LensChoice
+from pages._ui import session
 
 SAME = "the same checkpoint"
 

@@ -10,8 +10,8 @@ import streamlit as st
 from inspector.catalog import CATALOG, PAGES, Analysis
 from inspector.errors import SettingsError
 from inspector.settings import settings
-from pages._shared import running, sign_in
-from pages._shared.words import literal
+from pages._ui import running, sign_in
+from pages._ui.words import literal
 from serving.settings import serving
 
 PROJECT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ def draw() -> None:
         sign_in.offer()
         st.stop()
     running.engine()  # its first worker starts while the rest is imported
-    from pages._shared import address, screenshot, session, sidebar
+    from pages._ui import address, screenshot, session, sidebar
 
     st.set_page_config(
         page_title=NAME, page_icon=str(ICON), layout="wide", menu_items={"About": ABOUT}

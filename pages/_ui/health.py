@@ -5,10 +5,12 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from inspector import figures
-from inspector.results import Embeddings, Finding, Health, Opened
-from pages._shared import parts, session, table_files
-from pages._shared.words import literal
+from inspector.analyses.embeddings.figures_health import score_histogram
+from inspector.analyses.embeddings.result import Embeddings
+from inspector.analyses.embeddings.result_health import Finding, Health
+from inspector.results.checkpoint import Opened
+from pages._ui import parts, session, table_files
+from pages._ui.words import literal
 
 # status -> word, symbol, colour
 STATUS = {
@@ -68,7 +70,7 @@ def _draw_undertrained(result: Embeddings, *, checkpoint: Opened) -> None:
     st.markdown(literal(indicator.statement))
     if indicator.measure == "none":
         return
-    figure = figures.score_histogram(
+    figure = score_histogram(
         result.health.scores,
         indicator,
         title=f"Scores of all ordinary tokens of {checkpoint.name}",

@@ -7,12 +7,14 @@ from typing import get_args
 
 import streamlit as st
 
+from inspector.analyses.overview.result import Overview
 from inspector.catalog import PAGES
 from inspector.demo import DEMOS
-from inspector.results import Opened, Overview, Placement
+from inspector.results.checkpoint import Opened
+from inspector.results.placement import Placement
 from inspector.settings import Device, Dtype
-from pages._shared import running, session
-from pages._shared.words import literal
+from pages._ui import running, session
+from pages._ui.words import literal
 
 PLAIN = "the capital and largest city of France."  # for checkpoints that bring no example
 

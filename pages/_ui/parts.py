@@ -10,11 +10,12 @@ import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from inspector.analyses.lens.result import Lens
 from inspector.catalog import PAGES
-from inspector.figures.text import count_text
-from inspector.results import Lens, Opened
-from pages._shared import figure_files, screenshot, session
-from pages._shared.words import command, literal, shown
+from inspector.results.checkpoint import Opened
+from inspector.text import count_text
+from pages._ui import figure_files, screenshot, session
+from pages._ui.words import command, literal, shown
 
 # Plotly's own buttons: nothing that sends data away. The images stand below the chart.
 CHART = {

@@ -21,11 +21,11 @@ from inspector.errors import (
     InspectorError,
     NotInCheckpointError,
 )
-from inspector.figures import Theme, get_theme
-from inspector.results import Opened
+from inspector.plotting.theme import Theme, get_theme
+from inspector.results.checkpoint import Opened
 from inspector.store.reference import CheckpointRef
-from pages._shared.running import engine
-from pages._shared.words import literal
+from pages._ui.running import engine
+from pages._ui.words import literal
 
 APP = Path(__file__).parents[2] / "app.py"
 FRAMED = "framed"

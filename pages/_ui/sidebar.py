@@ -8,11 +8,11 @@ import streamlit as st
 
 from inspector.demo import DEMOS
 from inspector.errors import InspectorError
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store import uploads
-from pages._shared import arrivals, pins, running, session, sign_in, uploading
-from pages._shared.words import literal
+from pages._ui import arrivals, pins, running, session, sign_in, uploading
+from pages._ui.words import literal
 from serving.place import paths_are_open, serves_others
 
 CLOSED_PATHS = (

@@ -6,8 +6,8 @@ from typing import Any
 
 import streamlit as st
 
-from inspector.figures.text import visible
-from pages._shared.words import literal
+from inspector.text import visible
+from pages._ui.words import literal
 from serving.people import is_admitted, name_of, providers, proxy_claims
 from serving.settings import serving
 

@@ -12,12 +12,12 @@ from typing import Literal
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from inspector.figures.text import plural
 from inspector.settings import MB, settings
 from inspector.store.names import is_archive
-from pages._shared import arrivals
-from pages._shared.arrivals import Place
-from pages._shared.words import literal
+from inspector.text import plural
+from pages._ui import arrivals
+from pages._ui.arrivals import Place
+from pages._ui.words import literal
 from serving.place import serves_others
 
 Way = Literal["Files", "Folder", "Archive"]

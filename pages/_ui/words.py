@@ -9,8 +9,8 @@ from pathlib import PurePath
 import pandas as pd
 from pandas.api.types import is_object_dtype, is_string_dtype
 
-from inspector.figures.text import visible
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
+from inspector.text import visible
 from serving.place import serves_others
 
 MARKUP = re.compile(r"([!-/:-@\[-`{-~])")  # ASCII punctuation: all that Markdown gives a meaning

@@ -13,9 +13,9 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from scan.leaks import Watch
-from scan.scanning import scan, watch_for
 from serving.place import is_local
+from serving.scan.leaks import Watch
+from serving.scan.scanning import scan, watch_for
 
 
 def main(arguments: list[str]) -> int:
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
 
 def scan_own() -> Watch:
     """Start the app with values in its environment that nobody may see, and scan it."""
-    from tests.browser.server import start_app, wait_until_up
+    from serving.trial import start_app, wait_until_up
 
     with tempfile.TemporaryDirectory() as folder:
         token = secrets.token_hex(16)

@@ -13,13 +13,13 @@ import streamlit
 from streamlit.file_util import get_static_dir
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from scan.files import LINKS, bad_files
-from scan.leaks import Watch, known_values
-from scan.requests import Asked, exchange, malformed, odd, ordinary, plain
-from scan.sessions import Session, session
 from serving.headers import security_headers
+from serving.scan.files import LINKS, bad_files
+from serving.scan.leaks import Watch, known_values
+from serving.scan.requests import Asked, exchange, malformed, odd, ordinary, plain
+from serving.scan.sessions import Session, session
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SLUGS = tuple(sorted(path.stem for path in ROOT.glob("pages/[a-z]*.py")))
 INPUTS = ("text=" + "word+" * 900, "text=%ED%A0%80", "device=cuda", "dtype=nothing", "layers=9-1")
 QUIET_SECONDS = 1.0  # in which a request that is refused is answered, or never

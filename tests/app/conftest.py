@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.settings import settings
 from inspector.store import registry
-from pages._shared import session
+from pages._ui import session
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 120  # for a model that has to be loaded first, on a busy machine

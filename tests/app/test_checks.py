@@ -12,13 +12,13 @@ import pytest
 from safetensors.numpy import load_file, save
 from streamlit.testing.v1 import AppTest
 
+from inspector.analyses.checks.result import Checks
 from inspector.catalog import PAGES
 from inspector.cli.check_baseline import compare, read_baseline
 from inspector.demo import DEMOS
-from inspector.results import Checks
-from pages._shared import check_cards, session
-
-from .looking import button, said
+from pages._checks import cards as check_cards
+from pages._ui import session
+from tests.app.looking import button, said
 
 Open = Callable[..., AppTest]
 EMBEDDING = "bert.embeddings.word_embeddings.weight"
@@ -107,8 +107,8 @@ def test_what_a_stranger_named_is_shown_as_it_is() -> None:
     hostile = "[click](https://example.org) :red[x] \u202e"
 
     def script(name: str) -> None:  # run on its own: it sees no import of this file
-        from inspector.results import Check, Evidence
-        from pages._shared import check_cards
+        from inspector.analyses.checks.result import Check, Evidence
+        from pages._checks import cards as check_cards
 
         evidence = Evidence(name, "p", "major", 1, name)
         check_cards.draw(Check("Ties", "fail", "major", name, name, True, 1, (evidence,)))

@@ -9,8 +9,7 @@ from tokenizers import Tokenizer
 from transformers import BertConfig, BertForPreTraining
 
 from inspector.demo import DEMOS
-
-from .looking import metrics, said
+from tests.app.looking import metrics, said
 
 Open = Callable[..., AppTest]
 TEXT = "the city of london."

@@ -15,9 +15,8 @@ from inspector.demo import DEMOS
 from inspector.settings import settings
 from inspector.store import registry
 from inspector.store.reference import CheckpointRef
-from pages._shared import session
-
-from .looking import button, said
+from pages._ui import session
+from tests.app.looking import button, said
 
 Open = Callable[..., AppTest]
 BERT = DEMOS["demo-bert"].folder

@@ -8,9 +8,8 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages._shared import figure_files
-
-from .test_pages import SLUGS
+from pages._ui import figure_files
+from tests.app.test_pages import SLUGS
 
 Open = Callable[..., AppTest]
 LEAST_POINTS = 7  # that letters have on paper to be read

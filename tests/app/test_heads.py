@@ -11,8 +11,7 @@ from streamlit.testing.v1 import AppTest
 from transformers import BertForPreTraining, BertTokenizer
 
 from inspector.demo import DEMOS
-
-from .looking import metrics, said
+from tests.app.looking import metrics, said
 
 Open = Callable[..., AppTest]
 BERT = DEMOS["demo-bert"].folder

@@ -8,8 +8,7 @@ from safetensors.numpy import load_file
 from streamlit.testing.v1 import AppTest
 
 from inspector.demo import DEMOS
-
-from .looking import metrics, said
+from tests.app.looking import metrics, said
 
 Open = Callable[..., AppTest]
 

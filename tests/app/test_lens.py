@@ -11,8 +11,7 @@ from safetensors.numpy import load_file
 from streamlit.testing.v1 import AppTest
 
 from inspector.demo import DEMOS
-
-from .looking import button, said
+from tests.app.looking import button, said
 
 Open = Callable[..., AppTest]
 TEXT = "the city of [MASK]."

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from .looking import said
+from tests.app.looking import said
 
 Open = Callable[..., AppTest]
 

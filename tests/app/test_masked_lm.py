@@ -18,15 +18,15 @@ import pytest
 from safetensors.numpy import load, save
 from streamlit.testing.v1 import AppTest
 
+from inspector.analyses.plausibility.figures import surprisal_colors
 from inspector.demo import DEMOS
-from inspector.figures import DARK, LIGHT, Theme, surprisal_colors
-from inspector.figures.theme import contrast
+from inspector.plotting.theme import DARK, LIGHT, Theme, contrast
 from inspector.settings import settings
 from inspector.store import registry
-from pages._shared import masked_text, session
-from pages._shared.masked_editor import Edit, read
-
-from .looking import button, metrics, said
+from pages._masked_lm import text as masked_text
+from pages._masked_lm.editor import Edit, read
+from pages._ui import session
+from tests.app.looking import button, metrics, said
 
 Open = Callable[..., AppTest]
 TEXT = "the capital and largest city of [MASK]."
@@ -219,8 +219,8 @@ def test_a_second_checkpoint_without_the_head_is_said_in_words(open_app: Open) -
 def test_tokens_of_two_checkpoints_are_joined_by_their_text() -> None:
     import pandas as pd
 
-    from inspector.results import Mask
-    from pages._shared.masked_versus import join
+    from inspector.analyses.masked_lm.result import Mask
+    from pages._masked_lm.versus import join
 
     def mask(tokens: list[str], shares: list[float]) -> Mask:
         count = range(len(tokens))

@@ -19,10 +19,9 @@ from streamlit.testing.v1 import AppTest
 from inspector.demo import DEMOS
 from inspector.settings import MB, read_settings, settings
 from inspector.store import registry
-from pages._shared.words import literal
-
-from .conftest import ROOT, SECONDS
-from .looking import button, metrics, said
+from pages._ui.words import literal
+from tests.app.conftest import ROOT, SECONDS
+from tests.app.looking import button, metrics, said
 
 Open = Callable[..., AppTest]
 CONFIG = {

@@ -13,9 +13,8 @@ from safetensors.numpy import load_file
 from streamlit.testing.v1 import AppTest
 
 from inspector.demo import DEMOS
-from tests.unit.families import random_model, save_checkpoint
-
-from .looking import metrics, said
+from tests.app.looking import metrics, said
+from tests.families import random_model, save_checkpoint
 
 Open = Callable[..., AppTest]
 BERT = load_file(DEMOS["demo-bert"].folder / "model.safetensors")

@@ -14,8 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.catalog import CATALOG, PAGES
 from inspector.demo import DEMOS
-
-from .looking import button, metrics, said
+from tests.app.looking import button, metrics, said
 
 Open = Callable[..., AppTest]
 SLUGS = tuple(dict.fromkeys(analysis.slug for analysis in CATALOG))

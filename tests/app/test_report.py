@@ -10,9 +10,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from inspector.report import DEFAULT
-from pages._shared import report_files, report_making
-
-from .looking import button, said
+from pages._report import files as report_files
+from pages._report import making as report_making
+from tests.app.looking import button, said
 
 Open = Callable[..., AppTest]
 

@@ -18,9 +18,8 @@ from inspector.settings import settings
 from inspector.store.quota import account, reserve_upload
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import delete_checkpoint, list_checkpoints, write_upload
-from pages._shared import session
-
-from .looking import button, said
+from pages._ui import session
+from tests.app.looking import button, said
 
 Open = Callable[..., AppTest]
 

@@ -16,10 +16,9 @@ from safetensors.numpy import load_file, save
 from streamlit.testing.v1 import AppTest
 
 from inspector.demo import DEMOS
-from pages._shared.sharing_parts import answer, truths
-from tests.unit.sharing_frames import group
-
-from .looking import metrics, said
+from pages._sharing.parts import answer, truths
+from tests.analyses.sharing.sharing_frames import group
+from tests.app.looking import metrics, said
 
 Open = Callable[..., AppTest]
 HEAD, WTE = "lm_head.weight", "transformer.wte.weight"

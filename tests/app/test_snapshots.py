@@ -18,9 +18,8 @@ from streamlit.testing.v1 import AppTest
 from inspector.demo import SNAPSHOTS
 from inspector.settings import settings
 from inspector.store import registry
-from pages._shared import running
-
-from .looking import button, said
+from pages._ui import running
+from tests.app.looking import button, said
 
 Open = Callable[..., AppTest]
 FOLDERS = {demo.folder.name: demo.folder for demo in SNAPSHOTS.values()}

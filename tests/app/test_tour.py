@@ -9,10 +9,9 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.catalog import PAGES
 from inspector.demo import DEMOS
-from pages._shared.questions import QUESTIONS, Question
-from pages._shared.words import literal
-
-from .looking import button, said
+from pages._tour.questions import QUESTIONS, Question
+from pages._ui.words import literal
+from tests.app.looking import button, said
 
 Open = Callable[..., AppTest]
 EVERY = [question for questions in QUESTIONS.values() for question in questions]

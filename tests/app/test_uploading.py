@@ -13,10 +13,9 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from streamlit.testing.v1 import AppTest
 
 from inspector.settings import settings
-from pages._shared import arrivals, session
-
-from .looking import metrics
-from .test_opening import tiny_zip, upload
+from pages._ui import arrivals, session
+from tests.app.looking import metrics
+from tests.app.test_opening import tiny_zip, upload
 
 Open = Callable[..., AppTest]
 

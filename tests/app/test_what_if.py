@@ -8,10 +8,9 @@ import pytest
 from safetensors.numpy import load_file
 from streamlit.testing.v1 import AppTest
 
+from inspector.analyses.what_if.result import CHANGES
 from inspector.demo import DEMOS
-from inspector.results.what_if import CHANGES
-
-from .looking import said
+from tests.app.looking import said
 
 Open = Callable[..., AppTest]
 GPT2 = load_file(DEMOS["demo-gpt2"].folder / "model.safetensors")

@@ -11,19 +11,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from inspector.analyses.checks.result import Check, Checks
+from inspector.analyses.embeddings.result import Norms
+from inspector.analyses.sharing.result import SharedGroup, Sharing
+from inspector.analyses.snapshots.frames import QUANTITIES, kept_shares
+from inspector.analyses.snapshots.result import Vitals
+from inspector.batch import Entry, Fleet, FleetJob, Records, check_frame, follow, tie_frame
 from inspector.engine.protocol import Progress
 from inspector.errors import CancelledError, CheckpointError, RequestError, WorkerError
-from inspector.fleet import (
-    Entry,
-    Fleet,
-    FleetJob,
-    Records,
-    check_frame,
-    follow,
-    tie_frame,
-)
-from inspector.fleet.series import QUANTITIES, kept_shares
-from inspector.results import Check, Checks, Norms, Opened, SharedGroup, Sharing, Vitals
+from inspector.results.checkpoint import Opened
 from inspector.store.reference import CheckpointRef
 from inspector.store.snapshots import Snapshot
 

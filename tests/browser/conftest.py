@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import ConsoleMessage, Page, Request, expect
 
-from .chromium import FLAGS, find_chromium
-from .server import Server, start_app, wait_until_up
+from serving.trial import Server, start_app, wait_until_up
+from tools.chromium import FLAGS, find_chromium
 
 ANSWER_MILLISECONDS = 120_000  # for a model that has to be loaded first, on a busy machine
 LOCAL = re.compile(r"(https?|wss?)://(localhost|127\.0\.0\.1)[:/]|data:|blob:|about:")

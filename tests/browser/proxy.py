@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from .server import Server
+from serving.trial import Server
 
 MOST_HEAD = 65_536
 

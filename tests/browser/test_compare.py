@@ -6,8 +6,8 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from .looking import expect_calm, expect_page
-from .server import Server
+from serving.trial import Server
+from tests.browser.looking import expect_calm, expect_page
 
 
 def test_a_second_checkpoint_is_chosen_rotated_and_linked_on(page: Page, server: Server) -> None:

@@ -11,9 +11,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from inspector.demo import DEMOS
-
-from .looking import SLUGS, click_mark, expect_calm, expect_page, fill, go_to, metric
-from .server import Server
+from serving.trial import Server
+from tests.browser.looking import SLUGS, click_mark, expect_calm, expect_page, fill, go_to, metric
 
 PHONE = 390
 TITLES_FIT = """() => [...document.querySelectorAll(".js-plotly-plot")].every((chart) =>

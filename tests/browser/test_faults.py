@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from faults.cases import CASES
+from tools.faults.cases import CASES
 
 QUICK = (
     "kill_while_staging",

@@ -6,8 +6,8 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from .looking import expect_calm, expect_page, fill, metric
-from .server import Server
+from serving.trial import Server
+from tests.browser.looking import expect_calm, expect_page, fill, metric
 
 
 def test_an_edited_second_sentence_changes_the_answer_and_the_link(

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from playwright.sync_api import Locator, Page, expect
 
-from .looking import expect_calm, expect_page, fill
-from .server import Server
+from serving.trial import Server
+from tests.browser.looking import expect_calm, expect_page, fill
 
 LONG = "the capital and largest city of a country that lies on a river " * 9
 

@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from .looking import SLUGS, expect_calm, expect_page, fill, go_to
-from .server import Server
+from serving.trial import Server
+from tests.browser.looking import SLUGS, expect_calm, expect_page, fill, go_to
 
 KING = "the king of [MASK]."
 HOUSE = "a house of [MASK]."

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from .looking import expect_calm, expect_page, metric
-from .server import Server
+from serving.trial import Server
+from tests.browser.looking import expect_calm, expect_page, metric
 
 PERCENT = re.compile(r"[\d.]+ %")
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from .looking import expect_calm
-from .server import ROOT, Server
+from serving.trial import ROOT, Server
+from tests.browser.looking import expect_calm
 
 
 @pytest.fixture(scope="module")

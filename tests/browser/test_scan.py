@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scan.__main__ import scan_own
+from serving.scan.__main__ import scan_own
 
 
 def test_no_answer_tells_a_path_a_version_or_a_secret() -> None:

@@ -13,10 +13,9 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from serving.headers import security_headers
-
-from .chromium import FLAGS
-from .looking import SLUGS, expect_page
-from .server import Server
+from serving.trial import Server
+from tests.browser.looking import SLUGS, expect_page
+from tools.chromium import FLAGS
 
 # A native library of each package that belongs into workers alone (umap brings llvmlite).
 NATIVE = ("libtorch", "llvmlite", "tokenizers", "sentencepiece")

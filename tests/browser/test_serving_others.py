@@ -11,9 +11,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from inspector.demo import DEMOS
-
-from .looking import expect_page, fill, go_to
-from .server import Server
+from serving.trial import Server
+from tests.browser.looking import expect_page, fill, go_to
 
 EVERYWHERE = "--server.address=0.0.0.0"
 

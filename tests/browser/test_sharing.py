@@ -12,10 +12,9 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Download, Page, expect
 
-from inspector.figures import DARK, LIGHT
-
-from .looking import click_mark, expect_page, middle
-from .server import Server
+from inspector.plotting.theme import DARK, LIGHT
+from serving.trial import Server
+from tests.browser.looking import click_mark, expect_page, middle
 
 SVG = "{http://www.w3.org/2000/svg}"
 TITLES = ("Names and tensors of demo-bert", "Parameters of demo-bert")

@@ -13,11 +13,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from .looking import SLUGS, expect_calm, expect_page
-from .provider import Provider, running_provider
-from .proxy import proxied
-from .server import START_SECONDS, Server, start_app
-from .test_upload import open_file
+from serving.trial import START_SECONDS, Server, start_app
+from tests.browser.looking import SLUGS, expect_calm, expect_page
+from tests.browser.provider import Provider, running_provider
+from tests.browser.proxy import proxied
+from tests.browser.test_upload import open_file
 
 ADA, EVE, MALLORY = "ada@example.org", "eve@elsewhere.example", "mallory@example.org"
 SECRET = "0123456789abcdef-proxy"

@@ -6,8 +6,8 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from .looking import expect_calm, expect_page, fill, metric
-from .server import Server
+from serving.trial import Server
+from tests.browser.looking import expect_calm, expect_page, fill, metric
 
 
 def test_numbers_redraw_the_schedules_and_stand_in_the_link(page: Page, server: Server) -> None:

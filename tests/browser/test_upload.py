@@ -12,8 +12,8 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, expect
 
-from .looking import expect_calm, expect_page, fill, go_to, metric
-from .server import Server
+from serving.trial import Server
+from tests.browser.looking import expect_calm, expect_page, fill, go_to, metric
 
 
 @pytest.fixture(scope="session")

@@ -20,9 +20,8 @@ from safetensors.numpy import save
 
 from inspector.settings import read_settings
 from inspector.store import registry
-
-from .looking import expect_calm, expect_page, metric
-from .server import Server
+from serving.trial import Server
+from tests.browser.looking import expect_calm, expect_page, metric
 
 CONFIG = {
     "model_type": "bert", "architectures": ["BertModel"], "hidden_size": 8,

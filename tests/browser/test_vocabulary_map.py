@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page
 
-from inspector.figures import DARK, LIGHT, Theme
-from inspector.figures import vocabulary_map as component
+from inspector.analyses.vocabulary_map import component
+from inspector.plotting.theme import DARK, LIGHT, Theme
 
 WIDTH, HEIGHT = 800, 500
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
-from .looking import expect_page
-from .server import Server
+from serving.trial import Server
+from tests.browser.looking import expect_page
 
 
 def test_a_clone_is_no_longer_one_tensor_and_the_link_says_so(page: Page, server: Server) -> None:

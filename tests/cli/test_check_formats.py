@@ -11,10 +11,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+from inspector.analyses.checks.result import Baseline, Check, Checks, Evidence
 from inspector.cli.check_baseline import compare, read_baseline
 from inspector.cli.check_formats import as_github, as_junit, write_checks
 from inspector.errors import RequestError
-from inspector.results import Baseline, Check, Checks, Evidence, to_json
+from inspector.results.plain import to_json
 
 COMMAND = re.compile(r"::(error|warning|notice) title=([^:,\n]*)::([^\n]*)")
 STATUS = {"none": "ok", "note": "ok", "minor": "warn", "major": "fail", "critical": "fail"}

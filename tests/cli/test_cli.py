@@ -22,7 +22,7 @@ from inspector.cli import answering
 from inspector.cli.models import parse_layers
 from inspector.demo import DEMOS
 from inspector.engine.local import LocalEngine
-from inspector.results import to_json
+from inspector.results.plain import to_json
 from inspector.settings import read_settings
 
 ROOT = Path(__file__).parents[2]
@@ -579,7 +579,8 @@ def test_layers(text, layers):
 
 
 def test_numbers_that_are_none_become_null_with_a_warning():
-    from inspector.results import Norms, Projection
+    from inspector.analyses.embeddings.result import Norms
+    from inspector.analyses.vocabulary_map.result import Projection
 
     projection = Projection("pca", 2, 3, math.nan, 0.5, None, (), points=pd.DataFrame())
     plain = to_json(projection)

@@ -23,8 +23,7 @@ from inspector.engine.local import LocalEngine
 from inspector.settings import read_settings
 from inspector.store.reference import CheckpointRef
 from inspector.store.snapshots import Snapshot
-
-from .store_builders import small_checkpoint
+from tests.store.store_builders import small_checkpoint
 
 ROOT = Path(__file__).parents[2]
 WORDS = "bert.embeddings.word_embeddings.weight"

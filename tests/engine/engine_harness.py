@@ -12,8 +12,7 @@ from inspector.engine.local import LocalEngine
 from inspector.engine.protocol import WorkerStatus
 from inspector.settings import read_settings
 from inspector.store.reference import CheckpointRef
-
-from .engine_stand_ins import CATALOG, FUNCTIONS, fingerprint_of
+from tests.engine.engine_stand_ins import CATALOG, FUNCTIONS, fingerprint_of
 
 A, B, C = (fingerprint_of(name) for name in ("demo-a", "demo-b", "demo-c"))
 WAIT = 60.0  # seconds until a test gives up; nothing is measured by it

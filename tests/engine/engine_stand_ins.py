@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from inspector.analyses.masked_lm.result import Mask
 from inspector.catalog import Analysis
 from inspector.engine.wire import Failure, WorkerFunctions
 from inspector.errors import CheckpointError, RequestError, WorkerError
-from inspector.results import Mask
 from inspector.store.reference import CheckpointRef
 
 HERE = __name__
@@ -234,7 +234,7 @@ ANALYSES = (echo, frame, step, report_from_threads, refuse, break_down, panic, g
 CATALOG = (
     *(Analysis(name, name, name, "?", f"{HERE}:{name}", "", False)
       for name in (function.__name__ for function in ANALYSES)),
-    *(Analysis(name, name, name, "?", f"tests.unit.engine_attempts:{name}", "", False)
+    *(Analysis(name, name, name, "?", f"tests.engine.engine_attempts:{name}", "", False)
       for name in ("attempt", "overdo")),
     Analysis("note", "note", "note", "?", f"{HERE}:note", "", False, batch=f"{HERE}:note_many"),
 )  # fmt: skip

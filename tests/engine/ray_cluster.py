@@ -18,8 +18,7 @@ import pytest
 from inspector.engine.jobs import LocalJob
 from inspector.engine.protocol import WorkerStatus
 from inspector.engine.ray.engine import RayEngine
-
-from .engine_harness import eventually
+from tests.engine.engine_harness import eventually
 
 ROOT = Path(__file__).parents[2]
 STARTS = 3
@@ -90,7 +89,7 @@ class Nodes:
         found = {}
         for _ in range(STARTS):  # Ray's own processes wait for each other, but not for long
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.unit.ray_nodes", *options, str(second_home)],
+                [sys.executable, "-m", "tests.engine.ray_nodes", *options, str(second_home)],
                 cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             )  # fmt: skip
             assert self._process.stdin

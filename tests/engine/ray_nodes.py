@@ -1,4 +1,4 @@
-"""A Ray cluster on loopback: `python -m tests.unit.ray_nodes --second HOME_OF_THE_SECOND_NODE`.
+"""A Ray cluster on loopback: `python -m tests.engine.ray_nodes --second HOME_OF_THE_SECOND_NODE`.
 
 Without --second there is one node, of two processors and a GPU as Ray counts them, whether or not
 the machine has one. Prints a JSON line with its address and its nodes' ids. Each line of its input

@@ -17,11 +17,10 @@ from inspector.engine.local import LocalEngine
 from inspector.engine.waiting import MAX_BATCH, Waiting
 from inspector.engine.wire import Answers, Failure, OpenRequest, RunRequest, read_outcomes
 from inspector.errors import CancelledError, CheckpointError, RequestError, WorkerError
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
 from inspector.store.reference import CheckpointRef
-
-from .engine_harness import WAIT, A, B, C, answer, eventually, held, running, start_step
-from .families import random_model, save_checkpoint
+from tests.engine.engine_harness import WAIT, A, B, C, answer, eventually, held, running, start_step
+from tests.families import random_model, save_checkpoint
 
 REFUSED = "The text has 500 tokens and the model takes 64: shorten it."
 

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from inspector.engine import confinement, landlock, limits, seccomp
+from inspector.engine import limits
 from inspector.engine.protocol import Confinement
+from inspector.engine.sandbox import confinement, landlock, seccomp
 from inspector.engine.wire import Setup, WorkerFunctions
 from inspector.errors import WorkerError
 from inspector.settings import read_settings
 from inspector.store.reference import CheckpointRef
-
-from .engine_attempts import DONE
-from .engine_harness import A, answer, eventually, held, running
+from tests.engine.engine_attempts import DONE
+from tests.engine.engine_harness import A, answer, eventually, held, running
 
 ROOT = Path(__file__).parents[2]
 REFUSED = "PermissionError"
@@ -146,10 +146,10 @@ def test_the_worker_that_downloads_loses_the_network_with_the_download(tmp_path,
     """What follows the download reads a stranger's files."""
     program = (
         "import sys\n"
-        "from inspector.engine.confinement import close_network, confine\n"
+        "from inspector.engine.sandbox.confinement import close_network, confine\n"
         "from inspector.engine.wire import Setup, WorkerFunctions\n"
         "from inspector.settings import read_settings\n"
-        "from tests.unit.engine_attempts import attempt\n"
+        "from tests.engine.engine_attempts import attempt\n"
         "settings = read_settings({'INSPECTOR_HOME': sys.argv[1]})\n"
         "setup = Setup(settings, WorkerFunctions(), True, network=True)\n"
         "confine(setup)\n"

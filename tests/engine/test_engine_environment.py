@@ -10,7 +10,8 @@ import sys
 
 import pytest
 
-from inspector.engine import environment, limits
+from inspector.engine import limits
+from inspector.engine.sandbox import environment
 from inspector.settings import read_settings
 
 SETTINGS = read_settings({})

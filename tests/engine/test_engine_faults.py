@@ -12,8 +12,17 @@ import psutil
 import pytest
 
 from inspector.errors import InspectorError, WorkerError
-
-from .engine_harness import WAIT, A, B, answer, demo, eventually, held, running, start_step
+from tests.engine.engine_harness import (
+    WAIT,
+    A,
+    B,
+    answer,
+    demo,
+    eventually,
+    held,
+    running,
+    start_step,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -120,7 +129,7 @@ def test_a_worker_that_cannot_be_started_is_one_sentence(monkeypatch):
 def test_a_killed_server_leaves_no_workers(tmp_path):
     program = (
         "import pathlib, sys\n"
-        "from tests.unit.engine_harness import *\n"
+        "from tests.engine.engine_harness import *\n"
         "with running(spare=True) as engine:\n"
         "    start_step(engine, A, pathlib.Path(sys.argv[1]))\n"
         "    eventually(lambda: len(engine.workers()) == 1 and held(engine)[A].busy)\n"

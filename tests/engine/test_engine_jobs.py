@@ -9,7 +9,7 @@ import pytest
 from inspector.engine.jobs import JobBook, LocalJob, freeze
 from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.errors import CancelledError, RequestError, WorkerError
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
 from inspector.store.reference import CheckpointRef
 
 

@@ -13,11 +13,21 @@ import pytest
 from inspector.engine import waiting
 from inspector.engine.wire import WorkerFunctions
 from inspector.errors import CancelledError, CheckpointError, RequestError, WorkerError
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
 from inspector.store.reference import CheckpointRef
-
-from .engine_harness import WAIT, A, B, C, answer, demo, eventually, held, running, start_step
-from .engine_stand_ins import fingerprint_of
+from tests.engine.engine_harness import (
+    WAIT,
+    A,
+    B,
+    C,
+    answer,
+    demo,
+    eventually,
+    held,
+    running,
+    start_step,
+)
+from tests.engine.engine_stand_ins import fingerprint_of
 
 
 @pytest.fixture(scope="module")

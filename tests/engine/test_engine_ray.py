@@ -23,10 +23,8 @@ from inspector.engine.ray.cluster import NO_TOKEN
 from inspector.engine.ray.engine import RayEngine
 from inspector.errors import CancelledError, NotInCheckpointError, RequestError
 from inspector.settings import Settings, read_settings
-
-from . import alike
-from .engine_harness import demo
-from .ray_cluster import (
+from tests.engine.engine_harness import demo
+from tests.engine.ray_cluster import (
     QUESTIONS,
     ROOT,
     TEXT,
@@ -40,7 +38,8 @@ from .ray_cluster import (
     stopped,
     warm,
 )
-from .store_builders import small_checkpoint, upload_of
+from tests.models import alike
+from tests.store.store_builders import small_checkpoint, upload_of
 
 PASSING = {"seconds", "milliseconds", "memory_nbytes", "batch", "kept", "note"}  # run by run
 

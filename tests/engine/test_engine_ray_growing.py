@@ -15,9 +15,8 @@ from inspector.engine.local import LocalEngine
 from inspector.engine.ray.cluster import APPLICATION, REPLICA
 from inspector.engine.ray.engine import RayEngine
 from inspector.settings import read_settings
-
-from .engine_harness import demo
-from .ray_cluster import ROOT, TEXT, WAIT, ask, cluster_of, patiently, stopped, warm
+from tests.engine.engine_harness import demo
+from tests.engine.ray_cluster import ROOT, TEXT, WAIT, ask, cluster_of, patiently, stopped, warm
 
 FRACTION = "0.4"  # of the cluster's one GPU: two replicas fit, and a third does not
 

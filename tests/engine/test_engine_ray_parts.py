@@ -28,10 +28,9 @@ from inspector.errors import (
 )
 from inspector.settings import read_settings
 from inspector.store.opening import OUTSIDE
-
-from . import loops
-from .engine_harness import WAIT, A, eventually
-from .engine_stand_ins import CATALOG, FUNCTIONS
+from tests.engine.engine_harness import WAIT, A, eventually
+from tests.engine.engine_stand_ins import CATALOG, FUNCTIONS
+from tests.models import loops
 
 FINISHED = encode(Answers(({"logits": 1},)))
 

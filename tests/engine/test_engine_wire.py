@@ -12,9 +12,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from inspector.analyses.masked_lm.result import Mask
+from inspector.analyses.overview.result import Overview, OverviewFile, TokenizerInfo
 from inspector.engine.protocol import Progress
 from inspector.engine.wire import Answers, Failure, Warm, decode, encode, frame_from_arrow
-from inspector.results import Mask, Opened, Overview, OverviewFile, TokenizerInfo
+from inspector.results.checkpoint import Opened
 
 FRAMES = {
     "mixed": pd.DataFrame(

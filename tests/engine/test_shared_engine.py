@@ -16,14 +16,13 @@ from inspector.errors import CancelledError, CheckpointError
 from inspector.results.plain import to_json
 from inspector.settings import Settings, read_settings
 from inspector.store import registry
-from inspector.store.marks import is_marked, veiled
 from inspector.store.reference import CheckpointRef
-from inspector.store.remote import Remote
+from inspector.store.shared.marks import is_marked, veiled
+from inspector.store.shared.remote import Remote
 from inspector.store.uploads import list_uploads
-
-from .engine_harness import WAIT, eventually
-from .s3_server import BUCKET, KEY, SECRET, environment, running_s3
-from .store_builders import small_checkpoint, upload_of
+from tests.engine.engine_harness import WAIT, eventually
+from tests.store.s3_server import BUCKET, KEY, SECRET, environment, running_s3
+from tests.store.store_builders import small_checkpoint, upload_of
 
 SECRETS = (KEY, SECRET, BUCKET)
 

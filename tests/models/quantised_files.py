@@ -11,10 +11,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, BitsAndBytesConfig
 
-from inspector.analyses.checks import check
-
-from .conftest import silent
-from .families import random_model, save_checkpoint
+from inspector.analyses.checks.compute import check
+from tests.conftest import silent
+from tests.families import random_model, save_checkpoint
 
 LAYER = "bert.encoder.layer.0.intermediate.dense"
 WEIGHT = f"{LAYER}.weight"

@@ -91,10 +91,10 @@ def _write_shard(path: Path, tensors: list[tuple[str, tuple[int, ...]]]) -> None
 
 def main() -> None:
     """Open the folder as the command line does, ask, and print JSON."""
-    from inspector.analyses.embeddings import embeddings
-    from inspector.analyses.overview import overview
-    from inspector.analyses.placement import placement
-    from inspector.analyses.sharing import sharing
+    from inspector.analyses.embeddings.compute import embeddings
+    from inspector.analyses.overview.compute import overview
+    from inspector.analyses.placement.compute import placement
+    from inspector.analyses.sharing.compute import sharing
     from inspector.engine import limits
     from inspector.models.checkpoint import Checkpoint
     from inspector.settings import read_settings

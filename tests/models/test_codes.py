@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 from transformers.integrations.finegrained_fp8 import _dequantize_fp8_weight
 
-from inspector.models.codes import OPENERS, read_quantised, unpack
-from inspector.models.quantised import Quantised, find_quantised
-from inspector.store.headers import read_safetensors
+from inspector.models.quantized.codes import OPENERS, read_quantised, unpack
+from inspector.models.quantized.layout import Quantised, find_quantised
 from inspector.store.manifest import FileInfo, Manifest
-
-from .quantised_files import words_of
+from inspector.store.readers.safetensors import read_safetensors
+from tests.models.quantised_files import words_of
 
 
 @pytest.mark.parametrize("bits", range(1, 9))
@@ -57,7 +56,7 @@ def test_every_float_of_4_bits():
 
 def test_experts_in_float8():
     """Three axes: the experts in front, each with blocks of its own."""
-    from inspector.models.code_formats import Codes, scaled
+    from inspector.models.quantized.formats import Codes, scaled
     from inspector.store.manifest import Manifest, TensorInfo
 
     codes = torch.randn(3, 20, 32).to(torch.float8_e4m3fn)

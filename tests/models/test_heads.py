@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 from transformers import AutoConfig
 
-from inspector.analyses.overview import overview
+from inspector.analyses.overview.compute import overview
 from inspector.models.families import FAMILIES
 from inspector.models.heads import heads_by_building
-from inspector.results import HEADS
-
-from .conftest import silent
-from .families import MODELS, WITHOUT_HEAD, random_model
+from inspector.results.checkpoint import HEADS
+from tests.conftest import silent
+from tests.families import MODELS, WITHOUT_HEAD, random_model
 
 EVERY = sorted(MODELS | WITHOUT_HEAD)
 

@@ -7,11 +7,10 @@ import torch
 import transformers
 
 from inspector.errors import WorkerError
-from inspector.models import masked
-from inspector.models.masked import Row, masked_logits
+from inspector.models.masking import head as masked
+from inspector.models.masking.head import Row, masked_logits
 from inspector.models.running import Loaded
-
-from .families import ENCODER, MODELS, VOCAB, random_model
+from tests.families import ENCODER, MODELS, VOCAB, random_model
 
 # Families outside the table: padding leaks into the first two, whatever the attention mask says.
 OTHERS = {
@@ -50,7 +49,7 @@ def alone(model: torch.nn.Module, row: Row) -> torch.Tensor:
 
 @pytest.fixture
 def open_any(open_model, monkeypatch):
-    monkeypatch.setattr("tests.unit.families.MODELS", MODELS | OTHERS)
+    monkeypatch.setattr("tests.families.MODELS", MODELS | OTHERS)
     return open_model
 
 

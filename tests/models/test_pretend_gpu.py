@@ -9,23 +9,22 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import gpu as benchmark
-from inspector.analyses import layout
-from inspector.analyses.climb import climb
-from inspector.analyses.contrast import contrast
-from inspector.analyses.head_pretraining import pretrain
-from inspector.analyses.heads import heads
-from inspector.analyses.lens import lens
-from inspector.analyses.masked_lm import predict, predict_many
-from inspector.analyses.padding import padding
-from inspector.analyses.plausibility import plausibility
-from inspector.analyses.projection import project
-from inspector.results import Prediction
-
-from . import alike
-from .conftest import silent
-from .families import random_model, save_checkpoint
-from .pretend_gpu import OnGpu, pretended_gpu
+from inspector.analyses.contrast.compute import contrast
+from inspector.analyses.heads.compute import heads
+from inspector.analyses.ladder.compute import climb
+from inspector.analyses.lens.compute import lens
+from inspector.analyses.masked_lm.compute import predict, predict_many
+from inspector.analyses.masked_lm.result import Prediction
+from inspector.analyses.padding.compute import padding
+from inspector.analyses.plausibility.compute import plausibility
+from inspector.analyses.pretraining.compute import pretrain
+from inspector.analyses.vocabulary_map import compute_layout as layout
+from inspector.analyses.vocabulary_map.compute import project
+from tests.conftest import silent
+from tests.families import random_model, save_checkpoint
+from tests.models import alike
+from tests.models.pretend_gpu import OnGpu, pretended_gpu
+from tools.bench import gpu as benchmark
 
 PASSING = {"device", "milliseconds", "memory_nbytes", "execution", "note", "how", "seconds"}
 TEXT, MASKED = "w1 w2 w3 ##a w30", "w1 w2 [MASK] w30"

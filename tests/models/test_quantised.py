@@ -25,17 +25,16 @@ from transformers import (
 from transformers.integrations.finegrained_fp8 import _dequantize_fp8_weight
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
-from inspector.analyses.compare import compare
-from inspector.analyses.embeddings import embeddings
-from inspector.analyses.lens import lens
-from inspector.analyses.overview import overview
-from inspector.analyses.sharing import sharing
+from inspector.analyses.compare.compute import compare
+from inspector.analyses.embeddings.compute import embeddings
+from inspector.analyses.lens.compute import lens
+from inspector.analyses.overview.compute import overview
+from inspector.analyses.sharing.compute import sharing
 from inspector.errors import CheckpointError
-from inspector.models.codes import open_codes
-
-from .conftest import silent
-from .families import save_checkpoint
-from .quantised_files import (
+from inspector.models.quantized.codes import open_codes
+from tests.conftest import silent
+from tests.families import save_checkpoint
+from tests.models.quantised_files import (
     AUTO,
     BITS4,
     LAYER,

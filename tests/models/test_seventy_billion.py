@@ -14,7 +14,7 @@ import pytest
 def test_seventy_billion_parameters_on_a_laptop(tmp_path):
     """Overview, sharing, embeddings and their health read what they need, and no more."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.unit.seventy_billion", str(tmp_path / "llama"),
+        [sys.executable, "-m", "tests.models.seventy_billion", str(tmp_path / "llama"),
          str(tmp_path / "home")],
         cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False,
     )  # fmt: skip

@@ -9,8 +9,7 @@ from safetensors.torch import load_file
 from inspector.errors import CheckpointError
 from inspector.models.build import build_model, own_class
 from inspector.models.tensors import read_tensors
-
-from .families import random_model, save_checkpoint
+from tests.families import random_model, save_checkpoint
 
 
 def test_safetensors_are_read_as_the_library_reads_them(tmp_path, open_path):

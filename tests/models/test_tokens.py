@@ -11,8 +11,7 @@ from transformers import AutoTokenizer
 
 from inspector.errors import CheckpointError, RequestError
 from inspector.models.tokens import BYTE_ALPHABET, printable
-
-from .families import VOCAB, random_model, save_checkpoint
+from tests.families import VOCAB, random_model, save_checkpoint
 
 SENTENCES = (
     "w1 W2 w30 ##a",

@@ -10,20 +10,14 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from inspector.figures import (
-    DARK,
-    LIGHT,
-    get_theme,
-    norms_histogram,
-    pad_norm_curve,
-    projection_figure,
-    token_heatmap,
-    topk_bars,
-)
-from inspector.figures.kinds import KIND_STYLES
-from inspector.figures.lens_colors import color_cells
-from inspector.figures.theme import contrast, ink_on, mix
-from inspector.results import KINDS
+from inspector.analyses.embeddings.figures import norms_histogram, pad_norm_curve
+from inspector.analyses.embeddings.result import KINDS
+from inspector.analyses.lens.figures import token_heatmap
+from inspector.analyses.lens.figures_colors import color_cells
+from inspector.analyses.vocabulary_map.figures import projection_figure
+from inspector.plotting.kinds import KIND_STYLES
+from inspector.plotting.predictions import topk_bars
+from inspector.plotting.theme import DARK, LIGHT, contrast, get_theme, ink_on, mix
 
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 

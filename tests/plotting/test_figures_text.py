@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inspector.figures.text import (
+from inspector.text import (
     bytes_text,
     count_text,
     percent_text,

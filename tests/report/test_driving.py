@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from inspector import browser
-
-from . import loops
+from tests.models import loops
 
 
 async def _five() -> int:

@@ -20,10 +20,12 @@ import plotly.graph_objects as go
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from inspector.analyses.embeddings import section as vocabulary
+from inspector.analyses.overview.result import Overview
 from inspector.demo import DEMOS
 from inspector.engine.local import LocalEngine
 from inspector.errors import CancelledError, RequestError
-from inspector.figures import DARK, LIGHT, get_theme
+from inspector.plotting.theme import DARK, LIGHT, get_theme
 from inspector.report import (
     SECTIONS,
     Setting,
@@ -45,8 +47,7 @@ from inspector.report.content import (
     Tabled,
 )
 from inspector.report.recolor import both, plain
-from inspector.report.sections import vocabulary
-from inspector.results import Opened, Overview
+from inspector.results.checkpoint import Opened
 from inspector.settings import read_settings
 from inspector.store.reference import CheckpointRef
 

@@ -17,8 +17,7 @@ from serving.door import Door
 from serving.headers import Headers, content_policy, inline_scripts, security_headers
 from serving.settings import read_serving
 from serving.talk import Talk
-
-from .loops import run
+from tests.models.loops import run
 
 HOST = (b"host", b"localhost:8501")
 SCRIPT = "/home/somebody/inspector/app.py"

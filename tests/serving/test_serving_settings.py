@@ -9,14 +9,13 @@ import pytest
 import streamlit as st
 
 from inspector.errors import SettingsError
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
 from inspector.settings import settings
-from pages._shared.words import command
+from pages._ui.words import command
 from serving import place, start
 from serving.people import is_admitted, proxy_claims
 from serving.settings import Serving, read_serving, serving
-
-from .loops import run
+from tests.models.loops import run
 
 SECRET = "0123456789abcdef"
 LOCAL = {"server.address": "localhost", "server.allowedHosts": ["localhost", "127.0.0.1"]}

@@ -11,9 +11,8 @@ from inspector.store.manifest import Manifest
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import new_upload, write_upload
-
-from .conftest import silent
-from .families import random_model, save_checkpoint
+from tests.conftest import silent
+from tests.families import random_model, save_checkpoint
 
 
 def small_checkpoint(folder: Path, *, seed: int = 0, **options) -> Path:

@@ -150,7 +150,7 @@ def test_the_cases_are_numbered_without_a_gap():
 def test_every_case_has_its_tests(number):
     for test in CASES[number][1]:
         module, _, function = test.partition(":")
-        found = getattr(import_module(f"tests.unit.{module}"), function, None)
+        found = getattr(import_module(f"tests.{module}"), function, None)
         assert callable(found), test
         marks = [mark.name for mark in getattr(found, "pytestmark", ())]
         assert not {"skip", "skipif", "xfail"} & set(marks), test

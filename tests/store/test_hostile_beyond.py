@@ -19,19 +19,18 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
-from fuzz.seeds import PID, TENSOR
 from inspector.errors import InspectorError
 from inspector.settings import read_settings
-from inspector.store.archives import unpack
-from inspector.store.headers import read_safetensors
-from inspector.store.pickles import unpickle
-from inspector.store.pytorch import read_pytorch
+from inspector.store.readers.archives import unpack
+from inspector.store.readers.pickles import unpickle
+from inspector.store.readers.pytorch import read_pytorch
+from inspector.store.readers.safetensors import read_safetensors
 from inspector.store.sources import choose_members
-
-from .conftest import silent
-from .families import random_model, save_checkpoint
-from .store_builders import small_checkpoint
-from .test_store_refusals import change_config, header, tensor
+from tests.conftest import silent
+from tests.families import random_model, save_checkpoint
+from tests.store.store_builders import small_checkpoint
+from tests.store.test_store_refusals import change_config, header, tensor
+from tools.fuzz.seeds import PID, TENSOR
 
 NO_ARCHIVE = (
     "'a.tar.gz' is broken, encrypted or no archive: get it again, or pack it as a plain .zip."

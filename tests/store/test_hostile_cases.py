@@ -18,20 +18,19 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
-from fuzz.watch import watched
-from inspector.analyses.embeddings import embeddings
-from inspector.analyses.lens import lens
-from inspector.analyses.masked_lm import predict
-from inspector.analyses.projection import project
+from inspector.analyses.embeddings.compute import embeddings
+from inspector.analyses.lens.compute import lens
+from inspector.analyses.masked_lm.compute import predict
+from inspector.analyses.vocabulary_map.compute import project
 from inspector.engine.local import LocalEngine
 from inspector.errors import CheckpointError, InspectorError
 from inspector.settings import read_settings
-from inspector.store.pytorch import read_pytorch
-
-from .conftest import silent
-from .engine_harness import WAIT
-from .families import random_model, save_checkpoint, words
-from .store_builders import opened, small_checkpoint, upload_of, uploaded
+from inspector.store.readers.pytorch import read_pytorch
+from tests.conftest import silent
+from tests.engine.engine_harness import WAIT
+from tests.families import random_model, save_checkpoint, words
+from tests.store.store_builders import opened, small_checkpoint, upload_of, uploaded
+from tools.fuzz.watch import watched
 
 WEIGHTS = "Save the weights alone, with save_pretrained() or torch.save(model.state_dict(), …)."
 BREAKS = (

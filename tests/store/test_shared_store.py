@@ -15,18 +15,18 @@ import pytest
 
 from inspector.errors import CancelledError, CheckpointError, SettingsError
 from inspector.settings import Settings, read_settings
-from inspector.store import quota, registry, shared
+from inspector.store import quota, registry
 from inspector.store.files import share
-from inspector.store.listing import listing
-from inspector.store.marks import is_marked, mark
 from inspector.store.opening import load_manifest
 from inspector.store.reference import CheckpointRef
-from inspector.store.remote import Remote
-from inspector.store.shared_entry import fingerprint_of
+from inspector.store.shared import publishing as shared
+from inspector.store.shared.entry import fingerprint_of
+from inspector.store.shared.listing import listing
+from inspector.store.shared.marks import is_marked, mark
+from inspector.store.shared.remote import Remote
 from inspector.store.uploads import delete_upload, list_uploads, rename_upload, trouble
-
-from .s3_server import BUCKET, SECRET, S3Place, environment, free_port, running_s3
-from .store_builders import opened, small_checkpoint, upload_of
+from tests.store.s3_server import BUCKET, SECRET, S3Place, environment, free_port, running_s3
+from tests.store.store_builders import opened, small_checkpoint, upload_of
 
 OLD = 1_000_000_000.0
 SILENT = shared.Carrying(progress=lambda fraction, text: None, stopped=lambda: False)

@@ -13,8 +13,8 @@ import pytest
 
 from inspector.errors import CheckpointError
 from inspector.settings import read_settings
-from inspector.store import archives
-from inspector.store.archives import unpack
+from inspector.store.readers import archives
+from inspector.store.readers.archives import unpack
 
 FILES = {
     "minilm/config.json": b"{}",

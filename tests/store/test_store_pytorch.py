@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inspector.errors import CheckpointError
-from inspector.store.pytorch import read_pytorch
+from inspector.store.readers.pytorch import read_pytorch
 
 WEIGHTS = "Save the weights alone, with save_pretrained() or torch.save(model.state_dict(), …)."
 DTYPES = (

@@ -32,9 +32,8 @@ from inspector.store.registry import (
     rename_checkpoint,
     write_upload,
 )
-
-from .conftest import silent
-from .store_builders import opened, pack, small_checkpoint, upload_of, uploaded
+from tests.conftest import silent
+from tests.store.store_builders import opened, pack, small_checkpoint, upload_of, uploaded
 
 OLD = 1_000_000_000.0  # seconds since 1970: long before anything here
 LONG_AGO = time.time() - 2 * holding.RECENT_SECONDS

@@ -19,16 +19,15 @@ from hypothesis import settings as fuzz
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from inspector.analyses.overview import overview
+from inspector.analyses.overview.compute import overview
 from inspector.errors import CheckpointError, NotInCheckpointError
-from inspector.store.archives import unpack
 from inspector.store.configs import rebuild_config
-from inspector.store.headers import read_safetensors
+from inspector.store.readers.archives import unpack
+from inspector.store.readers.safetensors import read_safetensors
 from inspector.store.tokenizer_files import rebuild_tokenizer_config
-from pages._shared.words import shown
-
-from .conftest import silent
-from .families import random_model, save_checkpoint
+from pages._ui.words import shown
+from tests.conftest import silent
+from tests.families import random_model, save_checkpoint
 
 BELONGS = "use the config.json that belongs to these weights."
 

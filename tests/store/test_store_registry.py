@@ -25,8 +25,7 @@ from inspector.store.registry import (
     sweep,
     write_upload,
 )
-
-from .store_builders import opened, small_checkpoint, upload_of
+from tests.store.store_builders import opened, small_checkpoint, upload_of
 
 STAGE = """
 import os, signal, sys

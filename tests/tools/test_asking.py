@@ -8,10 +8,10 @@ import pytest
 
 from inspector.engine.local import LocalEngine
 from inspector.settings import read_settings
-from load import capacity
-from load.asking import BEST, SHARES, Asker, Crowd
-from load.capacity import needs, open_asker, with_section
-from load.queueing import Service, people_served, workers_needed
+from tools.load import capacity
+from tools.load.asking import BEST, SHARES, Asker, Crowd
+from tools.load.capacity import needs, open_asker, with_section
+from tools.load.queueing import Service, people_served, workers_needed
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,13 @@ import pytest
 import torch
 from transformers import AutoTokenizer, BertForPreTraining, GPT2LMHeadModel
 
-from inspector.demo import DEMOS, batches, data, evaluate, train
-from inspector.demo.card import continue_text, top_pieces
-from inspector.demo.fit import Run, fit
-from inspector.demo.optim import orthogonalise, rate_factor
-from inspector.demo.recipes import PREPARE, RECIPES
-from inspector.demo.trigram import Trigram
+from inspector.demo import DEMOS
+from tools.train_demos import batches, data, evaluate, train
+from tools.train_demos.card import continue_text, top_pieces
+from tools.train_demos.fit import Run, fit
+from tools.train_demos.optim import orthogonalise, rate_factor
+from tools.train_demos.recipes import PREPARE, RECIPES
+from tools.train_demos.trigram import Trigram
 
 NOUNS = ("cat", "dog", "ship", "tree", "city", "river", "king", "song", "stone", "fish")
 VERBS = ("sees", "likes", "takes", "finds", "makes")

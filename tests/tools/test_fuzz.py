@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fuzz.__main__ import FOUND, fuzz
-from fuzz.property import checked, outcome
-from fuzz.seeds import SEEDS, seeds
-from fuzz.structures import STRUCTURES
-from fuzz.targets import TARGETS
-from fuzz.watch import watched
+from tools.fuzz.__main__ import FOUND, fuzz
+from tools.fuzz.property import checked, outcome
+from tools.fuzz.seeds import SEEDS, seeds
+from tools.fuzz.structures import STRUCTURES
+from tools.fuzz.targets import TARGETS
+from tools.fuzz.watch import watched
 
 SENTENCES = json.loads((FOUND / "sentences.json").read_text("utf-8"))
 KNOWN = [(target, name, data) for target, files in seeds().items() for name, data in files.items()]

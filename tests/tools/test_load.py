@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from load.contents import Said, differences, same
-from load.people import Tree
+from tools.load.contents import Said, differences, same
+from tools.load.people import Tree
 
 
 def typed(*values: float) -> dict[str, str]:

@@ -7,7 +7,7 @@ from math import factorial
 import numpy as np
 import pytest
 
-from load.queueing import Service, people_served, pooled, simulate, workers_needed
+from tools.load.queueing import Service, people_served, pooled, simulate, workers_needed
 
 EXPONENTIAL = tuple(np.random.default_rng(1).exponential(1.0, 20_000).tolist())
 DRAWN = sum(EXPONENTIAL) / len(EXPONENTIAL)

@@ -3,7 +3,7 @@
 The map: MiniLM's 30,522 × 384, warm, the same analysis on either device in turn. The lens: its
 reading beside the bare blocked product, in float32 and in bfloat16, of 13 × 512 states of 384
 against 30,522 rows and of 2,048 states of 2,048 against 128,256; answers compared with the usual
-way first. Masks: `benchmarks.masked_lm` on the GPU. Where there is none, nothing is measured.
+way first. Masks: `tools.bench.masked_lm` on the GPU. Where there is none, nothing is measured.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import lens, masked_lm
-from benchmarks.projection import minilm, open_folder, quiet
 from inspector.settings import Device
+from tools.bench import lens, masked_lm
+from tools.bench.projection import minilm, open_folder, quiet
 
 DEVICE: Device = "cuda"
 PAIRS = 3
@@ -29,7 +29,7 @@ LENS_BAR, MAP_BAR = 1.5, 10.0  # at most so many times the product; at least so 
 
 def map_seconds(folder: Path, home: Path, device: Device) -> tuple[float, float]:
     """A warm map with nothing from the disk: seconds, and the share of neighbours it keeps."""
-    from inspector.analyses.projection import project
+    from inspector.analyses.vocabulary_map.compute import project
 
     checkpoint = open_folder(folder, home)
     taken, kept = 0.0, 0.0

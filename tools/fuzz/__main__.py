@@ -13,8 +13,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from fuzz.seeds import SEEDS
-from fuzz.targets import TARGETS
+from tools.fuzz.seeds import SEEDS
+from tools.fuzz.targets import TARGETS
 
 HERE = Path(__file__).parent
 FOUND = HERE / "found"
@@ -58,7 +58,7 @@ def fuzz(target: str, *, seconds: float, runs: int = -1, seed: int = 1, found: P
     before = set(folder.iterdir())
     with tempfile.TemporaryDirectory(prefix="corpus-") as corpus:
         command = [
-            sys.executable, "-m", "fuzz.atheris_run", target, f"-max_total_time={seconds:.0f}",
+            sys.executable, "-m", "tools.fuzz.atheris_run", target, f"-max_total_time={seconds:.0f}",
             f"-runs={runs}", f"-seed={seed}", f"-timeout={SLOWEST_SECONDS}", "-max_len=20000",
             f"-rss_limit_mb={MEMORY_MB}", f"-artifact_prefix={folder}/", "-print_final_stats=1",
             corpus, str(SEEDS / target), str(folder),

@@ -1,6 +1,6 @@
 """Let atheris make up bytes for one target, guided by which lines of the readers they reach.
 
-`python -m fuzz.atheris_run TARGET …`: the rest are libFuzzer's own options and corpus folders.
+`python -m tools.fuzz.atheris_run TARGET …`: the rest are libFuzzer's own options and corpus folders.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import atheris
 with atheris.instrument_imports(  # type: ignore[reportAttributeAccessIssue]
     include=["inspector.store", "inspector.models", "tarfile", "zipfile", "pickle", "json"]
 ):
-    from fuzz.property import outcome
-    from fuzz.targets import prepare
+    from tools.fuzz.property import outcome
+    from tools.fuzz.targets import prepare
 
     prepare(sys.argv[1])
 

@@ -11,9 +11,9 @@ import time
 from functools import cache
 from pathlib import Path
 
-from fuzz.targets import TARGETS, prepare
-from fuzz.watch import watched
 from inspector.errors import InspectorError
+from tools.fuzz.targets import TARGETS, prepare
+from tools.fuzz.watch import watched
 
 MAX_SENTENCE = 600  # characters
 MAX_GROWTH_KB = 400_000  # of resident memory, by one small input

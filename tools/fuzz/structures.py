@@ -14,7 +14,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fuzz.seeds import CONFIGS, FILES, INDEXES, PID, TENSOR
+from tools.fuzz.seeds import CONFIGS, FILES, INDEXES, PID, TENSOR
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 NAMES = st.sampled_from(

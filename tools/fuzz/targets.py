@@ -9,13 +9,13 @@ from importlib import import_module
 from pathlib import Path
 
 from inspector.settings import Settings, read_settings
-from inspector.store.archives import unpack
 from inspector.store.configs import rebuild_config
-from inspector.store.headers import read_safetensors
-from inspector.store.index import choose_weights, refuse_wrong_index
 from inspector.store.manifest import Manifest, TensorInfo
-from inspector.store.pickles import unpickle
-from inspector.store.pytorch import read_pytorch
+from inspector.store.readers.archives import unpack
+from inspector.store.readers.index import choose_weights, refuse_wrong_index
+from inspector.store.readers.pickles import unpickle
+from inspector.store.readers.pytorch import read_pytorch
+from inspector.store.readers.safetensors import read_safetensors
 from inspector.store.sizes import refuse_wrong_sizes
 from inspector.store.tokenizer_files import stage_tokenizer
 

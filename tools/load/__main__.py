@@ -20,10 +20,10 @@ from pathlib import Path
 
 from inspector.settings import read_settings
 from inspector.store import registry
-from load.checkpoints import write_uploads
-from load.crowd import Measured, Oracle, Upload, asked_by, crowd
-from load.people import person
-from tests.browser.server import Server, start_app, wait_until_up
+from serving.trial import Server, start_app, wait_until_up
+from tools.load.checkpoints import write_uploads
+from tools.load.crowd import Measured, Oracle, Upload, asked_by, crowd
+from tools.load.people import person
 
 CROWDS = (1, 5, 20, 50)
 SHOWN = 20  # differences that are printed

@@ -18,11 +18,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from inspector.analyses.lens.result import Lens
+from inspector.analyses.masked_lm.result import Prediction
 from inspector.engine.protocol import Engine
 from inspector.errors import InspectorError
-from inspector.figures.frames import where
-from inspector.results import Lens, Prediction
-from load.queueing import WARM_SHARE, Service
+from inspector.plotting.frames import where
+from tools.load.queueing import WARM_SHARE, Service
 
 SHARES = {"predict": 0.8, "lens": 0.2}  # of the questions: typing asks more often than reading
 TEXTS = 48

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from load.contents import Said, differences
-from load.people import FAST, PAGES, TYPED, Answer, Person, Visit, person, sentence
-from tests.browser.server import Server
+from serving.trial import Server
+from tools.load.contents import Said, differences
+from tools.load.people import FAST, PAGES, TYPED, Answer, Person, Visit, person, sentence
 
 KINDS = ("demo-bert", "demo-gpt2", "first upload", "second upload", "fast")
 DEMO = "demo-bert"

@@ -11,10 +11,10 @@ import torch
 from tokenizers import Tokenizer
 from transformers import BertForPreTraining, GPT2LMHeadModel, PreTrainedModel
 
-from inspector.demo import evaluate
-from inspector.demo.data import Split
-from inspector.demo.trigram import Trigram
-from inspector.demo.vocabulary import END, END_ID, bert_ids, encode
+from tools.train_demos import evaluate
+from tools.train_demos.data import Split
+from tools.train_demos.trigram import Trigram
+from tools.train_demos.vocabulary import END, END_ID, bert_ids, encode
 
 SENTENCES = 500
 """Held-out sentences whose word pieces are masked in turn."""

@@ -10,8 +10,8 @@ import torch
 from tokenizers import Tokenizer
 from transformers import BertForPreTraining, GPT2LMHeadModel
 
-from inspector.demo.batches import assemble
-from inspector.demo.vocabulary import bert_ids, encode
+from tools.train_demos.batches import assemble
+from tools.train_demos.vocabulary import bert_ids, encode
 
 Blocks = Sequence[Sequence[str]]
 

@@ -12,9 +12,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from inspector.demo.optim import build_optimisers, rate_factor
-from inspector.demo.recipes import Recipe, Trainee
-from inspector.demo.vocabulary import save_tokenizer
+from tools.train_demos.optim import build_optimisers, rate_factor
+from tools.train_demos.recipes import Recipe, Trainee
+from tools.train_demos.vocabulary import save_tokenizer
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import BertForPreTraining, GPT2LMHeadModel
 
-from inspector.demo.batches import IGNORED, IntArray, PairBatch
+from tools.train_demos.batches import IGNORED, IntArray, PairBatch
 
 
 def bert_losses(model: BertForPreTraining, batch: PairBatch) -> tuple[Tensor, Tensor]:

@@ -16,9 +16,9 @@ from transformers import (
     PreTrainedModel,
 )
 
-from inspector.demo.batches import bert_batches, windows
-from inspector.demo.losses import bert_steps, gpt2_steps
-from inspector.demo.vocabulary import (
+from tools.train_demos.batches import bert_batches, windows
+from tools.train_demos.losses import bert_steps, gpt2_steps
+from tools.train_demos.vocabulary import (
     bert_ids,
     encode,
     train_bert_tokenizer,

@@ -1,4 +1,4 @@
-"""Train the bundled run of snapshots: `python -m inspector.demo.snapshots --out FOLDER`.
+"""Train the bundled run of snapshots: `python -m tools.train_demos.snapshots --out FOLDER`.
 
 Its text needs no download: the help topics that come with every Python.
 """
@@ -14,8 +14,8 @@ from pathlib import Path
 
 import torch
 
-from inspector.demo.fit import Run
-from inspector.demo.recipes import RECIPES, Recipe, prepare_bert
+from tools.train_demos.fit import Run
+from tools.train_demos.recipes import RECIPES, Recipe, prepare_bert
 
 STEPS = (0, 10, 30, 100, 200, 300, 400, 600, 800, 1000)
 RECIPE = replace(
@@ -46,7 +46,7 @@ what can be seen in it is how embeddings move while they are learned.
 `training_log.csv` was written while it trained: the loss, the norm of the `[PAD]` row and the
 median norm, every 10 steps.
 
-    python -m inspector.demo.snapshots --out FOLDER
+    python -m tools.train_demos.snapshots --out FOLDER
 
 gives the same run again with the same version of Python and PyTorch.
 """

@@ -1,4 +1,4 @@
-"""Train a demo checkpoint on any text: `python -m inspector.demo.train bert|gpt2 --help`."""
+"""Train a demo checkpoint on any text: `python -m tools.train_demos.train bert|gpt2 --help`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 
-from inspector.demo import DEMOS, card, data
-from inspector.demo.fit import fit
-from inspector.demo.recipes import PREPARE, RECIPES, Recipe
+from inspector.demo import DEMOS
+from tools.train_demos import card, data
+from tools.train_demos.fit import fit
+from tools.train_demos.recipes import PREPARE, RECIPES, Recipe
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +84,9 @@ def _parse(arguments: list[str] | None) -> dict[str, Any]:
 
 def _command(recipe: Recipe) -> str:
     settings = " ".join(f"--{n.replace('_', '-')} {getattr(recipe, n)}" for n in OPTIONS)
-    return f"python -m inspector.demo.train {recipe.kind} --text FILE --out FOLDER \\\n  {settings}"
+    return (
+        f"python -m tools.train_demos.train {recipe.kind} --text FILE --out FOLDER \\\n  {settings}"
+    )
 
 
 if __name__ == "__main__":

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 
 from inspector.analyses import Progress
-from inspector.analyses.check_files import check_files, check_pickles
-from inspector.analyses.check_numbers import (
+from inspector.analyses.checks.compute_files import check_files, check_pickles
+from inspector.analyses.checks.compute_numbers import (
     check_dtypes,
     check_numbers,
     check_zero_tensors,
     take_census,
 )
-from inspector.analyses.check_padding import check_padding
-from inspector.analyses.check_structure import (
+from inspector.analyses.checks.compute_padding import check_padding
+from inspector.analyses.checks.compute_structure import (
     Built,
     build_for_checks,
     check_left_over,
@@ -21,12 +21,12 @@ from inspector.analyses.check_structure import (
     check_ties,
     check_weights,
 )
-from inspector.analyses.check_vocabulary import check_vocabulary
-from inspector.analyses.sharing import sharing
+from inspector.analyses.checks.compute_vocabulary import check_vocabulary
+from inspector.analyses.checks.result import STATUSES, Checks
+from inspector.analyses.sharing.compute import sharing
+from inspector.analyses.sharing.result import Sharing
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
-from inspector.results import Sharing
-from inspector.results.checks import STATUSES, Checks
 
 
 def check(checkpoint: Checkpoint, *, progress: Progress) -> Checks:

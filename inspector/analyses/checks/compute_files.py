@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from inspector.analyses.check_parts import at_least, conclude, example, plural
-from inspector.results.checks import Check, Evidence
+from inspector.analyses.checks.compute_parts import at_least, conclude, example, plural
+from inspector.analyses.checks.result import Check, Evidence
 from inspector.store.manifest import FileInfo, Manifest
 from inspector.store.sizes import size_warnings
 from inspector.store.staging import CODE, NO_CONFIG, NO_TOKENIZER

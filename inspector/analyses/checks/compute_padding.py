@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import torch
 
-from inspector.analyses.check_parts import conclude, not_checked
+from inspector.analyses.checks.compute_parts import conclude, not_checked
+from inspector.analyses.checks.result import Check, Evidence
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
-from inspector.results.checks import Check, Evidence
 
 PADDING = "Padding"
 

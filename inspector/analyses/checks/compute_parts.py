@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from inspector.results.checks import SEVERITIES, STATUS_OF, Check, Evidence
+from inspector.analyses.checks.result import SEVERITIES, STATUS_OF, Check, Evidence
 
 MOST = 1_000  # pieces of evidence that a check lists
 RANK: dict[str, int] = {severity: place for place, severity in enumerate(SEVERITIES)}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import transformers
 from transformers import PreTrainedModel
 
-from inspector.analyses.check_parts import (
+from inspector.analyses.checks.compute_parts import (
     at_least,
     conclude,
     example,
@@ -17,15 +17,15 @@ from inspector.analyses.check_parts import (
     nothing_to_check,
     plural,
 )
-from inspector.analyses.overview import shape_text
-from inspector.analyses.sharing import homeless_tensors
+from inspector.analyses.checks.result import Check, Evidence
+from inspector.analyses.overview.compute import shape_text
+from inspector.analyses.sharing.compute import homeless_tensors
+from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.errors import InspectorError
 from inspector.models.build import build_model, hollow_model, own_class, quiet
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import in_file
 from inspector.models.memory import named_tensors
-from inspector.results import SharedGroup, Sharing
-from inspector.results.checks import Check, Evidence
 from inspector.store.manifest import TensorInfo
 from inspector.store.sizes import size_warnings
 

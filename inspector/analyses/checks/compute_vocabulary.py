@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from inspector.analyses.check_parts import (
+from inspector.analyses.checks.compute_parts import (
     at_least,
     conclude,
     example,
@@ -12,13 +12,13 @@ from inspector.analyses.check_parts import (
     nothing_to_check,
     plural,
 )
-from inspector.analyses.embeddings import label_rows
-from inspector.analyses.rows import read_facts
-from inspector.analyses.vocabulary_health import examine
+from inspector.analyses.checks.result import Check, Evidence
+from inspector.analyses.embeddings.compute_health import examine
+from inspector.analyses.embeddings.result_health import EqualRows, Health
 from inspector.errors import InspectorError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
-from inspector.results import EqualRows, Health
-from inspector.results.checks import Check, Evidence
+from inspector.models.vocabulary.labels import label_rows
+from inspector.models.vocabulary.rows import read_facts
 
 ROWS = "Tokenizer and rows"
 ZERO_ROWS, EQUAL_ROWS, UNDERTRAINED = "Zero rows", "Duplicated rows", "Under-trained tokens"

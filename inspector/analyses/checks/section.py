@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from inspector.figures.text import plural
+from inspector.analyses.checks.result import Checks
 from inspector.report.content import Block, Context, Listed, Question, Said, Section, Tabled
-from inspector.results import Checks
+from inspector.text import plural
 
 
 def show(_: Context, answers: tuple[Any, ...]) -> Iterator[Block]:

@@ -6,12 +6,17 @@ import transformers
 from transformers import PreTrainedModel
 
 from inspector.analyses import Progress
-from inspector.analyses.hierarchy import hierarchy, siblings
-from inspector.analyses.model_output import model_output
-from inspector.analyses.module_tree import fold_tree, module_rows, tree_text, used_classes
+from inspector.analyses.classes.compute_hierarchy import hierarchy, siblings
+from inspector.analyses.classes.compute_modules import (
+    fold_tree,
+    module_rows,
+    tree_text,
+    used_classes,
+)
+from inspector.analyses.classes.compute_output import model_output
+from inspector.analyses.classes.result import ModelClasses, SiblingClass
 from inspector.models.build import build_model, own_class, quiet
 from inspector.models.checkpoint import Checkpoint
-from inspector.results import ModelClasses, SiblingClass
 
 EXAMPLE = "the capital and largest city of France."
 

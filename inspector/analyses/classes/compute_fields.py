@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, EncoderDecoderCache
 from transformers.utils.generic import ModelOutput
 
-from inspector.results import OutputField
+from inspector.analyses.classes.result import OutputField
 
 ASKED = {
     "output_hidden_states": ("hidden_states",),

@@ -11,11 +11,11 @@ from typing import Any
 from torch import nn
 from transformers import PreTrainedModel
 
+from inspector.analyses.classes.result import AncestorClass, SiblingClass
 from inspector.errors import CheckpointError
 from inspector.models.build import SPARE_MODULES, build_model, task_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.heads import HEAD_MAPPINGS
-from inspector.results import AncestorClass, SiblingClass
 
 BASE_SPARES = (*SPARE_MODULES, "pooler.")  # a base model is whole without them
 BASE = "base model"

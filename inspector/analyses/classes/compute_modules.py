@@ -8,10 +8,10 @@ from itertools import groupby
 
 from torch import nn
 
-from inspector.analyses.hierarchy import summary
-from inspector.analyses.overview import shape_text
+from inspector.analyses.classes.compute_hierarchy import summary
+from inspector.analyses.classes.result import ModuleRow, TreeLine, UsedClass
+from inspector.analyses.overview.compute import shape_text
 from inspector.models.memory import shared_names
-from inspector.results import ModuleRow, TreeLine, UsedClass
 
 BRANCH, LAST, PIPE, SPACE = "├─ ", "└─ ", "│  ", "   "
 

@@ -13,10 +13,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers import PreTrainedModel
 from transformers.utils.generic import ModelOutput
 
-from inspector.analyses.output_fields import ASKED, Size, output_fields
+from inspector.analyses.classes.compute_fields import ASKED, Size, output_fields
+from inspector.analyses.classes.result import ExampleOutput
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
-from inspector.results import ExampleOutput
 
 EXAMPLE_IDS = 8  # where there is no tokenizer
 FEW = 4  # so short an example is made longer for the second look, others shorter

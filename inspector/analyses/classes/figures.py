@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from inspector.figures import theme as look
-from inspector.figures.text import plain
-from inspector.figures.theme import LIGHT, Theme
-from inspector.results import AncestorClass, SiblingClass
+from inspector.analyses.classes.result import AncestorClass, SiblingClass
+from inspector.plotting import theme as look
+from inspector.plotting.theme import LIGHT, Theme
+from inspector.text import plain
 
 ROW = 30  # pixels
 INDENT = 26  # of 1000 across the figure

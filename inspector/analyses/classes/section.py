@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from inspector import figures
-from inspector.figures.text import plural, shape_text
+from inspector.analyses.classes.figures import class_tree
+from inspector.analyses.classes.result import ExampleOutput, ModelClasses
 from inspector.report.content import (
     Block,
     Code,
@@ -20,7 +20,7 @@ from inspector.report.content import (
     Section,
     Tabled,
 )
-from inspector.results import ExampleOutput, ModelClasses
+from inspector.text import plural, shape_text
 
 
 def ask(context: Context) -> tuple[Question, ...]:
@@ -40,7 +40,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     })  # fmt: skip
     yield Drawn(
         "family",
-        lambda theme: figures.class_tree(
+        lambda theme: class_tree(
             classes.hierarchy, classes.siblings,
             title=f"The family of {classes.model_class}, {context.name}", theme=theme,
         ),

@@ -9,22 +9,23 @@ from dataclasses import dataclass
 import pandas as pd
 
 from inspector.analyses import Progress
-from inspector.analyses.compare_names import (
+from inspector.analyses.compare.compute_names import (
     Spelling,
     base_of,
     match_names,
     names_of,
     packed_names,
 )
-from inspector.analyses.compare_table import Row, count, not_finite_warnings, tables, whole
-from inspector.analyses.compare_tensors import Measured, Stored, compare_tensors
-from inspector.analyses.compare_ties import changed_ties
-from inspector.analyses.compare_tokens import COLUMNS, compare_rows
-from inspector.analyses.compare_words import summary
-from inspector.analyses.sharing import sharing
+from inspector.analyses.compare.compute_table import Row, count, not_finite_warnings, tables, whole
+from inspector.analyses.compare.compute_tensors import Measured, Stored, compare_tensors
+from inspector.analyses.compare.compute_ties import changed_ties
+from inspector.analyses.compare.compute_tokens import COLUMNS, compare_rows
+from inspector.analyses.compare.result import Comparison, VocabularyMatch
+from inspector.analyses.compare.words import summary
+from inspector.analyses.sharing.compute import sharing
+from inspector.analyses.sharing.result import Sharing
 from inspector.errors import CheckpointError, InspectorError, RequestError
 from inspector.models.checkpoint import Checkpoint
-from inspector.results import Comparison, Sharing, VocabularyMatch
 from inspector.store.holding import load_held
 
 MOST_MOVED = 1_000  # rows that may be asked for

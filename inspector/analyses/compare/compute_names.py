@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from inspector.analyses.sharing.result import Sharing
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import modern
-from inspector.models.quantised import PACKED
-from inspector.results import Sharing
+from inspector.models.quantized.layout import PACKED
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from inspector.analyses.compare_layers import layer_frame, place_of
-from inspector.analyses.compare_names import Pair, Spelling
-from inspector.analyses.compare_tensors import Measured, Stored, Sums
-from inspector.results.comparison import STATUSES
+from inspector.analyses.compare.compute_layers import layer_frame, place_of
+from inspector.analyses.compare.compute_names import Pair, Spelling
+from inspector.analyses.compare.compute_tensors import Measured, Stored, Sums
+from inspector.analyses.compare.result import STATUSES
 
 NAMED = 3  # names in a warning
 

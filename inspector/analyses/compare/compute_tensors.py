@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import torch
 
-from inspector.models.code_formats import FLOAT8
-from inspector.models.codes import Opened, open_codes
-from inspector.models.quantised import Quantised
+from inspector.models.quantized.codes import Opened, open_codes
+from inspector.models.quantized.formats import FLOAT8
+from inspector.models.quantized.layout import Quantised
 from inspector.models.tensors import read_tensors
 from inspector.store.copies import is_packed, read_pieces
 from inspector.store.manifest import Manifest, TensorInfo

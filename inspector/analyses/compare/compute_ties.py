@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inspector.analyses.compare_names import Spelling
-from inspector.results import SharedGroup, Sharing, TieChange
+from inspector.analyses.compare.compute_names import Spelling
+from inspector.analyses.compare.result import TieChange
+from inspector.analyses.sharing.result import SharedGroup, Sharing
 
 
 def changed_ties(

@@ -11,9 +11,9 @@ import pandas as pd
 import torch
 
 from inspector.analyses import Progress
-from inspector.analyses.embeddings import label_rows
+from inspector.analyses.compare.result import Alignment, VocabularyMatch
 from inspector.models.checkpoint import Checkpoint
-from inspector.results import Alignment, VocabularyMatch
+from inspector.models.vocabulary.labels import label_rows
 
 BLOCK_NUMEL = 1 << 21  # numbers in one block of rows, in float64: 16 MB
 EXAMPLES = 5  # rows without a partner that are named

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from inspector.figures import theme as look
-from inspector.figures.bars import bar_rows
-from inspector.figures.frames import column, columns, where
-from inspector.figures.text import plain, shorten_name
-from inspector.figures.theme import LIGHT, Theme
+from inspector.plotting import theme as look
+from inspector.plotting.bars import bar_rows
+from inspector.plotting.frames import column, columns, where
+from inspector.plotting.theme import LIGHT, Theme
+from inspector.text import plain, shorten_name
 
 MEASURES = {"relative change": "relative_change", "cosine": "cosine"}  # what may colour the cells
 CELL = 26  # pixels of a row with legible numbers

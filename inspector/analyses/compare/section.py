@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from inspector import figures
-from inspector.figures.text import plural
+from inspector.analyses.compare.figures import change_bars, change_heatmap, changed_outside
+from inspector.analyses.compare.result import Comparison
 from inspector.report import provenance
 from inspector.report.content import (
     Block,
@@ -20,7 +20,8 @@ from inspector.report.content import (
     Section,
     Tabled,
 )
-from inspector.results import Comparison, Opened
+from inspector.results.checkpoint import Opened
+from inspector.text import plural
 
 BARS = 15
 MEASURED = (
@@ -48,17 +49,17 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     if len(layers) and bool(layers["relative_change"].notna().any()):
         yield Drawn(
             "layers",
-            lambda theme: figures.change_heatmap(
+            lambda theme: change_heatmap(
                 layers, title=f"What changed in each layer, {both}", theme=theme,
                 subtitle="by kind of tensor; = nothing changed, – not measured",
             ),
             "Relative change by layer and kind of tensor",
         )  # fmt: skip
-    rest = figures.changed_outside(result.tensors, most=BARS)
+    rest = changed_outside(result.tensors, most=BARS)
     if len(rest):
         yield Drawn(
             "outside",
-            lambda theme: figures.change_bars(
+            lambda theme: change_bars(
                 rest, title=f"What changed outside of the layers, {both}", theme=theme,
                 subtitle="embeddings, norms and heads, the most first",
             ),

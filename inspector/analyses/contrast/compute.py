@@ -9,13 +9,13 @@ import pandas as pd
 import torch
 
 from inspector.analyses import Progress
-from inspector.analyses.embeddings import label_rows
-from inspector.analyses.masked_text import not_finite, require_masked_lm
+from inspector.analyses.contrast.result import Contrast
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.masked import Row, masked_logits
+from inspector.models.masking.head import Row, masked_logits
+from inspector.models.masking.text import not_finite, require_masked_lm
 from inspector.models.running import memory_guard
-from inspector.results import Contrast
+from inspector.models.vocabulary.labels import label_rows
 
 LARGEST_K = 1_000
 LISTED = ["token", "token_id", "kind", "first", "second", "likelihood", "difference"]

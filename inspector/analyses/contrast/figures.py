@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from inspector.figures import theme as look
-from inspector.figures.contrast_cells import Cells, count_cells
-from inspector.figures.frames import column, columns, where
-from inspector.figures.lettering import Rectangle, place_labels, text_width
-from inspector.figures.text import count_text, percent_text, plain, plural, shorten
-from inspector.figures.theme import LIGHT, Theme
+from inspector.analyses.contrast.figures_cells import Cells, count_cells
+from inspector.plotting import theme as look
+from inspector.plotting.frames import column, columns, where
+from inspector.plotting.lettering import Rectangle, place_labels, text_width
+from inspector.plotting.theme import LIGHT, Theme
+from inspector.text import count_text, percent_text, plain, plural, shorten
 
 HEIGHT, NARROWEST = 500, 560  # pixels of the plot: labels keep apart there, and on wider pages
 POINTS = 400  # tokens with a mark of their own

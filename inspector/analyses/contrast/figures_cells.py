@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from inspector.figures.frames import columns
-from inspector.figures.text import plain, plural, shorten
+from inspector.plotting.frames import columns
+from inspector.text import plain, plural, shorten
 
 ACROSS, UP = 64, 41  # cells; an odd number of rows, so that one of them is "no difference"
 NAMED, LETTERS = 3, 16  # tokens that a cell names

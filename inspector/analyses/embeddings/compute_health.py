@@ -9,12 +9,12 @@ from dataclasses import replace
 import pandas as pd
 import torch
 
-from inspector.analyses.findings import sum_up
-from inspector.analyses.rows import RowFacts
-from inspector.analyses.undertrained import Judgement, judge
+from inspector.analyses.embeddings.compute_undertrained import Judgement, judge
+from inspector.analyses.embeddings.result_health import EqualRows, Health
+from inspector.analyses.embeddings.words import sum_up
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import declares_tie, in_file
-from inspector.results import EqualRows, Health
+from inspector.models.vocabulary.rows import RowFacts
 
 KEY_COLUMNS = 8  # numbers of a row that are compared before the whole of it is
 READ_ROWS = 4096  # rows that are hashed at a time

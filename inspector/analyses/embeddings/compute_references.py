@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 import torch
 
-from inspector.analyses.rows import RowFacts, cosines
+from inspector.models.vocabulary.rows import RowFacts, cosines
 
 ORDINARY = ("word", "subword", "byte")
 MIN_REFERENCES = 3  # unused rows from which a direction or a norm can be taken

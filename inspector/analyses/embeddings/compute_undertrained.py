@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 import pandas as pd
 import torch
 
-from inspector.analyses.random_rows import spread_if_random
-from inspector.analyses.references import (
+from inspector.analyses.embeddings.compute_random import spread_if_random
+from inspector.analyses.embeddings.compute_references import (
     MIN_REFERENCES,
     ORDINARY,
     Measure,
@@ -29,8 +29,8 @@ from inspector.analyses.references import (
     mask_of,
     shortness,
 )
-from inspector.analyses.rows import RowFacts
-from inspector.results import Indicator
+from inspector.analyses.embeddings.result_health import Indicator
+from inspector.models.vocabulary.rows import RowFacts
 
 MIN_ORDINARY = 20  # tokens from which a typical score can be told
 ALONE, AGREED = 5.0, 4.0  # standard deviations off the typical token; with the bias agreeing

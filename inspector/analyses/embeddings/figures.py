@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from inspector.figures import theme as look
-from inspector.figures.frames import column, columns, where
-from inspector.figures.kinds import KIND_STYLES
-from inspector.figures.text import plain, shorten
-from inspector.figures.theme import LIGHT, Theme
+from inspector.plotting import theme as look
+from inspector.plotting.frames import column, columns, where
+from inspector.plotting.kinds import KIND_STYLES
+from inspector.plotting.theme import LIGHT, Theme
+from inspector.text import plain, shorten
 
 BINS = 80
 LABELS = 12  # special tokens that are written out; the others are ticks with a hover text

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from inspector.figures import theme as look
-from inspector.figures.frames import column, where
-from inspector.figures.text import plain
-from inspector.figures.theme import LIGHT, Theme
-from inspector.results import Indicator
+from inspector.analyses.embeddings.result_health import Indicator
+from inspector.plotting import theme as look
+from inspector.plotting.frames import column, where
+from inspector.plotting.theme import LIGHT, Theme
+from inspector.text import plain
 
 BINS = 60
 TITLES = {

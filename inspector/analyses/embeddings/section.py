@@ -8,8 +8,10 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
-from inspector import figures
-from inspector.figures.text import percent_text
+from inspector.analyses.embeddings.figures import norms_histogram
+from inspector.analyses.embeddings.result import Embeddings
+from inspector.analyses.vocabulary_map.figures import projection_figure
+from inspector.analyses.vocabulary_map.result import Projection
 from inspector.report.content import (
     Block,
     Context,
@@ -20,19 +22,10 @@ from inspector.report.content import (
     Section,
     Tabled,
 )
-from inspector.results import Embeddings, Padding, PaddingRow, Projection
+from inspector.text import percent_text
 
-MECHANISM = (
-    "nn.Embedding(padding_idx=…) starts the row at zero and blocks the gradient through the "
-    "look-up. Where the output layer is tied to the embeddings, the same row is also an output "
-    "vector, and the softmax over the vocabulary pushes on every row at every predicted position, "
-    "whether or not padding is ever a label (it is not: its labels are −100 and are ignored). So a "
-    "mean over positions must use the attention mask."
-)
 MOST_POINTS = 10_000  # drawn without WebGL, which the page's content policy forbids
 FEW = ("unused", "no token", "special", "padding", "byte")  # kinds of which every point is drawn
-# Padded together: sentences of different lengths.
-SENTENCES = ("a dog.", "the capital and largest city of France.")
 
 
 def show_embeddings(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
@@ -63,7 +56,7 @@ def _map(context: Context, projection: Projection) -> Iterator[Block]:
     points = projection.points
     yield Drawn(
         "norms",
-        lambda theme: figures.norms_histogram(
+        lambda theme: norms_histogram(
             points, title=f"How long the rows of {context.name} are",
             subtitle=f"{projection.rows:,} rows, special tokens written out", theme=theme,
         ),
@@ -76,7 +69,7 @@ def _map(context: Context, projection: Projection) -> Iterator[Block]:
             for place, share in enumerate(projection.explained[:2], start=1)]  # fmt: skip
     yield Drawn(
         "map",
-        lambda theme: _as_svg(figures.projection_figure(
+        lambda theme: _as_svg(projection_figure(
             drawn, title=f"PCA of {context.name}",
             subtitle=f"{projection.rows:,} rows{cut}; {kept} of the 15 true neighbours kept",
             axes=(axes[0], axes[1]), theme=theme,
@@ -107,61 +100,9 @@ def _as_svg(figure: go.Figure) -> go.Figure:
     return go.Figure(plain)
 
 
-def ask_padding(context: Context) -> tuple[Question, ...]:
-    """The row alone needs no model; its gradient is measured on sentences."""
-    text = "\n".join(SENTENCES)
-    return (Question("padding", {"text": text, **context.placement},
-                     (f"--text={text}", *context.placement_options)),)  # fmt: skip
-
-
-def show_padding(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
-    """The verdict, the row, where it lies and what pushes on it."""
-    result: Padding = answers[0]
-    yield Said(result.verdict)
-    yield Said(result.agreement)
-    row = result.row
-    if row is None:
-        return
-    if result.stand_in:
-        yield Said(f"All that follows is about {row.token}, which stands in for padding.")
-    yield Facts({
-        "Row": f"{row.token} (id {row.token_id:,})",
-        "Norm": f"{row.norm:.4f}, the median row {result.median_norm:.4f}",
-        "Shorter rows": f"{row.percentile:.1f} %",
-        "Exactly zero": "yes" if row.is_zero else "no",
-        "Output matrix tied": {True: "yes", False: "no", None: "not measured"}[result.tied],
-    })  # fmt: skip
-    yield Tabled("places", "Where it lies", row.places)
-    if len(row.nearest):
-        yield Tabled("nearest", "Nearest rows by cosine", row.nearest)
-    yield Said(result.gradient_note)
-    yield from _gradient(context, row)
-    yield Said(MECHANISM)
-    yield Said(result.averaging_note)
-    if len(result.averaging):
-        yield Tabled("averaging", "What padding does to a mean over positions", result.averaging)
-
-
-def _gradient(context: Context, row: PaddingRow) -> Iterator[Block]:
-    experiments = row.experiments
-    if row.gradient is None or experiments is None:
-        return
-    yield Drawn(
-        "gradient",
-        lambda theme: figures.gradient_bars(
-            experiments, title=f"Gradient on {row.token} of {context.name}",
-            subtitle="one backward pass on the sentences, by path", theme=theme,
-        ),
-        "Gradient by path, as bars; the table below holds the same numbers",
-    )  # fmt: skip
-    yield Tabled("gradient", "Gradients of every experiment", experiments)
-
-
 def _ask_embeddings(_: Context) -> tuple[Question, ...]:
     return (Question("embeddings"), Question("project", {"method": "pca", "dimensions": 2},
                                              ("--method=pca", "--dimensions=2")))  # fmt: skip
 
 
 EMBEDDINGS = Section("embeddings", ask=_ask_embeddings, show=show_embeddings)
-PADDING = Section("padding", ask=ask_padding, show=show_padding,
-                  query=lambda _: {"sentences": "\n".join(SENTENCES)})  # fmt: skip

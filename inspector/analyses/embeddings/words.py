@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspector.results import Finding, Health
+from inspector.analyses.embeddings.result_health import Finding, Health
 
 BAD, ODD, NOTED, FINE = "fail", "warn", "note", "ok"
 

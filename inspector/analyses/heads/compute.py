@@ -7,22 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from inspector.analyses import Progress
-from inspector.analyses.head_answers import (
+from inspector.analyses.heads.compute_answers import (
     fill_tokens,
     label_text,
     label_tokens,
     next_sentence,
     rate_choices,
 )
-from inspector.analyses.head_choice import EXPECTED, choose_head
-from inspector.analyses.head_generation import MOST_NEW, next_tokens
-from inspector.analyses.head_inputs import HeadInput, HeadRun, arguments, encode_all, run_head
-from inspector.analyses.head_spans import answer_span
+from inspector.analyses.heads.compute_choice import EXPECTED, choose_head
+from inspector.analyses.heads.compute_generation import MOST_NEW, next_tokens
+from inspector.analyses.heads.compute_spans import answer_span
+from inspector.analyses.heads.result import Choices, HeadAnswer, NextTokens
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.inputs import HeadInput, HeadRun, arguments, encode_all, run_head
 from inspector.models.running import Loaded
-from inspector.results import HeadAnswer
-from inspector.results.heads import Choices, NextTokens
 
 MOST_CHOICES = 64
 LARGEST_K = 1_000

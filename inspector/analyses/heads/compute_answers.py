@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 import torch
 
-from inspector.analyses.head_inputs import HeadInput, HeadRun
+from inspector.analyses.heads.result import Choices, FilledTokens, Labels, NextSentence, TokenLabels
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.inputs import HeadInput, HeadRun
 from inspector.models.running import Loaded
-from inspector.results.heads import Choices, FilledTokens, Labels, NextSentence, TokenLabels
 
 OUTSIDE = "O"  # label of tokens that are in no span
 ONE_NUMBER = "regression"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from inspector.analyses.heads.result import default_head, named_head
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models.build import TASKS
 from inspector.models.checkpoint import Checkpoint
-from inspector.results import HEADS
-from inspector.results.heads import default_head, named_head
+from inspector.results.checkpoint import HEADS
 
 EXPECTED = {
     "masked_lm": "a sentence",

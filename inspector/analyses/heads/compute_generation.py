@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 import torch
 
-from inspector.analyses.head_inputs import HeadRun
+from inspector.analyses.heads.result import NextTokens
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.inputs import HeadRun
 from inspector.models.running import Loaded, memory_guard
-from inspector.results.heads import NextTokens
 
 MOST_NEW = 200  # steps
 

@@ -8,11 +8,11 @@ import torch
 from tokenizers import Encoding
 from torch.nn.functional import cross_entropy
 
-from inspector.analyses.head_inputs import HeadInput, HeadRun, arguments, run_head
+from inspector.analyses.heads.result import AnswerLoss, AnswerSpan
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.inputs import HeadInput, HeadRun, arguments, run_head
 from inspector.models.running import Loaded
-from inspector.results.heads import AnswerLoss, AnswerSpan
 
 SPANS = 10  # kept, best first
 SHOWN = 160  # positions of the heat map at most

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from inspector.figures import theme as look
-from inspector.figures.text import plain, shorten
-from inspector.figures.theme import LIGHT, Theme
+from inspector.plotting import theme as look
+from inspector.plotting.theme import LIGHT, Theme
+from inspector.text import plain, shorten
 
 CELL = 22  # pixels of a row
 LOW, HIGH = 300, 760  # pixels of the map

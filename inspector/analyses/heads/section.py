@@ -7,20 +7,20 @@ from typing import Any
 
 import pandas as pd
 
-from inspector import figures
-from inspector.figures.text import percent_text, shape_text
-from inspector.report.content import Block, Context, Drawn, Facts, Question, Said, Section, Tabled
-from inspector.results import HeadAnswer
-from inspector.results.heads import (
+from inspector.analyses.heads.result import (
     AnswerSpan,
     Choices,
     FilledTokens,
+    HeadAnswer,
     Labels,
     NextSentence,
     NextTokens,
     TokenLabels,
     default_head,
 )
+from inspector.plotting.predictions import topk_bars
+from inspector.report.content import Block, Context, Drawn, Facts, Question, Said, Section, Tabled
+from inspector.text import percent_text, shape_text
 
 # What a head reads besides the text, where it needs that.
 SECOND = {
@@ -98,7 +98,7 @@ def _labels(context: Context, result: Labels) -> Iterator[Block]:
     else:
         names = {"label": "token", "label_id": "token_id", "score": "probability"}
         bars = result.labels.rename(columns=names)
-        yield Drawn("labels", lambda theme: figures.topk_bars(
+        yield Drawn("labels", lambda theme: topk_bars(
             bars, title=f"Labels of {context.name}", theme=theme), "Labels as bars")  # fmt: skip
     yield Tabled("labels", "Labels with their scores", result.labels)
 
@@ -118,7 +118,7 @@ def _choices(_: Context, result: Choices) -> Iterator[Block]:
 
 
 def _next_tokens(context: Context, result: NextTokens) -> Iterator[Block]:
-    yield Drawn("next", lambda theme: figures.topk_bars(
+    yield Drawn("next", lambda theme: topk_bars(
         result.next, title=f"What {context.name} says comes next", theme=theme),
         "The likeliest next tokens, as bars")  # fmt: skip
     yield Tabled("next", "Likeliest next tokens", result.next)

@@ -8,15 +8,15 @@ import pandas as pd
 import torch
 
 from inspector.analyses import Progress
-from inspector.analyses.lens import LARGEST_K, MOST_PINS, choose_layers, layer_names
-from inspector.analyses.lens_frames import NO_SCORE
-from inspector.analyses.lens_scores import LOGITS, NOTES, step_names
-from inspector.analyses.lens_setting import Setting, prepare
-from inspector.analyses.readout import Readout, read, top_tokens
+from inspector.analyses.ladder.result import Climb
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.reading.frames import NO_SCORE
+from inspector.models.reading.layers import LARGEST_K, MOST_PINS, choose_layers, layer_names
+from inspector.models.reading.readout import Readout, read, top_tokens
+from inspector.models.reading.scores import LOGITS, NOTES, step_names
+from inspector.models.reading.setting import Setting, prepare
 from inspector.models.running import memory_guard
-from inspector.results import Climb
 
 
 def climb(

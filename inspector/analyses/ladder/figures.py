@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from inspector.figures import theme as look
-from inspector.figures.frames import column, columns, where
-from inspector.figures.ranks import SYMBOLS
-from inspector.figures.text import plain, shorten
-from inspector.figures.theme import LIGHT, Theme
+from inspector.plotting import theme as look
+from inspector.plotting.frames import column, columns, where
+from inspector.plotting.ranks import SYMBOLS
+from inspector.plotting.theme import LIGHT, Theme
+from inspector.text import plain, shorten
 
 HEIGHT = 430
 COMPARED = ("cosine", "dot", "logits")  # rungs whose winners are marked

@@ -9,7 +9,11 @@ import pandas as pd
 import torch
 
 from inspector.analyses import Progress
-from inspector.analyses.lens_frames import (
+from inspector.analyses.lens.result import Lens
+from inspector.errors import RequestError
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.device import release
+from inspector.models.reading.frames import (
     WITHOUT_SOFTMAX,
     by_layer,
     cell_frame,
@@ -17,9 +21,8 @@ from inspector.analyses.lens_frames import (
     state_frame,
     with_tokens,
 )
-from inspector.analyses.lens_scores import LOGITS, NOTES
-from inspector.analyses.lens_setting import Setting, prepare
-from inspector.analyses.readout import (
+from inspector.models.reading.layers import LARGEST_K, MOST_PINS, choose_layers, layer_names
+from inspector.models.reading.readout import (
     COMPARED,
     Readout,
     block_states,
@@ -28,14 +31,10 @@ from inspector.analyses.readout import (
     rank_correlation,
     read,
 )
-from inspector.errors import RequestError
-from inspector.models.checkpoint import Checkpoint
-from inspector.models.device import release
+from inspector.models.reading.scores import LOGITS, NOTES
+from inspector.models.reading.setting import Setting, prepare
 from inspector.models.running import memory_guard
-from inspector.results import Lens
 
-LARGEST_K = 100
-MOST_PINS = 8
 LARGE = 50_000_000  # scores of a layer, from which on memory is given back after each
 
 
@@ -169,25 +168,6 @@ def _frames(
                 pinned_frame(whole, rung=rung, layers=layers, pins=setting.pins)
             )
     return frames
-
-
-def choose_layers(layers: Sequence[int] | None, count: int) -> list[int]:
-    """The layers that were asked for, in order.
-
-    Raises:
-        RequestError: If there is no such layer.
-    """
-    chosen = sorted(set(layers)) if layers else list(range(count))
-    if outside := [layer for layer in chosen if not 0 <= layer < count]:
-        raise RequestError(
-            f"There is no layer {outside[0]}: this model has 0 (embeddings) to {count - 1}."
-        )
-    return chosen
-
-
-def layer_names(count: int) -> tuple[str, ...]:
-    """Labels of hidden states: the embeddings, then the layers from 1."""
-    return ("embeddings", *(str(layer) for layer in range(1, count)))
 
 
 def _read_pass(setting: Setting, layers: Sequence[int], k: int) -> dict[str, _Rung]:

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from inspector.figures import theme as look
-from inspector.figures.frames import columns, where
-from inspector.figures.lens_colors import Coloring, color_cells
-from inspector.figures.text import percent_text, plain, shorten
-from inspector.figures.theme import LIGHT, Theme
+from inspector.analyses.lens.figures_colors import Coloring, color_cells
+from inspector.plotting import theme as look
+from inspector.plotting.frames import columns, where
+from inspector.plotting.theme import LIGHT, Theme
+from inspector.text import percent_text, plain, shorten
 
 ACROSS = 12  # positions that stand side by side with legible tokens
 WIDTH = 620  # pixels for which tokens are cut; Plotly fits their size to the true width

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from inspector.figures.frames import column, columns, where
+from inspector.plotting.frames import column, columns, where
 
 # What may be chosen -> the column of the states that holds it; None: of another table.
 COLORINGS: dict[str, str | None] = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from inspector.figures.frames import columns, where
+from inspector.plotting.frames import columns, where
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
-from inspector.figures import theme as look
-from inspector.figures.frames import column, columns, where
-from inspector.figures.ranks import SYMBOLS, thinned
-from inspector.figures.text import plain
-from inspector.figures.theme import LIGHT, Theme
+from inspector.plotting import theme as look
+from inspector.plotting.frames import column, columns, where
+from inspector.plotting.ranks import SYMBOLS, thinned
+from inspector.plotting.theme import LIGHT, Theme
+from inspector.text import plain
 
 HEIGHT = 260
 # Column of the states -> what its mean over positions says.

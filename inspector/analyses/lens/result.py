@@ -37,23 +37,3 @@ class Lens:
     dtype: str = local(default="float32")
     milliseconds: float = local(default=0.0)
     left_out: tuple[str, ...] = local(default=())  # why rungs that others have are missing here
-
-
-@dataclass(frozen=True, slots=True)
-class Climb:
-    """What each step of the head does to the tokens of one hidden state."""
-
-    layer: int
-    position: int
-    token: str  # what the text has there
-    rungs: tuple[str, ...]  # in the order in which they are climbed: cosine, then dot, then others
-    hidden_norm: float  # of the hidden state
-    # One row a token and rung: token, token_id, rung, rank, score, probability, step (what leads
-    # here from the rung before, in words), change (ranks gained, positive is up; 0 at the first)
-    ranks: pd.DataFrame
-    # One row a token: token, token_id, norm (of its input embedding), cosine, dot, bias (NaN where
-    # there is none), logit and probability (NaN without a head), pinned (bool)
-    geometry: pd.DataFrame
-    warnings: tuple[str, ...]
-    layers: tuple[str, ...] = local()
-    rung_notes: dict[str, str] = local()

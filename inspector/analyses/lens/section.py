@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from inspector import figures
-from inspector.figures.lens_lines import MEASURES
+from inspector.analyses.lens.figures import token_heatmap
+from inspector.analyses.lens.figures_lines import MEASURES, rung_lines
+from inspector.analyses.lens.result import Lens
 from inspector.report.content import Block, Context, Drawn, Listed, Question, Said, Section, Tabled
-from inspector.results import Lens
 
 TOKENS = 5  # of each cell
 WHY = (
@@ -37,7 +37,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     cells = pd.DataFrame(lens.cells[lens.cells["rung"] == rung])
     yield Drawn(
         "heatmap",
-        lambda theme: figures.token_heatmap(
+        lambda theme: token_heatmap(
             cells, tokens=lens.tokens, layers=lens.layers, theme=theme,
             title=f"Top tokens of {context.name}",
             subtitle=f"by {rung}, layers by positions",
@@ -51,7 +51,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     if "agrees" in lens.states:
         yield Drawn(
             "agreement",
-            lambda theme: figures.rung_lines(
+            lambda theme: rung_lines(
                 lens.states, measure="agrees", rungs=lens.rungs, layers=lens.layers,
                 title=f"{MEASURES['agrees']}, {context.name}", theme=theme,
             ),
@@ -62,7 +62,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
 
 
 def _by_cosine(cells: pd.DataFrame, lens: Lens) -> Any:
-    from inspector.figures.lens_colors import color_cells
+    from inspector.analyses.lens.figures_colors import color_cells
 
     return color_cells("cosine", cells=cells, states=lens.states, pinned=lens.pinned)
 

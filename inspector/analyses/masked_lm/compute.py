@@ -10,23 +10,17 @@ import pandas as pd
 import torch
 
 from inspector.analyses import Progress
-from inspector.analyses.masked_joint import LARGEST_JOINT, ORDERS, fill_together
-from inspector.analyses.masked_reading import Question, Reading, Wanted, answer_all
-from inspector.analyses.masked_text import (
-    MaskedText,
-    Word,
-    not_finite,
-    read_targets,
-    read_text,
-)
-from inspector.analyses.masked_words import score_words
-from inspector.analyses.readout import top_tokens
+from inspector.analyses.masked_lm.compute_joint import LARGEST_JOINT, ORDERS, fill_together
+from inspector.analyses.masked_lm.compute_words import score_words
+from inspector.analyses.masked_lm.result import Mask, Prediction
 from inspector.errors import InspectorError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.device import describe_run, peak_memory, start_counting_memory
+from inspector.models.masking.reading import Question, Reading, Wanted, answer_all
+from inspector.models.masking.text import MaskedText, Word, not_finite, read_targets, read_text
+from inspector.models.reading.readout import top_tokens
 from inspector.models.running import Loaded
 from inspector.models.tokens import Tokens
-from inspector.results import Mask, Prediction
 
 LARGEST_K = 1_000
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from inspector.analyses.masked_reading import Question, Reading, Wanted, keep_token
-from inspector.analyses.masked_text import MaskedText
-from inspector.models.masked import Row
+from inspector.analyses.masked_lm.result import Joint
+from inspector.models.masking.head import Row
+from inspector.models.masking.reading import Question, Reading, Wanted, keep_token
+from inspector.models.masking.text import MaskedText
 from inspector.models.tokens import Tokens
-from inspector.results import Joint
 
 BEAM = 5  # answers kept
 LARGEST_JOINT = 12  # masks up to which a joint answer is searched

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from inspector.analyses.masked_reading import Question, Wanted, keep_token
-from inspector.analyses.masked_text import MaskedText, Word
+from inspector.models.masking.reading import Question, Wanted, keep_token
+from inspector.models.masking.text import MaskedText, Word
 from inspector.models.tokens import Tokens
 
 

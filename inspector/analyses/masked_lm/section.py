@@ -7,9 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from inspector import figures
+from inspector.analyses.masked_lm.result import Mask, Prediction
+from inspector.analyses.plausibility.figures import plausibility_strip
+from inspector.analyses.plausibility.result import Plausibility
+from inspector.plotting.predictions import topk_bars
 from inspector.report.content import Block, Context, Drawn, Question, Said, Section, Tabled
-from inspector.results import Mask, Plausibility, Prediction
 
 TOKENS = 10  # of each mask
 JUDGED = (
@@ -60,7 +62,7 @@ def _bars(context: Context, mask: Mask, number: int, *, several: bool) -> Drawn:
     place = f"mask {number} at position {mask.position}" if several else "the mask"
     return Drawn(
         f"mask-{number}",
-        lambda theme: figures.topk_bars(
+        lambda theme: topk_bars(
             mask.predictions, title=f"What {context.name} predicts for {place}", theme=theme
         ),
         f"The likeliest tokens of {place}, as bars",
@@ -70,7 +72,7 @@ def _bars(context: Context, mask: Mask, number: int, *, several: bool) -> Drawn:
 def _plausibility(context: Context, judged: Plausibility) -> Iterator[Block]:
     yield Drawn(
         "plausibility",
-        lambda theme: figures.plausibility_strip(
+        lambda theme: plausibility_strip(
             judged.tokens, title=f"How surprising each token is to {context.name}",
             subtitle="bits, each token masked alone", theme=theme,
         ),

@@ -10,23 +10,17 @@ from typing import Any
 import pandas as pd
 
 from inspector.analyses import Progress
+from inspector.analyses.overview.result import Overview, OverviewFile, TokenizerInfo
 from inspector.errors import InspectorError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import FAMILIES, declares_tie, in_file
-from inspector.results import Overview, OverviewFile, TokenizerInfo
+from inspector.models.names import is_buffer
 from inspector.store.manifest import Manifest, TensorInfo
 from inspector.store.staging import NO_TOKENIZER
 
 # What configs call the same size.
 LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 WIDTH = ("hidden_size", "n_embd", "d_model", "dim")
-# Tables that old files store although no training ever changes them.
-BUFFERS = (
-    ".position_ids",
-    ".attn.masked_bias",
-    ".rotary_emb.inv_freq",
-    ".embeddings.token_type_ids",
-)
 HEAD_OF_CLASS = {
     "ForMaskedLM": "masked_lm",
     "ForPreTraining": "masked_lm",
@@ -88,12 +82,6 @@ def _code_warnings(unread: Sequence[str]) -> list[str]:
         f"{unread[0]}{more} hold codes that this tool cannot read as numbers: nothing is computed "
         "from them."
     ]
-
-
-def is_buffer(tensor: TensorInfo) -> bool:
-    """Whether a stored tensor is a constant table and no parameter."""
-    mask = tensor.name.endswith(".attn.bias") and len(tensor.shape) == 4
-    return mask or f".{tensor.name}".endswith(BUFFERS)
 
 
 def _numel(tensor: TensorInfo) -> int:

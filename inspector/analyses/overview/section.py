@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from inspector.figures.text import bytes_text
+from inspector.analyses.overview.result import Overview
 from inspector.report.content import Block, Context, Facts, Question, Said, Section, Tabled
-from inspector.results import Overview
+from inspector.text import bytes_text
 
 # What each head answers, for people who do not know its class.
 HEADS = {

@@ -10,18 +10,18 @@ import pandas as pd
 import torch
 
 from inspector.analyses import Progress
-from inspector.analyses.embeddings import label_rows, nearest_rows, not_finite_warning
-from inspector.analyses.padding_averaging import average
-from inspector.analyses.padding_batch import Batch, encode_batch
-from inspector.analyses.padding_experiments import COLUMNS, Measured, measure
-from inspector.analyses.padding_gradient import output_matrix
-from inspector.analyses.padding_words import Named, agreement, no_row, verdict
-from inspector.analyses.rows import RowFacts, read_facts
+from inspector.analyses.padding.compute_averaging import average
+from inspector.analyses.padding.compute_batch import Batch, encode_batch
+from inspector.analyses.padding.compute_experiments import COLUMNS, Measured, measure
+from inspector.analyses.padding.compute_gradient import output_matrix
+from inspector.analyses.padding.result import Padding, PaddingRow
+from inspector.analyses.padding.words import Named, agreement, no_row, verdict
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import declares_tie
 from inspector.models.running import Loaded
-from inspector.results import Padding, PaddingRow
+from inspector.models.vocabulary.labels import label_rows, nearest_rows, not_finite_warning
+from inspector.models.vocabulary.rows import RowFacts, read_facts
 
 NEIGHBOURS = 10
 NEAREST = ["token", "token_id", "cosine", "kind"]

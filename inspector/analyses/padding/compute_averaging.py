@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import torch
 
-from inspector.analyses.padding_batch import Batch
+from inspector.analyses.padding.compute_batch import Batch
 from inspector.models.running import Loaded, memory_guard
 
 

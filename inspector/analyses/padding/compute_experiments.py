@@ -9,9 +9,8 @@ import pandas as pd
 import torch
 
 from inspector.analyses import Progress
-from inspector.analyses.lens_setting import decoder_start
-from inspector.analyses.padding_batch import Batch, label_next, mask_some, write_again
-from inspector.analyses.padding_gradient import (
+from inspector.analyses.padding.compute_batch import Batch, label_next, mask_some, write_again
+from inspector.analyses.padding.compute_gradient import (
     Paths,
     Work,
     fresh_model,
@@ -24,11 +23,7 @@ from inspector.analyses.padding_gradient import (
     too_large,
     total,
 )
-from inspector.errors import CheckpointError, NotInCheckpointError
-from inspector.models.checkpoint import Checkpoint
-from inspector.models.device import pick_device
-from inspector.models.running import Loaded, memory_guard
-from inspector.results.padding import (
+from inspector.analyses.padding.result import (
     AS_IT_IS,
     FRESH,
     LIFTED,
@@ -36,6 +31,11 @@ from inspector.results.padding import (
     UNTIED,
     PaddingGradient,
 )
+from inspector.errors import CheckpointError, NotInCheckpointError
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.device import pick_device
+from inspector.models.reading.setting import decoder_start
+from inspector.models.running import Loaded, memory_guard
 
 ROLE = "as padding"
 TASKS = ("masked_lm", "causal_lm")

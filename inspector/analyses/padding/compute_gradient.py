@@ -19,7 +19,7 @@ from torch import nn
 from torch.func import functional_call
 from transformers import PreTrainedModel
 
-from inspector.analyses.padding_batch import IGNORED, Batch
+from inspector.analyses.padding.compute_batch import IGNORED, Batch
 from inspector.errors import NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.running import Loaded

@@ -7,11 +7,11 @@ import math
 import pandas as pd
 import plotly.graph_objects as go
 
-from inspector.figures import theme as look
-from inspector.figures.frames import columns, where
-from inspector.figures.text import plain
-from inspector.figures.theme import LIGHT, Theme
-from inspector.results.padding import AS_IT_IS, FRESH, UNTIED
+from inspector.analyses.padding.result import AS_IT_IS, FRESH, UNTIED
+from inspector.plotting import theme as look
+from inspector.plotting.frames import columns, where
+from inspector.plotting.theme import LIGHT, Theme
+from inspector.text import plain
 
 BAR = 52  # pixels from bar to bar
 ROOM = 0.3  # powers of ten left of the smallest bar and right of the largest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from inspector.results.padding import PaddingRow
+from inspector.analyses.padding.result import PaddingRow
 
 SOFTMAX = "whose softmax pushes on every row"
 

@@ -12,14 +12,14 @@ import torch
 from tokenizers import Encoding
 
 from inspector.analyses import Progress
-from inspector.analyses.masked_text import not_finite, require_masked_lm
-from inspector.analyses.readout import read
+from inspector.analyses.plausibility.result import Plausibility
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.masked import Row, masked_logits
+from inspector.models.masking.head import Row, masked_logits
+from inspector.models.masking.text import not_finite, require_masked_lm
+from inspector.models.reading.readout import read
 from inspector.models.running import Loaded, memory_guard
 from inspector.models.tokens import SPACE, Tokens
-from inspector.results import Plausibility
 
 WAYS = ("token", "word")
 

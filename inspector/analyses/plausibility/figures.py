@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import pandas as pd
 import plotly.graph_objects as go
 
-from inspector.figures import theme as look
-from inspector.figures.frames import columns
-from inspector.figures.lettering import Place, flow, text_width
-from inspector.figures.text import percent_text, plain, shorten
-from inspector.figures.theme import LIGHT, Theme
+from inspector.plotting import theme as look
+from inspector.plotting.frames import columns
+from inspector.plotting.lettering import Place, flow, text_width
+from inspector.plotting.theme import LIGHT, Theme
+from inspector.text import percent_text, plain, shorten
 
 WIDTH = 640  # pixels of a line on a narrow page; wider ones stretch it
 LINE, BOX = 50, 42  # pixels from line to line, and of a box

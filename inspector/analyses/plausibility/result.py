@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from inspector.results.plain import local
-
 if TYPE_CHECKING:  # half a second of the first paint, and of every worker's start
     import pandas as pd
 
@@ -30,26 +28,3 @@ class Plausibility:
     pseudo_log_likelihood: float  # sum of their log probabilities, natural
     pseudo_perplexity: float  # exp(-pseudo_log_likelihood / judged)
     warnings: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Contrast:
-    """What a masked-LM head says for the one mask of two texts, over the whole vocabulary."""
-
-    first_text: str
-    second_text: str
-    device: str
-    dtype: str
-    milliseconds: float  # the forward pass of both texts, the model already loaded
-    rows: int  # tokens of the vocabulary
-    jensen_shannon: float  # divergence of the two distributions in bits, 0 (the same)..1
-    floor: float  # log(1 / rows): a likelihood below it is worse than an even guess
-    # Tokens at or above the floor that one text makes likelier, the most contrasted first: token,
-    # token_id, kind, first, second, likelihood, difference
-    favours_first: pd.DataFrame
-    favours_second: pd.DataFrame
-    file: str | None  # that the whole vocabulary was written to
-    warnings: tuple[str, ...]
-    # The whole vocabulary by token_id: token_id, token, kind (one of KINDS), first and second (log
-    # probabilities, natural), likelihood (their mean), difference (first - second)
-    tokens: pd.DataFrame = local()

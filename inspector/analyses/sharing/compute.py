@@ -11,22 +11,21 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from inspector.analyses import Progress
-from inspector.analyses.accounting import (
-    count,
-    count_once,
+from inspector.analyses.sharing.compute_accounting import (
     number_storages,
     shared_group,
     tensor_table,
 )
-from inspector.analyses.folding import fold_rows
-from inspector.analyses.verdicts import Evidence, find_groups, join_pairs, judge
+from inspector.analyses.sharing.compute_folding import fold_rows
+from inspector.analyses.sharing.compute_verdicts import Evidence, find_groups, join_pairs, judge
+from inspector.analyses.sharing.result import ReusedModule, Sharing
 from inspector.models.build import build_model, own_class, quiet
 from inspector.models.copies import LiveCopies, StoredCopies
+from inspector.models.counting import count, count_once
 from inspector.models.execution import count_reuse, reused_modules
 from inspector.models.families import in_file
 from inspector.models.memory import named_tensors, overlaps
 from inspector.models.ties import declared_ties, possible_ties
-from inspector.results import ReusedModule, Sharing
 from inspector.store.manifest import TensorInfo
 
 if TYPE_CHECKING:

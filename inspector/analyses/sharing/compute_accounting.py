@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import torch
 
-from inspector.analyses.overview import shape_text
-from inspector.analyses.verdicts import Evidence, Judgement
-from inspector.models.memory import covered_nbytes, locate, overlaps
-from inspector.results import SharedGroup, SharedMember
+from inspector.analyses.overview.compute import shape_text
+from inspector.analyses.sharing.compute_verdicts import Evidence, Judgement
+from inspector.analyses.sharing.result import SharedGroup, SharedMember
+from inspector.models.counting import count, count_once
+from inspector.models.memory import locate
 
 
 def shared_group(
@@ -56,24 +57,6 @@ def _member(name: str, evidence: Evidence, storages: Mapping[str, int]) -> Share
         stored_as=info.name if info else "",
         file=info.file if info else "",
     )
-
-
-def count(tensors: Mapping[str, torch.Tensor]) -> tuple[int, int]:
-    """Numbers and bytes, every name counted."""
-    return sum(t.numel() for t in tensors.values()), sum(t.nbytes for t in tensors.values())
-
-
-def count_once(tensors: Mapping[str, torch.Tensor]) -> tuple[int, int]:
-    """Numbers and bytes, what is in common counted once."""
-    groups = overlaps(tensors.items())
-    shared = {block.name for group in groups for block in group}
-    numbers, nbytes = count({name: t for name, t in tensors.items() if name not in shared})
-    for group in groups:
-        covered = covered_nbytes(group)
-        nbytes += covered
-        # Views of other dtypes count as the numbers of the widest.
-        numbers += covered // max(block.itemsize for block in group)
-    return numbers, nbytes
 
 
 def number_storages(tensors: Mapping[str, torch.Tensor]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from inspector.results import SharedGroup
+from inspector.analyses.sharing.result import SharedGroup
 
 LINES = 40  # a graph with more cannot be taken in; one more line says what was left out
 SHARED_LINES = 24  # from here on, shared names of one pattern are one line

@@ -9,9 +9,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from inspector.figures import theme as look
-from inspector.figures.frames import column
-from inspector.figures.sharing_layout import (
+from inspector.analyses.sharing.figures_layout import (
     BETWEEN,
     BOX,
     BOX_LEFT,
@@ -26,7 +24,7 @@ from inspector.figures.sharing_layout import (
     place_nodes,
     row_y,
 )
-from inspector.figures.sharing_words import (
+from inspector.analyses.sharing.figures_words import (
     VERDICTS,
     apart_texts,
     group_letter,
@@ -37,9 +35,11 @@ from inspector.figures.sharing_words import (
     sign_between,
     tied_text,
 )
-from inspector.figures.text import plain
-from inspector.figures.theme import LIGHT, MONO, Theme
-from inspector.results import SharedGroup
+from inspector.analyses.sharing.result import SharedGroup
+from inspector.plotting import theme as look
+from inspector.plotting.frames import column
+from inspector.plotting.theme import LIGHT, MONO, Theme
+from inspector.text import plain
 
 __all__ = ["group_letter", "sharing_graph"]
 

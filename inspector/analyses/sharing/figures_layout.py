@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from inspector.figures.frames import column, columns
-from inspector.results import SharedGroup
+from inspector.analyses.sharing.result import SharedGroup
+from inspector.plotting.frames import column, columns
 
 PITCH, BOX = 36.0, 29.0  # pixels from row to row, and of a row's box
 BOX_LEFT, BOX_RIGHT = 0.0, 60.0  # per cent of the width

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import pandas as pd
 import plotly.graph_objects as go
 
-from inspector.figures import theme as look
-from inspector.figures.frames import columns
-from inspector.figures.text import count_text, percent_text, plain, plural, shorten_middle
-from inspector.figures.theme import LIGHT, Theme
-from inspector.results import SharedGroup
+from inspector.analyses.sharing.result import SharedGroup
+from inspector.plotting import theme as look
+from inspector.plotting.frames import columns
+from inspector.plotting.theme import LIGHT, Theme
+from inspector.text import count_text, percent_text, plain, plural, shorten_middle
 
 MOST = 1500  # boxes: the browser draws them at once, and smaller ones nobody sees
 CHUNKS = 40  # of one module's children, where there are more: longer lists open in steps

@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from inspector.figures.frames import column, columns
-from inspector.figures.sharing_layout import Node, Part
-from inspector.figures.text import bytes_text, count_text, plain, plural, shape_text, shorten_name
-from inspector.results import SharedGroup, Sharing
+from inspector.analyses.sharing.figures_layout import Node, Part
+from inspector.analyses.sharing.result import SharedGroup, Sharing
+from inspector.plotting.frames import column, columns
+from inspector.text import bytes_text, count_text, plain, plural, shape_text, shorten_name
 
 WIDTH = 330.0  # pixels inside a row's box in a figure of 600: what its two texts must share
 NAME_PIXELS, DETAIL_PIXELS = 7.25, 5.5  # of one character

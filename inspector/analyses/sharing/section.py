@@ -7,11 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from inspector import figures
-from inspector.figures.sharing_words import group_letter, sharing_subtitle
-from inspector.figures.text import bytes_text, plural, shape_text
+from inspector.analyses.sharing.figures import sharing_graph
+from inspector.analyses.sharing.figures_parameters import parameter_icicle
+from inspector.analyses.sharing.figures_words import group_letter, sharing_subtitle
+from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.report.content import Block, Context, Drawn, Listed, Question, Said, Section, Tabled
-from inspector.results import SharedGroup, Sharing
+from inspector.text import bytes_text, plural, shape_text
 
 TYING = (
     "Weight tying: the output projection is the input embedding, one block of memory (Press & "
@@ -28,7 +29,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     yield Said(_counts(sharing))
     yield Drawn(
         "graph",
-        lambda theme: figures.sharing_graph(
+        lambda theme: sharing_graph(
             sharing.rows, sharing.groups, sharing.tensors,
             title=f"Names and tensors of {context.name}", subtitle=sharing_subtitle(sharing),
             theme=theme,
@@ -47,7 +48,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
                                   for each in sharing.reused_modules))  # fmt: skip
     yield Drawn(
         "parameters",
-        lambda theme: figures.parameter_icicle(
+        lambda theme: parameter_icicle(
             sharing.tensors, sharing.groups, title=f"Parameters of {context.name}", theme=theme
         ),
         "Modules as boxes, as wide as their share of the parameters",

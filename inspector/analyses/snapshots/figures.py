@@ -7,10 +7,10 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
-from inspector.figures import theme as look
-from inspector.figures.frames import column, columns, where
-from inspector.figures.text import plain, shorten, shorten_middle
-from inspector.figures.theme import LIGHT, Theme
+from inspector.plotting import theme as look
+from inspector.plotting.frames import column, columns, where
+from inspector.plotting.theme import LIGHT, Theme
+from inspector.text import plain, shorten, shorten_middle
 
 HEIGHT = 400
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")  # told apart without colour

@@ -9,8 +9,10 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import pandas as pd
 
+from inspector.analyses.checks.result import Checks
+from inspector.analyses.sharing.result import Sharing
+from inspector.analyses.snapshots.result import Vitals
 from inspector.errors import RequestError
-from inspector.results import Checks, Sharing, Vitals
 from inspector.store.snapshots import Snapshot
 
 Against = Literal["first", "last"]

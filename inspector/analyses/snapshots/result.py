@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from inspector.results.embeddings import Norms
+from inspector.analyses.embeddings.result import Norms
 
 if TYPE_CHECKING:  # half a second of the first paint, and of every worker's start
     import numpy as np

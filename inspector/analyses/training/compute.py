@@ -7,7 +7,7 @@ import torch
 from transformers import PreTrainedModel
 
 from inspector.analyses import Progress
-from inspector.analyses.training_groups import (
+from inspector.analyses.training.compute_groups import (
     NAMES,
     Sorted,
     gather,
@@ -17,11 +17,17 @@ from inspector.analyses.training_groups import (
     shared,
     sort_parameters,
 )
-from inspector.analyses.training_schedules import check_request, learning_rates, shrinkage
+from inspector.analyses.training.compute_schedules import check_request, learning_rates, shrinkage
+from inspector.analyses.training.result import (
+    DECAYED,
+    FROZEN,
+    NOT_DECAYED,
+    DecayExample,
+    TrainingPlan,
+)
 from inspector.models.build import build_model, own_class, quiet
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.memory import shared_names
-from inspector.results.training import DECAYED, FROZEN, NOT_DECAYED, DecayExample, TrainingPlan
 
 BLOCK = 1 << 22  # numbers that are made float64 at once
 

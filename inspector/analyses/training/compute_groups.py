@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import nn
 
-from inspector.results.training import (
+from inspector.analyses.training.result import (
     DECAYED,
     FROZEN,
     NOT_DECAYED,

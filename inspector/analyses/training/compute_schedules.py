@@ -10,8 +10,8 @@ import torch
 from transformers import get_scheduler
 
 from inspector.analyses import Progress
+from inspector.analyses.training.result import SCHEDULES
 from inspector.errors import RequestError
-from inspector.results.training import SCHEDULES
 
 MOST_STEPS = 1_000_000
 MOST_CYCLES = 100

@@ -7,10 +7,10 @@ import math
 import pandas as pd
 import plotly.graph_objects as go
 
-from inspector.figures import theme as look
-from inspector.figures.frames import column
-from inspector.figures.text import plain, plural
-from inspector.figures.theme import LIGHT, Theme
+from inspector.plotting import theme as look
+from inspector.plotting.frames import column
+from inspector.plotting.theme import LIGHT, Theme
+from inspector.text import plain, plural
 
 POINTS = 500  # of each line, evenly spread; turning points are always among them
 HEIGHT = 420

@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from inspector import figures
-from inspector.figures.text import bytes_text, percent_text, plural
+from inspector.analyses.training.figures import schedule_lines
+from inspector.analyses.training.result import TrainingPlan
 from inspector.report.content import Block, Code, Context, Drawn, Question, Said, Section, Tabled
-from inspector.results import TrainingPlan
+from inspector.text import bytes_text, percent_text, plural
 
 # As the page begins.
 PLAN = {"learning_rate": 5e-5, "warmup_steps": 100, "steps": 1_000, "weight_decay": 0.01,
@@ -47,7 +47,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     rates = pd.DataFrame(plan.schedules)
     yield Drawn(
         "schedules",
-        lambda theme: figures.schedule_lines(
+        lambda theme: schedule_lines(
             rates, warmup_steps=plan.warmup_steps, theme=theme,
             title=f"Learning rate of each update, {context.name}",
             subtitle=f"{plural(plan.steps, 'update')}, highest rate {plan.learning_rate:g}",

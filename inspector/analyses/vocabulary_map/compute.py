@@ -7,12 +7,12 @@ import pandas as pd
 import torch
 
 from inspector.analyses import Progress
-from inspector.analyses.cells import ENOUGH
-from inspector.analyses.embeddings import label_rows, not_finite_warning
-from inspector.analyses.mapping import AXES, Mapper, MapRequest
+from inspector.analyses.vocabulary_map.compute_cells import ENOUGH
+from inspector.analyses.vocabulary_map.compute_maps import AXES, Mapper, MapRequest
+from inspector.analyses.vocabulary_map.result import Projection
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
-from inspector.results import Projection
+from inspector.models.vocabulary.labels import label_rows, not_finite_warning
 
 SEEDS = 2**32
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from inspector.analyses.truth import Neighbours, Truth
+from inspector.analyses.vocabulary_map.compute_truth import Neighbours, Truth
 from inspector.models.checkpoint import Checkpoint
 from inspector.store.arrays import ArrayCache
 from inspector.store.manifests import MAPS

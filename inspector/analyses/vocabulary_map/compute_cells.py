@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from inspector.analyses import Progress
-from inspector.analyses.compiled import kernels
-from inspector.analyses.neighbours import measured
+from inspector.analyses.vocabulary_map.compute_compiled import kernels
+from inspector.analyses.vocabulary_map.compute_neighbors import measured
 
 CELL_ROWS = 512  # members of a cell, on average
 TRAINING_ROWS = 64  # rows for each centre

@@ -23,4 +23,4 @@ def kernels(home: Path) -> ModuleType:
 
     # Attributes that numba sets at run time, so that a type checker does not see them.
     setattr(config, SETTING, getattr(config, SETTING, "") or str(home / FOLDER))
-    return import_module("inspector.analyses.kernels")
+    return import_module("inspector.analyses.vocabulary_map.compute_kernels")

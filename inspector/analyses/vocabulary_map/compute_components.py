@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from inspector.analyses.rows import blocks
+from inspector.models.vocabulary.rows import blocks
 
 DENSE_COLUMNS = 1_024  # beyond, only the wanted eigenvectors are computed
 

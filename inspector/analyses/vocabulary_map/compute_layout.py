@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inspector.analyses import Progress
-from inspector.analyses.compiled import kernels
-from inspector.analyses.layout_batches import lay_out_in_batches
+from inspector.analyses.vocabulary_map.compute_batches import lay_out_in_batches
+from inspector.analyses.vocabulary_map.compute_compiled import kernels
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -12,18 +12,24 @@ import numpy as np
 import torch
 
 from inspector.analyses import Progress
-from inspector.analyses.components import principal_components
-from inspector.analyses.layout import fuzzy_graph, lay_out
-from inspector.analyses.map_cache import MapCache
-from inspector.analyses.neighbours import comparable
-from inspector.analyses.preservation import JUDGED_NEIGHBOURS
-from inspector.analyses.preservation import stability as stable_share
-from inspector.analyses.preservation import trust as trusted_share
-from inspector.analyses.rows import RowFacts, read_facts
-from inspector.analyses.truth import Neighbours, Truth, find_neighbours, sample_truth, whole_truth
+from inspector.analyses.vocabulary_map.compute_cache import MapCache
+from inspector.analyses.vocabulary_map.compute_components import principal_components
+from inspector.analyses.vocabulary_map.compute_layout import fuzzy_graph, lay_out
+from inspector.analyses.vocabulary_map.compute_neighbors import comparable
+from inspector.analyses.vocabulary_map.compute_trust import JUDGED_NEIGHBOURS
+from inspector.analyses.vocabulary_map.compute_trust import stability as stable_share
+from inspector.analyses.vocabulary_map.compute_trust import trust as trusted_share
+from inspector.analyses.vocabulary_map.compute_truth import (
+    Neighbours,
+    Truth,
+    find_neighbours,
+    sample_truth,
+    whole_truth,
+)
 from inspector.errors import NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.device import pick_device
+from inspector.models.vocabulary.rows import RowFacts, read_facts
 
 AXES = ("x", "y", "z")
 SEEDS = 2**32

@@ -12,19 +12,18 @@ import pandas as pd
 from transformers import PreTrainedModel
 
 from inspector.analyses import Progress
-from inspector.analyses.accounting import count, count_once
-from inspector.analyses.training import warn_of_codes
-from inspector.analyses.what_if_words import answer, describe, nothing_to_do
-from inspector.errors import RequestError
-from inspector.models.build import build_model, own_class, quiet, task_class
-from inspector.models.changes import RECIPES, TIE, UNCHANGED, Recipe, output_names
-from inspector.models.checkpoint import Checkpoint
-from inspector.models.edges import TIED, drifts_of, find_pairs, parameters_of, relate
-from inspector.models.execution import input_embedding
-from inspector.models.round_trip import RoundTrip, save_and_load
-from inspector.models.stepping import Lesson, Outcome, prepare, train
-from inspector.models.ties import possible_ties
-from inspector.results.what_if import (
+from inspector.analyses.training.compute import warn_of_codes
+from inspector.analyses.what_if.compute_changes import RECIPES, TIE, UNCHANGED, Recipe, output_names
+from inspector.analyses.what_if.compute_edges import (
+    TIED,
+    drifts_of,
+    find_pairs,
+    parameters_of,
+    relate,
+)
+from inspector.analyses.what_if.compute_round_trip import RoundTrip, save_and_load
+from inspector.analyses.what_if.compute_stepping import Lesson, Outcome, prepare, train
+from inspector.analyses.what_if.result import (
     CHANGES,
     EXAMPLE,
     OPTIMIZERS,
@@ -34,6 +33,13 @@ from inspector.results.what_if import (
     Way,
     WhatIf,
 )
+from inspector.analyses.what_if.words import answer, describe, nothing_to_do
+from inspector.errors import RequestError
+from inspector.models.build import build_model, own_class, quiet, task_class
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.counting import count, count_once
+from inspector.models.execution import input_embedding
+from inspector.models.ties import possible_ties
 
 MOST_STEPS = 20
 MEMORY_SHARE = 0.8  # of what a worker may use: the rest is for what is not counted

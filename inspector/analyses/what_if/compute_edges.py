@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import torch
 from torch import nn
 
+from inspector.analyses.what_if.result import Drift
 from inspector.models.copies import LiveCopies
 from inspector.models.memory import shared_names
 from inspector.models.ties import declared_ties, possible_ties
-from inspector.results.what_if import Drift
 
 TIED = "one tensor"
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel
 
+from inspector.analyses.what_if.result import HeldTensor, SavedFile
 from inspector.errors import RequestError
 from inspector.models.families import in_file
-from inspector.results.what_if import HeldTensor, SavedFile
 from inspector.settings import Settings
 from inspector.store.files import workspace
-from inspector.store.headers import Header, read_safetensors
-from inspector.store.pytorch import read_pytorch
+from inspector.store.readers.pytorch import read_pytorch
+from inspector.store.readers.safetensors import Header, read_safetensors
 
 BIN = "pytorch_model.bin"
 SHARE_OF_DISK = 0.9  # of what is free

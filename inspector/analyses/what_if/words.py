@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inspector.results.what_if import Edge, Way
+from inspector.analyses.what_if.result import Edge, Way
 
 TIED = "one tensor"
 NOTHING = {

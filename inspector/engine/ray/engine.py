@@ -39,7 +39,7 @@ from inspector.errors import (
     InspectorError,
     WorkerError,
 )
-from inspector.results import Opened
+from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
 from inspector.store.reference import CheckpointRef
 

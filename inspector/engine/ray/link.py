@@ -11,9 +11,9 @@ from contextlib import suppress
 from multiprocessing.connection import Pipe
 from typing import Any
 
-from inspector.engine.environment import worker_environment
 from inspector.engine.process import MAX_MESSAGE, copy_log
 from inspector.engine.ray.messages import Leave, Lost
+from inspector.engine.sandbox.environment import worker_environment
 from inspector.engine.wire import decode, encode
 from inspector.settings import Settings
 

@@ -15,9 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from inspector.engine import landlock, seccomp
-from inspector.engine.privileges import drop_privileges
 from inspector.engine.protocol import Confinement
+from inspector.engine.sandbox import landlock, seccomp
+from inspector.engine.sandbox.privileges import drop_privileges
 from inspector.engine.wire import Setup
 from inspector.errors import WorkerError
 from inspector.store.registry import TEMPORARY

@@ -11,7 +11,7 @@ import torch
 
 from inspector.errors import NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.ladder import build_ladder
+from inspector.models.reading.ladder import build_ladder
 from inspector.models.running import Forward, Loaded, forward, memory_guard, wait
 
 MOST_TOKENS = 4_096  # of a pass, padding included; a single row may have more

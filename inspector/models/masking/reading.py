@@ -14,7 +14,7 @@ import torch
 
 from inspector.analyses import Progress
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.masked import Row, masked_logits
+from inspector.models.masking.head import Row, masked_logits
 from inspector.models.running import Loaded, memory_guard
 
 

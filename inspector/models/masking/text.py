@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from inspector.analyses.embeddings import find_row
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.masked import Row
+from inspector.models.masking.head import Row
 from inspector.models.tokens import SPACE, Tokens
+from inspector.models.vocabulary.labels import find_row
 
 LARGEST_WORD = 12  # pieces
 MOST_READINGS = 1_000  # of the text, for the words of one request

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from inspector.models.quantised import Quantised
+from inspector.models.quantized.layout import Quantised
 from inspector.models.tensors import read_tensors
 from inspector.store.manifest import Manifest
 

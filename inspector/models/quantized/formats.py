@@ -16,8 +16,8 @@ from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.store.copies import read_pieces
-from inspector.store.jsons import parse_json
 from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.readers.jsons import parse_json
 
 FLOAT8 = frozenset({"float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"})
 FLOATS = ("float32", "bfloat16", "float16")

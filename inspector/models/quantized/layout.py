@@ -8,13 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from inspector.errors import CheckpointError
-from inspector.models.code_formats import (
-    CONVENTIONS,
-    FLOAT8,
-    FLOATS,
-    Codes,
-    UnreadableError,
-)
+from inspector.models.quantized.formats import CONVENTIONS, FLOAT8, FLOATS, Codes, UnreadableError
 from inspector.store.manifest import Manifest, TensorInfo
 
 # What stands in the place of a ".weight" and is no number of it.

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from inspector.analyses.lens_scores import COSINE, LOWEST
-from inspector.analyses.readout import Readout
+from inspector.models.reading.readout import Readout
+from inspector.models.reading.scores import COSINE, LOWEST
 from inspector.models.tokens import Tokens
 
 NO_SCORE = LOWEST / 10

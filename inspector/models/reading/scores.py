@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from inspector.models.ladder import Ladder, Unembedding
+from inspector.models.reading.ladder import Ladder, Unembedding
 from inspector.models.running import Loaded
 
 ROWS_AT_ONCE = 4_096

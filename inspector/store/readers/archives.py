@@ -16,7 +16,7 @@ from typing import IO
 from inspector.errors import CheckpointError
 from inspector.settings import Settings
 from inspector.store.names import ARCHIVE_SUFFIXES, visible
-from inspector.store.pieces import TarMember, TarPieces, ZipPieces
+from inspector.store.readers.pieces import TarMember, TarPieces, ZipPieces
 from inspector.store.sources import Source, choose_members, choose_snapshots
 
 Progress = Callable[[float | None, str], None]

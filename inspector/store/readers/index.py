@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inspector.errors import CheckpointError
-from inspector.store.jsons import read_json
 from inspector.store.manifest import TensorInfo
 from inspector.store.names import OTHER_WEIGHTS, PLAIN_NAME, visible, weight_format
+from inspector.store.readers.jsons import read_json
 
 MAX_INDEX_NBYTES = 50_000_000
 SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.[a-z]+)")

@@ -12,7 +12,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from inspector.errors import CheckpointError
-from inspector.store.headers import (
+from inspector.store.manifest import TensorInfo
+from inspector.store.names import visible
+from inspector.store.readers.pickles import ITEMSIZES, MAX_PICKLE_NBYTES, Storage, Strided, unpickle
+from inspector.store.readers.pieces import ZipPieces
+from inspector.store.readers.safetensors import (
     MAX_NDIM,
     MAX_TENSORS,
     Header,
@@ -20,10 +24,6 @@ from inspector.store.headers import (
     refuse_huge,
     refuse_long_names,
 )
-from inspector.store.manifest import TensorInfo
-from inspector.store.names import visible
-from inspector.store.pickles import ITEMSIZES, MAX_PICKLE_NBYTES, Storage, Strided, unpickle
-from inspector.store.pieces import ZipPieces
 
 MAGIC = 0x1950A86A20F9469CFC6C  # first pickle of a file before the zip format
 PROTOCOL = 1001

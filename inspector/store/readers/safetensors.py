@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from inspector.errors import CheckpointError
-from inspector.store.jsons import parse_json
 from inspector.store.manifest import TensorInfo
 from inspector.store.names import is_text, visible
+from inspector.store.readers.jsons import parse_json
 
 MAX_TENSORS = 100_000
 MAX_HEADER_NBYTES = 250 * MAX_TENSORS  # the format allows four times as many

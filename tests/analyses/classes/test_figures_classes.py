@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from inspector.figures import DARK, LIGHT, class_tree
-from inspector.results import AncestorClass, SiblingClass
+from inspector.analyses.classes.figures import class_tree
+from inspector.analyses.classes.result import AncestorClass, SiblingClass
+from inspector.plotting.theme import DARK, LIGHT
 
 
 def ancestor(name, kind="class", via=None, module="transformers.models.x"):

@@ -12,15 +12,21 @@ import torch
 from safetensors.torch import load_file, save_file
 from scipy.linalg import orthogonal_procrustes
 
-from inspector.analyses import compare_tensors
-from inspector.analyses.compare import compare
-from inspector.analyses.compare_layers import Place, label_stacks, place_of
-from inspector.analyses.compare_names import Names, Pair, Spelling, match_names
+from inspector.analyses.compare import compute_tensors as compare_tensors
+from inspector.analyses.compare.compute import compare
+from inspector.analyses.compare.compute_layers import Place, label_stacks, place_of
+from inspector.analyses.compare.compute_names import Names, Pair, Spelling, match_names
 from inspector.errors import RequestError
-from inspector.results import to_json
-
-from .conftest import silent
-from .families import ENCODER_DECODER, MODELS, WITHOUT_HEAD, random_model, save_checkpoint, words
+from inspector.results.plain import to_json
+from tests.conftest import silent
+from tests.families import (
+    ENCODER_DECODER,
+    MODELS,
+    WITHOUT_HEAD,
+    random_model,
+    save_checkpoint,
+    words,
+)
 
 EVERY = sorted(MODELS | WITHOUT_HEAD | ENCODER_DECODER)
 EMBEDDING = "bert.embeddings.word_embeddings.weight"

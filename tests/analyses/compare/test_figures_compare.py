@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from inspector.figures.compare import NO_NUMBER, NOTHING, change_bars, change_heatmap
-from inspector.figures.theme import DARK, LIGHT, contrast
+from inspector.analyses.compare.figures import NO_NUMBER, NOTHING, change_bars, change_heatmap
+from inspector.plotting.theme import DARK, LIGHT, contrast
 
 KINDS = ("query.weight", "<b>bias</b>")
 

@@ -11,12 +11,11 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM
 
-from inspector.analyses.contrast import _favours, contrast, jensen_shannon
+from inspector.analyses.contrast.compute import _favours, contrast, jensen_shannon
 from inspector.errors import NotInCheckpointError, RequestError
-from inspector.results import to_json
-
-from .conftest import silent
-from .families import VOCAB, random_model, save_checkpoint
+from inspector.results.plain import to_json
+from tests.conftest import silent
+from tests.families import VOCAB, random_model, save_checkpoint
 
 FAMILIES = (
     "AlbertForMaskedLM",

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from inspector.analyses.embeddings import embeddings
+from inspector.analyses.embeddings.compute import embeddings
 from inspector.errors import NotInCheckpointError, RequestError
-
-from .conftest import silent
-from .families import random_model, save_checkpoint
+from tests.conftest import silent
+from tests.families import random_model, save_checkpoint
 
 
 def matrix_of(architecture: str) -> np.ndarray:

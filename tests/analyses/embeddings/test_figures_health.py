@@ -7,8 +7,9 @@ import json
 import numpy as np
 import pandas as pd
 
-from inspector.figures import DARK, score_histogram
-from inspector.results import Indicator
+from inspector.analyses.embeddings.figures_health import score_histogram
+from inspector.analyses.embeddings.result_health import Indicator
+from inspector.plotting.theme import DARK
 
 INDICATOR = Indicator("direction", 16, "", threshold=0.55, reference_score=0.9, typical_score=0.0)
 

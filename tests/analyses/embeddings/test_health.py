@@ -12,17 +12,18 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from inspector.analyses.embeddings import embeddings
-from inspector.analyses.references import find_references
-from inspector.analyses.rows import read_facts
-from inspector.analyses.undertrained import Judgement, judge
-from inspector.analyses.vocabulary_health import find_equal_rows
+from inspector.analyses.embeddings.compute import embeddings
+from inspector.analyses.embeddings.compute_health import find_equal_rows
+from inspector.analyses.embeddings.compute_references import find_references
+from inspector.analyses.embeddings.compute_undertrained import Judgement, judge
+from inspector.analyses.embeddings.result import Embeddings
+from inspector.analyses.embeddings.result_health import Finding
 from inspector.demo import DEMOS
-from inspector.results import Embeddings, Finding, to_json
+from inspector.models.vocabulary.rows import read_facts
+from inspector.results.plain import to_json
 from inspector.store.reference import CheckpointRef
-
-from .conftest import silent
-from .families import random_model, save_checkpoint, words
+from tests.conftest import silent
+from tests.families import random_model, save_checkpoint, words
 
 SIZES = [(200, 24), (1_000, 64), (8_000, 128)]
 SEEDS = [0, 1, 2]

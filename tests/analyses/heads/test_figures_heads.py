@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inspector import figures
+from inspector.analyses.heads.figures import span_heatmap
+from inspector.plotting.theme import DARK, LIGHT, Theme
 
 NAN = float("nan")
 GRID = np.array([[0.1, 0.3, NAN], [NAN, 0.05, 0.2], [NAN, NAN, 0.02]])
 
 
-@pytest.mark.parametrize("theme", [figures.LIGHT, figures.DARK])
-def test_cells_and_best_span(theme: figures.Theme) -> None:
-    figure: Any = figures.span_heatmap(
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_cells_and_best_span(theme: Theme) -> None:
+    figure: Any = span_heatmap(
         GRID, positions=(4, 5, 6), tokens=("a", "<b>", "a"), best=(4, 5), title="t", theme=theme
     )
     spans, best = figure.data
@@ -29,7 +30,7 @@ def test_cells_and_best_span(theme: figures.Theme) -> None:
 
 def test_a_long_text_has_few_labels_and_no_text_for_each_cell() -> None:
     grid = np.full((150, 150), 0.5)
-    figure: Any = figures.span_heatmap(
+    figure: Any = span_heatmap(
         grid, positions=range(150), tokens=["w"] * 150, best=(0, 149), title="t"
     )
     assert figure.data[0].customdata is None

@@ -15,17 +15,16 @@ from tokenizers import Tokenizer
 from torch.nn.functional import cross_entropy
 from transformers import GenerationConfig
 
-from inspector.analyses.head_pretraining import pretrain
-from inspector.analyses.head_tokenization import tokenize
-from inspector.analyses.heads import heads
+from inspector.analyses.heads.compute import heads
+from inspector.analyses.heads.result import IGNORED, KEPT, MASKED, NOT_CHOSEN, REPLACED
+from inspector.analyses.pretraining.compute import pretrain
+from inspector.analyses.tokenization.compute import tokenize
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
-from inspector.results import to_json
-from inspector.results.heads import IGNORED, KEPT, MASKED, NOT_CHOSEN, REPLACED
-
-from . import families
-from .conftest import silent
-from .families import MODELS, VOCAB, random_model, save_checkpoint
+from inspector.results.plain import to_json
+from tests import families
+from tests.conftest import silent
+from tests.families import MODELS, VOCAB, random_model, save_checkpoint
 
 TEXT, PAIR = "w1 w2a w3 w30", "w4 w5b w6 w7 w8"
 SIZES = {

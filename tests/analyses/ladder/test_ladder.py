@@ -10,16 +10,15 @@ import pytest
 import torch
 import transformers
 
-from inspector.analyses.climb import climb
-from inspector.analyses.lens import lens
-from inspector.analyses.readout import overlap, rank_correlation, read, top_tokens
+from inspector.analyses.ladder.compute import climb
+from inspector.analyses.lens.compute import lens
 from inspector.errors import RequestError
 from inspector.models.build import build_model, task_class
 from inspector.models.families import FAMILIES
-from inspector.models.ladder import build_ladder
-
-from .conftest import silent
-from .families import ENCODER_DECODER, MODELS, random_model, save_checkpoint
+from inspector.models.reading.ladder import build_ladder
+from inspector.models.reading.readout import overlap, rank_correlation, read, top_tokens
+from tests.conftest import silent
+from tests.families import ENCODER_DECODER, MODELS, random_model, save_checkpoint
 
 TEXT = "w1 w2 w3 ##a w30"
 SEQ2SEQ = sorted(set(ENCODER_DECODER) - {"T5EncoderModel"})
@@ -251,7 +250,7 @@ def test_comparisons_by_hand():
 
 
 def test_blocks_make_no_difference(open_model, monkeypatch):
-    from inspector.analyses import readout as module
+    from inspector.models.reading import readout as module
 
     checkpoint = open_model("BertForMaskedLM")
     options = {"text": TEXT * 3, "k": 4, "pins": ["w9"], "device": "cpu", "dtype": "float32"}

@@ -9,12 +9,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from inspector.figures import geometry_plot, rank_lines, rung_lines, token_heatmap
-from inspector.figures.geometry import first_by
-from inspector.figures.lens_colors import color_cells, offered, on_one_scale
-from inspector.figures.lens_compare import comparable, compare_cells, same_top
-from inspector.figures.lens_lines import rung_means
-from inspector.figures.ranks import spread
+from inspector.analyses.ladder.figures import first_by, geometry_plot
+from inspector.analyses.lens.figures import token_heatmap
+from inspector.analyses.lens.figures_colors import color_cells, offered, on_one_scale
+from inspector.analyses.lens.figures_compare import comparable, compare_cells, same_top
+from inspector.analyses.lens.figures_lines import rung_lines, rung_means
+from inspector.plotting.ranks import rank_lines, spread
 
 STATES = pd.DataFrame(
     {

@@ -9,13 +9,12 @@ import pytest
 import torch
 from transformers import AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM
 
-from inspector.analyses import lens as lens_module
-from inspector.analyses.lens import lens
+from inspector.analyses.lens import compute as lens_module
+from inspector.analyses.lens.compute import lens
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models import running
-
-from .conftest import silent
-from .families import random_model
+from tests.conftest import silent
+from tests.families import random_model
 
 TEXT = "w1 w2 w3 ##a w30"
 
@@ -152,7 +151,7 @@ def test_no_head_gives_no_logits(open_model):
 
 
 def test_nan_row_is_left_out_and_named(tmp_path, open_path):
-    from .families import save_checkpoint
+    from tests.families import save_checkpoint
 
     model = random_model("BertForMaskedLM")
     with torch.no_grad():
@@ -182,7 +181,7 @@ def test_refusals(open_model, options, sentence):
 
 
 def test_without_tokenizer(tmp_path, open_path):
-    from .families import save_checkpoint
+    from tests.families import save_checkpoint
 
     folder = save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "bare", tokenizer=False)
     with pytest.raises(NotInCheckpointError, match="no tokenizer in this checkpoint"):

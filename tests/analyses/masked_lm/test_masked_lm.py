@@ -10,8 +10,8 @@ import torch
 import transformers
 from transformers import BertTokenizer, pipeline
 
-from inspector.analyses import masked_joint
-from inspector.analyses.masked_lm import predict, predict_many
+from inspector.analyses.masked_lm import compute_joint as masked_joint
+from inspector.analyses.masked_lm.compute import predict, predict_many
 from inspector.errors import (
     CheckpointError,
     InspectorError,
@@ -19,9 +19,8 @@ from inspector.errors import (
     RequestError,
     WorkerError,
 )
-
-from .conftest import silent
-from .families import MODELS, random_model, save_checkpoint, words
+from tests.conftest import silent
+from tests.families import MODELS, random_model, save_checkpoint, words
 
 TEXT = "w1 [MASK] w3 [MASK] w30"
 MASKED = sorted(name for name in MODELS if name.endswith(("MaskedLM", "PreTraining")))

@@ -7,10 +7,9 @@ import json
 import torch
 from safetensors.torch import load_file, save_file
 
-from inspector.analyses.overview import overview
-
-from .conftest import silent
-from .families import random_model, save_checkpoint
+from inspector.analyses.overview.compute import overview
+from tests.conftest import silent
+from tests.families import random_model, save_checkpoint
 
 
 def warnings_of(checkpoint):

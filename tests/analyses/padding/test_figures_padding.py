@@ -7,8 +7,8 @@ import math
 import pandas as pd
 import pytest
 
-from inspector.figures import gradient_bars
-from inspector.results.padding import AS_IT_IS, FRESH, LIFTED, UNTIED
+from inspector.analyses.padding.figures import gradient_bars
+from inspector.analyses.padding.result import AS_IT_IS, FRESH, LIFTED, UNTIED
 
 
 def experiments(*lines: tuple[str, str, float, float, float]) -> pd.DataFrame:

@@ -19,16 +19,15 @@ from transformers import (
     BertForMaskedLM,
 )
 
-from inspector.analyses.padding import padding
-from inspector.analyses.padding_batch import encode_batch, label_next, mask_some
+from inspector.analyses.padding.compute import padding
+from inspector.analyses.padding.compute_batch import encode_batch, label_next, mask_some
+from inspector.analyses.padding.result import AS_IT_IS, FRESH, LIFTED, UNMASKED, UNTIED
 from inspector.demo import DEMOS
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
-from inspector.results import to_json
-from inspector.results.padding import AS_IT_IS, FRESH, LIFTED, UNMASKED, UNTIED
-
-from .conftest import silent
-from .families import ENCODER, MODELS, random_model, save_checkpoint, words
+from inspector.results.plain import to_json
+from tests.conftest import silent
+from tests.families import ENCODER, MODELS, random_model, save_checkpoint, words
 
 TEXT = "w1 w2 w3\nw4 w5 w6 w7 w8 w9 w10\nw11 w12 ##a w13 w14"
 PAD, MASK = 0, 4  # rows of the tests' tokenizer

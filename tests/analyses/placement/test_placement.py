@@ -10,17 +10,16 @@ import pandas as pd
 import pytest
 import torch
 
-from inspector.analyses.lens import lens
-from inspector.analyses.masked_lm import predict
-from inspector.analyses.padding import padding
-from inspector.analyses.placement import placement
+from inspector.analyses.lens.compute import lens
+from inspector.analyses.masked_lm.compute import predict
+from inspector.analyses.padding.compute import padding
+from inspector.analyses.placement.compute import placement
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.running import forward
-from inspector.results import to_json
-
-from .conftest import silent
-from .families import random_model, save_checkpoint
+from inspector.results.plain import to_json
+from tests.conftest import silent
+from tests.families import random_model, save_checkpoint
 
 # Architecture -> its task, and what it is given to have six blocks.
 CASES = {

@@ -11,25 +11,14 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from inspector.figures import (
-    DARK,
-    LIGHT,
-    contrast_scatter,
-    differing_words,
-    plausibility_strip,
-)
-from inspector.figures.contrast_cells import ACROSS, UP, count_cells
-from inspector.figures.frames import where
-from inspector.figures.lettering import (
-    Place,
-    Rectangle,
-    flow,
-    label_box,
-    place_labels,
-    text_width,
-)
-from inspector.figures.text import plural
-from inspector.figures.theme import contrast as ink_contrast
+from inspector.analyses.contrast.figures import contrast_scatter, differing_words
+from inspector.analyses.contrast.figures_cells import ACROSS, UP, count_cells
+from inspector.analyses.plausibility.figures import plausibility_strip
+from inspector.plotting.frames import where
+from inspector.plotting.lettering import Place, Rectangle, flow, label_box, place_labels, text_width
+from inspector.plotting.theme import DARK, LIGHT
+from inspector.plotting.theme import contrast as ink_contrast
+from inspector.text import plural
 
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 

@@ -12,13 +12,12 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoModelForMaskedLM
 
-from inspector.analyses.plausibility import _judge, plausibility
+from inspector.analyses.plausibility.compute import _judge, plausibility
 from inspector.errors import NotInCheckpointError, RequestError
-from inspector.models import masked
-from inspector.results import to_json
-
-from .conftest import silent
-from .families import random_model, save_checkpoint
+from inspector.models.masking import head as masked
+from inspector.results.plain import to_json
+from tests.conftest import silent
+from tests.families import random_model, save_checkpoint
 
 FAMILIES = (
     "AlbertForMaskedLM",

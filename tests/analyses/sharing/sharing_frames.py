@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from inspector.analyses.folding import fold_rows
-from inspector.results import SharedGroup, SharedMember, Sharing
+from inspector.analyses.sharing.compute_folding import fold_rows
+from inspector.analyses.sharing.result import SharedGroup, SharedMember, Sharing
 
 SHAPE = (500, 500)
 RELATIONS = {

@@ -8,13 +8,11 @@ from dataclasses import replace
 import plotly.graph_objects as go
 import pytest
 
-from inspector.analyses.sharing import sharing
-from inspector.figures import parameter_icicle
-from inspector.figures.parameters import MOST
-from inspector.results import SharedGroup
-
-from .conftest import silent
-from .sharing_frames import group, tensors
+from inspector.analyses.sharing.compute import sharing
+from inspector.analyses.sharing.figures_parameters import MOST, parameter_icicle
+from inspector.analyses.sharing.result import SharedGroup
+from tests.analyses.sharing.sharing_frames import group, tensors
+from tests.conftest import silent
 
 SIZES = {"wte.weight": 100, "h.0.mlp.weight": 30, "h.0.mlp.bias": 3, "h.1.mlp.weight": 30,
          "lm_head.weight": 100}  # fmt: skip

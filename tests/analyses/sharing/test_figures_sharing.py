@@ -10,12 +10,11 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from inspector.figures import DARK, LIGHT, sharing_graph
-from inspector.figures.sharing import group_letter
-from inspector.figures.sharing_words import sharing_subtitle
-from inspector.results import SharedGroup
-
-from .sharing_frames import folded, group, sharing_of
+from inspector.analyses.sharing.figures import group_letter, sharing_graph
+from inspector.analyses.sharing.figures_words import sharing_subtitle
+from inspector.analyses.sharing.result import SharedGroup
+from inspector.plotting.theme import DARK, LIGHT
+from tests.analyses.sharing.sharing_frames import folded, group, sharing_of
 
 VERDICTS = ("tied", "equal copies", "diverged", "declared only", "alias only")
 T5 = [

@@ -8,9 +8,8 @@ from collections import Counter
 import pandas as pd
 import pytest
 
-from inspector.analyses.folding import LINES, fold_rows
-
-from .sharing_frames import folded, group, tensors
+from inspector.analyses.sharing.compute_folding import LINES, fold_rows
+from tests.analyses.sharing.sharing_frames import folded, group, tensors
 
 
 def check_places(rows: pd.DataFrame, frame: pd.DataFrame) -> None:

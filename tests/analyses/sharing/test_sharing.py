@@ -7,12 +7,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from inspector.analyses.folding import fold_rows
-from inspector.analyses.sharing import sharing
+from inspector.analyses.sharing.compute import sharing
+from inspector.analyses.sharing.compute_folding import fold_rows
 from inspector.models.execution import reused_modules
-
-from .conftest import silent
-from .families import random_model, save_checkpoint
+from tests.conftest import silent
+from tests.families import random_model, save_checkpoint
 
 
 def share(checkpoint):

@@ -10,16 +10,9 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 import inspector
-from inspector.analyses.sharing import find_sharing, sharing
-
-from .conftest import silent
-from .families import (
-    ENCODER_DECODER,
-    MODELS,
-    WITHOUT_HEAD,
-    random_model,
-    save_checkpoint,
-)
+from inspector.analyses.sharing.compute import find_sharing, sharing
+from tests.conftest import silent
+from tests.families import ENCODER_DECODER, MODELS, WITHOUT_HEAD, random_model, save_checkpoint
 
 WTE, HEAD = "transformer.wte.weight", "lm_head.weight"
 

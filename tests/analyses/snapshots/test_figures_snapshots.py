@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from inspector.figures import has_steps, step_lines, verdict_grid
+from inspector.analyses.snapshots.figures import has_steps, step_lines, verdict_grid
 
 
 def lines(steps: list[int | None]) -> pd.DataFrame:

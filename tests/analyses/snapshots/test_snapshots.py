@@ -12,7 +12,6 @@ import pytest
 from safetensors.numpy import load_file
 
 from inspector.demo import RUNS, SNAPSHOTS
-from inspector.demo.snapshots import CARD, RECIPE, STEPS, sentences, train
 from inspector.errors import CheckpointError
 from inspector.store import registry
 from inspector.store.manifest import StoredCheckpoint
@@ -27,8 +26,8 @@ from inspector.store.snapshots import (
     step_of,
     uploaded_runs,
 )
-
-from .store_builders import opened, small_checkpoint, uploaded
+from tests.store.store_builders import opened, small_checkpoint, uploaded
+from tools.train_demos.snapshots import CARD, RECIPE, STEPS, sentences, train
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,14 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from inspector.analyses import rows
-from inspector.analyses.rows import read_facts
-from inspector.analyses.vitals import nearest_cosine, vitals
+from inspector.analyses.snapshots.compute import nearest_cosine, vitals
+from inspector.batch import read_vitals
 from inspector.errors import InspectorError
-from inspector.fleet import read_vitals
-from inspector.results import to_json
-
-from .conftest import silent
-from .families import random_model, save_checkpoint
+from inspector.models.vocabulary import rows
+from inspector.models.vocabulary.rows import read_facts
+from inspector.results.plain import to_json
+from tests.conftest import silent
+from tests.families import random_model, save_checkpoint
 
 WORDS = "bert.embeddings.word_embeddings.weight"
 

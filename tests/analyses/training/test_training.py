@@ -10,15 +10,14 @@ import pytest
 import torch
 import transformers
 
-from inspector.analyses.training import training
-from inspector.analyses.training_groups import memory_frame, sort_parameters
+from inspector.analyses.training.compute import training
+from inspector.analyses.training.compute_groups import memory_frame, sort_parameters
+from inspector.analyses.training.figures import POINTS, drawn_steps, schedule_lines
+from inspector.analyses.training.result import DECAYED, FROZEN, NOT_DECAYED, SCHEDULES
 from inspector.errors import NotInCheckpointError, RequestError
-from inspector.figures.training import POINTS, drawn_steps, schedule_lines
-from inspector.results import to_json
-from inspector.results.training import DECAYED, FROZEN, NOT_DECAYED, SCHEDULES
-
-from .conftest import silent
-from .families import ENCODER_DECODER, MODELS, WITHOUT_HEAD, random_model, save_checkpoint
+from inspector.results.plain import to_json
+from tests.conftest import silent
+from tests.families import ENCODER_DECODER, MODELS, WITHOUT_HEAD, random_model, save_checkpoint
 
 EVERY = sorted(MODELS | WITHOUT_HEAD | ENCODER_DECODER)
 RATE, DECAY = 1e-3, 0.1

@@ -12,10 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from inspector.figures import DARK, LIGHT, Theme
-from inspector.figures import vocabulary_map as component
-from inspector.figures.theme import contrast, luminance
-from inspector.results import KINDS
+from inspector.analyses.embeddings.result import KINDS
+from inspector.analyses.vocabulary_map import component
+from inspector.plotting.theme import DARK, LIGHT, Theme, contrast, luminance
 
 DTYPES = {"f4": "<f4", "i4": "<i4", "u1": "u1"}
 

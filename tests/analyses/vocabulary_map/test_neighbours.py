@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from inspector.analyses import cells, neighbours, truth
-from inspector.analyses.cells import nearest_by_cells
-from inspector.analyses.neighbours import comparable, nearest, nearest_of_all
-from inspector.analyses.truth import find_neighbours
-
-from .conftest import silent
+from inspector.analyses.vocabulary_map import compute_cells as cells
+from inspector.analyses.vocabulary_map import compute_neighbors as neighbours
+from inspector.analyses.vocabulary_map import compute_truth as truth
+from inspector.analyses.vocabulary_map.compute_cells import nearest_by_cells
+from inspector.analyses.vocabulary_map.compute_neighbors import comparable, nearest, nearest_of_all
+from inspector.analyses.vocabulary_map.compute_truth import find_neighbours
+from tests.conftest import silent
 
 METRICS = ["cosine", "euclidean"]
 

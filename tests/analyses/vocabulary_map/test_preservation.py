@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inspector.analyses.preservation import kept_neighbours, neighbours_on_map, stability, trust
+from inspector.analyses.vocabulary_map.compute_trust import (
+    kept_neighbours,
+    neighbours_on_map,
+    stability,
+    trust,
+)
 
 
 def naive_neighbours(places: np.ndarray, row: int, k: int) -> set[int]:

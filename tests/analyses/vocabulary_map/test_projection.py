@@ -12,15 +12,14 @@ import pandas as pd
 import pytest
 import torch
 
-from inspector.analyses import mapping
-from inspector.analyses.components import principal_components
-from inspector.analyses.projection import project
+from inspector.analyses.vocabulary_map import compute_maps as mapping
+from inspector.analyses.vocabulary_map.compute import project
+from inspector.analyses.vocabulary_map.compute_components import principal_components
 from inspector.errors import NotInCheckpointError, RequestError
-
-from .conftest import silent
-from .families import random_model, save_checkpoint
-from .test_neighbours import clustered
-from .test_preservation import naive_neighbours
+from tests.analyses.vocabulary_map.test_neighbours import clustered
+from tests.analyses.vocabulary_map.test_preservation import naive_neighbours
+from tests.conftest import silent
+from tests.families import random_model, save_checkpoint
 
 UMAP = {"method": "umap", "neighbours": 10, "seed": 3}
 
@@ -145,7 +144,7 @@ def test_stability_is_what_the_next_seed_keeps(open_matrix):
 
 def test_a_large_pca_is_judged_by_a_sample_until_neighbours_are_known(open_matrix, monkeypatch):
     monkeypatch.setattr(mapping, "QUICK_ROWS", 10)
-    monkeypatch.setattr("inspector.analyses.truth.JUDGED", 20)
+    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_truth.JUDGED", 20)
     matrix = clustered(90, 8)
     checkpoint = open_matrix(matrix)
     result = project(checkpoint, progress=silent)
@@ -168,9 +167,9 @@ def naive_trust(matrix: torch.Tensor, places: np.ndarray) -> list[float]:
 @pytest.mark.parametrize("asked_at", ["once", "later"])
 def test_trust_of_every_row_of_a_large_vocabulary(open_matrix, monkeypatch, no_work, asked_at):
     monkeypatch.setattr(mapping, "QUICK_ROWS", 10)
-    monkeypatch.setattr("inspector.analyses.truth.EXACT_ROWS", 10)
-    monkeypatch.setattr("inspector.analyses.truth.JUDGED", 20)
-    monkeypatch.setattr("inspector.analyses.cells.CELL_ROWS", 20)
+    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_truth.EXACT_ROWS", 10)
+    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_truth.JUDGED", 20)
+    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_cells.CELL_ROWS", 20)
     matrix = clustered(150, 16)
     checkpoint = open_matrix(matrix)
     umap = partial(project, checkpoint, progress=silent, method="umap", metric="euclidean")
@@ -197,9 +196,9 @@ def test_trust_of_every_row_of_a_large_vocabulary(open_matrix, monkeypatch, no_w
 
 def test_a_map_does_not_depend_on_what_is_known_of_its_neighbours(open_matrix, monkeypatch):
     monkeypatch.setattr(mapping, "QUICK_ROWS", 10)
-    monkeypatch.setattr("inspector.analyses.truth.EXACT_ROWS", 10)
-    monkeypatch.setattr("inspector.analyses.cells.CELL_ROWS", 20)
-    monkeypatch.setattr("inspector.analyses.cells.ROUNDS", (1,))
+    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_truth.EXACT_ROWS", 10)
+    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_cells.CELL_ROWS", 20)
+    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_cells.ROUNDS", (1,))
     matrix = clustered(150, 16)
     before = project(open_matrix(matrix), progress=silent, method="umap")
     checkpoint = open_matrix(matrix)
@@ -210,10 +209,10 @@ def test_a_map_does_not_depend_on_what_is_known_of_its_neighbours(open_matrix, m
 
 
 def test_an_approximate_search_is_told(open_matrix, monkeypatch):
-    monkeypatch.setattr("inspector.analyses.truth.EXACT_ROWS", 50)
-    monkeypatch.setattr("inspector.analyses.cells.CELL_ROWS", 20)
-    monkeypatch.setattr("inspector.analyses.cells.ROUNDS", (1,))
-    monkeypatch.setattr("inspector.analyses.projection.ENOUGH", 0.99)
+    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_truth.EXACT_ROWS", 50)
+    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_cells.CELL_ROWS", 20)
+    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_cells.ROUNDS", (1,))
+    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute.ENOUGH", 0.99)
     result = project(open_matrix(clustered(200, 16)), progress=silent, method="umap")
     assert 0 < result.neighbour_recall < 0.99
     percent = f"{100 * result.neighbour_recall:.0f} % of the true ones were found"

@@ -7,8 +7,8 @@ import pytest
 import torch
 from numba import get_num_threads, set_num_threads
 
-from inspector.analyses.compiled import kernels
-from inspector.analyses.layout import (
+from inspector.analyses.vocabulary_map.compute_compiled import kernels
+from inspector.analyses.vocabulary_map.compute_layout import (
     CURVE,
     fuzzy_graph,
     lay_out,
@@ -16,12 +16,11 @@ from inspector.analyses.layout import (
     rates,
     starting_places,
 )
-from inspector.analyses.layout import forces as forces_by_bits
-from inspector.analyses.neighbours import nearest
-
-from .conftest import silent
-from .test_neighbours import clustered
-from .test_preservation import naive_neighbours
+from inspector.analyses.vocabulary_map.compute_layout import forces as forces_by_bits
+from inspector.analyses.vocabulary_map.compute_neighbors import nearest
+from tests.analyses.vocabulary_map.test_neighbours import clustered
+from tests.analyses.vocabulary_map.test_preservation import naive_neighbours
+from tests.conftest import silent
 
 
 def neighbour_graph(rows: int = 200, k: int = 10):
@@ -136,7 +135,7 @@ def test_nothing_depends_on_the_number_of_threads(tmp_path):
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_batches_keep_neighbours_as_the_loops_do(dimensions, tmp_path):
     """What runs on an accelerator, run by torch on the CPU."""
-    from inspector.analyses import layout
+    from inspector.analyses.vocabulary_map import compute_layout as layout
 
     matrix, found, far = neighbour_graph(300)
     graph = fuzzy_graph(found, far)

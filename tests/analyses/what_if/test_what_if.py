@@ -15,17 +15,16 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.func import functional_call
 
-from inspector.analyses.what_if import what_if
+from inspector.analyses.what_if import compute_round_trip as round_trip
+from inspector.analyses.what_if.compute import what_if
+from inspector.analyses.what_if.compute_changes import NEW_ROWS, RECIPES
+from inspector.analyses.what_if.compute_edges import find_pairs, relate
+from inspector.analyses.what_if.compute_stepping import Lesson, prepare
+from inspector.analyses.what_if.result import CHANGES, RELATIONS
 from inspector.errors import RequestError
-from inspector.models import round_trip
-from inspector.models.changes import NEW_ROWS, RECIPES
-from inspector.models.edges import find_pairs, relate
-from inspector.models.stepping import Lesson, prepare
-from inspector.results import to_json
-from inspector.results.what_if import CHANGES, RELATIONS
-
-from .conftest import silent
-from .families import VOCAB, random_model, save_checkpoint
+from inspector.results.plain import to_json
+from tests.conftest import silent
+from tests.families import VOCAB, random_model, save_checkpoint
 
 TEXT = "w1 w3 w5 w30 w2 w4 w9 w20"  # eight ordinary tokens: the first and the eighth are masked
 RATE = 0.01

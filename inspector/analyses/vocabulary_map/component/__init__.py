@@ -11,9 +11,9 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from inspector.figures.vocabulary_map.finding import Found, find_tokens
-from inspector.figures.vocabulary_map.packing import PackedPoints, pack, unpack_ids
-from inspector.figures.vocabulary_map.state import COLOURS, RAMPS, state
+from inspector.analyses.vocabulary_map.component.finding import Found, find_tokens
+from inspector.analyses.vocabulary_map.component.packing import PackedPoints, pack, unpack_ids
+from inspector.analyses.vocabulary_map.component.state import COLOURS, RAMPS, state
 
 __all__ = [
     "COLOURS",

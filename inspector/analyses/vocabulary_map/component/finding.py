@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from inspector.figures.frames import where
+from inspector.plotting.frames import where
 
 MOST_WORDS = 50
 # "a phrase", id 37, or anything without space and comma

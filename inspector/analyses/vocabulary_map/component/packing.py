@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from inspector.figures.frames import column, where
-from inspector.figures.kinds import KIND_STYLES
-from inspector.figures.text import visible
+from inspector.plotting.frames import column, where
+from inspector.plotting.kinds import KIND_STYLES
+from inspector.text import visible
 
 NUMBERS = ("norm", "trust", "stability", "score")  # columns that can be shown, where they are there
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from inspector.figures.kinds import KIND_STYLES
-from inspector.figures.text import visible
-from inspector.figures.theme import LIGHT, Theme
+from inspector.plotting.kinds import KIND_STYLES
+from inspector.plotting.theme import LIGHT, Theme
+from inspector.text import visible
 
 MOST_FOUND = 5_000  # search results that are ringed
 

@@ -1,0 +1,1 @@
+"""Is anything wrong with this checkpoint?"""

@@ -1,0 +1,1 @@
+"""Which classes is this model made of, and what does it return?"""

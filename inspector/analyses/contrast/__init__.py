@@ -1,0 +1,1 @@
+"""Which tokens does one text make more likely than another?"""

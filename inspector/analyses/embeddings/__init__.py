@@ -1,0 +1,1 @@
+"""What do the static embeddings look like?"""

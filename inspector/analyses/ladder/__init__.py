@@ -1,0 +1,1 @@
+"""What does each step of the head do to a token?"""

@@ -1,0 +1,1 @@
+"""What does each layer's hidden state say in tokens?"""

@@ -1,0 +1,1 @@
+"""What does the model predict for a mask?"""

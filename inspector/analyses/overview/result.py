@@ -1,0 +1,57 @@
+"""What the files of a checkpoint say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from inspector.results.plain import local
+
+if TYPE_CHECKING:  # half a second of the first paint, and of every worker's start
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewFile:
+    """One file, as the overview lists it."""
+
+    name: str
+    format: str  # "safetensors", "pytorch", "json", "text", "sentencepiece"
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerInfo:
+    """What the tokenizer files say."""
+
+    kind: str  # "WordPiece", "BPE", "Unigram", "WordLevel" or the file's name
+    size: int  # ids that the tokenizer knows
+    pad_token: str | None
+    pad_id: int | None
+    mask_token: str | None
+    mask_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What the headers of a checkpoint say; no model is built for it."""
+
+    name: str
+    fingerprint: str
+    model_type: str | None  # None: there is no config.json
+    architecture: str | None
+    files: tuple[OverviewFile, ...]
+    dtypes: dict[str, int]  # torch dtype name -> parameters stored in it
+    listed_parameters: int  # every name counted, tied ones too
+    unique_parameters: int  # every number counted once; of codes, those that they stand for
+    nbytes_on_disk: int
+    nbytes_in_memory: int  # weights once loaded as they are stored, tied ones once
+    vocab_rows: int | None
+    d_model: int | None
+    layers: int | None
+    heads: dict[str, str]  # head -> "present" or "absent", in HEADS order
+    tokenizer: TokenizerInfo | None
+    warnings: tuple[str, ...]
+    tensors: pd.DataFrame = local()  # name, shape (text), dtype, parameters, nbytes, file
+    config: dict[str, Any] = local()
+    quantised: dict[str, int] = local()  # how weights are stored as codes -> how many are

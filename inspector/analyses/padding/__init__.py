@@ -1,0 +1,1 @@
+"""Why is the padding vector not zero?"""

@@ -1,0 +1,85 @@
+"""Why the padding row is, or is not, zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from inspector.analyses.padding.figures import gradient_bars
+from inspector.analyses.padding.result import Padding, PaddingRow
+from inspector.report.content import (
+    Block,
+    Context,
+    Drawn,
+    Facts,
+    Question,
+    Said,
+    Section,
+    Tabled,
+)
+
+MECHANISM = (
+    "nn.Embedding(padding_idx=…) starts the row at zero and blocks the gradient through the "
+    "look-up. Where the output layer is tied to the embeddings, the same row is also an output "
+    "vector, and the softmax over the vocabulary pushes on every row at every predicted position, "
+    "whether or not padding is ever a label (it is not: its labels are −100 and are ignored). So a "
+    "mean over positions must use the attention mask."
+)
+
+
+# Padded together: sentences of different lengths.
+SENTENCES = ("a dog.", "the capital and largest city of France.")
+
+
+def ask_padding(context: Context) -> tuple[Question, ...]:
+    """The row alone needs no model; its gradient is measured on sentences."""
+    text = "\n".join(SENTENCES)
+    return (Question("padding", {"text": text, **context.placement},
+                     (f"--text={text}", *context.placement_options)),)  # fmt: skip
+
+
+def show_padding(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
+    """The verdict, the row, where it lies and what pushes on it."""
+    result: Padding = answers[0]
+    yield Said(result.verdict)
+    yield Said(result.agreement)
+    row = result.row
+    if row is None:
+        return
+    if result.stand_in:
+        yield Said(f"All that follows is about {row.token}, which stands in for padding.")
+    yield Facts({
+        "Row": f"{row.token} (id {row.token_id:,})",
+        "Norm": f"{row.norm:.4f}, the median row {result.median_norm:.4f}",
+        "Shorter rows": f"{row.percentile:.1f} %",
+        "Exactly zero": "yes" if row.is_zero else "no",
+        "Output matrix tied": {True: "yes", False: "no", None: "not measured"}[result.tied],
+    })  # fmt: skip
+    yield Tabled("places", "Where it lies", row.places)
+    if len(row.nearest):
+        yield Tabled("nearest", "Nearest rows by cosine", row.nearest)
+    yield Said(result.gradient_note)
+    yield from _gradient(context, row)
+    yield Said(MECHANISM)
+    yield Said(result.averaging_note)
+    if len(result.averaging):
+        yield Tabled("averaging", "What padding does to a mean over positions", result.averaging)
+
+
+def _gradient(context: Context, row: PaddingRow) -> Iterator[Block]:
+    experiments = row.experiments
+    if row.gradient is None or experiments is None:
+        return
+    yield Drawn(
+        "gradient",
+        lambda theme: gradient_bars(
+            experiments, title=f"Gradient on {row.token} of {context.name}",
+            subtitle="one backward pass on the sentences, by path", theme=theme,
+        ),
+        "Gradient by path, as bars; the table below holds the same numbers",
+    )  # fmt: skip
+    yield Tabled("gradient", "Gradients of every experiment", experiments)
+
+
+PADDING = Section("padding", ask=ask_padding, show=show_padding,
+                  query=lambda _: {"sentences": "\n".join(SENTENCES)})  # fmt: skip

@@ -1,0 +1,1 @@
+"""Where would the model run, and in which precision?"""

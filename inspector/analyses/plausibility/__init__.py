@@ -1,0 +1,1 @@
+"""How plausible is every token in its own place?"""

@@ -1,0 +1,1 @@
+"""What do masking and the next sentence ask of the model?"""

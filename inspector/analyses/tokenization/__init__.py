@@ -1,0 +1,1 @@
+"""What tokens does a text become?"""

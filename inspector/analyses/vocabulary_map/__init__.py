@@ -1,0 +1,1 @@
+"""Which tokens lie together on a map?"""

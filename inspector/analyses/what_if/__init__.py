@@ -1,0 +1,1 @@
+"""Which ties break when the model is changed?"""

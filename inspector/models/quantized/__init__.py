@@ -1,0 +1,1 @@
+"""Quantized weights: tell them by name and shape, and dequantize them."""

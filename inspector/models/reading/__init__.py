@@ -1,0 +1,1 @@
+"""Read hidden states as tokens, at every step of the head."""

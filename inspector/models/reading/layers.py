@@ -1,0 +1,31 @@
+"""Which layers a reading covers, and what they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inspector.errors import RequestError
+
+LARGEST_K = 100
+
+
+MOST_PINS = 8
+
+
+def choose_layers(layers: Sequence[int] | None, count: int) -> list[int]:
+    """The layers that were asked for, in order.
+
+    Raises:
+        RequestError: If there is no such layer.
+    """
+    chosen = sorted(set(layers)) if layers else list(range(count))
+    if outside := [layer for layer in chosen if not 0 <= layer < count]:
+        raise RequestError(
+            f"There is no layer {outside[0]}: this model has 0 (embeddings) to {count - 1}."
+        )
+    return chosen
+
+
+def layer_names(count: int) -> tuple[str, ...]:
+    """Labels of hidden states: the embeddings, then the layers from 1."""
+    return ("embeddings", *(str(layer) for layer in range(1, count)))

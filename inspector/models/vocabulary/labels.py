@@ -1,0 +1,103 @@
+"""Name the rows of an embedding matrix, and find rows by name and by nearness."""
+
+from __future__ import annotations
+
+import pandas as pd
+import torch
+
+from inspector.errors import RequestError
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.vocabulary.rows import RowFacts, blocks
+
+
+def label_rows(checkpoint: Checkpoint, rows: int) -> pd.DataFrame:
+    """What each embedding row stands for: token_id, token, kind; ids alone without a tokenizer."""
+    if checkpoint.tokens:
+        return checkpoint.tokens.vocabulary(rows)
+    return pd.DataFrame(
+        {"token_id": range(rows), "token": [f"id {row}" for row in range(rows)], "kind": "no token"}
+    )
+
+
+def find_row(checkpoint: Checkpoint, token: str, rows: int) -> int:
+    """The embedding row of a token given as text or as "id 37".
+
+    Raises:
+        RequestError: If it is not one row.
+    """
+    if token.startswith("id ") and token[3:].isdecimal() and int(token[3:]) < rows:
+        return int(token[3:])
+    row = checkpoint.tokens.find(token) if checkpoint.tokens else None
+    if row is None or row >= rows:
+        raise RequestError(
+            f"{token[:80]!r} is not one token of {checkpoint.name}: type a word that is in its "
+            'vocabulary, or a row as "id 37".'
+        )
+    return row
+
+
+def nearest_rows(
+    matrix: torch.Tensor,
+    vocabulary: pd.DataFrame,
+    query: int | None,
+    *,
+    k: int,
+    metric: str,
+    facts: RowFacts,
+) -> pd.DataFrame:
+    """List the exact nearest rows of one row, itself left out.
+
+    Args:
+        matrix: (vocab, d_model), of any dtype; compared in float32.
+        vocabulary: Labels of the rows.
+        query: Row to compare with; None gives an empty list.
+        k: Neighbours.
+        metric: One of METRICS.
+        facts: Of the rows; those that are not finite are not listed.
+
+    Returns:
+        token, token_id, similarity (for "euclidean" a distance), nearest first.
+    """
+    if query is None:
+        return pd.DataFrame({"token": [], "token_id": [], "similarity": []}).astype(
+            {"token": str, "token_id": int, "similarity": float}
+        )
+    scores = _scores(matrix, matrix[query].float(), metric, facts.norms)
+    order = -scores if metric == "euclidean" else scores
+    order = order.masked_fill(~facts.finite, -torch.inf)
+    order[query] = -torch.inf
+    best = order.topk(min(k, max(int(facts.finite.sum()) - 1, 1))).indices
+    best = best[torch.isfinite(order[best])]
+    rows = vocabulary.iloc[best.numpy()]
+    return pd.DataFrame(
+        {
+            "token": rows["token"].to_numpy(),
+            "token_id": rows["token_id"].to_numpy(),
+            "similarity": scores[best].numpy(),
+        }
+    )
+
+
+def _scores(
+    matrix: torch.Tensor, vector: torch.Tensor, metric: str, norms: torch.Tensor
+) -> torch.Tensor:
+    if metric == "euclidean":
+        parts = (torch.linalg.vector_norm(block - vector, dim=1) for _, block in blocks(matrix))
+        return torch.cat(list(parts))
+    dots = torch.cat([block @ vector for _, block in blocks(matrix)])
+    if metric == "dot":
+        return dots
+    return dots / (norms * vector.norm()).clamp_min(1e-12)
+
+
+def not_finite_warning(vocabulary: pd.DataFrame, finite: torch.Tensor) -> tuple[str, ...]:
+    """Name the rows that hold NaN or infinity, if there are any."""
+    bad = vocabulary.loc[~finite.numpy()]
+    if bad.empty:
+        return ()
+    first = zip(bad["token"].head(3), bad["token_id"].head(3), strict=True)
+    named = ", ".join(f"{token} (id {token_id})" for token, token_id in first)
+    return (
+        f"{len(bad)} embedding rows hold NaN or infinity and are left out: {named}"
+        f"{' and others' if len(bad) > 3 else ''}.",
+    )

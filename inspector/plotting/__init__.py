@@ -1,0 +1,1 @@
+"""What figures of several rooms are made of: colors, fonts, bars, frames."""

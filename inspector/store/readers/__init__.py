@@ -1,0 +1,1 @@
+"""Readers of strangers' files: safetensors, PyTorch archives, pickles, JSON."""

@@ -1,0 +1,1 @@
+"""What developers and operators run: benchmarks, load, faults, fuzzing, the demos' training."""

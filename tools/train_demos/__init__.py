@@ -1,0 +1,1 @@
+"""Train the bundled demo checkpoints, and write their cards."""
