@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,11 @@ class Analysis:
     # order, its result or the InspectorError that refuses it: answers many at once. What it raises
     # refuses them all.
     batch: str | None = None
+
+    @property
+    def room(self) -> str:
+        """The package that holds everything of this question."""
+        return self.function.partition(":")[0].rpartition(".")[0]
 
 
 CATALOG: tuple[Analysis, ...] = (
@@ -75,3 +82,18 @@ CATALOG: tuple[Analysis, ...] = (
 
 BY_VERB = {analysis.verb: analysis for analysis in CATALOG}
 PAGES = {analysis.slug: analysis for analysis in reversed(CATALOG)}  # first entry of a slug wins
+
+
+def answer(verb: str, checkpoint: Any, **parameters: Any) -> Any:
+    """Answer a question in this process; how one room asks another, and only there torch comes in.
+
+    Args:
+        verb: Names the question.
+        checkpoint: An opened `Checkpoint`.
+        parameters: Of the question, and `progress`.
+
+    Returns:
+        The result of the room's function.
+    """
+    module, _, function = BY_VERB[verb].function.partition(":")
+    return getattr(import_module(module), function)(checkpoint, **parameters)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import unicodedata
+from collections.abc import Iterable
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 HIDDEN = {"Cc", "Cs", "Zl", "Zp"}  # controls, lone surrogates, line and paragraph separators
@@ -92,7 +93,7 @@ def percent_text(share: float) -> str:
     return f"{100 * share:.{1 if share >= 0.01 else 2}f} %"
 
 
-def shape_text(shape: tuple[int, ...]) -> str:
+def shape_text(shape: Iterable[int]) -> str:
     """Write a shape as 30,522 × 768; a scalar as "scalar"."""
     return " × ".join(f"{size:,}" for size in shape) or "scalar"
 

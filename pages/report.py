@@ -5,7 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.catalog import PAGES
-from inspector.report import BY_SLUG, COMPARING, DEFAULT, Setting
+from inspector.report.content import Setting
+from inspector.report.making import COMPARING, DEFAULT
+from inspector.report.sections import BY_SLUG
 from pages._compare import inputs as compare_inputs
 from pages._report import files as report_files
 from pages._ui import inputs, parts, session

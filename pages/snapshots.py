@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.analyses.snapshots.figures import step_lines, verdict_grid
-from inspector.batch import check_frame, follow, tie_frame
+from inspector.analyses.snapshots.frames import check_frame, follow, tie_frame
 from pages._snapshots import inputs, words
 from pages._snapshots.asking import ask_all
 from pages._snapshots.runs import choose

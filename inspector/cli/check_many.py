@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from inspector.analyses.checks.result import Checks
-from inspector.batch import Ask, Entry, Wait, read_checks
+from inspector.analyses.checks.result import Checks, read_checks
+from inspector.batch.asking import Ask, Entry, Wait
 from inspector.cli.check_formats import as_github, as_junit
 from inspector.cli.fleets import ask_many, show_many
 from inspector.engine.protocol import Engine

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from inspector.analyses.compare.result import Comparison
-from inspector.batch import Ask, Entry, Wait
+from inspector.batch.asking import Ask, Entry, Wait
 from inspector.cli.answering import AsJson, answer, app, refusals
 from inspector.cli.fleets import (
     Kept,

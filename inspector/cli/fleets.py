@@ -15,8 +15,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from inspector.batch import Ask, Entry, Fleet, Records
-from inspector.batch.records import describe
+from inspector.batch.asking import Ask, Entry, Fleet
+from inspector.batch.records import Records, describe
 from inspector.cli import answering
 from inspector.cli.answering import REFUSED
 from inspector.demo import RUNS

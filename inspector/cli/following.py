@@ -8,7 +8,8 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from inspector.batch import DRAWN, Against, Ask, Series, Wait, follow, read_vitals
+from inspector.analyses.snapshots.frames import DRAWN, Against, Series, follow, read_vitals
+from inspector.batch.asking import Ask, Wait
 from inspector.cli.answering import AsJson, answer, app, refusals
 from inspector.cli.fleets import Kept, Listed, Sources, ask_many, leave, seek, show_many
 from inspector.engine.protocol import Engine

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from inspector.batch import Entry
+from inspector.batch.asking import Entry
 from inspector.store.snapshots import Snapshot
 
 

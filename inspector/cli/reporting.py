@@ -11,25 +11,19 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from inspector.batch import Ask, Entry, Wait
+from inspector.batch.asking import Ask, Entry, Wait
 from inspector.cli import answering
 from inspector.cli.answering import AsJson, Device, Dtype, Source, app, refusals, show, waited
 from inspector.cli.fleets import Kept, Listed, Sources, ask_many, leave, seek, show_many
 from inspector.cli.report_names import file_names
 from inspector.engine.protocol import Engine
 from inspector.errors import RequestError
-from inspector.report import (
-    BY_SLUG,
-    COMPARING,
-    DEFAULT,
-    Report,
-    Setting,
-    check_sections,
-    make_report,
-    write_bundle,
-    write_page,
-)
+from inspector.report.bundle import write_bundle
+from inspector.report.content import Report, Setting
+from inspector.report.making import COMPARING, DEFAULT, check_sections, make_report
+from inspector.report.page import write_page
 from inspector.report.screenshots import check_pages, take_pictures
+from inspector.report.sections import BY_SLUG
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store.snapshots import Snapshot

@@ -113,7 +113,8 @@ class Warm:
 
 
 RESULT_MODULES = re.compile(
-    r"inspector\.results\.\w+|inspector\.engine\.(protocol|wire|ray\.messages)"
+    r"inspector\.results\.\w+|inspector\.analyses\.\w+\.result\w*"
+    r"|inspector\.engine\.(protocol|wire|ray\.messages)"
 )
 ADMITTED = {
     ("builtins", "complex"),

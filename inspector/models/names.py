@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from inspector.store.manifest import TensorInfo
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+# Older versions of transformers stored them; they are no weights.
+FORMER_BUFFERS = (r"position_ids$", r"rotary_emb\.inv_freq$", r"\.attn\.(masked_)?bias$")
 # Tables that old files store although no training ever changes them.
 BUFFERS = (
     ".position_ids",
@@ -17,3 +26,14 @@ def is_buffer(tensor: TensorInfo) -> bool:
     """Whether a stored tensor is a constant table and no parameter."""
     mask = tensor.name.endswith(".attn.bias") and len(tensor.shape) == 4
     return mask or f".{tensor.name}".endswith(BUFFERS)
+
+
+def unexpected_keys(model: PreTrainedModel, names: Iterable[str]) -> list[str]:
+    """Which tensors of the file the class has no place for, as transformers counts it, sorted.
+
+    Args:
+        model: Of the class.
+        names: Those of the file that none of its tensors was found under.
+    """
+    expected = [*(model._keys_to_ignore_on_load_unexpected or ()), *FORMER_BUFFERS]
+    return sorted(name for name in names if not any(re.search(each, name) for each in expected))

@@ -10,10 +10,10 @@ from functools import cached_property
 import pandas as pd
 from tokenizers import Encoding
 
-from inspector.analyses.overview.result import TokenizerInfo
 from inspector.errors import RequestError
 from inspector.models.reachable import find_unreachable
 from inspector.models.tokenizer_files import careful, read_settings, read_tokenizer
+from inspector.results.checkpoint import TokenizerInfo
 from inspector.store.manifest import Manifest
 
 MAX_CHARACTERS = 20_000

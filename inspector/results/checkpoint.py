@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:  # half a second of the first paint, and of every worker's start
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +24,15 @@ HEADS = (
     "question_answering",
     "multiple_choice",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerInfo:
+    """What the tokenizer files say."""
+
+    kind: str  # "WordPiece", "BPE", "Unigram", "WordLevel" or the file's name
+    size: int  # ids that the tokenizer knows
+    pad_token: str | None
+    pad_id: int | None
+    mask_token: str | None
+    mask_id: int | None

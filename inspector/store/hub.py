@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from inspector.errors import CheckpointError
+from inspector.progress import Progress
 from inspector.store.names import CONFIGS, INDEXES, VOCABULARIES
 
-Progress = Callable[[float | None, str], None]
 PATTERNS = (*CONFIGS, *VOCABULARIES, *INDEXES, "model*.safetensors")
 SILENT_SECONDS = 20.0  # without a word from the hub, after which it counts as out of reach
 OLD_PATTERNS = (*PATTERNS, "pytorch_model*.bin")  # fetched only where there are no safetensors

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from inspector.errors import CheckpointError
+from inspector.progress import Progress
 from inspector.settings import Settings
 from inspector.store.disk import disk_sentence
 from inspector.store.files import remove_folder, workspace
@@ -30,7 +31,7 @@ from inspector.store.sources import (
     is_below,
     is_regular,
 )
-from inspector.store.staging import Progress, stage
+from inspector.store.staging import stage
 
 __all__ = ["load_manifest", "open_checkpoint"]
 

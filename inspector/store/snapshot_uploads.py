@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from inspector.errors import CheckpointError
+from inspector.progress import Progress
 from inspector.settings import Settings
 from inspector.store.files import remove_folder, workspace
 from inspector.store.manifest import Manifest
@@ -15,7 +16,7 @@ from inspector.store.readers.archives import unpack_snapshots
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import incoming_folder, read_names
 from inspector.store.sources import Source
-from inspector.store.staging import Progress, stage
+from inspector.store.staging import stage
 
 
 def open_snapshots(

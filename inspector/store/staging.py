@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.errors import CheckpointError
+from inspector.progress import Progress
 from inspector.settings import Settings
 from inspector.store.configs import rebuild_config
 from inspector.store.files import HASHES, HashCache, hash_file, put_folder, workspace
@@ -33,7 +34,6 @@ from inspector.store.sizes import refuse_wrong_sizes, size_warnings
 from inspector.store.sources import Source
 from inspector.store.tokenizer_files import stage_tokenizer
 
-Progress = Callable[[float | None, str], None]
 READERS: dict[str, Callable[[Path, str], Header]] = {
     "safetensors": read_safetensors,
     "pytorch": read_pytorch,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.errors import CancelledError, InspectorError
-from inspector.report import Part, Setting
+from inspector.report.content import Part, Setting
 from inspector.results.checkpoint import Opened
 from inspector.text import bytes_text, plural
 from pages._report.making import Made, Making

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 from inspector.engine.protocol import Engine, Progress, Status
 from inspector.errors import CancelledError, InspectorError
-from inspector.report import Part, Setting, make_report, write_bundle, write_page
+from inspector.report.bundle import write_bundle
+from inspector.report.content import Part, Setting
+from inspector.report.making import make_report
+from inspector.report.page import write_page
 from inspector.results.checkpoint import Opened
 
 ASKING, DRAWING = 0.5, 0.45  # shares of the whole: asking the model, drawing pictures

@@ -7,7 +7,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from inspector.batch import Entry, Fleet, FleetJob, Wait
+from inspector.batch.asking import Entry, Fleet, Wait
+from inspector.batch.job import FleetJob
 from inspector.errors import CancelledError, InspectorError, RequestError
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from inspector.batch import Against
+from inspector.analyses.snapshots.frames import Against
 from inspector.store.snapshots import Snapshot
 from inspector.text import plural
 from pages._snapshots.runs import Run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspector.batch import Series
+from inspector.analyses.snapshots.frames import Series
 
 ARCHIVE = (
     "One .zip, .tar or .tar.gz that holds a folder for each snapshot, such as checkpoint-500 and "

@@ -1,7 +1,7 @@
 """Scan a server of one's own for what its answers give away.
 
-python -m scan          starts the app on a free port, with a store of its own, and scans it
-python -m scan URL      scans a server that runs on this machine
+python -m serving.scan          starts the app on a free port, with a store of its own, and scans it
+python -m serving.scan URL      scans a server that runs on this machine
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from inspector.report import DEFAULT
+from inspector.report.making import DEFAULT
 from pages._report import files as report_files
 from pages._report import making as report_making
 from tests.app.looking import button, said

@@ -14,9 +14,17 @@ import pytest
 from inspector.analyses.checks.result import Check, Checks
 from inspector.analyses.embeddings.result import Norms
 from inspector.analyses.sharing.result import SharedGroup, Sharing
-from inspector.analyses.snapshots.frames import QUANTITIES, kept_shares
+from inspector.analyses.snapshots.frames import (
+    QUANTITIES,
+    check_frame,
+    follow,
+    kept_shares,
+    tie_frame,
+)
 from inspector.analyses.snapshots.result import Vitals
-from inspector.batch import Entry, Fleet, FleetJob, Records, check_frame, follow, tie_frame
+from inspector.batch.asking import Entry, Fleet
+from inspector.batch.job import FleetJob
+from inspector.batch.records import Records
 from inspector.engine.protocol import Progress
 from inspector.errors import CancelledError, CheckpointError, RequestError, WorkerError
 from inspector.results.checkpoint import Opened

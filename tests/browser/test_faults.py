@@ -1,4 +1,4 @@
-"""The quicker ones of `python -m faults`: real servers, real signals, a real full disk."""
+"""The quicker ones of `python -m tools.faults`: real servers, real signals, a real full disk."""
 
 from __future__ import annotations
 

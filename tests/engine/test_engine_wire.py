@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from inspector.analyses.masked_lm.result import Mask
-from inspector.analyses.overview.result import Overview, OverviewFile, TokenizerInfo
+from inspector.analyses.overview.result import Overview, OverviewFile
 from inspector.engine.protocol import Progress
 from inspector.engine.wire import Answers, Failure, Warm, decode, encode, frame_from_arrow
-from inspector.results.checkpoint import Opened
+from inspector.results.checkpoint import Opened, TokenizerInfo
 
 FRAMES = {
     "mixed": pd.DataFrame(

@@ -26,15 +26,8 @@ from inspector.demo import DEMOS
 from inspector.engine.local import LocalEngine
 from inspector.errors import CancelledError, RequestError
 from inspector.plotting.theme import DARK, LIGHT, get_theme
-from inspector.report import (
-    SECTIONS,
-    Setting,
-    check_sections,
-    make_report,
-    write_bundle,
-    write_page,
-)
 from inspector.report import bundle as bundling
+from inspector.report.bundle import write_bundle
 from inspector.report.content import (
     Code,
     Context,
@@ -44,9 +37,13 @@ from inspector.report.content import (
     Part,
     Report,
     Said,
+    Setting,
     Tabled,
 )
+from inspector.report.making import check_sections, make_report
+from inspector.report.page import write_page
 from inspector.report.recolor import both, plain
+from inspector.report.sections import SECTIONS
 from inspector.results.checkpoint import Opened
 from inspector.settings import read_settings
 from inspector.store.reference import CheckpointRef

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME …]`: run every benchmark, or the named ones, and print its table."""
+"""`python -m tools.bench [NAME …]`: run every benchmark, or the named ones, and print its table."""
 
 import sys
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""`python -m faults [NAME …]`: provoke every fault, or the named ones, and print the table."""
+"""`python -m tools.faults [NAME …]`: provoke every fault, or the named ones, and print the table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.faults.servers import browsing
 TABLE = Path(__file__).parents[2] / "docs" / "faults.md"
 HEAD = """# Faults
 
-Written by `python -m faults` on {date}, on a machine of 2 cores and 24 GB that did other work as
+Written by `python -m tools.faults` on {date}, on a machine of 2 cores and 24 GB that did other work as
 well. Every fault is provoked for real: a server of its own on loopback, a browser, real signals, a
 real full disk. "Store whole" means that every upload that is listed was read back byte for byte,
 and that nothing half-written is left. Seconds run from the fault to the sentence on the page.

@@ -1,4 +1,4 @@
-"""Fuzz the readers: `python -m fuzz --minutes 5`, or `--target pickle`, or `make fuzz MINUTES=5`.
+"""Fuzz the readers: `python -m tools.fuzz --minutes 5`, or `--target pickle`, or `make fuzz MINUTES=5`.
 
 What it finds is kept in fuzz/found/ and named; the exit status is 1 then.
 """
@@ -58,7 +58,8 @@ def fuzz(target: str, *, seconds: float, runs: int = -1, seed: int = 1, found: P
     before = set(folder.iterdir())
     with tempfile.TemporaryDirectory(prefix="corpus-") as corpus:
         command = [
-            sys.executable, "-m", "tools.fuzz.atheris_run", target, f"-max_total_time={seconds:.0f}",
+            sys.executable, "-m", "tools.fuzz.atheris_run", target,
+            f"-max_total_time={seconds:.0f}",
             f"-runs={runs}", f"-seed={seed}", f"-timeout={SLOWEST_SECONDS}", "-max_len=20000",
             f"-rss_limit_mb={MEMORY_MB}", f"-artifact_prefix={folder}/", "-print_final_stats=1",
             corpus, str(SEEDS / target), str(folder),
@@ -79,7 +80,7 @@ def fuzz(target: str, *, seconds: float, runs: int = -1, seed: int = 1, found: P
 
 def main() -> int:
     """Fuzz one target or all of them, each for its share of the time, and print a table."""
-    parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0, help="in all")
     parser.add_argument("--target", choices=[*TARGETS], action="append", help="default: all")
     parser.add_argument("--seed", type=int, default=1)

@@ -1,6 +1,6 @@
 """Let atheris make up bytes for one target, guided by which lines of the readers they reach.
 
-`python -m tools.fuzz.atheris_run TARGET …`: the rest are libFuzzer's own options and corpus folders.
+`python -m tools.fuzz.atheris_run TARGET …`: the rest are libFuzzer's options and corpus folders.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write the seeds: small sound inputs and known traps, built anew by `python -m tools.fuzz.seeds`."""
+"""Write the seeds, small sound inputs and known traps: `python -m tools.fuzz.seeds`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Let crowds of sessions use a server of one's own, and print what they saw.
 
-python -m load                          1, 5, 20 and 50 sessions, each of which walks once
-python -m load 5 --minutes 60           5 sessions that walk again and again for an hour
-python -m load --write docs/load.md     keeps the table
+python -m tools.load                          1, 5, 20 and 50 sessions, each of which walks once
+python -m tools.load 5 --minutes 60           5 sessions that walk again and again for an hour
+python -m tools.load --write docs/load.md     keeps the table
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HEAD = ("| sessions | answers | wrong | broken sessions | lost checkpoints | ser
 
 def main() -> int:
     """Run the crowds; the exit status is 0 where nothing was wrong, lost or dead."""
-    parser = argparse.ArgumentParser(prog="python -m load")
+    parser = argparse.ArgumentParser(prog="python -m tools.load")
     parser.add_argument("sessions", nargs="*", type=int, default=CROWDS)
     parser.add_argument("--minutes", type=float, default=0, help="walk again for so long")
     parser.add_argument("--write", type=Path, help="file for the table")
@@ -124,7 +124,7 @@ def document(lines: list[str]) -> str:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     return "\n".join([
         "# Many people at once", "",
-        "`python -m load --write docs/load.md`: sessions that open every page of two demos and two "
+        "`python -m tools.load --write docs/load.md`: sessions that open every page of two demos and two "
         "uploads, upload, and type faster than they are answered. Every answer is compared with "
         "what a lone session was told. Memory is resident memory of the server and its workers, "
         "what they share counted in each.", "",

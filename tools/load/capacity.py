@@ -1,6 +1,6 @@
 """How many people a worker serves, and how many workers many people need.
 
-INSPECTOR_ENGINE=local python -m tools.load.capacity                      a demo and a BERT-base's size
+INSPECTOR_ENGINE=local python -m tools.load.capacity                a demo and a BERT-base's size
 INSPECTOR_ENGINE=ray RAY_ADDRESS=... python -m tools.load.capacity --workers 2
 python -m tools.load.capacity --device cuda --write docs/capacity.md      where there is a GPU
 
@@ -8,7 +8,7 @@ On a cluster, the replicas must be allowed to open the large one: it is made in 
 temporary files, so deploy them with INSPECTOR_ROOTS=/tmp.
 
 First the cost of a question is measured on one worker: alone, and in the batches that form when
-many ask. A queueing model (`tools.load.queueing`) then says what crowds get. A ramp of real sessions on
+many ask. A queueing model (`tools.load.queueing`) then says what crowds get. A ramp of sessions on
 the same engine checks it, and then the model tells what crowds would need that no ramp here can
 reach.
 """
@@ -51,12 +51,14 @@ MODEL_SECONDS = 400.0
 MODEL_RUNS = 40  # as long as a step of the ramp, which is too short to forget how it began
 ABOUT = (
     "# How many people a worker serves\n\n"
-    "`python -m tools.load.capacity --write docs/capacity.md`, once for each engine. Each person thinks "
+    "`python -m tools.load.capacity --write docs/capacity.md`, once for each engine. "
+    "Each person thinks "
     "for a while (exponential), asks about one checkpoint, waits and reads. Four of five questions "
     "are masked predictions, one is a lens over all layers; every question is new, so that no "
     "answer comes from memory, and every answer is compared with a lone session's (*wrong*). "
     "*Refused* are those that got a sentence in its place. The columns *model* are the "
-    "queueing model's (`tools/load/queueing.py`), from the costs of a question alone and in a batch; the "
+    "queueing model's (`tools/load/queueing.py`), from the costs of a question alone and in "
+    "a batch; the "
     "others were measured, without the first fifth of the time, when nobody waits yet.\n"
 )
 RAMP_HEAD = ("| people | answers | a second | model | p50 s | model | p95 s | model | wrong | "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from inspector.analyses import Progress
 from inspector.analyses.checks.compute_files import check_files, check_pickles
 from inspector.analyses.checks.compute_numbers import (
     check_dtypes,
@@ -23,10 +22,11 @@ from inspector.analyses.checks.compute_structure import (
 )
 from inspector.analyses.checks.compute_vocabulary import check_vocabulary
 from inspector.analyses.checks.result import STATUSES, Checks
-from inspector.analyses.sharing.compute import sharing
 from inspector.analyses.sharing.result import Sharing
+from inspector.catalog import answer
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
+from inspector.progress import Progress
 
 
 def check(checkpoint: Checkpoint, *, progress: Progress) -> Checks:
@@ -48,7 +48,7 @@ def check(checkpoint: Checkpoint, *, progress: Progress) -> Checks:
         check_numbers(census, checkpoint.quantised),
         check_zero_tensors(census, checkpoint),
         check_dtypes(checkpoint),
-        *check_vocabulary(checkpoint),
+        *check_vocabulary(checkpoint, progress),
         check_padding(checkpoint),
         check_pickles(checkpoint.manifest),
         check_files(checkpoint.manifest),
@@ -66,6 +66,6 @@ def _build(checkpoint: Checkpoint, progress: Progress) -> tuple[Built | str, Sha
     """What building the model tells, and who shares memory; a sentence where it cannot be built."""
     try:
         built = build_for_checks(checkpoint)
-        return built, sharing(checkpoint, progress=progress)
+        return built, answer("sharing", checkpoint, progress=progress)
     except InspectorError as error:
         return str(error), str(error)

@@ -10,19 +10,18 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from inspector.analyses import Progress
 from inspector.analyses.checks.compute_parts import at_least, conclude, example, plural
 from inspector.analyses.checks.result import Check, Evidence
-from inspector.analyses.overview.compute import shape_text
-from inspector.analyses.sharing.compute import FORMER_BUFFERS
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.names import is_buffer
+from inspector.models.names import FORMER_BUFFERS, is_buffer
 from inspector.models.quantized.codes import open_codes
 from inspector.models.quantized.layout import Quantised
 from inspector.models.tensors import read_tensors
+from inspector.progress import Progress
 from inspector.store.copies import is_packed, read_pieces
 from inspector.store.manifest import Manifest, TensorInfo
 from inspector.store.readers.safetensors import contiguous_strides
+from inspector.text import shape_text
 
 NUMBERS, ZEROS, DTYPES = "NaN and infinity", "Zero tensors", "Number types"
 EXAMPLES = 3

@@ -18,16 +18,16 @@ from inspector.analyses.checks.compute_parts import (
     plural,
 )
 from inspector.analyses.checks.result import Check, Evidence
-from inspector.analyses.overview.compute import shape_text
-from inspector.analyses.sharing.compute import homeless_tensors
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.errors import InspectorError
 from inspector.models.build import build_model, hollow_model, own_class, quiet
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import in_file
 from inspector.models.memory import named_tensors
+from inspector.models.names import unexpected_keys
 from inspector.store.manifest import TensorInfo
 from inspector.store.sizes import size_warnings
+from inspector.text import shape_text
 
 SHAPES, WEIGHTS = "Config and shapes", "Heads and weights"
 LEFT_OVER, TIES = "Left-over tensors", "Ties"
@@ -69,7 +69,7 @@ def build_for_checks(checkpoint: Checkpoint) -> Built:
         parameters=model.num_parameters(),
         shapes=_shapes(model),
         missing=_once(model, missing),
-        left_over=tuple(homeless_tensors(model, stored - held)),
+        left_over=tuple(unexpected_keys(model, stored - held)),
     )
 
 

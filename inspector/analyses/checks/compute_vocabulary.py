@@ -13,12 +13,12 @@ from inspector.analyses.checks.compute_parts import (
     plural,
 )
 from inspector.analyses.checks.result import Check, Evidence
-from inspector.analyses.embeddings.compute_health import examine
+from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.embeddings.result_health import EqualRows, Health
-from inspector.errors import InspectorError, NotInCheckpointError
+from inspector.catalog import answer
+from inspector.errors import InspectorError, NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.vocabulary.labels import label_rows
-from inspector.models.vocabulary.rows import read_facts
+from inspector.progress import Progress
 
 ROWS = "Tokenizer and rows"
 ZERO_ROWS, EQUAL_ROWS, UNDERTRAINED = "Zero rows", "Duplicated rows", "Under-trained tokens"
@@ -29,7 +29,7 @@ NAMED = 6  # tokens that a sentence names
 WORDLESS = frozenset({"unused", "no token"})
 
 
-def check_vocabulary(checkpoint: Checkpoint) -> tuple[Check, ...]:
+def check_vocabulary(checkpoint: Checkpoint, progress: Progress) -> tuple[Check, ...]:
     """Four checks of the vocabulary: tokenizer and rows, zero, duplicated, under-trained rows."""
     try:
         matrix = checkpoint.embedding_matrix()
@@ -41,18 +41,17 @@ def check_vocabulary(checkpoint: Checkpoint) -> tuple[Check, ...]:
         step = "Get the tokenizer's files again, or save them with tokenizer.save_pretrained()."
         first = conclude(ROWS, broken, detail=str(error), next_step=step)
         return first, *_all_unchecked(str(error))[1:]
-    facts = read_facts(matrix)
-    vocabulary = label_rows(checkpoint, len(matrix))
-    vocabulary["norm"] = facts.norms.numpy()
-    if not bool(facts.finite.any()):
+    try:
+        rows: Embeddings = answer("embeddings", checkpoint, progress=progress)
+    except RequestError:
         return _all_unchecked("every row of the embedding matrix holds NaN or infinity.")
-    health, undertrained = examine(checkpoint, matrix, facts, vocabulary)
+    health = rows.health
     pad = (checkpoint.manifest.config or {}).get("pad_token_id")
     return (
         check_rows(checkpoint, len(matrix), health, has_tokenizer=has_tokenizer),
         check_zero_rows(health.zero_rows, has_tokenizer=has_tokenizer, pad=pad),
         check_equal_rows(health.equal_rows, has_tokenizer=has_tokenizer),
-        check_undertrained(health, undertrained),
+        check_undertrained(health, rows.undertrained),
     )
 
 

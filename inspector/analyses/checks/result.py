@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 STATUSES = ("ok", "warn", "fail")
 # From nothing to everything: "none" (what was looked at), "note" (usual, good to know), "minor"
@@ -91,3 +92,13 @@ class Checks:
             if each.change in ("new", "worse") and each.severity in enough
         }
         return tuple(check for check in failed if check.name in worse)
+
+
+def read_checks(plain: dict[str, Any]) -> Checks:
+    """Checks out of what `to_json` made of them."""
+    checks = (
+        check | {"evidence": tuple(Evidence(**each) for each in check["evidence"])}
+        for check in plain["checks"]
+    )
+    named = {name: plain[name] for name in ("name", "fingerprint", "counts")}
+    return Checks(**named, checks=tuple(Check(**check) for check in checks))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import transformers
 from transformers import PreTrainedModel
 
-from inspector.analyses import Progress
 from inspector.analyses.classes.compute_hierarchy import hierarchy, siblings
 from inspector.analyses.classes.compute_modules import (
     fold_tree,
@@ -17,6 +16,7 @@ from inspector.analyses.classes.compute_output import model_output
 from inspector.analyses.classes.result import ModelClasses, SiblingClass
 from inspector.models.build import build_model, own_class, quiet
 from inspector.models.checkpoint import Checkpoint
+from inspector.progress import Progress
 
 EXAMPLE = "the capital and largest city of France."
 

@@ -10,8 +10,8 @@ from torch import nn
 
 from inspector.analyses.classes.compute_hierarchy import summary
 from inspector.analyses.classes.result import ModuleRow, TreeLine, UsedClass
-from inspector.analyses.overview.compute import shape_text
 from inspector.models.memory import shared_names
+from inspector.text import shape_text
 
 BRANCH, LAST, PIPE, SPACE = "├─ ", "└─ ", "│  ", "   "
 

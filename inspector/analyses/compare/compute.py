@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from inspector.analyses import Progress
 from inspector.analyses.compare.compute_names import (
     Spelling,
     base_of,
@@ -22,10 +21,11 @@ from inspector.analyses.compare.compute_ties import changed_ties
 from inspector.analyses.compare.compute_tokens import COLUMNS, compare_rows
 from inspector.analyses.compare.result import Comparison, VocabularyMatch
 from inspector.analyses.compare.words import summary
-from inspector.analyses.sharing.compute import sharing
 from inspector.analyses.sharing.result import Sharing
+from inspector.catalog import answer
 from inspector.errors import CheckpointError, InspectorError, RequestError
 from inspector.models.checkpoint import Checkpoint
+from inspector.progress import Progress
 from inspector.store.holding import load_held
 
 MOST_MOVED = 1_000  # rows that may be asked for
@@ -149,7 +149,7 @@ def _both_shared(
     found = []
     for checkpoint in (first, second):
         try:
-            found.append(sharing(checkpoint, progress=progress))
+            found.append(answer("sharing", checkpoint, progress=progress))
         except InspectorError as error:
             warnings.append(f"Ties are not compared. {error}")
             return None

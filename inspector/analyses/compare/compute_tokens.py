@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import torch
 
-from inspector.analyses import Progress
 from inspector.analyses.compare.result import Alignment, VocabularyMatch
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.vocabulary.labels import label_rows
+from inspector.progress import Progress
 
 BLOCK_NUMEL = 1 << 21  # numbers in one block of rows, in float64: 16 MB
 EXAMPLES = 5  # rows without a partner that are named

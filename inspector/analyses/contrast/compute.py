@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import torch
 
-from inspector.analyses import Progress
 from inspector.analyses.contrast.result import Contrast
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
@@ -16,6 +15,7 @@ from inspector.models.masking.head import Row, masked_logits
 from inspector.models.masking.text import not_finite, require_masked_lm
 from inspector.models.running import memory_guard
 from inspector.models.vocabulary.labels import label_rows
+from inspector.progress import Progress
 
 LARGEST_K = 1_000
 LISTED = ["token", "token_id", "kind", "first", "second", "likelihood", "difference"]

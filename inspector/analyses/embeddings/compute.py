@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from inspector.analyses import Progress
 from inspector.analyses.embeddings.compute_health import examine
 from inspector.analyses.embeddings.result import Embeddings, Norms
 from inspector.errors import RequestError
@@ -14,6 +13,7 @@ from inspector.models.vocabulary.labels import (
     not_finite_warning,
 )
 from inspector.models.vocabulary.rows import read_facts
+from inspector.progress import Progress
 
 METRICS = ("cosine", "dot", "euclidean")
 

@@ -105,4 +105,4 @@ def _ask_embeddings(_: Context) -> tuple[Question, ...]:
                                              ("--method=pca", "--dimensions=2")))  # fmt: skip
 
 
-EMBEDDINGS = Section("embeddings", ask=_ask_embeddings, show=show_embeddings)
+SECTION = Section("embeddings", ask=_ask_embeddings, show=show_embeddings)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inspector.analyses import Progress
 from inspector.analyses.heads.compute_answers import (
     fill_tokens,
     label_text,
@@ -22,6 +21,7 @@ from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.inputs import HeadInput, HeadRun, arguments, encode_all, run_head
 from inspector.models.running import Loaded
+from inspector.progress import Progress
 
 MOST_CHOICES = 64
 LARGEST_K = 1_000

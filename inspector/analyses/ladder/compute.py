@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pandas as pd
 import torch
 
-from inspector.analyses import Progress
 from inspector.analyses.ladder.result import Climb
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
@@ -17,6 +16,7 @@ from inspector.models.reading.readout import Readout, read, top_tokens
 from inspector.models.reading.scores import LOGITS, NOTES, step_names
 from inspector.models.reading.setting import Setting, prepare
 from inspector.models.running import memory_guard
+from inspector.progress import Progress
 
 
 def climb(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import pandas as pd
 import torch
 
-from inspector.analyses import Progress
 from inspector.analyses.lens.result import Lens
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
@@ -34,6 +33,7 @@ from inspector.models.reading.readout import (
 from inspector.models.reading.scores import LOGITS, NOTES
 from inspector.models.reading.setting import Setting, prepare
 from inspector.models.running import memory_guard
+from inspector.progress import Progress
 
 LARGE = 50_000_000  # scores of a layer, from which on memory is given back after each
 

@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 import torch
 
-from inspector.analyses import Progress
 from inspector.analyses.masked_lm.compute_joint import LARGEST_JOINT, ORDERS, fill_together
 from inspector.analyses.masked_lm.compute_words import score_words
 from inspector.analyses.masked_lm.result import Mask, Prediction
@@ -21,6 +20,7 @@ from inspector.models.masking.text import MaskedText, Word, not_finite, read_tar
 from inspector.models.reading.readout import top_tokens
 from inspector.models.running import Loaded
 from inspector.models.tokens import Tokens
+from inspector.progress import Progress
 
 LARGEST_K = 1_000
 

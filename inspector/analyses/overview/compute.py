@@ -9,14 +9,16 @@ from typing import Any
 
 import pandas as pd
 
-from inspector.analyses import Progress
-from inspector.analyses.overview.result import Overview, OverviewFile, TokenizerInfo
+from inspector.analyses.overview.result import Overview, OverviewFile
 from inspector.errors import InspectorError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import FAMILIES, declares_tie, in_file
 from inspector.models.names import is_buffer
+from inspector.progress import Progress
+from inspector.results.checkpoint import TokenizerInfo
 from inspector.store.manifest import Manifest, TensorInfo
 from inspector.store.staging import NO_TOKENIZER
+from inspector.text import shape_text
 
 # What configs call the same size.
 LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
@@ -182,8 +184,3 @@ def _table(tensors: Iterable[TensorInfo]) -> pd.DataFrame:
         ],
         columns=["name", "shape", "dtype", "parameters", "nbytes", "file"],
     )
-
-
-def shape_text(shape: Iterable[int]) -> str:
-    """A shape as people write it: "30,522 × 384"; "scalar" for a single number."""
-    return " × ".join(f"{size:,}" for size in shape) or "scalar"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from inspector.results.checkpoint import TokenizerInfo
 from inspector.results.plain import local
 
 if TYPE_CHECKING:  # half a second of the first paint, and of every worker's start
@@ -18,18 +19,6 @@ class OverviewFile:
     name: str
     format: str  # "safetensors", "pytorch", "json", "text", "sentencepiece"
     nbytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class TokenizerInfo:
-    """What the tokenizer files say."""
-
-    kind: str  # "WordPiece", "BPE", "Unigram", "WordLevel" or the file's name
-    size: int  # ids that the tokenizer knows
-    pad_token: str | None
-    pad_id: int | None
-    mask_token: str | None
-    mask_id: int | None
 
 
 @dataclass(frozen=True, slots=True)

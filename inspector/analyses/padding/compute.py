@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import torch
 
-from inspector.analyses import Progress
 from inspector.analyses.padding.compute_averaging import average
 from inspector.analyses.padding.compute_batch import Batch, encode_batch
 from inspector.analyses.padding.compute_experiments import COLUMNS, Measured, measure
@@ -22,6 +21,7 @@ from inspector.models.families import declares_tie
 from inspector.models.running import Loaded
 from inspector.models.vocabulary.labels import label_rows, nearest_rows, not_finite_warning
 from inspector.models.vocabulary.rows import RowFacts, read_facts
+from inspector.progress import Progress
 
 NEIGHBOURS = 10
 NEAREST = ["token", "token_id", "cosine", "kind"]

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import torch
 
-from inspector.analyses import Progress
 from inspector.analyses.padding.compute_batch import Batch, label_next, mask_some, write_again
 from inspector.analyses.padding.compute_gradient import (
     Paths,
@@ -36,6 +35,7 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.models.device import pick_device
 from inspector.models.reading.setting import decoder_start
 from inspector.models.running import Loaded, memory_guard
+from inspector.progress import Progress
 
 ROLE = "as padding"
 TASKS = ("masked_lm", "causal_lm")

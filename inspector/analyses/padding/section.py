@@ -81,5 +81,5 @@ def _gradient(context: Context, row: PaddingRow) -> Iterator[Block]:
     yield Tabled("gradient", "Gradients of every experiment", experiments)
 
 
-PADDING = Section("padding", ask=ask_padding, show=show_padding,
+SECTION = Section("padding", ask=ask_padding, show=show_padding,
                   query=lambda _: {"sentences": "\n".join(SENTENCES)})  # fmt: skip

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inspector.analyses import Progress
 from inspector.errors import RequestError
 from inspector.models.build import TASKS
+from inspector.progress import Progress
 from inspector.results.placement import Placement
 
 if TYPE_CHECKING:

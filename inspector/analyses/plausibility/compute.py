@@ -11,7 +11,6 @@ import pandas as pd
 import torch
 from tokenizers import Encoding
 
-from inspector.analyses import Progress
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
@@ -20,6 +19,7 @@ from inspector.models.masking.text import not_finite, require_masked_lm
 from inspector.models.reading.readout import read
 from inspector.models.running import Loaded, memory_guard
 from inspector.models.tokens import SPACE, Tokens
+from inspector.progress import Progress
 
 WAYS = ("token", "word")
 

@@ -10,13 +10,13 @@ import pandas as pd
 import torch
 from torch.nn.functional import cross_entropy
 
-from inspector.analyses import Progress
 from inspector.analyses.heads.result import IGNORED, KEPT, MASKED, NOT_CHOSEN, REPLACED
 from inspector.analyses.pretraining.result import Pretraining
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.inputs import HeadInput, HeadRun, arguments, encode_all, run_head
 from inspector.models.running import Loaded
+from inspector.progress import Progress
 
 # Of the chosen tokens, 80 % become [MASK], 10 % a random token, 10 % stay (Devlin et al. 2019).
 MASK_SHARE, RANDOM_SHARE = 0.8, 0.1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,6 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from inspector.analyses import Progress
 from inspector.analyses.sharing.compute_accounting import (
     number_storages,
     shared_group,
@@ -25,14 +23,14 @@ from inspector.models.counting import count, count_once
 from inspector.models.execution import count_reuse, reused_modules
 from inspector.models.families import in_file
 from inspector.models.memory import named_tensors, overlaps
+from inspector.models.names import unexpected_keys
 from inspector.models.ties import declared_ties, possible_ties
+from inspector.progress import Progress
 from inspector.store.manifest import TensorInfo
 
 if TYPE_CHECKING:
     from inspector.models.checkpoint import Checkpoint
 
-# Older versions of transformers stored them; they are no weights.
-FORMER_BUFFERS = (r"position_ids$", r"rotary_emb\.inv_freq$", r"\.attn\.(masked_)?bias$")
 
 Inputs = Mapping[str, torch.Tensor] | tuple[torch.Tensor, ...]
 
@@ -174,19 +172,8 @@ def _assemble(
     )
 
 
-def homeless_tensors(model: PreTrainedModel, names: Iterable[str]) -> list[str]:
-    """Which tensors of the file the class has no place for, as transformers counts it, sorted.
-
-    Args:
-        model: Of the class.
-        names: Those of the file that none of its tensors was found under.
-    """
-    expected = [*(model._keys_to_ignore_on_load_unexpected or ()), *FORMER_BUFFERS]
-    return sorted(name for name in names if not any(re.search(each, name) for each in expected))
-
-
 def _homeless_warning(model: PreTrainedModel, names: Iterable[str]) -> list[str]:
-    left = homeless_tensors(model, names)
+    left = unexpected_keys(model, names)
     if not left:
         return []
     return [

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import torch
 
-from inspector.analyses.overview.compute import shape_text
 from inspector.analyses.sharing.compute_verdicts import Evidence, Judgement
 from inspector.analyses.sharing.result import SharedGroup, SharedMember
 from inspector.models.counting import count, count_once
 from inspector.models.memory import locate
+from inspector.text import shape_text
 
 
 def shared_group(

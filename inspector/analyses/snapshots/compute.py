@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import torch
 
-from inspector.analyses import Progress
 from inspector.analyses.embeddings.result import Norms
 from inspector.analyses.snapshots.result import Vitals
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.vocabulary.labels import find_row, label_rows, not_finite_warning
 from inspector.models.vocabulary.rows import RowFacts, blocks, read_facts
+from inspector.progress import Progress
 
 MAX_TOKENS = 32
 MAX_K = 100

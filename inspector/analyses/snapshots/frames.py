@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from inspector.analyses.checks.result import Checks
+from inspector.analyses.embeddings.result import Norms
 from inspector.analyses.sharing.result import Sharing
 from inspector.analyses.snapshots.result import Vitals
 from inspector.errors import RequestError
@@ -208,3 +209,26 @@ def _placed(answers: Sequence[tuple[Snapshot, T]]) -> list[tuple[tuple[Any, ...]
 def _frame(rows: Sequence[tuple[Any, ...]], *columns: str) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=[*PLACE, *columns])
     return frame.astype({"step": "Int64"})
+
+
+def read_vitals(plain: dict[str, Any]) -> Vitals:
+    """Vitals out of what `to_json` made of them; what was no number is NaN again."""
+    columns = ["token", "token_id", "norm"]
+    changed = {
+        "norms": Norms(**{name: _number(value) for name, value in plain["norms"].items()}),
+        "pad_norm": plain["pad_norm"] if plain["pad_id"] is None else _number(plain["pad_norm"]),
+        "tokens": pd.DataFrame(plain["tokens"], columns=columns).astype({"norm": float}),
+        "vectors": _matrix(plain["vectors"], plain["columns"], np.float32),
+        "probes": np.array(plain["probes"], dtype=np.int64),
+        "neighbours": _matrix(plain["neighbours"], plain["k"], np.int64),
+        "warnings": tuple(plain["warnings"]),
+    }
+    return Vitals(**(plain | changed))
+
+
+def _matrix(rows: list[list[Any]], columns: int, dtype: Any) -> np.ndarray:
+    return np.array(rows, dtype=dtype).reshape(len(rows), columns)
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value

@@ -8,12 +8,12 @@ from typing import Any
 import pandas as pd
 from tokenizers import Encoding
 
-from inspector.analyses import Progress
 from inspector.analyses.tokenization.result import Tokenization
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.inputs import pad
 from inspector.models.tokens import SPECIAL_ROLES, Tokens
+from inspector.progress import Progress
 
 MOST_TEXTS = 64
 PARTS = {0: "first", 1: "second"}

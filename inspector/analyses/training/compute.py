@@ -6,7 +6,6 @@ import pandas as pd
 import torch
 from transformers import PreTrainedModel
 
-from inspector.analyses import Progress
 from inspector.analyses.training.compute_groups import (
     NAMES,
     Sorted,
@@ -25,9 +24,11 @@ from inspector.analyses.training.result import (
     DecayExample,
     TrainingPlan,
 )
+from inspector.analyses.training.words import warn_of_codes
 from inspector.models.build import build_model, own_class, quiet
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.memory import shared_names
+from inspector.progress import Progress
 
 BLOCK = 1 << 22  # numbers that are made float64 at once
 
@@ -99,7 +100,7 @@ def training(
             steps=steps, weight_decay=weight_decay,
         ),
         warnings=(
-            *warn_of_codes(checkpoint),
+            *warn_of_codes(checkpoint.quantised),
             *_warnings(checkpoint, parameters, example),
             *_thawed(model_class, checkpoint, parameters),
         ),
@@ -159,20 +160,6 @@ def _warnings(
             "this model class."
         )
     return said
-
-
-def warn_of_codes(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """Say, where weights are stored as codes, that no optimizer moves those."""
-    quantised = checkpoint.quantised
-    if not quantised:
-        return ()
-    what = "1 weight is" if len(quantised) == 1 else f"{len(quantised):,} weights are"
-    schemes = " and ".join(dict.fromkeys(each.scheme for each in quantised.values()))
-    return (
-        f"{what} stored as {schemes}: no optimizer changes codes. What is said here is for the "
-        "numbers that they stand for, as plain weights; to train beside the codes, add adapters "
-        "(QLoRA), and to train the weights themselves, start from the float original.",
-    )
 
 
 def _thawed(

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from transformers import get_scheduler
 
-from inspector.analyses import Progress
 from inspector.analyses.training.result import SCHEDULES
 from inspector.errors import RequestError
+from inspector.progress import Progress
 
 MOST_STEPS = 1_000_000
 MOST_CYCLES = 100

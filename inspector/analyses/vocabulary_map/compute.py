@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import torch
 
-from inspector.analyses import Progress
 from inspector.analyses.vocabulary_map.compute_cells import ENOUGH
 from inspector.analyses.vocabulary_map.compute_maps import AXES, Mapper, MapRequest
 from inspector.analyses.vocabulary_map.result import Projection
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.vocabulary.labels import label_rows, not_finite_warning
+from inspector.progress import Progress
 
 SEEDS = 2**32
 

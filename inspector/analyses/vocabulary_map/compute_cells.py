@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from inspector.analyses import Progress
 from inspector.analyses.vocabulary_map.compute_compiled import kernels
 from inspector.analyses.vocabulary_map.compute_neighbors import measured
+from inspector.progress import Progress
 
 CELL_ROWS = 512  # members of a cell, on average
 TRAINING_ROWS = 64  # rows for each centre

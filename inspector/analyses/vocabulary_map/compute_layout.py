@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inspector.analyses import Progress
 from inspector.analyses.vocabulary_map.compute_batches import lay_out_in_batches
 from inspector.analyses.vocabulary_map.compute_compiled import kernels
+from inspector.progress import Progress
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from inspector.analyses import Progress
 from inspector.analyses.vocabulary_map.compute_cache import MapCache
 from inspector.analyses.vocabulary_map.compute_components import principal_components
 from inspector.analyses.vocabulary_map.compute_layout import fuzzy_graph, lay_out
@@ -30,6 +29,7 @@ from inspector.errors import NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.device import pick_device
 from inspector.models.vocabulary.rows import RowFacts, read_facts
+from inspector.progress import Progress
 
 AXES = ("x", "y", "z")
 SEEDS = 2**32

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from inspector.analyses import Progress
 from inspector.analyses.vocabulary_map.compute_compiled import kernels
 from inspector.models.vocabulary.rows import blocks
+from inspector.progress import Progress
 
 BLOCK_NUMEL = 1 << 25  # numbers in one block of distances: 128 MB in float32
 SMALL_ROWS = 6_000  # up to which plain torch is quick: no waiting for compiled code

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from inspector.analyses import Progress
 from inspector.analyses.vocabulary_map.compute_cells import nearest_by_cells
 from inspector.analyses.vocabulary_map.compute_neighbors import nearest_of, nearest_of_all
 from inspector.analyses.vocabulary_map.compute_trust import JUDGED_NEIGHBOURS, shared
+from inspector.progress import Progress
 
 EXACT_ROWS = 10_000  # beyond, all pairs take longer on a CPU than the rest of a map
 JUDGED = 1_000  # rows that stand for all where not all are judged

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import pandas as pd
 from transformers import PreTrainedModel
 
-from inspector.analyses import Progress
-from inspector.analyses.training.compute import warn_of_codes
+from inspector.analyses.training.words import warn_of_codes
 from inspector.analyses.what_if.compute_changes import RECIPES, TIE, UNCHANGED, Recipe, output_names
 from inspector.analyses.what_if.compute_edges import (
     TIED,
@@ -40,6 +39,7 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.models.counting import count, count_once
 from inspector.models.execution import input_embedding
 from inspector.models.ties import possible_ties
+from inspector.progress import Progress
 
 MOST_STEPS = 20
 MEMORY_SHARE = 0.8  # of what a worker may use: the rest is for what is not counted
@@ -108,7 +108,7 @@ def what_if(
         progress(number / (1 + len(recipes)), recipe.title)
         ways.append(_measure(plan, recipe, saved=number > 0))
     return _assemble(
-        plan, change, ways, text=text, warnings=(*warn_of_codes(checkpoint), *warnings)
+        plan, change, ways, text=text, warnings=(*warn_of_codes(checkpoint.quantised), *warnings)
     )
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
-from inspector.analyses import Progress
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.masking.head import Row, masked_logits
 from inspector.models.running import Loaded, memory_guard
+from inspector.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)

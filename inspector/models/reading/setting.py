@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import torch
 
-from inspector.analyses import Progress
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.reading.ladder import Unembedding, build_ladder
 from inspector.models.reading.scores import Scorer, build_scorer
 from inspector.models.running import Forward, Loaded, forward
 from inspector.models.vocabulary.labels import find_row
+from inspector.progress import Progress
 
 
 @dataclass(slots=True)

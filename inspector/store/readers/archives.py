@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import IO
 
 from inspector.errors import CheckpointError
+from inspector.progress import Progress
 from inspector.settings import Settings
 from inspector.store.names import ARCHIVE_SUFFIXES, visible
 from inspector.store.readers.pieces import TarMember, TarPieces, ZipPieces
 from inspector.store.sources import Source, choose_members, choose_snapshots
 
-Progress = Callable[[float | None, str], None]
 CHUNK_NBYTES = 1 << 20
 MAX_MEMBERS = 10_000
 MAX_RATIO = 50  # trained weights hardly compress; text and JSON do by 3 to 20

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inspector.errors import STOPPED, CancelledError, CheckpointError
+from inspector.progress import Progress
 from inspector.settings import Settings
 from inspector.store import registry
 from inspector.store.disk import disk_sentence
@@ -30,7 +31,6 @@ from inspector.store.quota import reserve_upload
 from inspector.store.shared.entry import SharedFile, SharedUpload, read_shared, write_shared
 from inspector.store.shared.marks import Told, mark, write_told
 from inspector.store.shared.remote import PIECE, Remote, open_remote
-from inspector.store.staging import Progress
 
 LISTED = "checkpoints"
 BLOBS = "blobs"

@@ -11,7 +11,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from inspector.analyses.snapshots.compute import nearest_cosine, vitals
-from inspector.batch import read_vitals
+from inspector.analyses.snapshots.frames import read_vitals
 from inspector.errors import InspectorError
 from inspector.models.vocabulary import rows
 from inspector.models.vocabulary.rows import read_facts
