@@ -13,29 +13,50 @@ ROOT = Path(__file__).parents[2]
 HEAVY = {"torch", "transformers", "umap", "tokenizers", "safetensors", "numba", "sklearn", "ray"}
 
 # What each part may import of the others; a floor may always import itself.
-GROUND = {"errors", "settings", "catalog", "results", "demo"}
+GROUND = {"errors", "settings", "catalog", "progress", "results", "text", "demo"}
 ALLOWED = {
     "errors": set(),
     "settings": {"errors"},
     "catalog": set(),
+    "progress": set(),
+    "text": set(),
     "results": set(),
     "demo": set(),
     "store": GROUND,
     "models": GROUND | {"store"},
-    "analyses": GROUND | {"store", "models"},
-    "engine": GROUND | {"store", "models", "analyses"},
-    "figures": {"errors", "results"},
+    "engine": GROUND | {"store"},
+    "plotting": {"errors", "results", "text"},
     "render": GROUND,
     "browser": {"errors"},
-    "report": GROUND | {"store", "engine", "figures", "browser"},
-    "fleet": GROUND | {"store", "engine"},
-    "cli": GROUND | {"store", "engine", "render", "report", "fleet"},
+    "batch": GROUND | {"store", "engine"},
+    "report": GROUND | {"store", "engine", "plotting", "browser"},
+    "cli": GROUND | {"store", "engine", "render", "report", "batch"},
     "__main__": {"cli"},
     "__init__": set(),
-    "serving": {"errors", "settings"},
-    "pages": GROUND | {"store", "engine", "figures", "report", "fleet"},
+    "serving": {"errors", "settings", "text"},
+    "pages": GROUND | {"store", "engine", "plotting", "report", "batch"},
     "app": GROUND | {"store", "engine", "pages"},
 }
+# The furniture of a room, by file name, and what of the house each piece may import.
+FURNITURE = {
+    "__init__": set(),
+    "result": GROUND,
+    "words": GROUND,
+    "frames": GROUND | {"store"},
+    "figures": GROUND | {"plotting"},
+    "component": GROUND | {"plotting"},
+    "section": GROUND | {"plotting", "report"},
+    "command": GROUND | {"store", "engine", "render", "batch", "cli"},
+    "compute": GROUND | {"store", "models"},
+}
+# What others may import of a room; what it computes they ask for through the catalog.
+SHOWN = {
+    "analyses": {"result", "words", "figures", "frames"},
+    "report": {"result"},
+    "cli": {"result", "words", "frames", "command"},
+    "pages": {"result", "words", "figures", "frames", "component"},
+}
+ROOMS = {path.parent.name for path in ROOT.glob("inspector/analyses/*/__init__.py")}
 SOURCES = sorted(
     path
     for path in [
@@ -55,6 +76,19 @@ def part_of(path: Path) -> str:
     return parts[1] if parts[0] == "inspector" else parts[0]
 
 
+def room_of(path: Path) -> tuple[str, str] | None:
+    """A room and the piece of furniture that a file is, such as ("lens", "compute")."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    if parts[:2] != ("inspector", "analyses") or parts[2] not in ROOMS:
+        return None
+    return parts[2], piece_of(parts[3])
+
+
+def piece_of(name: str) -> str:
+    """The furniture that a file's name begins with: compute_layout is a compute."""
+    return name if name.startswith("__") else name.partition("_")[0]
+
+
 def imports_of(path: Path) -> set[str]:
     """Every module that a file imports, wherever in the file."""
     found = set()
@@ -67,25 +101,70 @@ def imports_of(path: Path) -> set[str]:
     return found
 
 
+def refused(path: Path, name: str) -> str | None:
+    """Why a file may not import a module; None: it may."""
+    part, home = part_of(path), room_of(path)
+    top, *rest = name.split(".")
+    if top == "inspector" and rest[:1] == ["analyses"]:
+        return refused_room(part, home, rest)
+    if top == "inspector" and rest:
+        allowed = FURNITURE[home[1]] if home else ALLOWED[part] | {part}
+        return None if rest[0] in allowed | {"__version__"} else f"{part} may not use {rest[0]}"
+    if top in USERS:
+        return None if part in USERS[top] else f"{part} may not use {top}"
+    if top in HEAVY:
+        heavy = part == "models" or path.name == "worker.py" or (home and home[1] == "compute")
+        return None if heavy or top in LIGHT_HERE.get(part, ()) else "only what computes may"
+    return "pages hold no maths" if top == "numpy" and part in PAGES else None
+
+
+PAGES = {"app", "pages", "serving"}
+USERS = {"pages": {"pages", "app"}, "serving": PAGES, "streamlit": PAGES}
+# Libraries of HEAVY that other parts may load, inside a function.
+LIGHT_HERE = {"engine": {"ray", "torch", "numba"}, "store": {"safetensors", "tokenizers"}}
+
+
+def refused_room(part: str, home: tuple[str, str] | None, rest: list[str]) -> str | None:
+    room, piece = rest[1], piece_of(rest[2]) if len(rest) > 2 else "__init__"
+    if home and home[0] == room:
+        free = piece != "compute" or home[1] == "compute"
+        return None if free else f"{home[1]} may not bring what computes, and torch with it"
+    if part not in SHOWN:
+        return f"{part} may not know rooms"
+    return None if piece in SHOWN[part] else f"{piece} of {room} is its own"
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_run_downward(path):
-    part = part_of(path)
-    allowed = ALLOWED[part] | {part}
-    for name in imports_of(path):
-        top, _, rest = name.partition(".")
-        if top == "inspector" and rest:
-            assert rest.split(".")[0] in allowed | {"__version__"}, f"{part} imports {name}"
-        if top == "pages":
-            assert "pages" in allowed, f"{part} imports {name}"
-        if top == "serving":
-            assert part in {"app", "pages", "serving"}, f"{part} imports {name}"
-        if top == "streamlit":
-            assert part in {"app", "pages", "serving"}, f"{part} imports streamlit"
-        if top in HEAVY | {"numpy"}:
-            assert part not in {"app", "pages", "serving"}, f"{part} imports {top}"
+    if room_of(path):
+        assert room_of(path)[1] in FURNITURE, "no such furniture"
+    found = {name: why for name in imports_of(path) if (why := refused(path, name))}
+    assert not found
 
 
-WEB_SIDE = ["store", "figures", "engine", "browser", "report", "render", "fleet", "cli"]
+def test_every_folder_of_the_analyses_is_a_room_with_the_same_furniture():
+    from inspector.catalog import CATALOG
+
+    folders = {path.name for path in (ROOT / "inspector/analyses").iterdir() if path.is_dir()}
+    assert folders - {"__pycache__"} == ROOMS
+    assert {analysis.room for analysis in CATALOG} == {
+        f"inspector.analyses.{name}" for name in ROOMS
+    }
+    for room in ROOMS:
+        assert (ROOT / "inspector/analyses" / room / "compute.py").exists(), room
+
+
+WEB_SIDE = [
+    "store",
+    "plotting",
+    "engine",
+    "browser",
+    "report",
+    "render",
+    "batch",
+    "cli",
+    "analyses",
+]
 
 
 @pytest.mark.parametrize("part", WEB_SIDE)
@@ -94,7 +173,9 @@ def test_the_web_side_loads_no_torch(part):
     modules = [
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         for path in SOURCES
-        if part_of(path) == part and path.name != "worker.py"
+        if part_of(path) == part
+        and path.name != "worker.py"
+        and not path.name.startswith("compute")
     ]
     code = f"""
 import importlib, sys
@@ -117,7 +198,7 @@ def test_every_analysis_has_a_page_a_verb_a_test_and_a_readme_row():
         command.callback.__name__ for command in cli.app.registered_commands if command.callback
     }
     readme = (ROOT / "README.md").read_text("utf-8")
-    tests = "\n".join(path.read_text("utf-8") for path in (ROOT / "tests/unit").glob("test_*.py"))
+    tests = "\n".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
     assert len({analysis.verb for analysis in CATALOG}) == len(CATALOG)
     for analysis in CATALOG:
         module, _, function = analysis.function.partition(":")

@@ -1,4 +1,4 @@
-"""Fuzz the readers: `python -m tools.fuzz --minutes 5`, or `--target pickle`, or `make fuzz MINUTES=5`.
+"""Fuzz the readers: `python -m tools.fuzz --minutes 5`, `--target pickle`, `make fuzz MINUTES=5`.
 
 What it finds is kept in fuzz/found/ and named; the exit status is 1 then.
 """

@@ -124,10 +124,10 @@ def document(lines: list[str]) -> str:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     return "\n".join([
         "# Many people at once", "",
-        "`python -m tools.load --write docs/load.md`: sessions that open every page of two demos and two "
-        "uploads, upload, and type faster than they are answered. Every answer is compared with "
-        "what a lone session was told. Memory is resident memory of the server and its workers, "
-        "what they share counted in each.", "",
+        "`python -m tools.load --write docs/load.md`: sessions that open every page of two demos "
+        "and two uploads, upload, and type faster than they are answered. Every answer is "
+        "compared with what a lone session was told. Memory is resident memory of the server "
+        "and its workers, what they share counted in each.", "",
         f"{date.today().isoformat()}, {os.cpu_count()} processors, {memory:.0f} GB; the sessions "
         "run on the same machine.", "", HEAD, *lines, "",
     ])  # fmt: skip

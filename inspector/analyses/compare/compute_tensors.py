@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 
 import torch
 
+from inspector.analyses.compare.result import FLOATS
 from inspector.models.quantized.codes import Opened, open_codes
-from inspector.models.quantized.formats import FLOAT8
 from inspector.models.quantized.layout import Quantised
 from inspector.models.tensors import read_tensors
 from inspector.store.copies import is_packed, read_pieces
 from inspector.store.manifest import Manifest, TensorInfo
 
 BLOCK = 1 << 20  # numbers read at once of each
-FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"}) | FLOAT8  # exact as float64
 HALF = 1.001  # of what separates two codes: numbers that lie between them fall either way
 
 

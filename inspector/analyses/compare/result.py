@@ -21,6 +21,12 @@ STATUSES = (
 # name, or under a name that is one tensor with it.
 MATCHES = ("name", "spelling", "tie")
 
+# Stored as floats: they are compared as numbers, and are exact as float64.
+FLOATS = frozenset({
+    "float16", "bfloat16", "float32", "float64",
+    "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
+})  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class TieChange:

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from inspector.analyses.compare.compute_tensors import FLOATS
-from inspector.analyses.compare.result import TieChange, VocabularyMatch
+from inspector.analyses.compare.result import FLOATS, TieChange, VocabularyMatch
 
 SAID = {
     "changed": "changed", "dtype changed": "changed in dtype alone", "quantised": "quantised",

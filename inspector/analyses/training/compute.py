@@ -100,7 +100,7 @@ def training(
             steps=steps, weight_decay=weight_decay,
         ),
         warnings=(
-            *warn_of_codes(checkpoint.quantised),
+            *warn_of_codes([each.scheme for each in checkpoint.quantised.values()]),
             *_warnings(checkpoint, parameters, example),
             *_thawed(model_class, checkpoint, parameters),
         ),

@@ -108,7 +108,14 @@ def what_if(
         progress(number / (1 + len(recipes)), recipe.title)
         ways.append(_measure(plan, recipe, saved=number > 0))
     return _assemble(
-        plan, change, ways, text=text, warnings=(*warn_of_codes(checkpoint.quantised), *warnings)
+        plan,
+        change,
+        ways,
+        text=text,
+        warnings=(
+            *warn_of_codes([each.scheme for each in checkpoint.quantised.values()]),
+            *warnings,
+        ),
     )
 
 
