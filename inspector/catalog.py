@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from inspector.request import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +100,14 @@ def answer(verb: str, checkpoint: Any, **parameters: Any) -> Any:
     """
     module, _, function = BY_VERB[verb].function.partition(":")
     return getattr(import_module(module), function)(checkpoint, **parameters)
+
+
+def request_of(verb: str) -> type[Request]:
+    """The request class of a question: what can be asked, with bounds and help."""
+    module = import_module(f"{BY_VERB[verb].room}.request")
+    (found,) = (
+        each
+        for each in vars(module).values()
+        if isinstance(each, type) and getattr(each, "verb", "") == verb
+    )
+    return found

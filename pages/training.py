@@ -16,7 +16,7 @@ checkpoint = session.opened()
 parts.heading("training", checkpoint)
 
 choice = inputs.choose()
-plan: TrainingPlan = session.run("training", **choice.parameters())
+plan: TrainingPlan = session.run(choice)
 parts.warnings(plan.warnings)
 decayed, kept = plan.groups
 full, _, alone = plan.memory["total"]
@@ -92,4 +92,4 @@ st.caption(words.MEMORY_NOTE)
 
 st.subheader("The same groups in Python", anchor=False)
 st.code(plan.snippet, language="python", wrap_lines=True)
-parts.elsewhere(checkpoint, ("training", *choice.options()))
+parts.elsewhere(checkpoint, choice)

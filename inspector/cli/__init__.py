@@ -9,10 +9,10 @@ from inspector.cli import (
     models,
     reporting,
     server,
-    training,
     vocabulary,
 )
 from inspector.cli.answering import app
+from inspector.cli.verbs import register
 
 __all__ = [
     "app",
@@ -25,9 +25,11 @@ __all__ = [
     "models",
     "reporting",
     "server",
-    "training",
     "vocabulary",
 ]
+
+
+register()
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from inspector.analyses.overview.result import Overview
 from inspector.errors import InspectorError
 from inspector.plotting.theme import Theme
+from inspector.request import Request
 from inspector.results.checkpoint import Opened
 
 ROWS = 25  # of a table in the page; the CSV has all of them
@@ -115,6 +116,11 @@ class Question:
     verb: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     options: tuple[str, ...] = ()  # the same for the command line
+
+    @classmethod
+    def of(cls, request: Request) -> Question:
+        """Ask what a request asks."""
+        return cls(request.verb, request.parameters(), tuple(request.to_argv()))
 
 
 @dataclass(frozen=True, slots=True)

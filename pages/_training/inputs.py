@@ -2,62 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
-
 import streamlit as st
 
+from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.training.result import TrainingPlan
+from pages._ui import options
 from pages._ui.words import literal
 
 MOST_ROWS = 50
-CYCLES, POWER = 3, 2.0  # where transformers' own default of 1 would draw one line over another
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What is asked for."""
-
-    learning_rate: float
-    warmup_steps: int
-    steps: int
-    weight_decay: float
-    cycles: int
-    power: float
-
-    def parameters(self) -> dict[str, Any]:
-        """For the analysis."""
-        return asdict(self)
-
-    def options(self) -> list[str]:
-        """The same for the command line."""
-        pairs = asdict(self).items()
-        return [f"--{name.replace('_', '-')}={value:.12g}" for name, value in pairs]
-
-
-def choose() -> Choice:
-    """Ask for the numbers; the analysis says which of them do not fit."""
+def choose() -> TrainingRequest:
+    """Ask for the numbers; without numbers that fit together the page ends here."""
     with st.container(horizontal=True):
-        rate = st.number_input("Learning rate", value=5e-5, step=1e-5, format="%g", key="rate",
-                               bind="query-params", help="The highest one, after the "
-                               "warm-up: above 1e-7, up to 1")  # fmt: skip
-        warmup = st.number_input("Warm-up steps", value=100, step=10, key="warmup",
-                                 bind="query-params",
-                                 help="Updates until the highest rate is reached")  # fmt: skip
-        steps = st.number_input("Steps", value=1_000, step=100, key="steps", bind="query-params",
-                                help="Updates in all: 1 to 1,000,000")  # fmt: skip
-        decay = st.number_input("Weight decay", value=0.01, step=0.01, format="%g", key="decay",
-                                bind="query-params", help="0 to 1. torch's AdamW starts with 0.01, "
-                                "transformers' Trainer with 0")  # fmt: skip
+        rate = options.ask(TrainingRequest, "learning_rate", format="%g")
+        numbers = {name: options.ask(TrainingRequest, name) for name in ("warmup_steps", "steps")}
+        decay = options.ask(TrainingRequest, "weight_decay", format="%g")
     with st.expander("Options", icon=":material/tune:"), st.container(horizontal=True):
-        cycles = st.number_input("Cosine cycles", value=CYCLES, step=1, key="cycles",
-                                 bind="query-params", help="Of the cosine with restarts. With 1, "
-                                 "transformers' default, it is the cosine itself")  # fmt: skip
-        power = st.number_input("Power", value=POWER, step=0.5, format="%g", key="power",
-                                bind="query-params", help="Of the polynomial. With 1, "
-                                "transformers' default, it is the linear one but for its last "
-                                "1e-7")  # fmt: skip
-    return Choice(float(rate), int(warmup), int(steps), float(decay), int(cycles), float(power))
+        cycles = options.ask(TrainingRequest, "cycles")
+        power = options.ask(TrainingRequest, "power", format="%g")
+    return options.make(TrainingRequest, learning_rate=rate, weight_decay=decay, cycles=cycles,
+                        power=power, **numbers)  # fmt: skip
 
 
 def choose_rows(plan: TrainingPlan) -> tuple[int, ...]:

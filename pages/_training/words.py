@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
+from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.training.result import DecayExample, TrainingPlan
 from inspector.text import bytes_text, percent_text, plural, shape_text
-from pages._training.inputs import Choice
 from pages._ui.words import literal
 
 WARM_UP = """
@@ -54,7 +54,7 @@ MEMORY_NOTE = (
 )
 
 
-def subtitle(plan: TrainingPlan, choice: Choice) -> str:
+def subtitle(plan: TrainingPlan, choice: TrainingRequest) -> str:
     """What the curves stand on."""
     return (
         f"{plural(plan.steps, 'update')}, highest rate {plan.learning_rate:g}, "
@@ -62,7 +62,7 @@ def subtitle(plan: TrainingPlan, choice: Choice) -> str:
     )
 
 
-def schedule_list(choice: Choice) -> str:
+def schedule_list(choice: TrainingRequest) -> str:
     """The six schedules in a line each."""
     cycles = plural(choice.cycles, "half wave") if choice.cycles > 1 else "one half wave"
     if choice.cycles == 1:

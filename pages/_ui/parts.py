@@ -12,6 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from inspector.analyses.lens.result import Lens
 from inspector.catalog import PAGES
+from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.text import count_text
 from pages._ui import figure_files, screenshot, session
@@ -196,12 +197,13 @@ def download(frame: pd.DataFrame, *, name: str, label: str = "CSV") -> None:
     )
 
 
-def elsewhere(checkpoint: Opened, *commands: tuple[str, ...]) -> None:
+def elsewhere(checkpoint: Opened, *asked: Request | tuple[str, ...]) -> None:
     """The same view for a terminal; the address bar holds it for a colleague."""
     st.caption(
         "The same from a terminal (add `--json` for machines). To share this view, copy the "
         "address bar."
     )
+    commands = [(a.verb, *a.to_argv()) if isinstance(a, Request) else a for a in asked]
     lines = [command(verb, checkpoint, *options) for verb, *options in commands]
     st.code("\n".join(lines), language=None, wrap_lines=True)
     screenshot.offer()

@@ -22,6 +22,7 @@ from inspector.errors import (
     NotInCheckpointError,
 )
 from inspector.plotting.theme import Theme, get_theme
+from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.store.reference import CheckpointRef
 from pages._ui.running import engine
@@ -112,12 +113,16 @@ def open_beside(reference: str) -> Opened | None:
 
 
 def ask(
-    verb: str, *, of: Opened | None = None, beside: Opened | None = None, **parameters: Any
+    verb: str | Request,
+    *,
+    of: Opened | None = None,
+    beside: Opened | None = None,
+    **parameters: Any,
 ) -> Any:
     """Ask the open checkpoint, or the one that is compared with it.
 
     Args:
-        verb: Names the analysis.
+        verb: Names the analysis; or a request, which has the parameters.
         of: Which is asked; None: the open one.
         beside: The second checkpoint of an analysis of two.
         parameters: The analysis' own.
@@ -125,6 +130,7 @@ def ask(
     Returns:
         The analysis' result, or None where the page now says why there is none.
     """
+    verb, parameters = _asked(verb, parameters)
     checkpoint = of or opened()
     key = (checkpoint.fingerprint, verb, beside and beside.fingerprint, repr(parameters))
     if st.session_state.get("stopped") == key:
@@ -151,7 +157,13 @@ def _start(
     return engine().run(checkpoint.fingerprint, verb, called=called, **parameters)
 
 
-def run(verb: str, **parameters: Any) -> Any:
+def _asked(verb: str | Request, parameters: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    if isinstance(verb, Request):
+        return verb.verb, verb.parameters() | parameters
+    return verb, parameters
+
+
+def run(verb: str | Request, **parameters: Any) -> Any:
     """Ask the open checkpoint for what the whole page stands on: without it the page ends."""
     result = ask(verb, **parameters)
     if result is None:
@@ -159,13 +171,14 @@ def run(verb: str, **parameters: Any) -> Any:
     return result
 
 
-def peek(verb: str, **parameters: Any) -> Any:
+def peek(verb: str | Request, **parameters: Any) -> Any:
     """Ask the open checkpoint, but wait for nothing: the work goes on while the page is drawn.
 
     Returns:
         The analysis' result; None where it is not there at once, or there is none: `ask` then
         waits for it, or says why.
     """
+    verb, parameters = _asked(verb, parameters)
     checkpoint = opened()
     if st.session_state.get("stopped") == (checkpoint.fingerprint, verb, None, repr(parameters)):
         return None
@@ -175,14 +188,14 @@ def peek(verb: str, **parameters: Any) -> Any:
         return None
 
 
-def quietly(verb: str, *, of: Opened | None = None, **parameters: Any) -> Any:
+def quietly(verb: str | Request, *, of: Opened | None = None, **parameters: Any) -> Any:
     """Ask for what is quick, and what the page can do without.
 
     Returns:
         The analysis' result; None where there is none, which another question explains.
     """
     try:
-        return wait(_start(of or opened(), verb, parameters), stopped_key=None)
+        return wait(_start(of or opened(), *_asked(verb, parameters)), stopped_key=None)
     except InspectorError:
         return None
 

@@ -36,7 +36,14 @@ def test_the_counts_are_those_of_the_file(open_app: Open) -> None:
 
 
 def test_the_link_holds_the_numbers_and_the_terminal_line_repeats_them(open_app: Open) -> None:
-    app = open_app("training", rate="0.001", warmup="2", steps="5", decay="0.5", at="0, 2, 4")
+    app = open_app(
+        "training",
+        learning_rate="0.001",
+        warmup_steps="2",
+        steps="5",
+        weight_decay="0.5",
+        at="0, 2, 4",
+    )
     rates = table(app, "constant with warmup")
     assert rates["update"].tolist() == [0, 2, 4]
     assert rates["linear"].tolist() == ["0", "0.001", "0.000333333"]
@@ -54,10 +61,10 @@ def test_the_link_holds_the_numbers_and_the_terminal_line_repeats_them(open_app:
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
-        ({"steps": "0"}, "0 steps are asked for"),
-        ({"steps": "1000001"}, "1\\,000\\,001 steps are asked for"),
-        ({"warmup": "1001"}, "The warm\\-up takes 1\\,001 steps"),
-        ({"rate": "-0.1"}, "The learning rate is \\-0\\.1"),
+        ({"steps": "0"}, "Steps must be between 1 and 1\\,000\\,000\\, not 0"),
+        ({"steps": "1000001"}, "not 1\\,000\\,001"),
+        ({"warmup_steps": "1001"}, "The warm\\-up takes 1\\,001 steps"),
+        ({"learning_rate": "-0.1"}, "Learning rate must be above 1e\\-07"),
     ],
 )
 def test_numbers_that_do_not_fit_are_one_sentence(

@@ -19,7 +19,7 @@ def test_numbers_redraw_the_schedules_and_stand_in_the_link(page: Page, server: 
     expect(page.get_by_text("warm-up: 100 updates")).to_be_visible()
     fill(page, "Warm-up steps", "250")
     expect(page.get_by_text("warm-up: 250 updates")).to_be_visible()
-    expect(page).to_have_url(re.compile("warmup=250"))
+    expect(page).to_have_url(re.compile("warmup_steps=250"))
     expect_calm(page)
     page.reload()
     expect(page.get_by_text("warm-up: 250 updates")).to_be_visible()
@@ -31,7 +31,7 @@ def test_numbers_redraw_the_schedules_and_stand_in_the_link(page: Page, server: 
 
 
 def test_all_updates_come_as_a_file(page: Page, server: Server) -> None:
-    page.goto(f"{server.url}/training?steps=700&warmup=70&rate=0.001")
+    page.goto(f"{server.url}/training?steps=700&warmup_steps=70&learning_rate=0.001")
     expect_page(page, "training", "demo-bert")
     with page.expect_download() as waiting:
         page.get_by_role("button", name="All 700 updates: CSV").click()

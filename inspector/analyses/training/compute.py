@@ -16,7 +16,8 @@ from inspector.analyses.training.compute_groups import (
     shared,
     sort_parameters,
 )
-from inspector.analyses.training.compute_schedules import check_request, learning_rates, shrinkage
+from inspector.analyses.training.compute_schedules import learning_rates, shrinkage
+from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.training.result import (
     DECAYED,
     FROZEN,
@@ -29,20 +30,14 @@ from inspector.models.build import build_model, own_class, quiet
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.memory import shared_names
 from inspector.progress import Progress
+from inspector.request import answers
 
 BLOCK = 1 << 22  # numbers that are made float64 at once
 
 
+@answers(TrainingRequest)
 def training(
-    checkpoint: Checkpoint,
-    *,
-    progress: Progress,
-    learning_rate: float = 5e-5,
-    warmup_steps: int = 100,
-    steps: int = 1_000,
-    weight_decay: float = 0.01,
-    cycles: int = 1,
-    power: float = 1.0,
+    checkpoint: Checkpoint, request: TrainingRequest, *, progress: Progress
 ) -> TrainingPlan:
     """Say how AdamW would train the class that config.json names; nothing is trained.
 
@@ -51,23 +46,16 @@ def training(
 
     Args:
         checkpoint: With config.json and weights.
+        request: Rates and steps.
         progress: Told what is being done.
-        learning_rate: The highest one, above 1e-7, up to 1.
-        warmup_steps: Updates until it is reached, 0..steps.
-        steps: Updates in all, 1..1,000,000.
-        weight_decay: Of the group that decays, 0..1.
-        cycles: Of the cosine with restarts, 1..100.
-        power: Of the polynomial schedule, above 0, up to 10.
 
     Raises:
         RequestError: If a number is out of its range.
         CheckpointError: If the model cannot be built.
         NotInCheckpointError: If there is no config.json.
     """
-    check_request(
-        learning_rate=learning_rate, warmup_steps=warmup_steps, steps=steps,
-        weight_decay=weight_decay, cycles=cycles, power=power,
-    )  # fmt: skip
+    learning_rate, weight_decay = request.learning_rate, request.weight_decay
+    warmup_steps, steps = request.warmup_steps, request.steps
     progress(None, "Building the model")
     quiet()
     model_class = own_class(checkpoint.config)
@@ -75,10 +63,7 @@ def training(
         model_class, checkpoint.config, checkpoint.state, name=checkpoint.name
     )
     parameters = sort_parameters(model, missing)
-    rates = learning_rates(
-        learning_rate=learning_rate, warmup_steps=warmup_steps, steps=steps, cycles=cycles,
-        power=power, progress=progress,
-    )  # fmt: skip
+    rates = learning_rates(request, progress)
     frame = parameter_frame(parameters)
     factors = {name: shrinkage(each, weight_decay) for name, each in rates.items()}
     example = _example(model, parameters, factors, learning_rate * weight_decay)

@@ -8,13 +8,11 @@ from typing import Any
 import pandas as pd
 
 from inspector.analyses.training.figures import schedule_lines
+from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.training.result import TrainingPlan
 from inspector.report.content import Block, Code, Context, Drawn, Question, Said, Section, Tabled
 from inspector.text import bytes_text, percent_text, plural
 
-# As the page begins.
-PLAN = {"learning_rate": 5e-5, "warmup_steps": 100, "steps": 1_000, "weight_decay": 0.01,
-        "cycles": 3, "power": 2.0}  # fmt: skip
 DECOUPLED = (
     "AdamW (Loshchilov & Hutter 2019) takes the decay out of the gradient: before each update, w "
     "becomes w − rate × decay × w. Biases and the scales of norms usually get none."
@@ -23,8 +21,7 @@ DECOUPLED = (
 
 def ask(_: Context) -> tuple[Question, ...]:
     """The plan with the page's first numbers."""
-    options = tuple(f"--{name.replace('_', '-')}={value:.12g}" for name, value in PLAN.items())
-    return (Question("training", PLAN, options),)
+    return (Question.of(TrainingRequest()),)
 
 
 def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
@@ -61,9 +58,4 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     yield Code(plan.snippet)
 
 
-def _query(_: Context) -> dict[str, str]:
-    keys = {"learning_rate": "rate", "warmup_steps": "warmup", "weight_decay": "decay"}
-    return {keys.get(name, name): f"{value:.12g}" for name, value in PLAN.items()}
-
-
-SECTION = Section("training", ask=ask, show=show, query=_query)
+SECTION = Section("training", ask=ask, show=show)

@@ -295,20 +295,20 @@ def test_the_snippet_builds_these_groups(open_model, tmp_path):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"steps": 0}, "0 steps are asked for: give 1 to 1,000,000."),
-        ({"steps": 1_000_001}, "1,000,001 steps are asked for: give 1 to 1,000,000."),
-        ({"warmup_steps": -1}, "-1 warm-up steps are asked for: give 0 or more."),
+        ({"steps": 0}, "Steps must be between 1 and 1,000,000, not 0."),
+        ({"steps": 1_000_001}, "Steps must be between 1 and 1,000,000, not 1,000,001."),
+        ({"warmup_steps": -1}, "Warm-up steps must be at least 0, not -1."),
         ({"warmup_steps": 1_001}, "The warm-up takes 1,001 steps and the whole training 1,000: "
          "make the warm-up shorter, or the training longer."),
         ({"learning_rate": -5e-5},
-         "The learning rate is -5e-05: give one above 1e-07, up to 1."),
-        ({"learning_rate": 1e-7}, "The learning rate is 1e-07: give one above 1e-07, up to 1."),
-        ({"learning_rate": math.nan}, "The learning rate is nan: give one above 1e-07, up to 1."),
-        ({"learning_rate": 1.5}, "The learning rate is 1.5: give one above 1e-07, up to 1."),
-        ({"weight_decay": -0.1}, "The weight decay is -0.1: give one from 0 to 1."),
-        ({"weight_decay": math.inf}, "The weight decay is inf: give one from 0 to 1."),
-        ({"cycles": 0}, "0 cosine cycles are asked for: give 1 to 100."),
-        ({"power": 0.0}, "The power is 0: give one above 0, up to 10."),
+         "Learning rate must be above 1e-07 and at most 1, not -5e-05."),
+        ({"learning_rate": 1e-7}, "Learning rate must be above 1e-07 and at most 1, not 1e-07."),
+        ({"learning_rate": math.nan}, "Learning rate must be above 1e-07 and at most 1, not nan."),
+        ({"learning_rate": 1.5}, "Learning rate must be above 1e-07 and at most 1, not 1.5."),
+        ({"weight_decay": -0.1}, "Weight decay must be between 0 and 1, not -0.1."),
+        ({"weight_decay": math.inf}, "Weight decay must be between 0 and 1, not inf."),
+        ({"cycles": 0}, "Cosine cycles must be between 1 and 100, not 0."),
+        ({"power": 0.0}, "Power must be above 0 and at most 10, not 0."),
     ],
 )  # fmt: skip
 def test_numbers_that_no_training_could_use_are_one_sentence(options, sentence, open_model):

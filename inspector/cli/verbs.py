@@ -1,0 +1,166 @@
+"""Verbs whose options are those of their requests: built from the catalog, not written."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any, get_args, get_origin
+
+import typer
+
+from inspector.catalog import CATALOG, Analysis, request_of
+from inspector.cli.answering import AsJson, Source, answer, app, refusals
+from inspector.errors import RequestError
+from inspector.render import write_frame
+from inspector.request import (
+    Option,
+    Request,
+    defaults,
+    flag_of,
+    kinds_of,
+    options,
+    parse_list,
+    parse_numbers,
+    plain_kind,
+)
+
+SUFFIXES = (".csv", ".parquet")
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", help="Write the table: .csv or .parquet.")
+]
+
+
+def register() -> None:
+    """Add every verb of the catalog whose room writes no command of its own."""
+    for analysis in CATALOG:
+        own = command_module(analysis)
+        if not find_spec(f"{analysis.room}.request"):
+            continue
+        if own is not None and hasattr(own, "COMMAND"):
+            app.command(analysis.verb)(own.COMMAND)
+        else:
+            app.command(analysis.verb, help=analysis.question)(_command(analysis, own))
+
+
+def command_module(analysis: Analysis) -> ModuleType | None:
+    """What a room adds to its verb; None: nothing.
+
+    It may hold `COMMAND`, the whole verb as a function; or `SAVED`, the field of the result that
+    -o writes; and `in_short(result)`, what a terminal shows of it.
+    """
+    name = f"{analysis.room}.command"
+    return import_module(name) if find_spec(name) else None
+
+
+def typed(request: type[Request], name: str) -> Any:
+    """The annotation of one option for Typer, for verbs that are written by hand."""
+    known, kind = options(request)[name], plain_kind(kinds_of(request)[name])
+    listed = get_origin(kind) is tuple
+    words = _help(known, repeated=listed and not known.split)
+    flag = flag_of(name, known)
+    if kind is bool:
+        flag = f"{flag}/{flag.replace('--', '--no-', 1)}"
+    shown = list[str] if listed else (str if known.choices else kind)
+    if defaults(request).get(name, 0) is None or listed:
+        shown = shown | None
+    return Annotated[shown, typer.Option(flag, help=words)]
+
+
+def gathered(request: type[Request], values: dict[str, Any]) -> dict[str, Any]:
+    """What Typer read, as the request's parameters.
+
+    Raises:
+        RequestError: If a value cannot be read, or is out of its bounds.
+    """
+    kinds, known = kinds_of(request), options(request)
+    found = {}
+    for name, value in values.items():
+        if isinstance(value, list):
+            value = _items(name, value, kinds[name], known[name])  # noqa: PLW2901
+        if value is not None or defaults(request).get(name, 0) is None:
+            found[name] = value
+    return request(**found).parameters()
+
+
+def _items(name: str, values: list[str], kind: Any, known: Option) -> tuple[Any, ...]:
+    if not known.split:
+        return tuple(values)
+    if get_args(plain_kind(kind))[0] is int:
+        return tuple(number for value in values for number in parse_numbers(value, name=name))
+    return tuple(dict.fromkeys(item for value in values for item in parse_list(value)))
+
+
+def _help(known: Option, *, repeated: bool) -> str:
+    more = ", ".join(known.choices) or known.bounds
+    several = "repeatable" if repeated else ""
+    notes = "; ".join(note for note in (more, several) if note)
+    return f"{known.help} ({notes})." if notes else f"{known.help}."
+
+
+def _command(analysis: Analysis, own: ModuleType | None) -> Callable[..., None]:
+    request = request_of(analysis.verb)
+    saved: str | None = getattr(own, "SAVED", None)
+    in_short: Callable[[Any], Any] = getattr(own, "in_short", lambda result: result)
+
+    def command(**given: Any) -> None:
+        checkpoint, as_json = given.pop("checkpoint"), given.pop("as_json")
+        output: Path | None = given.pop("output", None)
+        with refusals():
+            _refuse_name(output)
+            parameters = gathered(request, given)
+        answer(
+            analysis.verb,
+            checkpoint,
+            as_json=as_json,
+            then=lambda result: _written(result, saved, output, in_short, as_json=as_json),
+            **parameters,
+        )
+
+    command.__signature__ = _signature(request, saved=saved)  # pyright: ignore[reportFunctionMemberAccess]
+    command.__annotations__ = {
+        name: each.annotation
+        for name, each in command.__signature__.parameters.items()  # pyright: ignore[reportFunctionMemberAccess]
+    }
+    return command
+
+
+def _signature(request: type[Request], *, saved: str | None) -> inspect.Signature:
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    given = defaults(request)
+    parameters = [inspect.Parameter("checkpoint", keyword, annotation=Source)]
+    for name in options(request):
+        default = given.get(name, inspect.Parameter.empty)
+        if isinstance(default, tuple):
+            default = None
+        parameters.append(
+            inspect.Parameter(name, keyword, default=default, annotation=typed(request, name))
+        )
+    if saved:
+        parameters.append(inspect.Parameter("output", keyword, default=None, annotation=Output))
+    parameters.append(inspect.Parameter("as_json", keyword, default=False, annotation=AsJson))
+    return inspect.Signature(parameters)
+
+
+def _refuse_name(output: Path | None) -> None:
+    """Refuse a file's name before anything is computed."""
+    if output is not None and output.suffix not in SUFFIXES:
+        raise RequestError(f"{output.name} is neither .csv nor .parquet: name it as one.")
+
+
+def _written(
+    result: Any,
+    saved: str | None,
+    output: Path | None,
+    in_short: Callable[[Any], Any],
+    *,
+    as_json: bool,
+) -> Any:
+    if output is not None and saved:
+        write_frame(getattr(result, saved), output)
+        result = dataclasses.replace(result, file=str(output))
+    return result if as_json else in_short(result)

@@ -1,0 +1,283 @@
+"""A question's options, defined once: verb, page, address, report and library derive from them.
+
+A room's `request.py` is a frozen dataclass whose fields are made by `option`. Nothing else states
+the name, default, bounds or help of an option.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import functools
+import re
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from inspector.errors import RequestError
+
+RANGE = re.compile(r"(\d{1,4})-(\d{1,4})")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What is known of one option besides its name, type and default."""
+
+    help: str  # a phrase without a period
+    label: str = ""  # on a page; "": the name as words
+    least: float | None = None  # inclusive
+    most: float | None = None  # inclusive
+    above: float | None = None  # exclusive
+    choices: tuple[str, ...] = ()
+    flag: str = ""  # on the command line; "": the name, with dashes
+    split: bool = True  # of a list: False: its items are texts, which may hold commas
+    items: int | None = None  # of a list: how many at most
+    step: float | None = None  # of a number's field on a page
+
+    @property
+    def bounds(self) -> str:
+        """The range in words: "between 1 and 100", "above 0 and at most 1"; "" if there is none."""
+        least = "" if self.least is None else number_text(self.least)
+        most = "" if self.most is None else number_text(self.most)
+        if self.above is not None:
+            return f"above {number_text(self.above)}" + (f" and at most {most}" if most else "")
+        if least and most:
+            return f"between {least} and {most}"
+        return f"at least {least}" if least else (f"at most {most}" if most else "")
+
+
+def option(default: Any = dataclasses.MISSING, help: str = "", **facts: Any) -> Any:  # noqa: A002
+    """Define an option; without a default it must be given.
+
+    Args:
+        default: Its value where nothing is said.
+        help: A phrase for every place where it is asked for.
+        facts: Of `Option`.
+    """
+    return dataclasses.field(default=default, metadata={"option": Option(help, **facts)})
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of one question; `verb` names it in the catalog."""
+
+    verb: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what no checkpoint could answer.
+
+        Raises:
+            RequestError: If a value is out of its bounds, or none of its choices.
+        """
+        for name, known in options(type(self)).items():
+            value = getattr(self, name)
+            if value is None:
+                value = defaults(type(self)).get(name)
+            value = tuple(value) if isinstance(value, list) else value
+            object.__setattr__(self, name, value)
+            if value is not None:
+                check(name, known, value)
+
+    def parameters(self) -> dict[str, Any]:
+        """Names and values, as `answers` takes them."""
+        return {name: getattr(self, name) for name in options(type(self))}
+
+    def to_argv(self) -> list[str]:
+        """The options of the command line that ask the same; defaults are left out."""
+        words: list[str] = []
+        for name, known in options(type(self)).items():
+            value = getattr(self, name)
+            if value != defaults(type(self)).get(name, dataclasses.MISSING):
+                words += _words(flag_of(name, known), value, split=known.split)
+        return words
+
+    def to_query(self) -> dict[str, str]:
+        """The same for an address; defaults are left out."""
+        return {
+            name: to_text(value, split=known.split)
+            for name, known in options(type(self)).items()
+            if (value := getattr(self, name)) != defaults(type(self)).get(name, dataclasses.MISSING)
+            and value is not None
+        }
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> Self:
+        """Read the options that an address names.
+
+        Raises:
+            RequestError: If a value cannot be read, or is out of its bounds.
+        """
+        kinds, known = kinds_of(cls), options(cls)
+        return cls(**{
+            name: from_text(query[name], kinds[name], name=name, split=known[name].split)
+            for name in known
+            if name in query
+        })  # fmt: skip
+
+
+@functools.cache
+def options(request: type[Request]) -> dict[str, Option]:
+    """A request's options by name, in their order."""
+    return {
+        field.name: field.metadata["option"]
+        for field in dataclasses.fields(request)
+        if "option" in field.metadata
+    }
+
+
+@functools.cache
+def defaults(request: type[Request]) -> dict[str, Any]:
+    """Defaults by name; an option that must be given is not there."""
+    return {
+        field.name: field.default
+        for field in dataclasses.fields(request)
+        if field.default is not dataclasses.MISSING
+    }
+
+
+@functools.cache
+def kinds_of(request: type[Request]) -> dict[str, Any]:
+    """The types of a request's options by name."""
+    hints = get_type_hints(request)
+    return {name: hints[name] for name in options(request)}
+
+
+def flag_of(name: str, known: Option) -> str:
+    """An option as the command line writes it: --learning-rate, -k."""
+    return known.flag or (f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}")
+
+
+def answers(request: type[Request]) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Let a function `(checkpoint, request, *, progress)` be called with the request's options.
+
+    Args:
+        request: The room's request.
+
+    Returns:
+        A decorator: `lens(checkpoint, progress=…, text="a dog", k=3)` makes the request, which
+        refuses what is out of bounds, and calls the function with it.
+    """
+
+    def wrap(function: Callable[..., T]) -> Callable[..., T]:
+        @functools.wraps(function)
+        def called(checkpoint: Any, *, progress: Any, **parameters: Any) -> T:
+            return function(checkpoint, request(**parameters), progress=progress)
+
+        return called
+
+    return wrap
+
+
+def parse_list(text: str) -> tuple[str, ...]:
+    """Read items that commas separate; one that holds a comma is written in double quotes.
+
+    Each item once, in order; spaces around an item do not count.
+    """
+    rows = csv.reader(text.splitlines() or [""], skipinitialspace=True)
+    items = (item if item.isspace() else item.strip() for row in rows for item in row)
+    return tuple(dict.fromkeys(item for item in items if item))
+
+
+def join_list(items: Iterable[object]) -> str:
+    """Write items as `parse_list` reads them."""
+    return ",".join(
+        '"' + text.replace('"', '""') + '"' if re.search(r'[",]|^\s|\s$', text) else text
+        for text in map(str, items)
+    )
+
+
+def parse_numbers(text: str, *, name: str) -> tuple[int, ...]:
+    """Read a list of whole numbers and ranges, such as "0,6,12" or "0-3,12".
+
+    Raises:
+        RequestError: If it is none, or a range runs backwards.
+    """
+    numbers: list[int] = []
+    for item in parse_list(text):
+        span = RANGE.fullmatch(item.replace(" ", ""))
+        first, last = span.groups() if span else (item, item)
+        if not re.fullmatch(r"-?\d{1,9}", first) or int(last) < int(first):
+            raise RequestError(
+                f'{name}: {item[:40]!r} is neither a number nor a range: write "0,6,12" or "0-3".'
+            )
+        numbers += range(int(first), int(last) + 1)
+    return tuple(numbers)
+
+
+def to_text(value: Any, *, split: bool = True) -> str:
+    """Write a value for an address or a text field."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return join_list(value) if split else "\n".join(map(str, value))
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def from_text(text: str, kind: Any, *, name: str, split: bool = True) -> Any:
+    """Read what `to_text` wrote.
+
+    Args:
+        text: From an address, a text field or a command line.
+        kind: The option's type.
+        name: The option's, for the refusal.
+        split: False: a list of texts, one a line.
+
+    Raises:
+        RequestError: If it is no value of that type.
+    """
+    kind = plain_kind(kind)
+    if get_origin(kind) is tuple:
+        if get_args(kind)[0] is int:
+            return parse_numbers(text, name=name)
+        return parse_list(text) if split else tuple(line for line in text.splitlines() if line)
+    if kind is bool:
+        return text.strip().lower() in {"true", "1", "yes", "on"}
+    try:
+        return kind(text)
+    except ValueError:
+        what = "a whole number" if kind is int else "a number"
+        raise RequestError(f"{name} is {text[:40]!r}: give {what}.") from None
+
+
+def plain_kind(kind: Any) -> Any:
+    """A type without its None: `int | None` is int."""
+    if get_origin(kind) in {Union, types.UnionType}:
+        return next(each for each in get_args(kind) if each is not type(None))
+    return kind
+
+
+def number_text(number: float) -> str:
+    """Write a number as people do: 1,000,000, 0.15, 1e-07."""
+    return f"{number:,.0f}" if float(number).is_integer() else f"{number:g}"
+
+
+def check(name: str, known: Option, value: Any) -> None:
+    """Refuse a value that is out of an option's bounds.
+
+    Raises:
+        RequestError: If it is, or is none of its choices.
+    """
+    said = known.label or name.replace("_", " ").capitalize()
+    if known.choices and value not in known.choices:
+        *first, last = known.choices
+        listed = f"{', '.join(first)} or {last}" if first else last
+        raise RequestError(f"{said} must be {listed}, not {str(value)[:40]!r}.")
+    if known.items is not None and len(value) > known.items:
+        raise RequestError(f"{said} takes at most {known.items:,} items, not {len(value):,}.")
+    if isinstance(value, bool | str | Sequence):
+        return
+    low = known.least is not None and not value >= known.least
+    low = low or (known.above is not None and not value > known.above)
+    if low or (known.most is not None and not value <= known.most):
+        raise RequestError(f"{said} must be {known.bounds}, not {number_text(value)}.")
+
+
+def _words(flag: str, value: Any, *, split: bool) -> list[str]:
+    if isinstance(value, bool):
+        return [flag if value else flag.replace("--", "--no-", 1)]
+    if isinstance(value, tuple) and not split:
+        return [word for each in value for word in _words(flag, each, split=True)]
+    text = to_text(value)
+    return [flag, text] if not flag.startswith("--") else [f"{flag}={text}"]

@@ -1,0 +1,105 @@
+"""Ask for one option of a request: its name is the key, and the name in the address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar, get_origin
+
+import streamlit as st
+
+from inspector.errors import RequestError
+from inspector.request import (
+    Option,
+    Request,
+    check,
+    defaults,
+    from_text,
+    kinds_of,
+    options,
+    plain_kind,
+    to_text,
+)
+from pages._ui.words import literal
+
+T = TypeVar("T", bound=Request)
+
+
+def ask(request: type[Request], name: str, **look: Any) -> Any:
+    """Draw the field of one option, as its type and bounds want it.
+
+    Args:
+        request: The question.
+        name: Of the option.
+        look: Further arguments of the field, such as placeholder, format or default.
+
+    Returns:
+        The value that was chosen. Where it cannot be read, the page says why and ends here.
+    """
+    known, kind = options(request)[name], plain_kind(kinds_of(request)[name])
+    linked = st.query_params.get(name)  # a field drops what it cannot hold, and says nothing
+    look = {
+        "label": known.label or name.replace("_", " ").capitalize(),
+        "key": name, "bind": "query-params", "help": _help(known), **look,
+    }  # fmt: skip
+    default = look.pop("default", defaults(request).get(name))
+    if known.choices:
+        value = _choice(known, default, look)
+    elif kind is bool:
+        value = st.toggle(value=bool(default), **look)
+    elif kind in {int, float}:
+        value = _number(known, kind, default, look)
+    else:
+        return _text(kind, known, name, default, look)
+    if linked is not None:
+        with _refusals():
+            check(name, known, from_text(linked, kind, name=name))
+    return value
+
+
+def make(request: type[T], **values: Any) -> T:
+    """Make the request; where its values do not fit together, the page says so and ends here."""
+    with _refusals():
+        return request(**values)
+
+
+def _help(known: Option) -> str:
+    bounds = f" ({known.bounds})" if known.bounds else ""
+    return literal(f"{known.help}{bounds}.")
+
+
+def _choice(known: Option, default: Any, look: dict[str, Any]) -> Any:
+    place = known.choices.index(default) if default in known.choices else 0
+    return st.selectbox(options=known.choices, index=place, **look) or known.choices[place]
+
+
+def _number(known: Option, kind: Any, default: Any, look: dict[str, Any]) -> Any:
+    least = known.least if known.least is not None else known.above
+    return kind(st.number_input(
+        value=kind(default),
+        min_value=None if least is None else kind(least),
+        max_value=None if known.most is None else kind(known.most),
+        step=kind(known.step or 1),
+        **look,
+    ))  # fmt: skip
+
+
+def _text(kind: Any, known: Option, name: str, default: Any, look: dict[str, Any]) -> Any:
+    listed = get_origin(kind) is tuple
+    begin = "" if default is None else to_text(default, split=known.split)
+    field = st.text_area if listed and not known.split else st.text_input
+    typed = field(value=begin, **look)
+    with _refusals():
+        value = from_text(typed, kind, name=name, split=known.split)
+        check(name, known, value)
+    return value
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Say why a request cannot be made, and end the page there."""
+    try:
+        yield
+    except RequestError as error:
+        st.error(literal(error), icon=":material/error:")
+        st.stop()
