@@ -1,6 +1,7 @@
 """Open a transformer checkpoint and see what is really inside it.
 
-For notebooks: `inspector.find_sharing(module)` audits a live `torch.nn.Module`.
+For notebooks and scripts: `inspector.open("demo-bert")` and `inspector.wrap(model, tokenizer)` give
+a checkpoint that answers every question, such as `.lens("the capital of [MASK].", k=5)`.
 """
 
 from importlib import import_module
@@ -8,9 +9,14 @@ from typing import Any
 
 __version__ = "0.1.0"
 
+# Imported when first asked for.
 LIBRARY = {
-    "find_sharing": "inspector.analyses.sharing.compute"
-}  # imported when first asked for: torch
+    "open": "inspector.api",
+    "wrap": "inspector.api",
+    "Checkpoint": "inspector.api",
+    "Answer": "inspector.api",
+    "find_sharing": "inspector.analyses.sharing.compute",
+}
 
 
 def __getattr__(name: str) -> Any:

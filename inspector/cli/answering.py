@@ -6,21 +6,20 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 
-from inspector.demo import DEMOS, SNAPSHOTS
+from inspector.demo import DEMOS
 from inspector.engine.choice import start_engine
 from inspector.engine.protocol import Job
-from inspector.errors import CheckpointError, InspectorError, escaped
+from inspector.errors import InspectorError, escaped
 from inspector.render import write_table
 from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
 from inspector.settings import settings
-from inspector.store.reference import HUB_ID, CheckpointRef
+from inspector.store.reference import find_reference
 
 REFUSED = 2  # exit status
 POLL_SECONDS = 0.1
@@ -45,24 +44,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Text = Annotated[str, typer.Option("--text", help="What the model reads.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, mps or spread.")]
 Dtype = Annotated[str, typer.Option("--dtype", help="auto, float32, bfloat16 or float16.")]
-
-
-def find_reference(text: str) -> CheckpointRef:
-    """Tell what a CHECKPOINT argument names: something on disk, a demo, or a hub id.
-
-    Raises:
-        CheckpointError: If it can be none of them.
-    """
-    if Path(text).exists():
-        return CheckpointRef("path", str(Path(text).absolute()))
-    if text in DEMOS | SNAPSHOTS:
-        return CheckpointRef("demo", text)
-    if HUB_ID.fullmatch(text) and "/" in text and not text.startswith((".", "/", "~")):
-        return CheckpointRef("hub", text)
-    raise CheckpointError(
-        f"There is no {text!r} on this disk, and it is neither a demo ({', '.join(DEMOS)}) nor a "
-        "hub id such as org/name: check the spelling."
-    )
 
 
 def answer(

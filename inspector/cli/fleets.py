@@ -26,7 +26,7 @@ from inspector.render import write_table
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store.names import ARCHIVE_SUFFIXES
-from inspector.store.reference import CheckpointRef
+from inspector.store.reference import CheckpointRef, find_reference
 from inspector.store.snapshots import Snapshot, identity_of, is_run, list_snapshots, step_of
 
 STATUSES = ("done", "refused", "failed")
@@ -228,7 +228,7 @@ def _expand(text: str) -> Iterator[Snapshot | Entry]:
 
 
 def _one(text: str) -> Snapshot:
-    reference = answering.find_reference(text)
+    reference = find_reference(text)
     base = Path(text).name
     stem = next((base[: -len(end)] for end in ARCHIVE_SUFFIXES if base.endswith(end)), base)
     identity = identity_of(Path(text)) if reference.kind == "path" else None

@@ -26,6 +26,7 @@ from inspector.report.screenshots import check_pages, take_pictures
 from inspector.report.sections import BY_SLUG
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
+from inspector.store.reference import find_reference
 from inspector.store.snapshots import Snapshot
 
 
@@ -69,8 +70,8 @@ def report(
         _check_output(output)
         engine = answering.start_engine(settings(), restrict_paths=False, spare=False)
         try:
-            opened: Opened = waited(engine.open(answering.find_reference(checkpoint)))
-            other = waited(engine.open(answering.find_reference(versus))) if versus else None
+            opened: Opened = waited(engine.open(find_reference(checkpoint)))
+            other = waited(engine.open(find_reference(versus))) if versus else None
             with Console(stderr=True).status("Starting") as status:
                 made = make_report(engine, opened, sections=chosen, setting=setting, other=other,
                                    tell=lambda _, said: status.update(said))  # fmt: skip
@@ -110,7 +111,7 @@ def _report_many(
 
         def ask(snapshot: Snapshot, opened: Opened, wait: Wait) -> dict[str, Any]:
             if versus and not second:
-                second.append(wait(engine.open(answering.find_reference(versus))))
+                second.append(wait(engine.open(find_reference(versus))))
             made = make_report(engine, opened, sections=chosen, setting=setting,
                                other=second[0] if second else None,
                                tell=lambda *_: None)  # fmt: skip
@@ -206,7 +207,7 @@ def screenshot(
             raise RequestError(f"There is no theme {theme[:40]!r}: choose light or dark.")
         if not 400 <= width <= 4000:
             raise RequestError(f"{width} pixels is no width for a picture: choose 400 to 4000.")
-        reference = answering.find_reference(checkpoint)
+        reference = find_reference(checkpoint)
         with Console(stderr=True).status("Starting") as status:
             taken = take_pictures(reference, output, pages=chosen, theme=theme, width=width,
                                   tell=status.update)  # fmt: skip

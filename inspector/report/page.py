@@ -16,7 +16,7 @@ from plotly.offline import get_plotlyjs
 
 from inspector.report.content import Block, Code, Drawn, Facts, Listed, Part, Report, Said, Tabled
 from inspector.report.recolor import both
-from inspector.text import bytes_text, visible
+from inspector.text import visible
 
 ASSETS = Path(__file__).parent / "assets"
 IDS = ("id", "position", "layer", "update", "step", "start", "end")  # numbers that are names
@@ -32,8 +32,8 @@ def write_page(report: Report) -> str:
     Returns:
         The same text for the same report, but for its date.
     """
-    scripts = [get_plotlyjs(), (ASSETS / "report.js").read_text("utf-8")]
-    style = (ASSETS / "report.css").read_text("utf-8")
+    scripts = [get_plotlyjs(), (ASSETS / "report.js").readtext_html("utf-8")]
+    style = (ASSETS / "report.css").readtext_html("utf-8")
     body = "\n".join([_head(report), *map(_section, report.parts), _provenance(report)])
     return "\n".join([
         "<!DOCTYPE html>",
@@ -42,7 +42,7 @@ def write_page(report: Report) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
         '<meta name="referrer" content="no-referrer">',
-        f"<title>{_text(report.name)}: a report of Checkpoint Inspector</title>",
+        f"<title>{text_html(report.name)}: a report of Checkpoint Inspector</title>",
         f"<style>{style}</style></head><body><main>",
         body,
         "</main>",
@@ -65,12 +65,12 @@ def _digest(script: str) -> str:
 
 def _head(report: Report) -> str:
     contents = "".join(
-        f'<li><a href="#{part.slug}">{_text(part.title)}</a>'
+        f'<li><a href="#{part.slug}">{text_html(part.title)}</a>'
         f"{' <span class=absent>not in this checkpoint</span>' if part.absent else ''}</li>"
         for part in report.parts
     )
     return (
-        f"<header><p class=app>Checkpoint Inspector · report</p><h1>{_text(report.name)}</h1>"
+        f"<header><p class=app>Checkpoint Inspector · report</p><h1>{text_html(report.name)}</h1>"
         f"<p class=made>Made on <time>{report.made}</time>. Fingerprint "
         f"<code>{report.context.overview.fingerprint[:16]}…</code></p>"
         f"<nav aria-label=Sections><ol>{contents}<li><a href=#provenance>Where this comes from"
@@ -80,17 +80,17 @@ def _head(report: Report) -> str:
 
 
 def _section(part: Part) -> str:
-    inner: list[str] = [f'<section id="{part.slug}"><h2>{_text(part.title)}</h2>',
-                        f"<p class=question>{_text(part.question)}</p>"]  # fmt: skip
+    inner: list[str] = [f'<section id="{part.slug}"><h2>{text_html(part.title)}</h2>',
+                        f"<p class=question>{text_html(part.question)}</p>"]  # fmt: skip
     if part.absent:
-        inner.append(f"<p class=note>{_text(part.absent)}</p>")
-    inner += [f"<p class=note>{_text(note)}</p>" for note in part.notes]
+        inner.append(f"<p class=note>{text_html(part.absent)}</p>")
+    inner += [f"<p class=note>{text_html(note)}</p>" for note in part.notes]
     inner += [_block(block, part) for block in part.blocks]
     commands = "\n".join(part.commands)
     inner.append(
         "<details class=again><summary>The same view, and the same numbers</summary>"
-        f"<p>In the app: <code>{_text(part.link)}</code></p>"
-        f"<pre>{_text(commands)}</pre></details></section>"
+        f"<p>In the app: <code>{text_html(part.link)}</code></p>"
+        f"<pre>{text_html(commands)}</pre></details></section>"
     )
     return "\n".join(inner)
 
@@ -106,7 +106,7 @@ def _provenance(report: Report) -> str:
         "<section id=provenance><h2>Where this comes from</h2>"
         f"{_facts(Facts(report.provenance))}{opened}"
         "<p>The same report again, with every figure as PNG and SVG, every table as CSV and a "
-        f"notebook:</p><pre>{_text(report.command)}</pre></section>"
+        f"notebook:</p><pre>{text_html(report.command)}</pre></section>"
     )
 
 
@@ -114,7 +114,12 @@ def _block(block: Block, part: Part) -> str:
     if isinstance(block, Drawn):
         return _figure(block, part)
     if isinstance(block, Tabled):
-        return _table(block, part)
+        return table_html(block) + _cut(block, part)
+    return block_html(block)
+
+
+def block_html(block: Block) -> str:
+    """Write a block that is neither a figure nor a table."""
     return _PLAIN[type(block)](block)
 
 
@@ -127,29 +132,36 @@ def _figure(drawn: Drawn, part: Part) -> str:
         size += f";width:{layout['width']}px"
     return (
         f'<figure class=plot><div id="plot-{name}" style="{size}" role=img '
-        f'aria-label="{_text(drawn.alt)}" data-name="{name}"></div>'
+        f'aria-label="{text_html(drawn.alt)}" data-name="{name}"></div>'
         f'<script type="application/json" id="data-{name}">{_json(figure)}</script></figure>'
     )
 
 
-def _table(tabled: Tabled, part: Part) -> str:
+def table_html(tabled: Tabled) -> str:
+    """Write the first rows of a table."""
     frame = tabled.frame
     shown = frame.head(tabled.rows)
     heads = "".join(
         f"<th scope=col{' class=number' if _is_numeric(frame[name]) else ''}>"
-        f"{_text(_label(str(name)))}</th>"
+        f"{text_html(_label(str(name)))}</th>"
         for name in frame.columns
     )
     rows = "".join(f"<tr>{''.join(_cells(row))}</tr>" for row in shown.to_dict("records"))
-    cut = ""
-    if len(frame) > len(shown):
-        cut = (f"<p class=cut>{len(shown):,} of {len(frame):,} rows are shown; "
-               f"<code>tables/{part.slug}-{tabled.name}.csv</code> in the report’s .zip has all "
-               f"{len(frame):,}.</p>")  # fmt: skip
     return (
-        f"<h3>{_text(tabled.title)}</h3><div class=scroll tabindex=0 role=region "
-        f'aria-label="{_text(tabled.title)}"><table><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>{cut}"
+        f"<h3>{text_html(tabled.title)}</h3><div class=scroll tabindex=0 role=region "
+        f'aria-label="{text_html(tabled.title)}"><table><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _cut(tabled: Tabled, part: Part) -> str:
+    rows = len(tabled.frame)
+    if rows <= tabled.rows:
+        return ""
+    return (
+        f"<p class=cut>{tabled.rows:,} of {rows:,} rows are shown; "
+        f"<code>tables/{part.slug}-{tabled.name}.csv</code> in the report’s .zip has all "
+        f"{rows:,}.</p>"
     )
 
 
@@ -161,7 +173,7 @@ def _is_numeric(column: Any) -> bool:
 def _cells(row: dict[Any, Any]) -> Iterator[str]:
     for name, value in row.items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        yield f"<td{' class=number' if number else ''}>{_text(_cell(str(name), value))}</td>"
+        yield f"<td{' class=number' if number else ''}>{text_html(_cell(str(name), value))}</td>"
 
 
 def _cell(name: str, value: Any) -> str:
@@ -192,21 +204,21 @@ def _label(name: str) -> str:
 
 
 def _said(said: Said) -> str:
-    return f"<p>{_text(said.text)}</p>" if said.text else ""
+    return f"<p>{text_html(said.text)}</p>" if said.text else ""
 
 
 def _listed(listed: Listed) -> str:
-    return f"<ul>{''.join(f'<li>{_text(item)}</li>' for item in listed.items)}</ul>"
+    return f"<ul>{''.join(f'<li>{text_html(item)}</li>' for item in listed.items)}</ul>"
 
 
 def _facts(facts: Facts) -> str:
-    rows = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>"
+    rows = "".join(f"<dt>{text_html(name)}</dt><dd>{text_html(value)}</dd>"
                    for name, value in facts.pairs.items())  # fmt: skip
     return f"<dl>{rows}</dl>"
 
 
 def _code(code: Code) -> str:
-    return f"<pre>{_text(code.text)}</pre>"
+    return f"<pre>{text_html(code.text)}</pre>"
 
 
 _PLAIN: dict[type, Callable[[Any], str]] = {
@@ -214,8 +226,8 @@ _PLAIN: dict[type, Callable[[Any], str]] = {
 }  # fmt: skip
 
 
-def _text(text: str) -> str:
-    """Text as text: nothing in it is markup, hidden, or turns other text around."""
+def text_html(text: str) -> str:
+    """Write text as text: nothing in it is markup, hidden, or turns other text around."""
     return "\n".join(html.escape(visible(line)) for line in text.split("\n"))
 
 

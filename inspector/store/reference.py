@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
+from inspector.demo import DEMOS, SNAPSHOTS
 from inspector.errors import CheckpointError
 
 Kind = Literal["demo", "upload", "shared", "incoming", "snapshots", "path", "hub"]
@@ -56,3 +58,21 @@ class CheckpointRef:
         raise CheckpointError(
             f"{text[:80]!r} names no checkpoint: pick one from the list, or upload it again."
         )
+
+
+def find_reference(text: str) -> CheckpointRef:
+    """Tell what a name typed by a user means: something on disk, a demo, or a hub id.
+
+    Raises:
+        CheckpointError: If it can be none of them.
+    """
+    if Path(text).exists():
+        return CheckpointRef("path", str(Path(text).absolute()))
+    if text in DEMOS | SNAPSHOTS:
+        return CheckpointRef("demo", text)
+    if HUB_ID.fullmatch(text) and "/" in text and not text.startswith((".", "/", "~")):
+        return CheckpointRef("hub", text)
+    raise CheckpointError(
+        f"There is no {text!r} on this disk, and it is neither a demo ({', '.join(DEMOS)}) nor a "
+        "hub id such as org/name: check the spelling."
+    )

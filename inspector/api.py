@@ -1,0 +1,351 @@
+"""The library: open a checkpoint, or wrap a live model, and ask it what the pages ask.
+
+    import inspector as ci
+    checkpoint = ci.open("demo-bert")
+    checkpoint.lens("the capital of [MASK].", k=5).figure()
+
+Every verb of the command line is a method, with the same options. Work is done in this process
+unless `open` is told to use an engine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property, partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
+from weakref import finalize
+
+from inspector.catalog import BY_VERB, CATALOG, Analysis, answer, request_of
+from inspector.errors import InspectorError, NotInCheckpointError
+from inspector.report.content import Block, Context, Drawn, Section, Setting
+from inspector.request import Request, defaults, options
+from inspector.results.checkpoint import Opened
+from inspector.results.plain import to_json
+from inspector.settings import Settings, settings
+from inspector.store.files import remove_folder
+from inspector.store.reference import CheckpointRef, find_reference
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+    from inspector.engine.protocol import Engine
+    from inspector.models.checkpoint import Checkpoint as Model
+    from inspector.plotting.theme import Theme
+
+ALIASES = {"map": "project"}  # method -> verb
+NO_FIGURE = "There is no figure of {verb}: to_frame() has its table."
+
+
+class Answer:
+    """A result, with what a notebook wants of it; its fields are those of the result.
+
+    Args:
+        result: Of the question.
+        checkpoint: That was asked.
+        request: That was answered.
+    """
+
+    def __init__(self, result: Any, checkpoint: Checkpoint, request: Request) -> None:
+        self.result = result
+        self.request = request
+        self._checkpoint = checkpoint
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.result, name)
+
+    def __dir__(self) -> list[str]:
+        fields = (field.name for field in dataclasses.fields(self.result))
+        return sorted({*super().__dir__(), *fields})
+
+    def __repr__(self) -> str:
+        return f"{type(self.result).__name__} of {self._checkpoint.name}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Give what the command line prints with --json."""
+        return to_json(self.result)
+
+    def to_frame(self, field: str | None = None) -> pd.DataFrame:
+        """Give one table of the result.
+
+        Args:
+            field: Its name; None: the first table that the result has, else one row of its values.
+
+        Raises:
+            AttributeError: If the result has no such field.
+        """
+        import pandas as pd
+
+        if field is not None:
+            value = getattr(self.result, field)
+            return value if isinstance(value, pd.DataFrame) else pd.DataFrame(_rows(value))
+        for each in dataclasses.fields(self.result):
+            value = getattr(self.result, each.name)
+            if isinstance(value, pd.DataFrame) and not each.metadata.get("local"):
+                return value
+        plain = self.to_json()
+        rows = next((v for v in plain.values() if isinstance(v, list) and _is_table(v)), [plain])
+        return pd.DataFrame(rows)
+
+    def figure(self, theme: Theme | None = None) -> go.Figure:
+        """Draw the result's main figure.
+
+        Args:
+            theme: Colors; None: for a light page.
+
+        Raises:
+            NotInCheckpointError: If there is none.
+        """
+        from inspector.plotting.theme import LIGHT
+
+        drawn = [block for block in self._blocks() if isinstance(block, Drawn)]
+        if drawn:
+            return drawn[0].draw(theme or LIGHT)
+        figures = _piece(BY_VERB[self.request.verb], "figures")
+        if not hasattr(figures, "figure"):
+            raise NotInCheckpointError(NO_FIGURE.format(verb=self.request.verb))
+        return figures.figure(self.result, name=self._checkpoint.name, theme=theme or LIGHT)
+
+    def _blocks(self) -> tuple[Block, ...]:
+        """The report's section of this result; empty where no section begins with the question."""
+        context = self._checkpoint.context
+        section: Section | None = getattr(
+            _piece(BY_VERB[self.request.verb], "section"), "SECTION", None
+        )
+        if section is None:
+            return ()
+        try:
+            asked = section.ask(context)
+        except InspectorError:
+            return ()
+        if asked[0].verb != self.request.verb:
+            return ()
+        return tuple(section.show(context, (self.result, *(None for _ in asked[1:]))))
+
+    def _repr_html_(self) -> str:
+        from inspector.report.fragment import write_fragment
+
+        try:
+            figure = None if self._blocks() else self.figure()
+        except NotInCheckpointError:
+            figure = None
+        frame = None if self._blocks() or figure is not None else self.to_frame()
+        title = BY_VERB[self.request.verb].title
+        return write_fragment(f"{title}: {self._checkpoint.name}", self._blocks(), figure, frame)
+
+
+class Checkpoint:
+    """A checkpoint that answers questions; each verb of the command line is a method.
+
+    Made by `open` and `wrap`.
+    """
+
+    def __init__(self, opened: Opened, ask: Callable[..., Any]) -> None:
+        self.opened = opened
+        self._ask = ask
+
+    @property
+    def name(self) -> str:
+        """What the checkpoint is called."""
+        return self.opened.name
+
+    @cached_property
+    def context(self) -> Context:
+        """What a report's sections know before they ask."""
+        try:
+            overview = self._ask("overview")
+        except NotInCheckpointError:  # of a plain module, which is asked for sharing alone
+            overview = None
+        return Context(self.opened, overview, Setting(text=" "))  # pyright: ignore[reportArgumentType]
+
+    def ask(self, verb: str, *values: Any, **parameters: Any) -> Answer:
+        """Ask one question.
+
+        Args:
+            verb: Names it, as on the command line.
+            values: The first options, in the order of the request.
+            parameters: Options by name. `other` is a second checkpoint: opened, or its name.
+
+        Raises:
+            InspectorError: If the question does not fit the checkpoint; the text says why.
+            TypeError: If there is no such option.
+        """
+        kind = request_of(verb)
+        parameters = _bound(verb, kind, values, parameters)
+        other = parameters.pop("other", None)
+        request = kind(**parameters)
+        given = request.parameters()
+        if other is not None:
+            second = other if isinstance(other, Checkpoint) else globals()["open"](other)
+            given["other"] = second.opened.fingerprint
+        return Answer(self._ask(verb, **given), self, request)
+
+    def __repr__(self) -> str:
+        return f"Checkpoint({self.name!r})"
+
+
+def _add_verbs() -> None:
+    for analysis in CATALOG:
+        setattr(Checkpoint, analysis.verb, _method(analysis))
+    for name, verb in ALIASES.items():
+        setattr(Checkpoint, name, getattr(Checkpoint, verb))
+
+
+def _method(analysis: Analysis) -> Callable[..., Answer]:
+    def method(self: Checkpoint, *values: Any, **parameters: Any) -> Answer:
+        return self.ask(analysis.verb, *values, **parameters)
+
+    kind = request_of(analysis.verb)
+    given = defaults(kind)
+    known = [
+        inspect.Parameter(
+            name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=given.get(name, inspect._empty)
+        )
+        for name in options(kind)
+    ]
+    known.sort(key=lambda each: each.default is not inspect._empty)
+    me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    method.__name__ = method.__qualname__ = analysis.verb
+    method.__signature__ = inspect.Signature([me, *known])  # pyright: ignore[reportFunctionMemberAccess]
+    listed = "\n".join(
+        f"    {name}: {each.help}{f' ({each.bounds})' if each.bounds else ''}."
+        for name, each in options(kind).items()
+    )
+    method.__doc__ = f"{analysis.question}\n\nArgs:\n{listed}" if listed else analysis.question
+    return method
+
+
+def open(source: str | Path, *, engine: Engine | None = None) -> Checkpoint:  # noqa: A001
+    """Open a checkpoint.
+
+    Args:
+        source: A folder, archive or weight file, a demo's name, or a hub id.
+        engine: Runs the work in processes of its own, with limits; None: this process does.
+
+    Raises:
+        CheckpointError: If it cannot be opened; the text says why, and what to do.
+    """
+    reference = find_reference(str(source))
+    if engine is None:
+        return _here(reference, settings())
+    opened = engine.open(reference).result()
+    return Checkpoint(
+        opened,
+        lambda verb, **parameters: engine.run(
+            opened.fingerprint, verb, called=(opened.name,), **parameters
+        ).result(),
+    )
+
+
+def wrap(model: Any, tokenizer: Any = None, *, name: str | None = None) -> Checkpoint:
+    """Ask a live model the same questions.
+
+    `sharing` looks at the module in memory; everything else is asked of what the model saves
+    (`save_pretrained`), in a folder that is removed with the checkpoint.
+
+    Args:
+        model: A `PreTrainedModel`; any `torch.nn.Module` for `sharing` alone.
+        tokenizer: With `save_pretrained`; None: tokens are shown by their ids.
+        name: What it is called; None: its class.
+    """
+    from inspector.analyses.sharing.compute import find_sharing
+
+    name = name or type(model).__name__
+    if not hasattr(model, "save_pretrained"):
+        return Checkpoint(Opened("", name, name, ()), partial(_only_sharing, find_sharing, model))
+    folder = Path(mkdtemp(prefix="inspector-")) / name
+    model.save_pretrained(folder)
+    if tokenizer is not None:
+        tokenizer.save_pretrained(folder)
+    saved = _here(CheckpointRef("path", str(folder)), settings())
+
+    def ask(verb: str, **parameters: Any) -> Any:
+        return find_sharing(model) if verb == "sharing" else saved._ask(verb, **parameters)
+
+    wrapped = Checkpoint(dataclasses.replace(saved.opened, name=name), ask)
+    finalize(wrapped, remove_folder, folder.parent)
+    return wrapped
+
+
+def _only_sharing(find: Callable[[Any], Any], model: Any, verb: str, **_: Any) -> Any:
+    if verb != "sharing":
+        raise NotInCheckpointError(
+            f"{verb} needs a transformers model, which can be saved: ask a plain module for "
+            "sharing alone."
+        )
+    return find(model)
+
+
+def _here(reference: CheckpointRef, limits: Settings) -> Checkpoint:
+    from inspector.models.checkpoint import Checkpoint as Model
+    from inspector.store.opening import open_checkpoint
+
+    with _progress("Opening") as tell:
+        manifest, found = open_checkpoint(
+            reference, settings=limits, progress=tell, restrict_paths=False
+        )
+    model = Model(manifest, settings=limits)
+    opened = Opened(manifest.fingerprint, str(found), manifest.name, manifest.warnings)
+    return Checkpoint(opened, partial(_answer_here, model))
+
+
+def _answer_here(model: Model, verb: str, **parameters: Any) -> Any:
+    with _progress(BY_VERB[verb].title) as tell:
+        return answer(verb, model, progress=tell, **parameters)
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[Callable[[float | None, str], None]]:
+    """Show progress by tqdm: a bar in a notebook, a line in a terminal, nothing in a pipe."""
+    from tqdm.auto import tqdm
+
+    with tqdm(total=1.0, desc=title, leave=False, disable=None, bar_format="{desc} {bar}") as bar:
+
+        def tell(fraction: float | None, text: str) -> None:
+            bar.set_description_str(text)
+            if fraction is not None:
+                bar.update(max(fraction - bar.n, 0.0))
+
+        yield tell
+
+
+def _bound(
+    verb: str, kind: type[Request], values: tuple[Any, ...], parameters: dict[str, Any]
+) -> dict[str, Any]:
+    """Options by name, those that were given by place included."""
+    known = [*inspect.signature(getattr(Checkpoint, verb)).parameters][1:]
+    known = [*known, *(name for name in ("other",) if verb == "compare" and name not in known)]
+    if len(values) > len(known):
+        raise TypeError(f"{verb} takes up to {len(known)} options: {', '.join(known)}.")
+    whole = dict(zip(known, values, strict=False))
+    for name in parameters:
+        if name in whole or name not in {*known, *options(kind)}:
+            raise TypeError(f"{verb} has no option {name!r} left: it takes {', '.join(known)}.")
+    return whole | parameters
+
+
+def _piece(analysis: Analysis, name: str) -> Any:
+    """A piece of a room's furniture; None if the room has none."""
+    module = f"{analysis.room}.{name}"
+    return import_module(module) if find_spec(module) else None
+
+
+def _rows(value: Any) -> list[dict[str, Any]]:
+    rows = value if isinstance(value, list | tuple) else [value]
+    return [to_json(row) if dataclasses.is_dataclass(row) else {"value": row} for row in rows]
+
+
+def _is_table(rows: list[Any]) -> bool:
+    return bool(rows) and isinstance(rows[0], dict)
+
+
+_add_verbs()

@@ -1,0 +1,55 @@
+"""Write a section as a piece of HTML for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from inspector.plotting.theme import LIGHT
+from inspector.report.content import Block, Drawn, Tabled
+from inspector.report.page import block_html, table_html, text_html
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+PLOTLY = "plotly.js"
+_written: set[str] = set()  # scripts that this process has put into a notebook
+
+
+def write_fragment(
+    title: str,
+    blocks: Sequence[Block],
+    figure: go.Figure | None,
+    frame: pd.DataFrame | None,
+) -> str:
+    """Write blocks, or a figure or table where there are none.
+
+    plotly.js is in the first fragment with a figure that a process writes, and serves the others.
+
+    Args:
+        title: Heading.
+        blocks: Of the report's section.
+        figure: Instead of blocks.
+        frame: Instead of blocks and figure.
+    """
+    parts = [f"<h4>{text_html(title)}</h4>"]
+    parts += [_block(block) for block in blocks]
+    if figure is not None:
+        parts.append(_figure(figure))
+    if frame is not None:
+        parts.append(table_html(Tabled("rows", "", frame)))
+    return "\n".join(parts)
+
+
+def _block(block: Block) -> str:
+    if isinstance(block, Drawn):
+        return _figure(block.draw(LIGHT))
+    return table_html(block) if isinstance(block, Tabled) else block_html(block)
+
+
+def _figure(figure: go.Figure) -> str:
+    first = PLOTLY not in _written
+    _written.add(PLOTLY)
+    return figure.to_html(full_html=False, include_plotlyjs=first)
