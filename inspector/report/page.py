@@ -16,7 +16,7 @@ from plotly.offline import get_plotlyjs
 
 from inspector.report.content import Block, Code, Drawn, Facts, Listed, Part, Report, Said, Tabled
 from inspector.report.recolor import both
-from inspector.text import visible
+from inspector.text import bytes_text, visible
 
 ASSETS = Path(__file__).parent / "assets"
 IDS = ("id", "position", "layer", "update", "step", "start", "end")  # numbers that are names
