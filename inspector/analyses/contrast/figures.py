@@ -12,6 +12,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from inspector.analyses.contrast.figures_cells import Cells, count_cells
+from inspector.analyses.contrast.result import Contrast
 from inspector.plotting import theme as look
 from inspector.plotting.frames import column, columns, where
 from inspector.plotting.lettering import Rectangle, place_labels, text_width
@@ -296,3 +297,15 @@ def _to_label(marked: pd.DataFrame, pins: Sequence[int]) -> pd.DataFrame:
     in_turn = pd.DataFrame(turns).sort_values("turn", kind="stable").drop(columns="turn")
     pinned = where(marked, marked["token_id"].isin(list(pins)))
     return pd.DataFrame(pd.concat([pinned, in_turn]).drop_duplicates("token_id"))
+
+
+def figure(result: Contrast, *, name: str, theme: Theme = LIGHT) -> go.Figure:
+    """Draw the result's main figure: likelihood against difference for the whole vocabulary."""
+    names = differing_words(result.first_text, result.second_text)
+    return contrast_scatter(
+        result.tokens,
+        names=names,
+        title=f"{name}: {names[0]} against {names[1]}",
+        floor=result.floor,
+        theme=theme,
+    )

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from inspector.analyses.ladder.result import Climb
 from inspector.plotting import theme as look
 from inspector.plotting.frames import column, columns, where
-from inspector.plotting.ranks import SYMBOLS
+from inspector.plotting.ranks import SYMBOLS, rank_lines
 from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import plain, shorten
 
@@ -168,3 +169,17 @@ def _sides(cosines: Sequence[float]) -> list[str]:
     for turn, at in enumerate(order):
         sides[at] = ("top center", "bottom center")[turn % 2]
     return sides
+
+
+def figure(result: Climb, *, name: str, theme: Theme = LIGHT) -> go.Figure:
+    """Draw the result's main figure: the ranks of the best tokens from step to step."""
+    ids = _named(result.ranks, set(first_by(result.ranks)))
+    return rank_lines(
+        where(result.ranks, result.ranks["token_id"].isin(sorted(ids))),
+        along="rung",
+        stops=result.rungs,
+        labels=result.rungs,
+        title=f"What each step of the head does to ranks, {name}",
+        subtitle=f"layer {result.layer}, position {result.position} ({result.token})",
+        theme=theme,
+    )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 import plotly.graph_objects as go
 
+from inspector.analyses.plausibility.result import Plausibility
 from inspector.plotting import theme as look
 from inspector.plotting.frames import columns
 from inspector.plotting.lettering import Place, flow, text_width
@@ -230,3 +231,10 @@ def _surprise(rows: list[_Token], top: float | None, theme: Theme) -> dict[str, 
             "outlinewidth": 0,
         },
     }  # fmt: skip
+
+
+def figure(result: Plausibility, *, name: str, theme: Theme = LIGHT) -> go.Figure:
+    """Draw the result's main figure: the text, the more surprising the stronger the color."""
+    return plausibility_strip(
+        result.tokens, title=f"Surprisal of each token to {name}, in bits", theme=theme
+    )

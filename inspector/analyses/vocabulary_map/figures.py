@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from inspector.analyses.vocabulary_map.result import Projection
 from inspector.plotting import theme as look
 from inspector.plotting.frames import column, columns, where
 from inspector.plotting.kinds import KIND_STYLES
 from inspector.plotting.theme import LIGHT, Theme
-from inspector.text import plain, shorten
+from inspector.text import percent_text, plain, shorten
 
 PLOT = 500  # pixels of the plot's shorter side, to keep labels apart
 AROUND = ((48, -32), (48, 32), (-48, -32), (-48, 32), (0, -44), (0, 44), (80, 0), (-80, 0))
@@ -170,3 +171,17 @@ def _box(token: str, kind: str, theme: Theme) -> dict[str, Any]:
         "arrowhead": 0,
         "showarrow": True,
     }
+
+
+def figure(result: Projection, *, name: str, theme: Theme = LIGHT) -> go.Figure:
+    """Draw the result's main figure: the map on its first two axes."""
+    axes = [f"PC {place} ({percent_text(share)})"
+            for place, share in enumerate(result.explained[:2], start=1)] or ["x", "y"]  # fmt: skip
+    return projection_figure(
+        result.points,
+        title=f"{result.method.upper()} of {name}",
+        subtitle=f"{result.rows:,} rows; {percent_text(result.kept_neighbours)} of the 15 true "
+        "neighbors kept",
+        axes=(axes[0], axes[1]),
+        theme=theme,
+    )
