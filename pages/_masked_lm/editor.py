@@ -17,9 +17,9 @@ from streamlit.components.v2 import component
 HERE = Path(__file__).parent
 _mount = component(
     "masked_editor",
-    html=(HERE / "masked_editor.html").read_text(encoding="utf-8"),
-    css=(HERE / "masked_editor.css").read_text(encoding="utf-8"),
-    js=(HERE / "masked_editor.js").read_text(encoding="utf-8"),
+    html=(HERE / "editor.html").read_text(encoding="utf-8"),
+    css=(HERE / "editor.css").read_text(encoding="utf-8"),
+    js=(HERE / "editor.js").read_text(encoding="utf-8"),
 )
 
 
