@@ -167,7 +167,7 @@ def test_the_pages_import_no_torch_transformers_or_umap(tmp_path: Path) -> None:
     script = """
 import sys
 from streamlit.testing.v1 import AppTest
-from pages._shared import session
+from pages._ui import session
 app = AppTest.from_file("app.py", default_timeout=120).run()
 assert not app.exception and not app.error, app
 for slug in ("sharing", "embeddings", "lens", "masked_lm"):

@@ -6,8 +6,11 @@ A test that is renamed or removed fails here.
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parents[2]
 
 # What somebody brings -> the tests that build it, as module:function
 CASES: dict[int, tuple[str, tuple[str, ...]]] = {
@@ -142,6 +145,12 @@ CASES: dict[int, tuple[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
+MODULES = {
+    path.stem: ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for path in (ROOT / "tests").rglob("test_*.py")
+}
+
+
 def test_the_cases_are_numbered_without_a_gap():
     assert list(CASES) == list(range(1, 33))
 
@@ -150,7 +159,7 @@ def test_the_cases_are_numbered_without_a_gap():
 def test_every_case_has_its_tests(number):
     for test in CASES[number][1]:
         module, _, function = test.partition(":")
-        found = getattr(import_module(f"tests.{module}"), function, None)
+        found = getattr(import_module(MODULES[module]), function, None)
         assert callable(found), test
         marks = [mark.name for mark in getattr(found, "pytestmark", ())]
         assert not {"skip", "skipif", "xfail"} & set(marks), test

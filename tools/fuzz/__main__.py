@@ -64,7 +64,7 @@ def fuzz(target: str, *, seconds: float, runs: int = -1, seed: int = 1, found: P
             f"-rss_limit_mb={MEMORY_MB}", f"-artifact_prefix={folder}/", "-print_final_stats=1",
             corpus, str(SEEDS / target), str(folder),
         ]  # fmt: skip
-        ended = subprocess.run(command, cwd=HERE.parent, capture_output=True, check=False)
+        ended = subprocess.run(command, cwd=HERE.parents[1], capture_output=True, check=False)
     log = ended.stderr.decode("utf-8", "replace") + ended.stdout.decode("utf-8", "replace")
     broken = tuple(sorted(set(folder.iterdir()) - before))
     if not any(folder.iterdir()):

@@ -1,0 +1,160 @@
+"""The library gives what the command line gives, and draws what the pages draw."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+import torch
+
+import inspector as ci
+from inspector.api import ALIASES, Checkpoint
+from inspector.catalog import CATALOG, request_of
+from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
+from inspector.request import options
+from tests.families import random_model
+
+NOTEBOOK = Path(__file__).parents[1] / "docs" / "library.ipynb"
+TEXT = "the capital and largest city of [MASK]."
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory):
+    from inspector.settings import settings
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("INSPECTOR_HOME", str(tmp_path_factory.mktemp("home")))
+        settings.cache_clear()
+        yield
+        settings.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def demo(home) -> Checkpoint:
+    return ci.open("demo-bert")
+
+
+def test_every_verb_is_a_method_with_the_options_of_its_request():
+    for analysis in CATALOG:
+        method = getattr(Checkpoint, analysis.verb)
+        known = options(request_of(analysis.verb))
+        assert set(inspect.signature(method).parameters) == {"self", *known}
+        assert analysis.question in (method.__doc__ or "")
+        assert all(name in (method.__doc__ or "") for name in known)
+    assert all(getattr(Checkpoint, name) is getattr(Checkpoint, verb)
+               for name, verb in ALIASES.items())  # fmt: skip
+
+
+def test_a_lens_is_the_models_own(demo):
+    lens = demo.lens(TEXT, k=3)
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    from inspector.demo import DEMOS
+
+    folder = DEMOS["demo-bert"].folder
+    model = AutoModelForMaskedLM.from_pretrained(folder).eval()
+    given = AutoTokenizer.from_pretrained(folder)(TEXT, return_tensors="pt")
+    with torch.no_grad():
+        logits = model(**given).logits[0]
+    frame = lens.to_frame()
+    last = frame[(frame["layer"] == frame["layer"].max()) & (frame["rung"] == lens.rungs[-1])]
+    for position, rows in last.groupby("position"):
+        wanted = torch.topk(logits[int(position)], 3)
+        assert rows.sort_values("rank")["token_id"].tolist() == wanted.indices.tolist()
+        np.testing.assert_allclose(
+            rows.sort_values("rank")["score"], wanted.values.numpy(), rtol=1e-3, atol=1e-3
+        )
+
+
+def test_a_result_is_json_a_table_a_figure_and_html(demo):
+    lens = demo.lens(TEXT, k=3)
+    plain = lens.to_json()
+    json.dumps(plain, allow_nan=False)
+    assert plain["tokens"] == list(lens.tokens)
+    assert isinstance(lens.to_frame("states"), pd.DataFrame)
+    assert demo.name in str(lens.figure().layout.title.text)
+    html = lens._repr_html_()
+    assert "<h4>Vocabulary lens: demo-bert</h4>" in html
+    assert "plotly" in html
+
+
+def test_plotly_is_written_once(demo):
+    demo.lens(TEXT, k=3)._repr_html_()
+    assert len(demo.predict(TEXT)._repr_html_()) < 1_000_000
+
+
+@pytest.mark.parametrize("verb", ["plausibility", "contrast", "ladder", "project"])
+def test_rooms_without_a_section_draw_their_main_figure(demo, verb):
+    given = {
+        "plausibility": {"text": TEXT},
+        "contrast": {"first": TEXT, "second": "the king of [MASK]."},
+        "ladder": {"text": TEXT},
+        "project": {},
+    }[verb]
+    answer = demo.ask(verb, **given)
+    assert isinstance(answer.figure(), go.Figure)
+    assert "plotly" in answer._repr_html_()
+
+
+def test_what_has_no_figure_says_so_and_shows_a_table(demo):
+    with pytest.raises(NotInCheckpointError, match="no figure of placement"):
+        demo.placement().figure()
+    assert "<table>" in demo.placement()._repr_html_()
+
+
+def test_two_checkpoints_are_compared_by_object_or_by_name(demo):
+    other = ci.open("demo-gpt2")
+    assert demo.compare(other).to_json() == demo.compare("demo-gpt2").to_json()
+    assert demo.compare(demo).result.other_name == "demo-bert"
+
+
+def test_a_mistake_is_one_sentence(demo):
+    with pytest.raises(RequestError, match="must be between"):
+        demo.lens(TEXT, k=0)
+    with pytest.raises(TypeError, match="has no option 'top'"):
+        demo.lens(TEXT, top=3)
+    with pytest.raises(CheckpointError, match="no-such-checkpoint"):
+        ci.open("./no-such-checkpoint")
+
+
+@pytest.mark.parametrize("name", ["BertForMaskedLM", "GPT2LMHeadModel"])
+def test_a_live_model_is_asked_the_same(home, name):
+    model = random_model(name)
+    wrapped = ci.wrap(model)
+    assert wrapped.sharing().to_json() == ci_sharing(model)
+    assert wrapped.overview().unique_parameters == sum(p.numel() for p in model.parameters())
+    assert wrapped.name == name
+
+
+def test_a_plain_module_is_asked_for_sharing_alone(home):
+    first = torch.nn.Linear(3, 3)
+    second = torch.nn.Linear(3, 3)
+    second.weight = first.weight
+    wrapped = ci.wrap(torch.nn.Sequential(first, second))
+    (group,) = wrapped.sharing().groups
+    assert group.names == ("0.weight", "1.weight")
+    assert "Parameter sharing" in wrapped.sharing()._repr_html_()
+    with pytest.raises(NotInCheckpointError, match="needs a transformers model"):
+        wrapped.embeddings()
+
+
+def test_the_notebook_runs(home):
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    nbformat.validate(notebook)
+    names: dict[str, object] = {}
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            exec(compile(cell.source, str(NOTEBOOK), "exec"), names)
+    assert {"checkpoint", "lens", "sharing"} <= names.keys()
+
+
+def ci_sharing(model):
+    from inspector.results.plain import to_json
+
+    return to_json(ci.find_sharing(model))
