@@ -9,7 +9,7 @@ import re
 import tarfile
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from safetensors.numpy import save
 from inspector.settings import read_settings
 from inspector.store import registry
 from serving.trial import Server
+from tests.browser.conftest import servers
 from tests.browser.looking import expect_calm, expect_page, metric
 
 CONFIG = {
@@ -87,9 +88,15 @@ def expect_ready(where: Locator) -> None:
 
 
 @pytest.fixture
-def sidebar(page: Page, start_server: Callable[..., Server]) -> tuple[Server, Locator]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with an empty store, which ends with its test."""
+    with servers(tmp_path_factory) as start:
+        yield start()
+
+
+@pytest.fixture
+def sidebar(page: Page, server: Server) -> tuple[Server, Locator]:
     """The sidebar of a fresh server, open for files."""
-    server = start_server()
     page.goto(server.url)
     expect_page(page, "overview", "demo-bert")
     where = page.get_by_test_id("stSidebar")
@@ -215,10 +222,7 @@ def test_memory_of_an_upload_is_given_back_after_a_refusal(
     pytest.fail(f"The server still holds {process.memory_info().rss - before:,} bytes more.")
 
 
-def test_archives_of_snapshots_in_a_row(
-    page: Page, start_server: Callable[..., Server], tmp_path: Path
-) -> None:
-    server = start_server()
+def test_archives_of_snapshots_in_a_row(page: Page, server: Server, tmp_path: Path) -> None:
     page.goto(f"{server.url}/snapshots")
     where = page.get_by_test_id("stMain")
     expect(page.get_by_text("A training run leaves snapshots")).to_be_visible()
@@ -242,10 +246,7 @@ def test_archives_of_snapshots_in_a_row(
     assert len(stored(server)) == 6
 
 
-def test_second_checkpoints_in_a_row(
-    page: Page, start_server: Callable[..., Server], tmp_path: Path
-) -> None:
-    server = start_server()
+def test_second_checkpoints_in_a_row(page: Page, server: Server, tmp_path: Path) -> None:
     page.goto(f"{server.url}/compare")
     where = page.get_by_test_id("stMain")
     where.get_by_text("Upload the second checkpoint").click()
