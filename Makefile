@@ -1,11 +1,15 @@
-# make run: set up and start the app.   make test: set up and run every test.
-# make check: what must pass before a commit.   make bench: timings against peers.
+# make run: set up and start the app.   make test: set up and run the tests of the daily loop.
+# make test ROOM=lens: the tests of one room or folder.   make check: formatting, types, every test.
+# make bench: timings against peers.
 # make fuzz MINUTES=30: look for input that breaks a reader.
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 PORT ?= 8501
 MINUTES ?= 10
+DAILY := not (cluster or faults or scan or fuzz or crowd)
+# A room's tests and its page's; else a folder of tests.
+TESTS = $(or $(wildcard tests/analyses/$(ROOM) tests/app/test_$(ROOM).py),tests/$(ROOM))
 
 .PHONY: run test check lint bench faults fuzz clean
 
@@ -14,14 +18,16 @@ run: $(VENV)/run.stamp
 
 test: $(VENV)/dev.stamp
 	scripts/chromium
-	$(PYTHON) -m pytest -n 2 --dist loadfile
+	$(PYTHON) -m pytest $(if $(ROOM),$(TESTS),-n 2 --dist loadfile -m "$(DAILY)")
 
 lint: $(VENV)/dev.stamp
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m pyright
 
-check: lint test
+check: lint
+	scripts/chromium
+	$(PYTHON) -m pytest -n 2 --dist loadfile
 
 bench: $(VENV)/dev.stamp
 	scripts/chromium

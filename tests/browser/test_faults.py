@@ -9,6 +9,8 @@ from playwright.sync_api import Browser
 
 from tools.faults.cases import CASES
 
+pytestmark = pytest.mark.faults
+
 QUICK = (
     "kill_while_staging",
     "disk_full_while_receiving",

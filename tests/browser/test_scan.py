@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from serving.scan.__main__ import scan_own
+
+pytestmark = pytest.mark.scan
 
 
 def test_no_answer_tells_a_path_a_version_or_a_secret() -> None:

@@ -41,6 +41,8 @@ from tests.engine.ray_cluster import (
 from tests.models import alike
 from tests.store.store_builders import small_checkpoint, upload_of
 
+pytestmark = pytest.mark.cluster
+
 PASSING = {"seconds", "milliseconds", "memory_nbytes", "batch", "kept", "note"}  # run by run
 
 

@@ -18,6 +18,8 @@ from inspector.settings import read_settings
 from tests.engine.engine_harness import demo
 from tests.engine.ray_cluster import ROOT, TEXT, WAIT, ask, cluster_of, patiently, stopped, warm
 
+pytestmark = pytest.mark.cluster
+
 FRACTION = "0.4"  # of the cluster's one GPU: two replicas fit, and a third does not
 
 

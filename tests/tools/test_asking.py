@@ -34,6 +34,7 @@ def test_no_question_comes_twice_and_every_answer_is_the_lone_ones(asker: Asker)
         assert wrong == ""
 
 
+@pytest.mark.crowd
 def test_a_crowd_is_answered_rightly(asker: Asker) -> None:
     crowd = asker.crowd(4, think=0.05, seconds=3.0)
     assert crowd.wrong == []

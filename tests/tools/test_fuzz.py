@@ -48,6 +48,7 @@ def test_every_finding_has_its_sentence():
     assert files == set(SENTENCES)
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("target", sorted(STRUCTURES))
 @settings(max_examples=250, deadline=None, derandomize=True, database=None)
 @given(data=st.data())
@@ -55,6 +56,7 @@ def test_structures_that_lie_end_well(target, data):
     outcome(target, data.draw(STRUCTURES[target]))
 
 
+@pytest.mark.fuzz
 @pytest.mark.skipif(not HAS_ATHERIS, reason="atheris has no build for this system")
 @pytest.mark.parametrize("target", sorted(TARGETS))
 def test_changed_bytes_end_well(target, tmp_path):
