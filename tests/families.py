@@ -65,6 +65,18 @@ ENCODER_DECODER: dict[str, dict[str, Any]] = {
     "MarianMTModel": BART | {"pad_token_id": 1},
     "PegasusForConditionalGeneration": BART,
 }
+# Families without a row in the table, whose forward methods do more than their output layer.
+UNLISTED: dict[str, dict[str, Any]] = {
+    "CohereForCausalLM": DECODER | {"logit_scale": 0.25},
+    "Cohere2ForCausalLM": DECODER | {"logit_scale": 0.25},
+    "GraniteForCausalLM": DECODER | {"logits_scaling": 4.0},
+    "Gemma3ForCausalLM": DECODER | {"final_logit_softcapping": 2.0},
+    "VaultGemmaForCausalLM": DECODER | {"final_logit_softcapping": 2.0},
+    "RecurrentGemmaForCausalLM": DECODER | {"logits_soft_cap": 2.0, "lru_width": 32,
+                                            "attention_window_size": 16, "num_hidden_layers": 3},
+    "EsmForMaskedLM": ENCODER | {"pad_token_id": 1, "mask_token_id": 4,
+                                 "token_dropout": False},
+}  # fmt: skip
 WITHOUT_HEAD = {
     "BertModel": ENCODER,
     "RobertaModel": ENCODER,
@@ -83,7 +95,7 @@ def random_model(architecture: str, *, seed: int = 0, **changes: Any) -> Any:
     """Build a small model; every parameter is random, norms and biases too."""
     model_class = getattr(transformers, architecture)
     config = model_class.config_class(
-        **((MODELS | WITHOUT_HEAD | ENCODER_DECODER)[architecture] | changes)
+        **((MODELS | WITHOUT_HEAD | ENCODER_DECODER | UNLISTED)[architecture] | changes)
     )
     torch.manual_seed(seed)
     model = model_class(config).eval()

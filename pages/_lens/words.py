@@ -55,11 +55,8 @@ def _end(lens: Lens) -> str:
             "holds no language-model head, so nothing says which token a state stands for. What "
             "is shown is which embeddings are near."
         )
-    if lens.max_abs_error > (lens.tolerance or 0):
-        return (
-            f"At the last layer the last rung and the model's own logits differ by up to "
-            f"{lens.max_abs_error:.2g}, more than rounding explains: do not trust this ladder."
-        )
+    if lens.taken_from_model:
+        return "The logits are the model's own output; no other rung leads to them."
     equal = (
         "are equal" if lens.max_abs_error == 0 else f"differ by {lens.max_abs_error:.2g} at most"
     )

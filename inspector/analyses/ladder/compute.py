@@ -95,12 +95,9 @@ def _read_rungs(
     setting: Setting, hidden: torch.Tensor, last: bool, place: int, k: int
 ) -> tuple[torch.Tensor, dict[str, Readout]]:
     """Tokens at the top of any rung and pinned ones, ids ascending; and their place at each."""
-    received = setting.run.received if last else None
-    if received is not None:
-        received = received[0, place : place + 1]
     kept = {
-        rung: scores[:, : setting.scorer.rows].clone()
-        for rung, scores in setting.scorer.score(hidden, last=last, received=received)
+        rung: scores.clone()
+        for rung, scores in setting.score(hidden, slice(place, place + 1), last=last)
     }
     tops = []
     for scores in kept.values():

@@ -97,6 +97,7 @@ def lens(
         rungs=setting.scorer.rungs,
         cells=with_tokens(by_layer(frames["cells"]), tokens, place=4),
         max_abs_error=setting.error,
+        taken_from_model=setting.taken,
         warnings=setting.warnings,
         pinned=with_tokens(by_layer(frames["pinned"]), tokens, place=3),
         rung_notes={rung: NOTES[rung] for rung in setting.scorer.rungs},
@@ -181,11 +182,9 @@ def _read_pass(setting: Setting, layers: Sequence[int], k: int) -> dict[str, _Ru
         block = slice(begin, begin + size)
         best: tuple[torch.Tensor, torch.Tensor] | None = None  # scores and ids of the logits
         kept: torch.Tensor | None = None  # ids of the logits' top k
-        for rung, scores in _scores(setting, hidden[block], block, last=last):
+        for rung, scores in setting.score(hidden[block], block, last=last):
             correlation = None
             if rung == LOGITS:
-                if last:
-                    setting.compare(scores, block)
                 top = scores.topk(min(COMPARED, scores.shape[1]), dim=1)
                 best = (top.values, top.indices)
                 correlation = torch.ones(len(scores), device=scores.device)
@@ -204,17 +203,6 @@ def _read_pass(setting: Setting, layers: Sequence[int], k: int) -> dict[str, _Ru
                 here.overlaps.append(overlap(found.ids, kept))
                 here.correlations.append(correlation)
     return rungs
-
-
-def _scores(
-    setting: Setting, hidden: torch.Tensor, block: slice, *, last: bool
-) -> Iterator[tuple[str, torch.Tensor]]:
-    received = setting.run.received if last else None
-    rows = setting.scorer.rows
-    for rung, scores in setting.scorer.score(
-        hidden, last=last, received=None if received is None else received[0, block]
-    ):
-        yield rung, scores[:, :rows] if scores.shape[1] > rows else scores
 
 
 def _agree(states: pd.DataFrame, last: int) -> pd.DataFrame:

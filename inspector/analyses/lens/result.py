@@ -25,6 +25,12 @@ class Lens:
     # layer, position, rung, token, token_id, rank (0 = likeliest), score, probability: of the
     # tokens that were pinned
     pinned: pd.DataFrame
+    # Largest difference from the model's own logits that rounding in the dtype explains; None
+    # where there are none.
+    tolerance: float | None
+    # Whether the logits are the model's own output, because the steps that are known here lead to
+    # others; they are then shown at the last layer alone.
+    taken_from_model: bool
     rung_notes: dict[str, str] = local()  # rung -> one sentence on what it computes
     # layer, position, rung, entropy (nats; NaN for cosine), and where there is a head: overlap
     # (share of the top k that the logits of the same state have too), correlation (Spearman's,
@@ -32,7 +38,6 @@ class Lens:
     # the last layer, else 0)
     states: pd.DataFrame = local()
     layers: tuple[str, ...] = local()  # label of each layer: "embeddings", "1", ..., "12"
-    tolerance: float | None = local(default=None)  # largest error that the dtype explains
     device: str = local(default="cpu")
     dtype: str = local(default="float32")
     milliseconds: float = local(default=0.0)

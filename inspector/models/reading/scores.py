@@ -68,7 +68,12 @@ class Scorer:
         return self.ladder.unembedding if self.ladder else self.output
 
     def score(
-        self, hidden: torch.Tensor, *, last: bool, received: torch.Tensor | None
+        self,
+        hidden: torch.Tensor,
+        *,
+        last: bool,
+        received: torch.Tensor | None,
+        given: torch.Tensor | None = None,
     ) -> Iterator[tuple[str, torch.Tensor]]:
         """Score a block of hidden states, the logits first.
 
@@ -76,11 +81,14 @@ class Scorer:
             hidden: (states, d_model).
             last: Whether they are of the last layer.
             received: What the output layer got for them, where it was captured.
+            given: The model's own logits, (states, vocab), where they are shown as they are.
 
         Yields:
             Rung and (states, vocab) in float32, which the taker may overwrite before going on.
         """
-        if self.ladder is not None:
+        if given is not None:
+            yield LOGITS, self._clean(given.clone(), hidden)
+        elif self.ladder is not None:
             yield from self._climb(self.ladder, hidden, last=last)
         elif self.output is not None and received is not None:
             yield LOGITS, self._clean(self.output.score(received), hidden)
@@ -93,6 +101,14 @@ class Scorer:
         if self.bias is not None:
             yield DOT_BIAS, self._clean(dots + self.bias, hidden)
         yield DOT, dots
+
+    def logits(self, hidden: torch.Tensor, *, received: torch.Tensor | None) -> torch.Tensor | None:
+        """The logits of a block of the last layer's states, as the known steps lead to them."""
+        if self.ladder is not None:
+            return self._clean(self.ladder.logits(hidden), hidden)
+        if self.output is not None and received is not None:
+            return self._clean(self.output.score(received), hidden)
+        return None
 
     def _climb(
         self, ladder: Ladder, hidden: torch.Tensor, *, last: bool

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.reading.ladder import Unembedding, build_ladder
+from inspector.models.reading.readout import block_states
 from inspector.models.reading.scores import Scorer, build_scorer
-from inspector.models.running import Forward, Loaded, forward
+from inspector.models.running import Forward, Loaded, forward, memory_guard
 from inspector.models.vocabulary.labels import find_row
 from inspector.progress import Progress
 
@@ -29,13 +30,61 @@ class Setting:
     left_out: tuple[str, ...]
     error: float | None = None  # largest of our logits so far; None before any was compared
     largest: float = 1.0  # of the model's logits that were compared, without their signs
+    taken: bool = False  # the known steps lead elsewhere: logits are the model's own
 
     @property
     def tolerance(self) -> float:
         """Largest error of a logit that the dtype explains."""
         return 8 * torch.finfo(self.loaded.dtype).eps * self.largest
 
-    def compare(self, mine: torch.Tensor, block: slice) -> None:
+    def verify(self) -> None:
+        """Compare the last layer's logits with the model's own, and take those if ours differ."""
+        if not self.scorer.has_head:
+            return
+        with memory_guard(self.loaded), torch.inference_mode():
+            for block in self._blocks():
+                hidden = self.run.hidden_states[-1][0, block]
+                mine = self.scorer.logits(hidden, received=self._received(block))
+                if mine is not None:
+                    self._compare(mine[:, : self.scorer.rows], block)
+        if self.error is None or self.error <= self.tolerance:
+            return
+        self.warnings += (_differ(self.error, self.tolerance),)
+        self.scorer = replace(self.scorer, ladder=None, output=self.scorer.unembedding)
+        self.taken, self.error = True, 0.0
+
+    def score(
+        self, hidden: torch.Tensor, block: slice, *, last: bool
+    ) -> Iterator[tuple[str, torch.Tensor]]:
+        """Score a block of hidden states at every rung, the logits first.
+
+        Args:
+            hidden: (states, d_model).
+            block: Their positions; used for the last layer alone.
+            last: Whether they are of the last layer.
+
+        Yields:
+            Rung and (states, vocab) in float32.
+        """
+        rows = self.scorer.rows
+        given = self.run.logits_of(block) if last and self.taken else None
+        for rung, scores in self.scorer.score(
+            hidden,
+            last=last,
+            received=self._received(block) if last else None,
+            given=None if given is None else given[0],
+        ):
+            yield rung, scores[:, :rows] if scores.shape[1] > rows else scores
+
+    def _received(self, block: slice) -> torch.Tensor | None:
+        return None if self.run.received is None else self.run.received[0, block]
+
+    def _blocks(self) -> Iterator[slice]:
+        size = block_states(self.scorer.rows)
+        for begin in range(0, self.run.hidden_states[-1].shape[1], size):
+            yield slice(begin, begin + size)
+
+    def _compare(self, mine: torch.Tensor, block: slice) -> None:
         """Compare logits with those that the model gave, where they are finite.
 
         Args:
@@ -51,6 +100,14 @@ class Setting:
         apart = (mine - truth).abs().nan_to_num(nan=float("inf")).where(usable, 0.0)
         self.error = max(self.error or 0.0, apart.max().item())
         self.largest = max(self.largest, truth.abs().where(usable, 0.0).max().item())
+
+
+def _differ(error: float, tolerance: float) -> str:
+    return (
+        "The steps of the head that this tool knows lead to logits that differ from the model's by "
+        f"up to {error:.2g}, where rounding explains {tolerance:.2g}: a scale, a cap or a bias is "
+        "missing. So the logits are taken from the model itself, for the last layer alone."
+    )
 
 
 def prepare(
@@ -102,7 +159,7 @@ def prepare(
         capture=output is not None,
         by_blocks=True,
     )
-    return Setting(
+    setting = Setting(
         loaded=loaded,
         run=run,
         scorer=scorer,
@@ -111,6 +168,8 @@ def prepare(
         warnings=(*unknown, *_warnings(checkpoint, scorer), *left_out),
         left_out=tuple(left_out),
     )
+    setting.verify()
+    return setting
 
 
 def _find_pins(checkpoint: Checkpoint, pins: Sequence[str]) -> tuple[list[int], list[str]]:
