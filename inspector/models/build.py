@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -132,7 +133,7 @@ def build_model(
     try:
         loaded: Any = model_class.from_pretrained(
             None,
-            config=config,
+            config=copy.deepcopy(config),
             state_dict=dict(state),
             dtype=dtype or _stored_dtype(state),
             output_loading_info=True,
@@ -174,7 +175,7 @@ def hollow_model(
         CheckpointError: If it has more modules than that.
     """
     with torch.device("meta"), initialization.no_init_weights(), _counted_modules(most_modules):
-        model = model_class(config)
+        model = model_class(copy.deepcopy(config))  # some classes write into theirs
     model.tie_weights()
     return model.eval()
 

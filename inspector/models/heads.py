@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import torch
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.models.auto import modeling_auto
 
+from inspector.models.build import hollow_model
 from inspector.models.families import in_file
 
 HEAD_MAPPINGS = {
@@ -55,8 +55,7 @@ def _held_by(
     pretraining = architecture.endswith("ForPreTraining") and head == "next_sentence"
     if head not in LANGUAGE_MODELS and model_class.__name__ != architecture and not pretraining:
         return False
-    with torch.device("meta"):
-        model = model_class(config)
+    model = hollow_model(model_class, config)
     base = model.base_model_prefix
     tied = model.all_tied_weights_keys if config.tie_word_embeddings else {}
     wanted = [

@@ -152,12 +152,11 @@ def _name(checkpoint: Checkpoint) -> Named:
 
 def _padding_idx(checkpoint: Checkpoint) -> int | None:
     """The padding_idx of the embedding module, by building the base model without memory."""
-    from inspector.models.build import task_class
+    from inspector.models.build import hollow_model, task_class
 
     model_class = task_class(checkpoint.config, "base")
     try:
-        with torch.device("meta"):
-            module = model_class(checkpoint.config).get_input_embeddings()
+        module = hollow_model(model_class, checkpoint.config).get_input_embeddings()
     except Exception as error:
         raise CheckpointError(
             f"The config.json of {checkpoint.name} cannot be built: compare it with the model's "

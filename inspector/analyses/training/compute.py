@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pandas as pd
 import torch
 from transformers import PreTrainedModel
@@ -152,7 +154,7 @@ def _thawed(
 ) -> list[str]:
     """What the class builds frozen, and loading sets free: sinusoidal positions, for one."""
     with torch.device("meta"):
-        fresh = model_class(checkpoint.config)
+        fresh = model_class(copy.deepcopy(checkpoint.config))
     frozen = {name for name, each in fresh.named_parameters() if not each.requires_grad}
     free = [each.names[0] for each in parameters if each.group != FROZEN]
     thawed = [name for name in free if name in frozen]
