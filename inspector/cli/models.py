@@ -34,7 +34,7 @@ def lens(
 ) -> None:
     """What does each layer's hidden state say in tokens?"""
     with refusals():
-        chosen = parse_layers(layers) if layers else None
+        chosen = None if layers is None else parse_layers(layers)
     answer(
         "lens", checkpoint, as_json=as_json, text=text, k=k, layers=chosen, pins=tuple(pins or ()),
         decoder_text=decoder_text, device=device, dtype=dtype,
@@ -202,7 +202,12 @@ def parse_layers(text: str) -> tuple[int, ...]:
     layers: list[int] = []
     for part in text.split(","):
         first, _, last = part.strip().partition("-")
-        if not first.isdecimal() or not (last or first).isdecimal() or len(last or first) > 4:
-            raise RequestError(f'{text[:40]!r} is no list of layers: write "0,6,12" or "0-3".')
-        layers += range(int(first), int(last or first) + 1)
+        last = last or first
+        if not first.isdecimal() or not last.isdecimal() or len(last) > 4:
+            raise RequestError(
+                f'--layers {text[:40]!r} is no list of layers: write "0,6" or "0-3".'
+            )
+        if int(first) > int(last):
+            raise RequestError(f"--layers {part.strip()!r} counts down: write {last}-{first}.")
+        layers += range(int(first), int(last) + 1)
     return tuple(layers)

@@ -22,6 +22,7 @@ from inspector.cli import answering
 from inspector.cli.models import parse_layers
 from inspector.demo import DEMOS
 from inspector.engine.local import LocalEngine
+from inspector.errors import RequestError
 from inspector.results.plain import to_json
 from inspector.settings import read_settings
 
@@ -500,7 +501,7 @@ NO_PAIR = (
     "There is no second text: this head reads a sentence, and a second one that may follow it."
 )
 SUFFIX = "map.txt is neither .csv nor .parquet: name it as one."
-LAYERS = '\'x\' is no list of layers: write "0,6,12" or "0-3".'
+LAYERS = '--layers \'x\' is no list of layers: write "0,6" or "0-3".'
 
 
 @pytest.mark.parametrize(
@@ -576,6 +577,12 @@ def test_wrong_setting_is_one_sentence(tmp_path):
 )
 def test_layers(text, layers):
     assert parse_layers(text) == layers
+
+
+@pytest.mark.parametrize("text", ["", "3-1", "0,5-2", "-1", "1,,2"])
+def test_layers_that_are_none_are_refused(text):
+    with pytest.raises(RequestError, match="--layers"):
+        parse_layers(text)
 
 
 def test_numbers_that_are_none_become_null_with_a_warning():

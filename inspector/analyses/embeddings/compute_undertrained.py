@@ -4,7 +4,8 @@ After Land & Bartolo (2024), "Fishing for Magikarp: Automatically Detecting Unde
 Large Language Models", arXiv 2405.05417: where input and output embeddings are tied, the cosine to
 the mean of rows that are known to be unused, because the softmax pushes all tokens that never occur
 the same way; where they are not, the norm of the input embedding, because such a row has only ever
-decayed. Two things differ from the paper. It takes off the first principal component of the rows
+decayed. Where the unused rows do not stand out by the one, the other is tried. Two things differ
+from the paper. It takes off the first principal component of the rows
 as their constant part; here it is their mean. In vocabularies as small as the demos' the first
 component of the centred rows *is* the direction of rare tokens: without it, the score tells tokens
 that never occur from all others with an area under the curve of 0.55 (demo-bert), without the mean
@@ -14,6 +15,7 @@ is listed by thresholds on the score.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -74,22 +76,24 @@ def judge(
         The judgement. A token is listed whose score is at least half the way from the typical
         token to the unused rows, and 5 robust standard deviations (1.4826 times the median
         absolute deviation) off the typical token, or 4 where the output bias agrees by the same
-        rule. Where no row is known to be unused, or those do not stand out, a token is listed
-        whose norm is less than half of the median and 5 deviations below it.
+        rule. Where the unused rows are hardly that far themselves, it is enough to be nearer to
+        them than to the largest score that chance makes of so many tokens. Where no row is known
+        to be unused, or those do not stand out, a token is listed whose norm is less than half of
+        the median and 5 deviations below it.
     """
     unused, usable = _sides(vocabulary, facts, unreachable)
     if int(usable.sum()) < MIN_ORDINARY:
         few = f"There are {int(usable.sum())} ordinary tokens: too few to tell what is typical."
         return _nothing(len(matrix), Indicator("none", 0, few))
     low_bias = _low_bias(bias, usable, unused)
-    measures = (shortness,) if tied is False else (direction, shortness)
+    measures = (shortness, direction) if tied is False else (direction, shortness)
     why = "No row of this vocabulary is known to be unused."
     if len(unused) >= MIN_REFERENCES:
         for measure in (each(matrix, facts, unused, usable) for each in measures):
             found = _cut(measure, vocabulary, usable, low_bias) if measure else None
             if found:
                 return found
-        why = _silence(len(unused), tried=len(measures))
+        why = _silence(len(unused))
     found = _short_rows(matrix, facts, usable, why, low_bias)
     if not found.listed.any() and (spread := spread_if_random(matrix, usable)) is not None:
         return replace(found, indicator=_untrained(found.indicator, spread, initializer_range))
@@ -116,9 +120,10 @@ def _cut(
     normal = measure.normal(own)
     typical, reference = own.median(), measure.references.median()
     half = (typical + reference) / 2
+    between = _between(normal, measure.normal(reference))
     alone, agreed = (
-        float(torch.maximum(half, measure.score(normal.median() + count * _deviation(normal))))
-        for count in (ALONE, AGREED)
+        float(torch.maximum(half, measure.score(torch.minimum(between, place))))
+        for place in (normal.median() + count * _deviation(normal) for count in (ALONE, AGREED))
     )
     if measure.references.quantile(0.1) < alone or half <= typical:
         return None
@@ -136,6 +141,15 @@ def _cut(
     indicator = replace(indicator, statement=_sentences(indicator, outliers))
     listed = (measure.scores >= alone) | ((measure.scores >= agreed) & low_bias.rows)
     return _judgement(indicator, measure.scores, usable, listed, low_bias)
+
+
+def _between(normal: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    """Half the way from the largest that chance makes of so many normal numbers to the unused rows.
+
+    Where rows fill few dimensions, 5 deviations may lie beyond the unused rows themselves.
+    """
+    largest = math.sqrt(2 * math.log(len(normal)))
+    return (normal.median() + largest * _deviation(normal) + reference) / 2
 
 
 def _deviation(values: torch.Tensor) -> torch.Tensor:
@@ -170,6 +184,11 @@ def _short_rows(
     normal = measure.normal(measure.scores[usable])
     far = measure.score(normal.median() + ALONE * _deviation(normal))
     threshold = max(SHORT, float(far))
+    if threshold >= 1:
+        sentence = (
+            "The norms of ordinary tokens vary so much that no row is short enough to stand out."
+        )
+        return _nothing(len(matrix), Indicator("none", 0, f"{why} {sentence}"))
     sentence = (
         "So the norm alone is judged: a token is listed whose row is shorter than "
         f"{1 - threshold:.2f} times the median row."
@@ -179,12 +198,11 @@ def _short_rows(
     return _judgement(indicator, measure.scores, usable, measure.scores > threshold, low_bias)
 
 
-def _silence(count: int, *, tried: int) -> str:
-    ways = "neither by direction nor by norm" if tried > 1 else "by norm"
+def _silence(count: int) -> str:
     return (
         f"{count:,} rows are known to be unused, but they do not stand out from the ordinary "
-        f"tokens {ways}: either they were trained like all others, or the others were trained no "
-        "more than they."
+        "tokens, neither by direction nor by norm: either they were trained like all others, or "
+        "the others were trained no more than they."
     )
 
 

@@ -127,6 +127,59 @@ def test_rows_as_short_as_at_initialisation_are_found_in_a_tied_model_too(
     assert listed(judged(made)) == made.planted
 
 
+def few_dimensions(seed: int, *, rows: int = 1_000, columns: int = 10) -> Vocabulary:
+    """Rows of so few dimensions that some ordinary ones lie near any direction, by chance.
+
+    Eight unused rows and ten planted ones lie about one direction, as long as the others; the
+    nearest ordinary row has a cosine of at most 0.88 to it.
+    """
+    made = make(rows, columns, seed, unused=8, share=0)
+    generator = torch.Generator().manual_seed(seed)
+    matrix = torch.randn(rows, columns, generator=generator)
+    planted = 8 + torch.randperm(rows - 8, generator=generator)[:10]
+    changed = torch.cat([torch.arange(8), planted])
+    push = torch.randn(columns, generator=generator)
+    push *= columns**0.5 / push.norm()
+    matrix[torch.cosine_similarity(matrix, push[None]) > 0.88] *= -1
+    matrix[changed] = push + 0.15 * torch.randn(len(changed), columns, generator=generator)
+    return Vocabulary(matrix, made.labels, set(planted.tolist()), made.bias)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("tied", [True, False, None])
+def test_planted_rows_of_few_dimensions_are_found(seed, tied):
+    made = few_dimensions(seed)
+    judgement = judged(made, tied=tied)
+    assert judgement.indicator.measure == "direction"
+    assert listed(judgement) == made.planted
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("architecture", ["BertForMaskedLM", "LlamaForCausalLM"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_planted_rows_of_a_checkpoint_are_found(tmp_path, open_path, architecture, tied, seed):
+    """Ten words of a model whose rows all lie about the unused ones, tied and untied."""
+    model = random_model(architecture, vocab_size=60, tie_word_embeddings=tied, seed=seed)
+    planted = torch.arange(20, 30)
+    with torch.no_grad():
+        weight = model.get_input_embeddings().weight
+        weight[torch.cat([planted, torch.arange(5, 8)])] = weight[5] + 0.02 * torch.randn(
+            13, 32, generator=torch.Generator().manual_seed(seed)
+        )
+    result = embeddings(open_path(save_checkpoint(model, tmp_path / "planted")), progress=silent)
+    assert set(result.undertrained["token_id"]) == set(planted.tolist())
+
+
+def test_norms_that_vary_too_much_are_not_given_a_threshold_of_zero():
+    made = make(1_000, 24, 0, unused=0, share=0)
+    made.matrix *= torch.exp(torch.randn(1_000, 1, generator=torch.Generator().manual_seed(0)))
+    judgement = judged(made)
+    assert not judgement.listed.any()
+    assert judgement.indicator.measure == "none"
+    assert "0.00" not in judgement.indicator.statement
+    assert "no row is short enough to stand out" in judgement.indicator.statement
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("rows", "columns"), SIZES)
 @pytest.mark.parametrize("tied", [True, False, None])
