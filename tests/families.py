@@ -60,6 +60,8 @@ ENCODER_DECODER: dict[str, dict[str, Any]] = {
     "T5ForConditionalGeneration": T5,
     "T5EncoderModel": T5,
     "MT5ForConditionalGeneration": T5,
+    "UMT5ForConditionalGeneration": T5,
+    "LongT5ForConditionalGeneration": T5,
     "BartForConditionalGeneration": BART,
     "MBartForConditionalGeneration": BART,
     "MarianMTModel": BART | {"pad_token_id": 1},

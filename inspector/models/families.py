@@ -95,13 +95,13 @@ def _decoder(
     )  # fmt: skip
 
 
-def _t5() -> Family:
+def _t5(scaled: str = "scale_decoder_outputs") -> Family:
     return Family(
         "transformer", "shared.weight", tied_by_default=True, seq2seq_lm=True,
         ties=dict.fromkeys(("lm_head.weight", "encoder.embed_tokens.weight",
                             "decoder.embed_tokens.weight"), "shared.weight"),
         steps=(Step("final norm", "decoder.final_layer_norm", inside=True),),
-        unembedding="lm_head.weight", scaled="scale_decoder_outputs",
+        unembedding="lm_head.weight", scaled=scaled,
     )  # fmt: skip
 
 
@@ -166,6 +166,8 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "t5": _t5(),
     "mt5": _t5(),
+    "longt5": _t5(),
+    "umt5": _t5(scaled="tie_word_embeddings"),
     "bart": _bart(infills=True),
     "marian": _bart(),
     "mbart": _bart(norm=True, infills=True),

@@ -15,6 +15,11 @@ def declared_ties(module: nn.Module) -> dict[str, str]:
     return module.get_expanded_tied_weights_keys(all_submodels=True)
 
 
+def kept_ties(module: nn.Module) -> dict[str, str]:
+    """Those of them that held when the weights were loaded: the file did not contradict them."""
+    return dict(getattr(module, "all_tied_weights_keys", {}))
+
+
 def possible_ties(module: nn.Module) -> dict[str, str]:
     """The same, as the classes would declare it if the config said `tie_word_embeddings`."""
     found: dict[str, str] = {}

@@ -24,7 +24,7 @@ from inspector.models.execution import count_reuse, reused_modules
 from inspector.models.families import in_file
 from inspector.models.memory import named_tensors, overlaps
 from inspector.models.names import unexpected_keys
-from inspector.models.ties import declared_ties, possible_ties
+from inspector.models.ties import declared_ties, kept_ties, possible_ties
 from inspector.progress import Progress
 from inspector.store.manifest import TensorInfo
 
@@ -72,6 +72,7 @@ def sharing(checkpoint: Checkpoint, *, progress: Progress) -> Sharing:
                 if info.name not in checkpoint.quantised
             },
         ),
+        untied=checkpoint.config_values.get("tie_word_embeddings") is False,
     )
     progress(None, "Counting reused modules")
     reused, warnings = count_reuse(model)
@@ -122,7 +123,13 @@ def _gather(
     held: Mapping[str, TensorInfo] | None,
     aliases: Mapping[str, str],
     copies: StoredCopies | LiveCopies,
+    untied: bool = False,
 ) -> Evidence:
+    config_ties = bool(getattr(getattr(module, "config", None), "tie_word_embeddings", False))
+    forced = untied and config_ties  # T5's config ties all the same, and its loader what is equal
+    ties = declared_ties(module)
+    if forced:
+        ties = {name: of for name, of in ties.items() if kept_ties(module).get(name) == of}
     return Evidence(
         tensors=tensors,
         parameters=frozenset(name for name, _ in module.named_parameters(remove_duplicate=False)),
@@ -130,9 +137,10 @@ def _gather(
         aliases=aliases,
         copies=copies,
         memory=[frozenset(block.name for block in group) for group in overlaps(tensors.items())],
-        declared=join_pairs([set(pair) for pair in declared_ties(module).items()]),
+        declared=join_pairs([set(pair) for pair in ties.items()]),
         possible=join_pairs([set(pair) for pair in possible_ties(module).items()]),
-        config_ties=bool(getattr(getattr(module, "config", None), "tie_word_embeddings", False)),
+        config_ties=config_ties and not untied,
+        untied=forced,
     )
 
 

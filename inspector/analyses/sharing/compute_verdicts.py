@@ -11,6 +11,7 @@ import torch
 from inspector.models.copies import Copies
 from inspector.store.manifest import TensorInfo
 
+_BY_CLASS = "the class declares it, whatever config.json says"
 VERDICTS = ("tied", "equal copies", "diverged", "declared only", "alias only")
 
 
@@ -27,6 +28,7 @@ class Evidence:
     declared: Sequence[frozenset[str]]
     possible: Sequence[frozenset[str]]  # what the class would tie if the config said so
     config_ties: bool
+    untied: bool = False  # config.json says so, and its class ties all the same
 
     def can_compare(self, name: str) -> bool:
         """Whether there are numbers under a name that `copies` can compare."""
@@ -162,7 +164,9 @@ def _tied(
     evidence: Evidence,
 ) -> str:
     views = "" if _alike(names, evidence) else " They are views of it, not all the same one."
-    by = "config.json and the class declare it" if declared else "nothing declares it"
+    by = "nothing declares it"
+    if declared:
+        by = _BY_CLASS if evidence.untied else "config.json and the class declare it"
     if relation == "no file":
         return (
             f"{len(names)} names, one block of memory: {by.removeprefix('config.json and ')}."

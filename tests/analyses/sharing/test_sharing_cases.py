@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 import inspector
+from inspector.analyses.checks.compute import check
 from inspector.analyses.sharing.compute import find_sharing, sharing
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, WITHOUT_HEAD, random_model, save_checkpoint
@@ -148,6 +149,37 @@ def test_t5_whose_file_brings_another_head(tmp_path, open_path):
     assert (broken.verdict, broken.in_memory) == ("declared only", False)
     tied = [set(group.names) for group in groups if group.verdict == "tied"]
     assert tied == [{"shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"}]
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        "T5ForConditionalGeneration",
+        "MT5ForConditionalGeneration",
+        "UMT5ForConditionalGeneration",
+        "LongT5ForConditionalGeneration",
+    ],
+)
+def test_t5_whose_config_says_untied_breaks_no_tie(tmp_path, open_path, architecture):
+    """As flan-T5 is saved: its config class sets tie_word_embeddings to true all the same."""
+    model = random_model(architecture)
+    model.lm_head.weight = nn.Parameter(torch.randn(60, 32))
+    folder = save_checkpoint(model, tmp_path / "flan")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"tie_word_embeddings": False}))
+    checkpoint = open_path(folder)
+    result = share(checkpoint)
+    whole, tied = sorted(result.groups, key=lambda group: -len(group.names))
+    assert (whole.verdict, whole.declared) == ("diverged", False)
+    assert "config.json says tie_word_embeddings = false" in whole.reason
+    assert tied.verdict == "tied"
+    assert "the class declares it, whatever config.json says" in tied.reason
+    truth = type(model).from_pretrained(folder)
+    assert {frozenset(tied.names)} == brute_force(truth)
+    assert result.unique_parameters == truth.num_parameters()
+    ties = next(c for c in check(checkpoint, progress=silent).checks if c.name == "Ties")
+    assert ties.status == "ok"
+    assert "config.json says" in ties.detail
 
 
 def test_equal_copies_that_nothing_declares(tmp_path, open_path):
