@@ -17,11 +17,32 @@ from transformers.models.auto import modeling_auto
 
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
 
+
+class FirstOf:
+    """The class that the first of some of transformers' tables has for a config."""
+
+    def __init__(self, *mappings: Any) -> None:
+        """Args: tables of transformers, config class -> model class."""
+        self._mappings = mappings
+
+    def get(self, config_class: type[PreTrainedConfig], default: Any = None) -> Any:
+        """The model class, or the default."""
+        found = (mapping.get(config_class, None) for mapping in self._mappings)
+        return next((each for each in found if each is not None), default)
+
+
+# Models that read images too are language models, with a text alone.
+CAUSAL_LM = FirstOf(
+    modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING, modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+)
 TASKS = {
     "masked_lm": (modeling_auto.MODEL_FOR_MASKED_LM_MAPPING, "masked-LM head"),
-    "causal_lm": (modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING, "causal-LM head"),
+    "causal_lm": (CAUSAL_LM, "causal-LM head"),
     "seq2seq_lm": (
-        modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
+        FirstOf(
+            modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
+            modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
+        ),
         "decoder with a language-model head",
     ),
     "base": (modeling_auto.MODEL_MAPPING, "base model"),
@@ -105,6 +126,16 @@ def own_class(config: PreTrainedConfig) -> type[PreTrainedModel]:
     return task_class(config, "base")
 
 
+def own_config(model_class: type[PreTrainedModel], config: PreTrainedConfig) -> PreTrainedConfig:
+    """A copy for one model, which may write into it; of a larger model's config, the text part.
+
+    The second is what transformers' Auto classes do where the class is a language model's.
+    """
+    if model_class.config_class is config.sub_configs.get("text_config", object):
+        config = config.get_text_config()
+    return copy.deepcopy(config)
+
+
 def build_model(
     model_class: type[PreTrainedModel],
     config: PreTrainedConfig,
@@ -133,7 +164,7 @@ def build_model(
     try:
         loaded: Any = model_class.from_pretrained(
             None,
-            config=copy.deepcopy(config),
+            config=own_config(model_class, config),
             state_dict=dict(state),
             dtype=dtype or _stored_dtype(state),
             output_loading_info=True,
@@ -175,7 +206,7 @@ def hollow_model(
         CheckpointError: If it has more modules than that.
     """
     with torch.device("meta"), initialization.no_init_weights(), _counted_modules(most_modules):
-        model = model_class(copy.deepcopy(config))  # some classes write into theirs
+        model = model_class(own_config(model_class, config))
     model.tie_weights()
     return model.eval()
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from inspector.errors import CheckpointError, NotInCheckpointError
+from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
 from inspector.models.families import FAMILIES, Family, heads_present, in_file, modern
 from inspector.models.quantized.formats import FLOAT8
 from inspector.models.quantized.layout import (
@@ -30,6 +30,10 @@ if TYPE_CHECKING:  # torch and transformers are imported when a model is first n
     from inspector.models.placement import Plan
     from inspector.models.running import Loaded
     from inspector.models.tokens import Tokens
+
+
+# Embeddings of other things than tokens.
+NO_VOCABULARY = r"pos|wpe|token_type|relative|lang_|langs|segment|patch|visi|visual"
 
 
 class Checkpoint:
@@ -169,16 +173,31 @@ class Checkpoint:
                 name = in_file(wanted, tensors.keys(), self.family.base)
                 if name and len(tensors[name].shape) == 2:
                     return tensors[name]
+        if name := self._looked_up():
+            return tensors[name]
         rows = (self.manifest.config or {}).get("vocab_size")
         matrices = [
             tensor
             for tensor in tensors.values()
             if len(tensor.shape) == 2
             and re.search(r"embed|wte|shared", tensor.name)
-            and not re.search(r"pos|wpe|token_type|relative|lang|segment", tensor.name)
+            and not re.search(NO_VOCABULARY, tensor.name)
             and rows in (None, tensor.shape[0])
         ]
         return self._first_matrix(matrices)
+
+    def _looked_up(self) -> str | None:
+        """The file's name for what the class that config.json names looks tokens up in."""
+        from inspector.models.build import checked_hollow, own_class
+        from inspector.models.naming import embedding_names, find_places
+
+        try:
+            shapes = [tensor.shape for tensor in self.tensors]
+            model = checked_hollow(own_class(self.config), self.config, shapes, name=self.name)
+        except InspectorError:  # names alone tell, then
+            return None
+        held = find_places(model, (tensor.name for tensor in self.tensors)).stored_as
+        return next((held[name] for name in embedding_names(model) if name in held), None)
 
     def _first_matrix(self, matrices: list[TensorInfo]) -> TensorInfo:
         if not matrices:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import PreTrainedConfig
 from transformers.models.auto import modeling_auto
 
-from inspector.models.build import hollow_model
-from inspector.models.families import in_file
+from inspector.models.build import CAUSAL_LM, hollow_model
+from inspector.models.naming import embedding_names, find_places
 
 HEAD_MAPPINGS = {
     "masked_lm": modeling_auto.MODEL_FOR_MASKED_LM_MAPPING,
-    "causal_lm": modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING,
+    "causal_lm": CAUSAL_LM,
     "next_sentence": modeling_auto.MODEL_FOR_NEXT_SENTENCE_PREDICTION_MAPPING,
     "sequence_classification": modeling_auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
     "token_classification": modeling_auto.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING,
@@ -49,28 +49,21 @@ def _held_by(
 ) -> bool:
     found = mapping.get(type(config), None)
     encoder = type(config) in HEAD_MAPPINGS["masked_lm"] and not getattr(config, "is_decoder", None)
-    if found is None or (encoder and head == "causal_lm"):
+    if found is None or (head == "causal_lm" and (encoder or config.is_encoder_decoder)):
         return False
     model_class = found[0] if isinstance(found, tuple) else found
     pretraining = architecture.endswith("ForPreTraining") and head == "next_sentence"
     if head not in LANGUAGE_MODELS and model_class.__name__ != architecture and not pretraining:
         return False
     model = hollow_model(model_class, config)
+    covered = find_places(model, held).covered
+    covered |= {  # a loader ties either way
+        name for pair in model.all_tied_weights_keys.items() if covered & set(pair) for name in pair
+    }
     base = model.base_model_prefix
-    tied = model.all_tied_weights_keys if config.tie_word_embeddings else {}
     wanted = [
         name
         for name, _ in model.named_parameters(remove_duplicate=False)
-        if not name.startswith(f"{base}.") or name == _embedding_name(model)
+        if not name.startswith(f"{base}.")
     ]
-    return all(_reachable(name, held, tied, base) for name in wanted)
-
-
-def _reachable(name: str, held: set[str], tied: Mapping[str, str], base: str) -> bool:
-    same = {name, *(tied.get(name, name),), *(t for t, source in tied.items() if source == name)}
-    return any(in_file(candidate, held, base) for candidate in same)
-
-
-def _embedding_name(model: PreTrainedModel) -> str:
-    weight = model.get_input_embeddings().weight
-    return next(name for name, p in model.named_parameters(remove_duplicate=False) if p is weight)
+    return covered.issuperset((*wanted, *embedding_names(model)))

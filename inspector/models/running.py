@@ -139,6 +139,8 @@ def forward(
     some = by_blocks and head and not capture and not loaded.spread
     later = some and _keeps_some(loaded.model, ids)
     model = loaded.model if head and not later else loaded.model.base_model
+    # Of some models the base model is the one with the head, which gives no last_hidden_state.
+    every = every_layer or head or (model is loaded.model and has_output_layer(model))
     inputs = {"input_ids": ids.to(loaded.device)}
     attention = torch.ones_like(ids) if attention is None else attention
     inputs["attention_mask"] = attention.to(loaded.device)
@@ -149,10 +151,10 @@ def forward(
     received: list[torch.Tensor] = []
     with memory_guard(loaded), torch.inference_mode(), _capturing(loaded, received, on=capture):
         started = time.perf_counter()
-        output = model(**inputs, output_hidden_states=every_layer or head, use_cache=False)
+        output = model(**inputs, output_hidden_states=every, use_cache=False)
         wait(loaded.device)
         milliseconds = 1000 * (time.perf_counter() - started)
-    if every_layer or head:
+    if every:
         decoder = getattr(output, "decoder_hidden_states", None)
         hidden_states = tuple(output.hidden_states if decoder is None else decoder)
     else:
@@ -168,6 +170,11 @@ def forward(
         received[-1] if received else None,
         replay,
     )
+
+
+def has_output_layer(model: PreTrainedModel) -> bool:
+    """Whether a model maps its hidden states to tokens."""
+    return model.get_output_embeddings() is not None
 
 
 def _keeps_some(model: PreTrainedModel, ids: torch.Tensor) -> bool:

@@ -22,9 +22,8 @@ from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.errors import InspectorError
 from inspector.models.build import build_model, hollow_model, own_class, quiet
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.families import in_file
-from inspector.models.memory import named_tensors
 from inspector.models.names import unexpected_keys
+from inspector.models.naming import find_places
 from inspector.store.manifest import TensorInfo
 from inspector.store.sizes import size_warnings
 from inspector.text import shape_text
@@ -60,8 +59,7 @@ def build_for_checks(checkpoint: Checkpoint) -> Built:
     model, missing = build_model(
         model_class, checkpoint.config, checkpoint.state, name=checkpoint.name
     )
-    stored = {tensor.name for tensor in checkpoint.tensors}
-    held = {in_file(name, stored, model.base_model_prefix) for name, _ in named_tensors(model)}
+    places = find_places(model, (tensor.name for tensor in checkpoint.tensors))
     return Built(
         model_class=model_class.__name__,
         declared=model_class.__name__ in (checkpoint.config.architectures or ()),
@@ -69,7 +67,7 @@ def build_for_checks(checkpoint: Checkpoint) -> Built:
         parameters=model.num_parameters(),
         shapes=_shapes(model),
         missing=_once(model, missing),
-        left_over=tuple(unexpected_keys(model, stored - held)),
+        left_over=tuple(unexpected_keys(model, places.unused)),
     )
 
 
@@ -235,8 +233,9 @@ def _mismatches(checkpoint: Checkpoint) -> list[Evidence]:
         return []
     stored = {tensor.name: tensor for tensor in checkpoint.tensors}
     evidence = []
+    held = find_places(hollow, stored).stored_as
     for name, wanted in _shapes(hollow).items():
-        found = in_file(name, stored, hollow.base_model_prefix)
+        found = held.get(name)
         if found and stored[found].shape != wanted:
             evidence.append(_mismatch(stored[found], wanted))
     return evidence

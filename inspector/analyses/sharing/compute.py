@@ -21,9 +21,9 @@ from inspector.models.build import build_model, own_class, quiet
 from inspector.models.copies import LiveCopies, StoredCopies
 from inspector.models.counting import count, count_once
 from inspector.models.execution import count_reuse, reused_modules
-from inspector.models.families import in_file
 from inspector.models.memory import named_tensors, overlaps
 from inspector.models.names import unexpected_keys
+from inspector.models.naming import find_places
 from inspector.models.ties import declared_ties, kept_ties, possible_ties
 from inspector.progress import Progress
 from inspector.store.manifest import TensorInfo
@@ -54,11 +54,8 @@ def sharing(checkpoint: Checkpoint, *, progress: Progress) -> Sharing:
     progress(None, "Comparing parameters")
     tensors = dict(named_tensors(model))
     stored = {tensor.name: tensor for tensor in checkpoint.tensors}
-    held = {
-        name: stored[found]
-        for name in tensors
-        if (found := in_file(name, stored, model.base_model_prefix))
-    }
+    places = find_places(model, stored)
+    held = {name: stored[found] for name in tensors if (found := places.stored_as.get(name))}
     evidence = _gather(
         model,
         tensors,
@@ -83,7 +80,7 @@ def sharing(checkpoint: Checkpoint, *, progress: Progress) -> Sharing:
         warnings=(
             *checkpoint.manifest.warnings,
             *_missing_warning(missing),
-            *_homeless_warning(model, stored.keys() - {info.name for info in held.values()}),
+            *_homeless_warning(model, places.unused),
             *warnings,
         ),
     )

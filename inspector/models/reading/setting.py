@@ -196,6 +196,7 @@ def decoder_start(checkpoint: Checkpoint) -> int:
     config, tokens = checkpoint.config, checkpoint.require_tokens()
     candidates = (
         getattr(config, "decoder_start_token_id", None),
+        getattr(config.get_text_config(decoder=True), "decoder_start_token_id", None),
         tokens.role("bos")[1],
         tokens.role("pad")[1],
     )
