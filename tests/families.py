@@ -79,6 +79,18 @@ UNLISTED: dict[str, dict[str, Any]] = {
     "EsmForMaskedLM": ENCODER | {"pad_token_id": 1, "mask_token_id": 4,
                                  "token_dropout": False},
 }  # fmt: skip
+# Families whose tensors are renamed, merged or split when they are loaded.
+RENAMED: dict[str, dict[str, Any]] = {
+    "MixtralForCausalLM": DECODER | {"num_local_experts": 4, "sliding_window": None},
+    "Qwen2MoeForCausalLM": DECODER | {"num_experts": 4, "moe_intermediate_size": 48,
+                                      "shared_expert_intermediate_size": 48},
+    "DeepseekV3ForCausalLM": DECODER | {
+        "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 48,
+        "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8,
+        "v_head_dim": 16, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1},
+    "GPTNeoXJapaneseForCausalLM": ENCODER,
+    "JetMoeForCausalLM": DECODER | {"num_local_experts": 4, "kv_channels": 16},
+}  # fmt: skip
 WITHOUT_HEAD = {
     "BertModel": ENCODER,
     "RobertaModel": ENCODER,
@@ -97,7 +109,7 @@ def random_model(architecture: str, *, seed: int = 0, **changes: Any) -> Any:
     """Build a small model; every parameter is random, norms and biases too."""
     model_class = getattr(transformers, architecture)
     config = model_class.config_class(
-        **((MODELS | WITHOUT_HEAD | ENCODER_DECODER | UNLISTED)[architecture] | changes)
+        **((MODELS | WITHOUT_HEAD | ENCODER_DECODER | UNLISTED | RENAMED)[architecture] | changes)
     )
     torch.manual_seed(seed)
     model = model_class(config).eval()

@@ -25,8 +25,9 @@ from inspector.store.manifest import Manifest, TensorInfo
 
 if TYPE_CHECKING:  # torch and transformers are imported when a model is first needed
     import torch
-    from transformers import PreTrainedConfig
+    from transformers import PreTrainedConfig, PreTrainedModel
 
+    from inspector.models.naming import Places
     from inspector.models.placement import Plan
     from inspector.models.running import Loaded
     from inspector.models.tokens import Tokens
@@ -188,16 +189,29 @@ class Checkpoint:
 
     def _looked_up(self) -> str | None:
         """The file's name for what the class that config.json names looks tokens up in."""
+        from inspector.models.naming import embedding_names
+
+        if self.structure is None:
+            return None
+        model, places = self.structure
+        held = places.stored_as
+        return next((held[name] for name in embedding_names(model) if name in held), None)
+
+    @cached_property
+    def structure(self) -> tuple[PreTrainedModel, Places] | None:
+        """The class that config.json names, without memory, and where it puts the tensors.
+
+        None where it cannot be built; names alone tell, then.
+        """
         from inspector.models.build import checked_hollow, own_class
-        from inspector.models.naming import embedding_names, find_places
+        from inspector.models.naming import find_places
 
         try:
             shapes = [tensor.shape for tensor in self.tensors]
             model = checked_hollow(own_class(self.config), self.config, shapes, name=self.name)
-        except InspectorError:  # names alone tell, then
+        except InspectorError:
             return None
-        held = find_places(model, (tensor.name for tensor in self.tensors)).stored_as
-        return next((held[name] for name in embedding_names(model) if name in held), None)
+        return model, find_places(model, (tensor.name for tensor in self.tensors))
 
     def _first_matrix(self, matrices: list[TensorInfo]) -> TensorInfo:
         if not matrices:

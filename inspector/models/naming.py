@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -82,3 +83,21 @@ def embedding_names(model: PreTrainedModel) -> list[str]:
         return []
     named = model.named_parameters(remove_duplicate=False)
     return [name for name, parameter in named if parameter is weight]
+
+
+def count_parameters(model: PreTrainedModel, places: Places) -> tuple[int, int] | None:
+    """How many parameters a model lists by name, and how many there are with ties counted once.
+
+    None where the file lacks what no loader computes: then only the file can be counted.
+    """
+    named = dict(model.named_parameters(remove_duplicate=False))
+    computed = model._keys_to_ignore_on_load_missing or ()
+    filled = {
+        id(parameter)
+        for name, parameter in named.items()
+        if name in places.covered or any(re.search(each, name) for each in computed)
+    }
+    if any(id(parameter) not in filled for parameter in named.values()):
+        return None
+    listed = sum(parameter.numel() for parameter in named.values())
+    return listed, sum(parameter.numel() for parameter in model.parameters())

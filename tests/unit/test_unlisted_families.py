@@ -5,13 +5,17 @@ from __future__ import annotations
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
+from inspector.analyses.checks.compute import check
 from inspector.analyses.ladder.compute import climb
 from inspector.analyses.lens.compute import lens
+from inspector.analyses.overview.compute import overview
+from inspector.analyses.sharing.compute import sharing
 from inspector.models.reading import ladder as ladder_module
 from inspector.results.plain import to_json
 from tests.conftest import silent
-from tests.families import UNLISTED
+from tests.families import ENCODER_DECODER, RENAMED, UNLISTED, random_model, save_checkpoint
 
 TEXT = "w1 w2 w3 ##a w30"
 ON_CPU = {"device": "cpu", "dtype": "float32"}
@@ -67,6 +71,43 @@ def test_steps_that_miss_the_logits_are_not_shown(open_model, tmp_path, monkeypa
     else:
         logits = own_logits(checkpoint, tmp_path, "LlamaForCausalLM")
         assert cells["score"].tolist() == pytest.approx(logits.flatten().tolist(), abs=1e-5)
+
+
+@pytest.mark.parametrize("architecture", sorted(RENAMED | UNLISTED))
+def test_renamed_tensors_have_their_places(open_model, tmp_path, architecture):
+    checkpoint = open_model(architecture)
+    model = getattr(transformers, architecture).from_pretrained(tmp_path / architecture)
+    listed = sum(p.numel() for _, p in model.named_parameters(remove_duplicate=False))
+    shared = sharing(checkpoint, progress=silent)
+    found = overview(checkpoint, progress=silent)
+    for each in (shared, found):
+        counts = (each.listed_parameters, each.unique_parameters)
+        assert counts == (listed, model.num_parameters())
+        assert not any("no place" in warning for warning in each.warnings)
+    head = "masked_lm" if architecture.endswith("MaskedLM") else "causal_lm"
+    assert found.heads[head] == "present"
+    left = next(c for c in check(checkpoint, progress=silent).checks if c.name.startswith("Left"))
+    assert left.status == "ok"
+
+
+def test_a_tensor_without_a_place_is_still_named(open_path, tmp_path):
+    folder = save_checkpoint(random_model("MixtralForCausalLM"), tmp_path / "more")
+    tensors = load_file(folder / "model.safetensors")
+    save_file(tensors | {"model.layers.0.mlp.extra": torch.ones(3)}, folder / "model.safetensors")
+    warnings = sharing(open_path(folder), progress=silent).warnings
+    assert any("no place for 1 tensors of the file, such as model.layers.0.mlp.extra" in warning
+               for warning in warnings)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "architecture", [*ENCODER_DECODER, "BertForPreTraining", "GPT2LMHeadModel"]
+)
+def test_the_overview_counts_what_sharing_counts(open_model, architecture):
+    checkpoint = open_model(architecture)
+    shared, found = (each(checkpoint, progress=silent) for each in (sharing, overview))
+    assert found.listed_parameters == shared.listed_parameters
+    assert found.unique_parameters == shared.unique_parameters
+    assert found.layers == 2
 
 
 def test_json_has_the_tolerance(open_model):

@@ -21,7 +21,7 @@ from inspector.store.staging import NO_TOKENIZER
 from inspector.text import shape_text
 
 # What configs call the same size.
-LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers")
 WIDTH = ("hidden_size", "n_embd", "d_model", "dim")
 HEAD_OF_CLASS = {
     "ForMaskedLM": "masked_lm",
@@ -47,6 +47,9 @@ def overview(checkpoint: Checkpoint, *, progress: Progress) -> Overview:
     tokenizer, tokenizer_warnings = _tokenizer(checkpoint)
     vocab_rows, columns = _embedding_shape(checkpoint)
     unique = sum(map(_numel, once))
+    listed = unique + _tied_parameters(manifest, weights, once, heads)
+    if counted := _counted_by_class(checkpoint):
+        listed, unique = counted
     return Overview(
         name=checkpoint.name,
         fingerprint=manifest.fingerprint,
@@ -54,7 +57,7 @@ def overview(checkpoint: Checkpoint, *, progress: Progress) -> Overview:
         architecture=next(iter(config.get("architectures") or ()), None),
         files=tuple(OverviewFile(file.name, file.format, file.nbytes) for file in manifest.files),
         dtypes=_dtypes(stored),
-        listed_parameters=unique + _tied_parameters(manifest, weights, once, heads),
+        listed_parameters=listed,
         unique_parameters=unique,
         nbytes_on_disk=sum(file.nbytes for file in manifest.files),
         nbytes_in_memory=sum(tensor.nbytes for tensor in stored),
@@ -105,6 +108,16 @@ def _dtypes(tensors: Iterable[TensorInfo]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
+def _counted_by_class(checkpoint: Checkpoint) -> tuple[int, int] | None:
+    """Parameters listed and unique, where names alone do not tell which class holds which ties."""
+    family = checkpoint.family
+    if checkpoint.manifest.config is None or (family and not family.seq2seq_lm):
+        return None
+    from inspector.models.naming import count_parameters
+
+    return count_parameters(*checkpoint.structure) if checkpoint.structure else None
+
+
 def _tied_parameters(
     manifest: Manifest,
     weights: list[TensorInfo],
@@ -142,7 +155,10 @@ def _embedding_shape(checkpoint: Checkpoint) -> tuple[int | None, int | None]:
 
 
 def _first(config: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
-    return next((config[key] for key in keys if isinstance(config.get(key), int)), None)
+    inner = config.get("text_config")
+    places = (config, inner if isinstance(inner, dict) else {})
+    found = (place[key] for place in places for key in keys if isinstance(place.get(key), int))
+    return next(found, None)
 
 
 def _head_warnings(config: Mapping[str, Any], heads: Mapping[str, str]) -> list[str]:
