@@ -15,7 +15,7 @@ from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent
 from tests.families import save_checkpoint
-from tests.unit.vision_language import VISION_LANGUAGE
+from tests.models.vision_language import VISION_LANGUAGE
 
 
 @pytest.fixture(scope="module", params=sorted(VISION_LANGUAGE))
