@@ -1,0 +1,134 @@
+"""The documents name what is there: the tree, every path, every module, the steps of a question."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = ("README.md", "ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md")
+SHOWN = ("inspector", "pages", "tools", "serving")  # their folders are in the tree
+DEPTH = 3  # as far down as the rooms
+OPERATORS = {".streamlit/secrets.toml"}  # files that whoever runs a server writes
+FURNITURE = ("request", "result", "compute", "figures", "words", "section", "command")
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
+
+
+def tracked() -> list[str]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return [name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
+
+
+def folders() -> set[str]:
+    """Folders of the shown parts, as deep as the tree goes."""
+    found = set()
+    for name in tracked():
+        parts = Path(name).parent.parts
+        if parts and parts[0] in SHOWN:
+            found |= {"/".join(parts[:depth]) for depth in range(1, min(len(parts), DEPTH) + 1)}
+    return found
+
+
+def tree(text: str) -> Iterator[str]:
+    """The paths of the tree block; a folder ends in a slash, and <…> stands for any name.
+
+    Indentation by two spaces nests a line in the last line above it that is indented less. Two
+    spaces part the names of a line from what is said about them.
+    """
+    (block,) = re.findall(r"```tree\n(.*?)```", text, re.DOTALL)
+    above: list[str] = []
+    for line in block.splitlines():
+        depth = (len(line) - len(line.lstrip())) // 2
+        names = re.split(r"\s{2,}", line.strip(), maxsplit=1)[0].split()
+        above = above[:depth]
+        assert len(above) == depth, f"nothing holds {line!r}"
+        yield from ("".join(above) + name for name in names)
+        above += names if len(names) == 1 else []
+
+
+def pattern(path: str) -> str:
+    return re.sub(r"<[^>]*>", "*", path.rstrip("/"))
+
+
+def test_the_tree_names_only_what_is_there():
+    named = list(tree(text_of("ARCHITECTURE.md")))
+    assert len(named) > 40
+    for path in named:
+        found = [each for each in ROOT.glob(pattern(path)) if each.is_dir() == path.endswith("/")]
+        assert found, path
+
+
+def test_every_folder_is_in_the_tree():
+    patterns = [pattern(path) for path in tree(text_of("ARCHITECTURE.md")) if path.endswith("/")]
+    there = folders()
+    assert {"inspector/analyses/lens", "tools/fuzz", "serving/scan", "pages/_ui"} <= there
+    assert not {folder for folder in there if not is_shown(folder, patterns)}
+
+
+def is_shown(folder: str, patterns: list[str]) -> bool:
+    """Whether a pattern names a folder; a * does not reach over a slash."""
+    return any(
+        each.count("/") == folder.count("/") and fnmatch.fnmatchcase(folder, each)
+        for each in patterns
+    )
+
+
+def paths(text: str) -> set[str]:
+    """What stands in backticks and names a file or folder of this repository."""
+    tops = {path.name for path in ROOT.iterdir()}
+    # Fenced blocks hold commands on files of the reader.
+    spans = re.findall(r"`([^`\s]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    links = [link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link]
+    named = {span for span in spans if "/" in span and span.partition("/")[0] in tops}
+    named |= {span for span in spans if re.fullmatch(r"[\w-]+\.(md|txt|toml)", span)}
+    return (named | set(links)) - OPERATORS
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_path_exists(name):
+    named = paths(text_of(name))
+    assert named
+    assert not {path for path in named if not any(ROOT.glob(pattern(path)))}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_module_that_a_command_runs_exists(name):
+    for module in re.findall(r"-m ((?:tools|serving|inspector)[\w.]*)", text_of(name)):
+        place = ROOT / Path(*module.split("."))
+        assert place.with_suffix(".py").exists() or (place / "__main__.py").exists(), module
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_make_command_exists(name):
+    targets = set(re.findall(r"^([a-z]+):", text_of("Makefile"), re.MULTILINE))
+    assert {"run", "test", "check"} <= targets
+    assert set(re.findall(r"`make ([a-z]+)", text_of(name))) <= targets
+
+
+def test_contributing_shows_a_question_on_one_room_with_all_its_furniture():
+    shown = re.findall(r"`inspector/analyses/(\w+)/(\w+)\.py`", text_of("CONTRIBUTING.md"))
+    assert len({room for room, _ in shown}) == 1
+    assert {piece for _, piece in shown} == set(FURNITURE)
+
+
+def test_a_wrong_tree_is_seen():
+    """The rules above can fail: a folder that is gone, one that is not named, a stray line."""
+    block = "```tree\na/  first\n  b/ c/\n  _<page>/\n```"
+    assert list(tree(block)) == ["a/", "a/b/", "a/c/", "a/_<page>/"]
+    assert pattern("a/_<page>/") == "a/_*"
+    assert is_shown("a/_lens", ["a/_*"])
+    assert not is_shown("a/_lens/deeper", ["a/_*"])
+    assert paths("`inspector/nowhere.py` and `org/name`") == {"inspector/nowhere.py"}
+    with pytest.raises(AssertionError, match="nothing holds"):
+        list(tree("```tree\na/ b/\n  c/\n```"))
