@@ -73,7 +73,7 @@ def test_a_class_is_told_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
                         (1.0, workers), (2.0, 2 * workers)):  # fmt: skip
         assert any(line.endswith(f" | {cards} |") for line in needs(services, gpus))
     most = people_served(services, workers=1, **terms)
-    assert lines[-1] == f"One worker serves {most} people."
+    assert lines[-1] == f"One worker serves {most} users."
 
 
 def test_a_run_takes_the_place_of_the_one_before_on_the_page() -> None:

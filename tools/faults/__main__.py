@@ -13,14 +13,14 @@ from tools.faults.servers import browsing
 TABLE = Path(__file__).parents[2] / "docs" / "faults.md"
 HEAD = """# Faults
 
-Written by `python -m tools.faults` on {date}, on a machine of 2 cores and 24 GB that did other
-work as well. Every fault is provoked for real: a server of its own on loopback, a browser, real
-signals, a real full disk. "Store whole" means that every upload that is listed was read back byte
-for byte, and that nothing half-written is left. Seconds run from the fault to the sentence on the
-page.
+Written by `python -m tools.faults` on {date}, on a machine with 2 cores and 24 GB that was also
+doing other work. Every fault is real: a dedicated server on loopback, a browser, real signals, a
+full disk. "Store whole" means that every listed upload was read back byte for byte and that nothing
+half-written was left. Seconds run from the fault to the sentence on the page.
 
-A GPU out of memory is not here, for want of a GPU: `tests/analyses/masked_lm/test_masked_lm.py` and
-`tests/models/test_masked_logits.py` raise torch's own error in its place.
+No GPU was available, so running out of GPU memory is missing here:
+`tests/analyses/masked_lm/test_masked_lm.py` and `tests/models/test_masked_logits.py` raise torch's
+own error instead.
 
 | fault | what happened | seconds | what the page said | store whole | next request |
 |---|---|---|---|---|---|

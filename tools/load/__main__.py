@@ -116,18 +116,20 @@ def growth(measured: Measured) -> str:
     quarter = len(measured.memory) // 4
     second = statistics.mean(measured.memory[quarter : 2 * quarter]) / 1e9
     last = statistics.mean(measured.memory[-quarter:]) / 1e9
-    return f"\nMemory, mean of the second quarter {second:.2f} GB, of the last {last:.2f} GB.\n"
+    return (
+        f"\nMemory averaged {second:.2f} GB in the second quarter and {last:.2f} GB in the last.\n"
+    )
 
 
 def document(lines: list[str]) -> str:
     """The file that is kept."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     return "\n".join([
-        "# Many people at once", "",
+        "# Many sessions at once", "",
         "`python -m tools.load --write docs/load.md`: sessions that open every page of two demos "
-        "and two uploads, upload, and type faster than they are answered. Every answer is "
-        "compared with what a lone session was told. Memory is resident memory of the server "
-        "and its workers, what they share counted in each.", "",
+        "and two uploads, upload files, and type faster than answers arrive. Every answer is "
+        "compared with the one that a lone session got. Memory is the resident memory of the "
+        "server and its workers; shared pages count in each.", "",
         f"{date.today().isoformat()}, {os.cpu_count()} processors, {memory:.0f} GB; the sessions "
         "run on the same machine.", "", HEAD, *lines, "",
     ])  # fmt: skip

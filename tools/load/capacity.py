@@ -1,16 +1,16 @@
-"""How many people a worker serves, and how many workers many people need.
+"""How many users a worker serves, and how many workers many users need.
 
 INSPECTOR_ENGINE=local python -m tools.load.capacity                a demo and a BERT-base's size
 INSPECTOR_ENGINE=ray RAY_ADDRESS=... python -m tools.load.capacity --workers 2
 python -m tools.load.capacity --device cuda --write docs/capacity.md      where there is a GPU
 
-On a cluster, the replicas must be allowed to open the large one: it is made in the folder for
-temporary files, so deploy them with INSPECTOR_ROOTS=/tmp.
+On a cluster, the replicas must be allowed to open the large checkpoint, which is created in the
+folder for temporary files: deploy them with INSPECTOR_ROOTS=/tmp.
 
-First the cost of a question is measured on one worker: alone, and in the batches that form when
-many ask. A queueing model (`tools.load.queueing`) then says what crowds get. A ramp of sessions on
-the same engine checks it, and then the model tells what crowds would need that no ramp here can
-reach.
+First it measures the cost of a question on one worker: alone, and in the batches that form when
+many users ask. A queueing model (`tools.load.queueing`) then predicts what crowds get, and a ramp
+of sessions on the same engine checks the prediction. Finally the model computes what crowds beyond
+the reach of the ramp would need.
 """
 
 from __future__ import annotations
@@ -50,18 +50,17 @@ CLASSES = (50, 500, 5_000)
 MODEL_SECONDS = 400.0
 MODEL_RUNS = 40  # as long as a step of the ramp, which is too short to forget how it began
 ABOUT = (
-    "# How many people a worker serves\n\n"
-    "`python -m tools.load.capacity --write docs/capacity.md`, once for each engine. "
-    "Each person thinks "
-    "for a while (exponential), asks about one checkpoint, waits and reads. Four of five questions "
-    "are masked predictions, one is a lens over all layers; every question is new, so that no "
-    "answer comes from memory, and every answer is compared with a lone session's (*wrong*). "
-    "*Refused* are those that got a sentence in its place. The columns *model* are the "
-    "queueing model's (`tools/load/queueing.py`), from the costs of a question alone and in "
-    "a batch; the "
-    "others were measured, without the first fifth of the time, when nobody waits yet.\n"
+    "# How many users a worker serves\n\n"
+    "`python -m tools.load.capacity --write docs/capacity.md`, once for each engine.\n\n"
+    "Each simulated user waits for a while (exponentially distributed), asks about one "
+    "checkpoint, waits for the answer and reads it. Four of five questions are masked "
+    "predictions; one is a lens over all layers. Every question is new, so no answer comes from a "
+    "cache, and every answer is compared with a lone session's (*wrong*). *Refused* counts "
+    "questions that got an error instead. The *model* columns come from the queueing model "
+    "(`tools/load/queueing.py`), given the cost of a question alone and in a batch. The other "
+    "columns were measured, without the first fifth of the time, when nobody waits yet.\n"
 )
-RAMP_HEAD = ("| people | answers | a second | model | p50 s | model | p95 s | model | wrong | "
+RAMP_HEAD = ("| users | answers | a second | model | p50 s | model | p95 s | model | wrong | "
              "refused |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")  # fmt: skip
 
 
@@ -116,7 +115,7 @@ def machine() -> str:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     return (
         f"{date.today().isoformat()}: {os.cpu_count()} processors, {memory:.0f} GB, load "
-        f"{os.getloadavg()[0]:.1f} at start; the people run on the same machine."
+        f"{os.getloadavg()[0]:.1f} at start; the users run on the same machine."
     )
 
 
@@ -171,9 +170,9 @@ def needs(services: Mapping[str, Service], gpus: float = 0.0) -> list[str]:
     """What classes need, by the model; `gpus`: how much of one a worker takes."""
     terms = {"think": THINK, "goal": GOAL, "seconds": MODEL_SECONDS}
     lines = [
-        f"By the model, where a person asks every {THINK:g} s and 95 % of the answers shall come "
-        f"at most {GOAL:g} s later than to somebody alone:", "",
-        "| people on one checkpoint | workers | of them busy | GPUs |", "|---:|---:|---:|---:|",
+        f"By the model, if a user asks every {THINK:g} s and 95 % of the answers may take at most "
+        f"{GOAL:g} s longer than for a lone user:", "",
+        "| users on one checkpoint | workers | busy | GPUs |", "|---:|---:|---:|---:|",
     ]  # fmt: skip
     for people in CLASSES:
         workers = workers_needed(services, people=people, **terms)
@@ -185,7 +184,7 @@ def needs(services: Mapping[str, Service], gpus: float = 0.0) -> list[str]:
         lines.append(f"| {people:,} | {workers:,} | {found.busy:.0%} | {cards:,} |")
     most = people_served(services, workers=1, **terms)
     more = " or more" * (most == MOST_PEOPLE)
-    return [*lines, "", f"One worker serves {most:,} people{more}."]
+    return [*lines, "", f"One worker serves {most:,} users{more}."]
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ def bert_report(
     masks = evaluate.mask_quality(model, tokenizer, [lines[index] for index in order])
     quality = [
         f"Masked words: {masks.pieces:,} word pieces of {masks.sentences} held-out sentences, each "
-        f"masked in turn, punctuation not counted: the truth is among the top 5 in "
+        f"masked in turn, punctuation not counted: the true piece is among the top 5 in "
         f"{masks.top5:.1%}, in first place in {masks.top1:.1%}."
     ]
     for count, name in ((1, "one line"), (2, "two lines"), (3, "three lines")):
@@ -108,10 +108,10 @@ def gpt2_report(
     tokens = sum(len(block) - 1 for block in blocks)
     quality = (
         f"Perplexity per token: {own:.2f} on {tokens:,} held-out tokens in {len(blocks)} blocks "
-        f"of consecutive lines ({END} after each line counted; up to 127 tokens before each one "
-        "are read, so the model sees the lines before).",
-        f"Trigram model with back-off (interpolated Kneser-Ney, the same training lines, the same "
-        f"held-out tokens): {other:.2f}.",
+        f"of consecutive lines ({END} after each line counts as a token; the model reads up to 127 "
+        "tokens before each one, so it sees the preceding lines).",
+        f"Trigram model with back-off (interpolated Kneser-Ney, same training lines, same held-out "
+        f"tokens): {other:.2f}.",
     )
     answers = {text: continue_text(model, tokenizer, text) for text in examples}
     return Report(quality, answers)
@@ -154,10 +154,10 @@ pipeline_tag: {pipeline}
 
 {notice}
 
-{train:,} lines were trained on. {held_out} blocks of consecutive lines, {held_out_lines:,} lines
-in all, were held out and measured after the last step only; {watched} further blocks were looked
-at while training. A training line that equals a line of any of these blocks was left out. The
-tokenizer saw the training lines only.
+The model was trained on {train:,} lines. {held_out} blocks of consecutive lines,
+{held_out_lines:,} lines in all, were held out and measured only after the last step;
+{watched} further blocks were monitored during training. Training lines that also occur in one of
+these blocks were removed. The tokenizer saw only the training lines.
 
 ## Held-out quality
 
@@ -179,21 +179,21 @@ tokenizer saw the training lines only.
 
 ## Use and limits
 
-For demonstrations of what lies inside a checkpoint, and nothing else. It has read dictionary
-glosses and their example sentences only, states wrong facts with confidence, repeats what its
-source says about people and places, and reads no more than {positions} tokens. Small as it is, its
-answers are often of the right kind and wrong, and text that it goes on with soon repeats itself.
+Use it only to demonstrate what is inside a checkpoint. It has read nothing but dictionary glosses
+and their example sentences, states wrong facts with confidence, repeats what its source says about
+people and places, and reads at most {positions} tokens. Because it is small, its answers are
+often of the right kind but wrong, and text that it continues soon repeats itself.
 """
 
 RECIPE = {
     "bert": """MLM and NSP together, both losses at every step: one batch of single sentences
-(`[CLS] s [SEP]`, the way a sentence with a mask is filled in) and one of pairs, about {tokens:,}
+(`[CLS] s [SEP]`, the format in which the app fills in a mask) and one of pairs, about {tokens:,}
 tokens each. A pair is a span of 1 to {longest_span} consecutive lines and either the span that
-follows it (label 0) or one from elsewhere in the text (label 1). {mask_rate:.0%} of the tokens are
-predicted: 90 % of them shown as `[MASK]`, 5 % as a random token, 5 % as they are.
-{common} {pieces} lower-cased word pieces; 16 `[unusedN]` rows are never trained on as input.""",
-    "gpt2": """Windows of {positions} tokens of the running text, each beginning with a line,
-`<|endoftext|>` after every line, {tokens:,} tokens a step.
+follows it (label 0) or one from elsewhere in the text (label 1). The model predicts
+{mask_rate:.0%} of the tokens: 90 % of them appear as `[MASK]`, 5 % as a random token, 5 % as is.
+{common} {pieces} lowercase word pieces; 16 `[unusedN]` rows never occur in the input.""",
+    "gpt2": """Windows of {positions} tokens of the running text, each starting at the beginning of
+a line, with `<|endoftext|>` after every line; {tokens:,} tokens per step.
 {common} {pieces} byte-level pairs, case kept.""",
 }
 COMMON = """Muon (rate {matrix_rate}) for the matrices between the layers and AdamW (rate {rate})

@@ -38,17 +38,15 @@ CARD = """\
 Ten snapshots of one small training run, for the page *Snapshots*: a BERT with MLM and NSP heads,
 tied, 2 layers, width 32, 1,024 tokens. `checkpoint-0` is the untrained model.
 
-It learned on {lines:,} sentences of the help topics that come with Python {python}
-(`pydoc_data.topics`, Copyright Python Software Foundation, under the PSF License Version 2). The
-text itself is not part of this package. The model is far too small and too young to be of use:
-what can be seen in it is how embeddings move while they are learned.
+It was trained on {lines:,} sentences of the help topics that come with Python {python}
+(`pydoc_data.topics`, Copyright Python Software Foundation, under the PSF License Version 2). This
+package does not contain the text. The model is far too small, and trained far too briefly, to be
+useful; it shows how embeddings move during training.
 
-`training_log.csv` was written while it trained: the loss, the norm of the `[PAD]` row and the
-median norm, every 10 steps.
+`training_log.csv` holds the loss, the norm of the `[PAD]` row and the median norm every 10 steps.
+To reproduce the run with the same version of Python and PyTorch:
 
     python -m tools.train_demos.snapshots --out FOLDER
-
-gives the same run again with the same version of Python and PyTorch.
 """
 
 
