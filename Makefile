@@ -1,7 +1,9 @@
-# make run: set up and start the app.   make test: set up and run the tests of the daily loop.
-# make test ROOM=lens: the tests of one room or folder.   make check: formatting, types, every test.
-# make bench: timings against peers.
-# make fuzz MINUTES=30: look for input that breaks a reader.
+# make run     install what the app needs and start it
+# make test    the tests of the daily loop; make test ROOM=lens: those of one room or folder
+# make check   formatting, lint, types and every test: run it before you submit
+# make bench   timings against other libraries
+# make faults  kill servers and workers, fill disks, and write docs/faults.md
+# make fuzz MINUTES=30   search for input that breaks a reader
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
@@ -46,7 +48,7 @@ clean:
 $(VENV)/bin/python:
 	scripts/venv $(VENV)
 
-# Importing umap compiles parts of it once: here, and not while somebody waits for a picture.
+# Importing umap compiles parts of it once: do that here, not while a user waits for a map.
 $(VENV)/run.stamp: requirements.txt | $(VENV)/bin/python
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	$(PYTHON) -c "import umap"
