@@ -85,12 +85,18 @@ with st.container(horizontal=True, vertical_alignment="center"):
 left, right = st.columns([3, 2], gap="large")
 with left:
     st.subheader("Files", anchor=False)
-    files = [{"name": f.name, "format": f.format, "nbytes": f.nbytes} for f in overview.files]
+    files = [{"name": f.name, "format": f.format, "nbytes": f.nbytes, "sha256": f.sha256 or "—"}
+             for f in overview.files]  # fmt: skip
     parts.table(pd.DataFrame(files), alt="Files of the checkpoint")
 with right:
     st.subheader("Configuration", anchor=False)
     with st.expander(f"config.json as it is used ({len(overview.config)} keys)"):
         st.json(overview.config, expanded=1)
-    st.caption("Fingerprint: the SHA-256 of the files' names and contents.")
+    st.caption(
+        "Fingerprint: the SHA-256 of the files' names and contents."
+        if overview.identity == "content"
+        else "Quick fingerprint: headers, sizes, small files and samples of the weights, with "
+        "the times of the files. `overview --hash` and reports compute each file's SHA-256."
+    )
     st.code(overview.fingerprint, language=None, wrap_lines=True)
     parts.elsewhere(checkpoint, ("overview",))

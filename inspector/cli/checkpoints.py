@@ -11,9 +11,15 @@ from inspector.cli.answering import AsJson, Source, answer, app
 
 
 @app.command()
-def overview(checkpoint: Source, as_json: AsJson = False) -> None:
+def overview(
+    checkpoint: Source,
+    hash_files: Annotated[
+        bool, typer.Option("--hash", help="Read every file for its SHA-256.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """What is in this checkpoint?"""
-    answer("overview", checkpoint, as_json=as_json)
+    answer("overview", checkpoint, as_json=as_json, hash_files=hash_files)
 
 
 @app.command()

@@ -73,8 +73,10 @@ def make_report(
     if COMPARING in chosen and other is None:
         raise RequestError(NO_SECOND)
     tell(0.0, "Reading the headers")
-    overview: Overview = _wait(engine.run(opened.fingerprint, "overview", called=(opened.name,)),
-                               lambda text: tell(0.0, text))  # fmt: skip
+    overview: Overview = _wait(
+        engine.run(opened.fingerprint, "overview", called=(opened.name,), hash_files=True),
+        lambda text: tell(0.0, text),
+    )
     context = Context(
         opened,
         overview,

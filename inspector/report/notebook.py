@@ -35,8 +35,8 @@ def show(answer):
     return tables + [pd.DataFrame(v).head(20).rename_axis(k) for k, v in rows.items()]
 
 
-fingerprint = ask("overview")["fingerprint"]
-assert fingerprint == {fingerprint!r}, "This is another checkpoint: its files differ."
+files = {{file["name"]: file["sha256"] for file in ask("overview", "--hash")["files"]}}
+assert files == {files!r}, "This is another checkpoint: its files differ."
 """  # noqa: E501
 FORMAT = {
     "nbformat": 4,
@@ -54,7 +54,7 @@ def write_notebook(report: Report) -> str:
     head = f"# {_quoted(report.name)}\n\nThe numbers of the report, computed anew.\n\n{facts}"
     start = START.format(
         source=provenance.source(report.context.opened),
-        fingerprint=report.context.overview.fingerprint,
+        files={file.name: file.sha256 for file in report.context.overview.files},
     )
     cells = [_text(head), _code(start)]
     for part in report.parts:

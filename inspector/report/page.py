@@ -15,6 +15,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from plotly.offline import get_plotlyjs
 
 from inspector.report.content import Block, Code, Drawn, Facts, Listed, Part, Report, Said, Tabled
+from inspector.report.provenance import content_fingerprint
 from inspector.report.recolor import both
 from inspector.text import bytes_text, visible
 
@@ -72,7 +73,7 @@ def _head(report: Report) -> str:
     return (
         f"<header><p class=app>Checkpoint Inspector · report</p><h1>{text_html(report.name)}</h1>"
         f"<p class=made>Made on <time>{report.made}</time>. Fingerprint "
-        f"<code>{report.context.overview.fingerprint[:16]}…</code></p>"
+        f"<code>{content_fingerprint(report.context.overview)[:16]}…</code></p>"
         f"<nav aria-label=Sections><ol>{contents}<li><a href=#provenance>Where this comes from"
         "</a></li></ol></nav><noscript><p class=note>Figures need JavaScript, which this reader "
         "does not run: the tables hold the same numbers.</p></noscript></header>"

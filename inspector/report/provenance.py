@@ -9,8 +9,10 @@ from importlib.metadata import version
 from urllib.parse import urlencode
 
 import inspector
+from inspector.analyses.overview.result import Overview
 from inspector.report.content import Context, Question
 from inspector.results.checkpoint import Opened
+from inspector.store.shared.entry import fingerprint_of
 from inspector.text import bytes_text
 
 LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "pandas", "plotly")
@@ -21,14 +23,16 @@ SHARED = ("demo", "upload", "hub")  # references that mean the same for others; 
 def describe(context: Context, ran: Iterable[str]) -> dict[str, str]:
     """All that must be the same for the same numbers; nothing of the machine that made it."""
     overview, setting = context.overview, context.setting
-    files = "; ".join(f"{file.name} ({file.nbytes:,} bytes)" for file in overview.files)
+    files = "; ".join(
+        f"{file.name} ({file.nbytes:,} bytes, SHA-256 {file.sha256})" for file in overview.files
+    )
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     second = {}
     if context.other:
         second = {"Compared with": f"{context.other.name}, {context.other.fingerprint}"}
     return {
         "Checkpoint": context.name,
-        "Fingerprint": overview.fingerprint,
+        "Fingerprint": content_fingerprint(overview),
         **second,
         "Files": f"{files}; {bytes_text(overview.nbytes_on_disk)} in all",
         "Stored as": ", ".join(overview.dtypes),
@@ -39,6 +43,13 @@ def describe(context: Context, ran: Iterable[str]) -> dict[str, str]:
         "Checkpoint Inspector": inspector.__version__,
         "Libraries": f"Python {platform.python_version()}, {libraries}",
     }
+
+
+def content_fingerprint(overview: Overview) -> str:
+    """The fingerprint by every byte of the files, whatever the checkpoint was opened by."""
+    if overview.identity == "content":
+        return overview.fingerprint
+    return fingerprint_of({file.name: file.sha256 or "" for file in overview.files})
 
 
 def link(context: Context, slug: str, query: Mapping[str, str]) -> str:

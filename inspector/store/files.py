@@ -1,20 +1,17 @@
-"""Write files so that nothing half-written is ever found, and hash them once."""
+"""Write files so that nothing half-written is ever found."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
-import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ATTEMPTS = 5
 LOCK = ".lock"
-HASHES = "hashes.json"  # below home: digests of files that are opened where they lie
 NEW = ".new-"  # start of a folder's name until it is locked
 
 
@@ -45,53 +42,6 @@ def fsync_path(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def hash_file(path: Path) -> str:
-    """The sha256 of a file, as hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-class HashCache:
-    """Digests of files that have not changed since, so that big weights are hashed once.
-
-    A file is known by its path, size, time of change and inode.
-    """
-
-    MAX_ENTRIES = 2_000
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def digest(self, path: Path) -> str:
-        """The sha256 of a file, from the cache where the file is the same."""
-        stat = path.stat()
-        key = f"{path.resolve()}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ino}"
-        known = self._read()
-        if key in known:
-            return known[key]
-        digest = hash_file(path)
-        entries = {**self._read(), key: digest}
-        recent = dict(list(entries.items())[-self.MAX_ENTRIES :])
-        write_atomically(self._path, json.dumps(recent))
-        return digest
-
-    def forget(self, digests: Collection[str]) -> None:
-        """Remove what is known of files by their digest."""
-        known = self._read()
-        kept = {key: digest for key, digest in known.items() if digest not in digests}
-        if len(kept) < len(known):
-            write_atomically(self._path, json.dumps(kept))
-
-    def _read(self) -> dict[str, str]:
-        try:
-            known = json.loads(self._path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            return {}
-        if not isinstance(known, dict):
-            return {}
-        return {k: v for k, v in known.items() if isinstance(v, str) and len(v) == 64}
 
 
 def put_folder(built: Path, target: Path, *, keep: Callable[[Path], bool]) -> None:

@@ -14,8 +14,16 @@ class FileInfo:
     name: str  # basename, as the checkpoint calls it
     format: str  # "safetensors", "pytorch", "json", "text", "sentencepiece"
     nbytes: int
-    sha256: str  # hex digest of the whole file
+    sha256: str | None  # hex digest of the whole file; None: not computed yet
     path: Path  # where its bytes are: in the staged folder, or in the folder that was opened
+    quick: str | None = None  # hashing's digest of a large local file; None: the SHA-256 tells
+    # Of a file that is not the store's: time of its last change in ns, and inode
+    stamp: tuple[int, int] | None = field(default=None, compare=False)
+
+    @property
+    def digest(self) -> str:
+        """What tells this file from others."""
+        return self.quick or self.sha256 or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +49,7 @@ class Manifest:
     may be given to transformers. Weight files are read through `tensors` only.
     """
 
-    fingerprint: str  # sha256 hex over the sorted (name, sha256) of the files
+    fingerprint: str  # sha256 hex over the sorted (name, digest) of the files
     name: str  # what the person calls it
     source: str  # "demo", "upload", "folder" or "hub"
     folder: Path
@@ -52,6 +60,11 @@ class Manifest:
     warnings: tuple[str, ...]
     # What config.json says of how its codes are to be read, and nothing else of it: configs.FACTS
     quantization: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def by_content(self) -> bool:
+        """Whether every byte counts for the fingerprint: equal files have equal ones, anywhere."""
+        return not any(file.quick for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 from inspector.errors import CheckpointError
 from inspector.settings import Settings
 from inspector.store.files import write_atomically
+from inspector.store.hashing import stamp_of
 from inspector.store.manifest import FileInfo, Manifest, TensorInfo
 
 UPLOADS = "checkpoints"  # below home: what was uploaded, weights and all
@@ -97,8 +98,9 @@ def _file_to_json(file: FileInfo, entry: Path) -> dict[str, Any]:
         "format": file.format,
         "nbytes": file.nbytes,
         "sha256": file.sha256,
+        "quick": file.quick,
         "path": str(file.path.relative_to(entry) if inside else file.path),
-        "mtime_ns": None if inside else file.path.stat().st_mtime_ns,
+        "stamp": file.stamp,
     }
 
 
@@ -121,16 +123,20 @@ def _from_json(stored: dict[str, Any], entry: Path) -> Manifest:
 
 def _file_from_json(file: dict[str, Any], entry: Path) -> FileInfo:
     path = entry / file["path"]  # an absolute path stays what it is
-    if file["mtime_ns"] is not None:
+    earlier = (0, 0) if file.get("mtime_ns") else None  # of an older version: never the same
+    stamp = tuple(file["stamp"]) if file.get("stamp") else earlier
+    if stamp is not None:
         try:
-            stat = path.stat()
+            same = (path.stat().st_size, stamp_of(path)) == (file["nbytes"], stamp)
         except OSError:
-            stat = None
-        if stat is None or (stat.st_size, stat.st_mtime_ns) != (file["nbytes"], file["mtime_ns"]):
+            same = False
+        if not same:
             raise CheckpointError(f"{file['name']} has changed since it was opened: open it again.")
     elif not path.is_file():
         raise CheckpointError(f"{file['name']} is missing from the store: open it again.")
-    return FileInfo(file["name"], file["format"], file["nbytes"], file["sha256"], path)
+    return FileInfo(
+        file["name"], file["format"], file["nbytes"], file["sha256"], path, file.get("quick"), stamp
+    )
 
 
 def _tensor_from_json(values: list[Any]) -> TensorInfo:

@@ -17,14 +17,12 @@ from urllib.parse import quote, unquote
 from inspector.errors import CheckpointError
 from inspector.settings import Settings
 from inspector.store.files import (
-    HASHES,
-    HashCache,
     acquire,
     fresh_folder,
-    hash_file,
     remove_folder,
     write_atomically,
 )
+from inspector.store.hashing import HASHES, HashCache, hash_file
 from inspector.store.manifest import StoredCheckpoint
 from inspector.store.manifests import (
     ENTRY,
@@ -218,7 +216,7 @@ def _digests(folder: Path) -> set[str]:
     """Digests of an entry's files, for a damaged manifest as well."""
     manifest = find_manifest(folder)
     if manifest is not None:
-        return {file.sha256 for file in manifest.files}
+        return {file.digest for file in manifest.files}
     weights = folder / WEIGHTS
     return {hash_file(path) for path in weights.glob("*") if path.is_file()}
 

@@ -1,9 +1,9 @@
-"""Turn a checkpoint's files into an entry of the store: check them, stage them, hash them."""
+"""Turn a checkpoint's files into an entry of the store: check them, stage them, identify them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from inspector.errors import CheckpointError
 from inspector.progress import Progress
 from inspector.settings import Settings
 from inspector.store.configs import rebuild_config
-from inspector.store.files import HASHES, HashCache, hash_file, put_folder, workspace
+from inspector.store.files import put_folder, workspace
+from inspector.store.hashing import Identity, identify, stamp_of
 from inspector.store.manifest import FileInfo, Manifest, TensorInfo
 from inspector.store.manifests import (
     FOLDER,
@@ -68,6 +69,8 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
     Raises:
         CheckpointError: If the files are no checkpoint, or one that cannot be trusted.
     """
+    # Before anything is read: what changes from now on has changed since it was opened.
+    stamps = {} if source.owned else {name: stamp_of(p) for name, p in source.files.items()}
     contents = _read(source, progress)
     used = {
         name: path
@@ -83,8 +86,8 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
             (built / FOLDER / "config.json").write_text(
                 json.dumps(contents.config, indent=2), encoding="utf-8"
             )
-        digests = _hash(used, source, settings, progress)
-        fingerprint = fingerprint_of(digests)
+        known = identify(used, owned=source.owned, progress=progress)
+        fingerprint = fingerprint_of({name: each.digest for name, each in known.items()})
         if source.expected not in {None, fingerprint}:
             raise CheckpointError(
                 "What came from the shared store is not the upload that was asked for: delete the "
@@ -97,7 +100,15 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
             source=source.kind,
             folder=entry / FOLDER,
             files=tuple(
-                _file_info(path, name, digests[name], source=source, built=built, entry=entry)
+                _file_info(
+                    path,
+                    name,
+                    known[name],
+                    source=source,
+                    built=built,
+                    entry=entry,
+                    stamp=stamps.get(name),
+                )
                 for name, path in used.items()
             ),
             tensors=contents.tensors,
@@ -156,23 +167,19 @@ def _warnings(contents: _Contents, source: Source, *, has_tokenizer: bool) -> tu
     return (*source.told, *(warning for warning in found if warning not in source.told))
 
 
-def _hash(
-    used: Mapping[str, Path], source: Source, settings: Settings, progress: Progress
-) -> dict[str, str]:
-    cache = HashCache(settings.home / HASHES)
-    digests = {}
-    for number, (name, path) in enumerate(used.items(), start=1):
-        progress((number - 1) / len(used), f"Hashing {number} of {len(used)} files")
-        digests[name] = hash_file(path) if source.owned else cache.digest(path)
-    return digests
-
-
 def _file_info(
-    path: Path, name: str, digest: str, *, source: Source, built: Path, entry: Path
+    path: Path,
+    name: str,
+    known: Identity,
+    *,
+    source: Source,
+    built: Path,
+    entry: Path,
+    stamp: tuple[int, int] | None,
 ) -> FileInfo:
     nbytes = path.stat().st_size
     if (built / FOLDER / name).exists():
-        place = entry / FOLDER / name
+        place, stamp = entry / FOLDER / name, None
         if source.owned and name in CONFIGS:  # rebuilt: another server stages what was uploaded
             (built / ORIGINALS).mkdir(exist_ok=True)
             path.rename(built / ORIGINALS / name)
@@ -182,4 +189,4 @@ def _file_info(
         place = entry / WEIGHTS / name
     else:
         place = path.resolve()
-    return FileInfo(name, file_format(name) or "", nbytes, digest, place)
+    return FileInfo(name, file_format(name) or "", nbytes, known.sha256, place, known.quick, stamp)

@@ -98,7 +98,6 @@ def main() -> None:
     from inspector.engine import limits
     from inspector.models.checkpoint import Checkpoint
     from inspector.settings import read_settings
-    from inspector.store import staging
     from inspector.store.opening import open_checkpoint
     from inspector.store.reference import CheckpointRef
 
@@ -106,10 +105,6 @@ def main() -> None:
     write(folder)
     settings = read_settings({"INSPECTOR_HOME": home})
     limits.apply_limits(settings)
-    # Hashing 138 GB takes minutes and a few kilobytes: what is measured here is the reading.
-    staging.HashCache.digest = lambda cache, path: staging.hash_file(  # type: ignore[method-assign]
-        path if path.suffix == ".json" else folder / "config.json"
-    )
 
     def silent(fraction: float | None, text: str) -> None:
         pass

@@ -188,6 +188,16 @@ def test_the_numbers_are_those_of_the_file(bert, bert_page):
     assert len(table(bert, "embeddings", "points")) == len(matrix)
 
 
+def test_it_names_each_files_hash(bert):
+    folder = DEMOS["demo-bert"].folder
+    for name in ("config.json", "model.safetensors"):
+        digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        assert (
+            f"{name} ({(folder / name).stat().st_size:,} bytes, SHA-256 {digest})"
+            in (bert.provenance["Files"])
+        )
+
+
 def test_what_a_checkpoint_lacks_is_one_sentence_and_no_number(make):
     report = make("demo-gpt2", sections=("masked_lm",))
     (part,) = report.parts

@@ -18,7 +18,7 @@ from inspector.errors import CheckpointError
 from inspector.settings import MB, read_settings
 from inspector.store import holding
 from inspector.store.arrays import ArrayCache
-from inspector.store.files import HASHES
+from inspector.store.hashing import HASHES
 from inspector.store.holding import load_held
 from inspector.store.manifests import load_manifest
 from inspector.store.opening import open_checkpoint

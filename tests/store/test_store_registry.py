@@ -163,7 +163,7 @@ def test_lost_weights_are_healed_by_the_same_upload(folder, settings, fingerprin
     assert weights.read_bytes() == (folder / "model.safetensors").read_bytes()
 
 
-@pytest.mark.parametrize("moment", ["Reading", "Hashing 2", "Storing"])
+@pytest.mark.parametrize("moment", ["Reading", "Hashing", "Storing"])
 def test_killed_while_staging(folder, settings, moment):
     upload, place = new_upload(settings)
     for path in folder.iterdir():

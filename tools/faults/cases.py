@@ -175,7 +175,7 @@ def damage(browser: Browser, folder: Path, name: str) -> Outcome:
         servers.calm(page)
         upload_works(page, archive)
         (entry,) = (path for path in (store / "checkpoints").iterdir() if path.name[0] != ".")
-        path = store / name if name == "hashes.json" else entry / name
+        path = entry / name
         link = f"checkpoint=upload:{entry.name[:16]}"
         said, seconds = [], 0.0
         for slug, content in zip(UNASKED, GARBAGE.values(), strict=True):
@@ -206,11 +206,6 @@ def damaged_manifest(browser: Browser, folder: Path) -> Outcome:
 def damaged_entry(browser: Browser, folder: Path) -> Outcome:
     """The list's entry of an upload is damaged."""
     return damage(browser, folder, "entry.json")
-
-
-def damaged_hashes(browser: Browser, folder: Path) -> Outcome:
-    """The list of known digests is damaged."""
-    return damage(browser, folder, "hashes.json")
 
 
 def end_worker(browser: Browser, folder: Path, number: signal.Signals) -> Outcome:
@@ -300,7 +295,7 @@ CASES: dict[str, Callable[[Browser, Path], Outcome]] = {
     case.__name__: case
     for case in (
         kill_while_receiving, kill_while_staging, disk_full_while_receiving,
-        disk_full_while_staging, two_servers, damaged_manifest, damaged_entry, damaged_hashes,
+        disk_full_while_staging, two_servers, damaged_manifest, damaged_entry,
         worker_killed, worker_crashed, out_of_memory, hub_hangs,
     )
 }  # fmt: skip

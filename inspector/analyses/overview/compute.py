@@ -16,6 +16,7 @@ from inspector.models.families import FAMILIES, declares_tie, in_file
 from inspector.models.names import is_buffer
 from inspector.progress import Progress
 from inspector.results.checkpoint import TokenizerInfo
+from inspector.store.hashing import HASHES, HashCache
 from inspector.store.manifest import Manifest, TensorInfo
 from inspector.store.staging import NO_TOKENIZER
 from inspector.text import shape_text
@@ -31,12 +32,18 @@ HEAD_OF_CLASS = {
 }
 
 
-def overview(checkpoint: Checkpoint, *, progress: Progress) -> Overview:
+def overview(checkpoint: Checkpoint, *, progress: Progress, hash_files: bool = False) -> Overview:
     """Describe a checkpoint: files, sizes, heads, tokenizer, and what is wrong with it.
+
+    Args:
+        checkpoint: Any.
+        progress: Told what is being done.
+        hash_files: Whether to read every file for its SHA-256 where it is not known.
 
     Raises:
         InspectorError: Only for what staging let through and no page could use.
     """
+    digests = _digests(checkpoint, progress) if hash_files else {}
     progress(None, "Reading the headers")
     manifest = checkpoint.manifest
     config = manifest.config or {}
@@ -55,7 +62,10 @@ def overview(checkpoint: Checkpoint, *, progress: Progress) -> Overview:
         fingerprint=manifest.fingerprint,
         model_type=config.get("model_type"),
         architecture=next(iter(config.get("architectures") or ()), None),
-        files=tuple(OverviewFile(file.name, file.format, file.nbytes) for file in manifest.files),
+        files=tuple(
+            OverviewFile(file.name, file.format, file.nbytes, file.sha256 or digests.get(file.name))
+            for file in manifest.files
+        ),
         dtypes=_dtypes(stored),
         listed_parameters=listed,
         unique_parameters=unique,
@@ -76,7 +86,14 @@ def overview(checkpoint: Checkpoint, *, progress: Progress) -> Overview:
         tensors=_table(manifest.tensors),
         config=config,
         quantised=dict(Counter(each.scheme for each in checkpoint.quantised.values())),
+        identity="content" if manifest.by_content else "samples",
     )
+
+
+def _digests(checkpoint: Checkpoint, progress: Progress) -> dict[str, str]:
+    """The SHA-256 of the files that staging did not read."""
+    unknown = {file.name: file.path for file in checkpoint.manifest.files if not file.sha256}
+    return HashCache(checkpoint.settings.home / HASHES).digests(unknown, progress=progress)
 
 
 def _code_warnings(unread: Sequence[str]) -> list[str]:

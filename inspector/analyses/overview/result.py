@@ -19,6 +19,7 @@ class OverviewFile:
     name: str
     format: str  # "safetensors", "pytorch", "json", "text", "sentencepiece"
     nbytes: int
+    sha256: str | None = None  # of the whole file; None: nobody asked for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +45,5 @@ class Overview:
     tensors: pd.DataFrame = local()  # name, shape (text), dtype, parameters, nbytes, file
     config: dict[str, Any] = local()
     quantised: dict[str, int] = local()  # how weights are stored as codes -> how many are
+    # What the fingerprint is made of: "content", every byte; "samples", of weights parts alone
+    identity: str = "content"

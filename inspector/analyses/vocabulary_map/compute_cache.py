@@ -21,7 +21,7 @@ class MapCache:
 
     def __init__(self, checkpoint: Checkpoint, *, device: str) -> None:
         tensor = checkpoint.embedding
-        digests = {file.name: file.sha256 for file in checkpoint.manifest.files}
+        digests = {file.name: file.digest for file in checkpoint.manifest.files}
         settings = checkpoint.settings
         # By the file's digest, so that a checkpoint is deleted together with its maps.
         folder = settings.home / MAPS / digests[tensor.file]

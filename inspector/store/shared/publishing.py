@@ -156,7 +156,7 @@ def _publish(fingerprint: str, remote: Remote, settings: Settings, carrying: Car
         fingerprint=fingerprint,
         name=stored.name,
         created=stored.created,
-        files=tuple(SharedFile(file.name, file.nbytes, file.sha256) for file in manifest.files),
+        files=tuple(SharedFile(file.name, file.nbytes, file.digest) for file in manifest.files),
         warnings=manifest.warnings,
     )
     done = 0

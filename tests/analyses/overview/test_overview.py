@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import torch
+from benchmarks._sparse import write_shard
 from safetensors.torch import load_file, save_file
 
 from inspector.analyses.overview.compute import overview
+from inspector.report.provenance import content_fingerprint
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
 
@@ -90,3 +93,24 @@ def test_a_family_without_a_row_is_asked_by_building(tmp_path, open_path):
     result = overview(open_path(folder), progress=silent)
     assert result.heads["masked_lm"] == "present"
     assert result.heads["causal_lm"] == "absent"
+
+
+def test_the_hash_of_large_files_is_computed_where_it_is_asked_for(tmp_path, open_path):
+    folder = save_checkpoint(random_model("BertModel"), tmp_path / "large")
+    (folder / "config.json").unlink()
+    (folder / "model.safetensors").unlink()
+    write_shard(folder / "model.safetensors", [("x.weight", "BF16", (60, 1_000_000))])
+    checkpoint = open_path(folder)
+    first = {file.name: file.sha256 for file in overview(checkpoint, progress=silent).files}
+    assert first["model.safetensors"] is None
+    said = []
+    asked = overview(checkpoint, progress=lambda share, text: said.append(text), hash_files=True)
+    digests = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()
+    }
+    assert {file.name: file.sha256 for file in asked.files} == digests
+    assert asked.identity == "samples"
+    assert any(text.startswith("Hashing: ") and "of 0.1 GB" in text for text in said)
+    # A report names what an upload of the same files has.
+    lines = "".join(f"{name}\n{digest}\n" for name, digest in sorted(digests.items()))
+    assert content_fingerprint(asked) == hashlib.sha256(lines.encode()).hexdigest()

@@ -1,0 +1,236 @@
+"""Tell files apart: by every byte, or by samples where there are too many bytes to read first.
+
+The content of a file is its SHA-256. An upload is always known by it, and so is a checkpoint whose
+files have `WHOLE_NBYTES` or less in all. A larger one that is opened where it lies is not read for
+a first answer: each weight file is known by a *quick* digest, a SHA-256 over
+
+- its size,
+- its header (of a safetensors file; of others the first `EDGE` bytes) and its last `EDGE` bytes,
+  where a .bin keeps the checksum of each of its records,
+- `PAGES` pages of `PAGE` bytes, evenly spaced,
+- and the time of its last change with its inode; in a hub's cache instead the name of its blob,
+  which is the SHA-256 that the hub gives.
+
+What it sees: another file under the same name, an edit in place, a training step, another size,
+dtype or order. What it does not see: bytes between the samples that somebody changed without a
+trace in the inode and the time; in a hub's cache, whose blobs nothing changes, an edit of a few
+bytes between the samples. Two copies of one large file have two quick digests, as nobody has read
+whether they are equal. Configurations, tokenizers and indexes always count by every byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from inspector.errors import CheckpointError
+from inspector.store.files import write_atomically
+from inspector.store.names import weight_format
+
+WHOLE_NBYTES = 100_000_000  # of a checkpoint's files: a tenth of a second
+EDGE = 1 << 16
+PAGE, PAGES = 1 << 12, 64
+MAX_HEADER = 1 << 25  # more is refused when the header is read
+PIECE = 1 << 20
+THREADS = 4
+POLL_SECONDS = 0.2
+HASHES = "hashes.json"  # below home: digests of files that are opened where they lie
+_BLOB = re.compile(r"[0-9a-f]{64}")
+
+Progress = Callable[[float | None, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What tells a file from others."""
+
+    sha256: str | None  # of the whole file; None: nobody has asked for it
+    quick: str | None  # None: the SHA-256 itself
+
+    @property
+    def digest(self) -> str:
+        """The one that counts."""
+        return self.quick or self.sha256 or ""
+
+
+def stamp_of(path: Path) -> tuple[int, int]:
+    """The time of a file's last change in nanoseconds, and its inode."""
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_ino
+
+
+def identify(files: Mapping[str, Path], *, owned: bool, progress: Progress) -> dict[str, Identity]:
+    """Tell what each file is known by.
+
+    Args:
+        files: Of one checkpoint, by name.
+        owned: Whether they are an upload's: by every byte.
+        progress: Told what is being done.
+    """
+    weights = {name for name in files if weight_format(name)}
+    if owned or sum(path.stat().st_size for path in files.values()) <= WHOLE_NBYTES:
+        weights.clear()
+    whole = {name: path for name, path in files.items() if name not in weights}
+    digests = hash_files(whole, progress=progress)
+    found = {name: Identity(digest, None) for name, digest in digests.items()}
+    for number, name in enumerate(sorted(weights), start=1):
+        progress(None, f"Looking into file {number} of {len(weights)}")
+        found[name] = Identity(_blob(files[name]), quick_digest(files[name]))
+    return found
+
+
+def quick_digest(path: Path) -> str:
+    """The quick digest of a weight file, as hex."""
+    stat = path.stat()
+    known = _blob(path) or f"{stat.st_mtime_ns} {stat.st_ino}"
+    digest = hashlib.sha256(f"quick\n{stat.st_size}\n{known}\n".encode())
+    with path.open("rb") as file:
+        for begin, count in _samples(file, path.name, stat.st_size):
+            file.seek(begin)
+            digest.update(file.read(count))
+    return digest.hexdigest()
+
+
+def _samples(file: BinaryIO, name: str, nbytes: int) -> Iterator[tuple[int, int]]:
+    """Where the samples of a file begin, and how many bytes each has."""
+    head = EDGE
+    if weight_format(name) == "safetensors":
+        head = 8 + min(int.from_bytes(file.read(8), "little"), MAX_HEADER)
+    yield 0, head
+    for number in range(1, PAGES + 1):
+        yield number * nbytes // (PAGES + 1), PAGE
+    yield max(0, nbytes - EDGE), EDGE
+
+
+def _blob(path: Path) -> str | None:
+    """The SHA-256 that names a blob of a hub's cache; None for any other file."""
+    real = path.resolve()
+    place = real.parent
+    if place.name != "blobs" or not place.parent.name.startswith("models--"):
+        return None
+    return real.name if _BLOB.fullmatch(real.name) else None
+
+
+def hash_file(path: Path, told: Callable[[int], None] = lambda nbytes: None) -> str:
+    """The SHA-256 of a file, as hex.
+
+    Args:
+        path: The file.
+        told: Called with the size of each piece that was read.
+    """
+    digest, piece = hashlib.sha256(), memoryview(bytearray(PIECE))
+    with path.open("rb", buffering=0) as file:
+        while count := file.readinto(piece):
+            digest.update(piece[:count])
+            told(count)
+    return digest.hexdigest()
+
+
+def hash_files(files: Mapping[str, Path], *, progress: Progress) -> dict[str, str]:
+    """The SHA-256 of each file, by name; a few files at a time."""
+    return dict(_hashed(files, progress))
+
+
+def _hashed(files: Mapping[str, Path], progress: Progress) -> Iterator[tuple[str, str]]:
+    """Names and digests, each as soon as it is there."""
+    total = sum(path.stat().st_size for path in files.values())
+    read: list[int] = []  # sizes of pieces: appending is safe among threads
+    began = time.monotonic()
+    with ThreadPoolExecutor(max_workers=min(THREADS, os.cpu_count() or 1)) as pool:
+        waiting: dict[Future[str], str] = {
+            pool.submit(hash_file, path, read.append): name for name, path in files.items()
+        }
+        try:
+            while waiting:
+                done, _ = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_EXCEPTION)
+                for each in done:
+                    yield waiting.pop(each), each.result()
+                progress(*_told(sum(read), total, time.monotonic() - began))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _told(done: int, total: int, seconds: float) -> tuple[float, str]:
+    text = f"Hashing: {done / 1e9:,.1f} of {total / 1e9:,.1f} GB"
+    if done and seconds > 1:
+        left = (total - done) * seconds / done
+        text += f" ({done / seconds / 1e9:,.1f} GB/s, {left:,.0f} s left)"
+    return done / max(total, 1), text
+
+
+class HashCache:
+    """Digests of files that have not changed since, so that big weights are hashed once.
+
+    A file is known by its path, size, time of change and inode. Each digest is a line of its own,
+    added when it is computed; what cannot be read as one counts as not there.
+    """
+
+    MAX_ENTRIES = 2_000
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def digests(self, files: Mapping[str, Path], *, progress: Progress) -> dict[str, str]:
+        """The SHA-256 of each file by name, from the cache where the file is the same.
+
+        Raises:
+            CheckpointError: If a file changes while it is read.
+        """
+        known = self._read()
+        keys = {name: _key(path) for name, path in files.items()}
+        found = {name: known[key] for name, key in keys.items() if key in known}
+        missing = {name: path for name, path in files.items() if name not in found}
+        for name, digest in _hashed(missing, progress):
+            if _key(files[name]) != keys[name]:
+                raise CheckpointError(f"{name} changed while it was read: open it again.")
+            found[name] = known[keys[name]] = digest
+            self._add(keys[name], digest)
+        if len(known) > self.MAX_ENTRIES:
+            self._write(dict(list(known.items())[-self.MAX_ENTRIES :]))
+        return found
+
+    def forget(self, digests: Collection[str]) -> None:
+        """Remove what is known of files by their digest."""
+        known = self._read()
+        kept = {key: digest for key, digest in known.items() if digest not in digests}
+        if len(kept) < len(known):
+            self._write(kept)
+
+    def _add(self, key: str, digest: str) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        line = json.dumps({key: digest})
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(f"\n{line}\n")  # the line before may have been cut off
+
+    def _write(self, entries: Mapping[str, str]) -> None:
+        lines = [json.dumps({key: digest}) for key, digest in entries.items()]
+        write_atomically(self._path, "\n".join(lines) + "\n")
+
+    def _read(self) -> dict[str, str]:
+        try:
+            lines = self._path.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return {}
+        return {key: digest for line in lines for key, digest in _entries(line)}
+
+
+def _entries(line: str) -> Iterator[tuple[str, str]]:
+    try:
+        known = json.loads(line)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(known, dict):
+        yield from ((k, v) for k, v in known.items() if isinstance(v, str) and len(v) == 64)
+
+
+def _key(path: Path) -> str:
+    stat = path.stat()
+    return f"{path.resolve()}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ino}"

@@ -1,0 +1,207 @@
+"""What a checkpoint is known by: its content where it is small or uploaded, samples where not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from benchmarks._sparse import SHAPES, write
+
+from inspector.errors import CheckpointError
+from inspector.store import hashing
+from inspector.store.hashing import PAGE, PAGES, HashCache, quick_digest
+from inspector.store.manifests import load_manifest
+from inspector.store.reference import CheckpointRef
+from tests.conftest import silent
+from tests.store.store_builders import hub_cache, opened, small_checkpoint, upload_of
+
+WEIGHTS = "model.safetensors"
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    return small_checkpoint(tmp_path / "mini")
+
+
+@pytest.fixture
+def sampled(monkeypatch) -> None:
+    """Have small checkpoints known as large ones are."""
+    monkeypatch.setattr(hashing, "WHOLE_NBYTES", 0)
+
+
+def by_path(folder, settings):
+    return opened(CheckpointRef("path", str(folder)), settings, strangers=False)[0]
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def change(path: Path, place: int, *, unseen: bool) -> None:
+    """Turn the bits of one byte; `unseen`: the file's times say nothing of it."""
+    stat = path.stat()
+    with path.open("r+b") as file:
+        file.seek(place)
+        byte = file.read(1)[0]
+        file.seek(place)
+        file.write(bytes([byte ^ 255]))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + (0 if unseen else 10**9)))
+
+
+def bytes_read() -> int:
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("rchar"))
+
+
+def test_opening_a_large_checkpoint_reads_headers_and_samples(tmp_path, settings):
+    write(tmp_path / "8b", SHAPES["8B"])
+    before = bytes_read()
+    manifest = by_path(tmp_path / "8b", settings)
+    assert bytes_read() - before < 5_000_000  # of 16 GB
+    assert not manifest.by_content
+    known = {file.name: file.sha256 for file in manifest.files}
+    assert known.pop("config.json") == sha256(tmp_path / "8b" / "config.json")
+    index = "model.safetensors.index.json"
+    assert known.pop(index) == sha256(tmp_path / "8b" / index)
+    assert len(known) == 4
+    assert set(known.values()) == {None}
+
+
+def test_a_small_checkpoint_is_known_by_its_content_wherever_it_lies(folder, settings, tmp_path):
+    here = by_path(folder, settings)
+    there = by_path(shutil.copytree(folder, tmp_path / "copy"), settings)
+    uploaded, _ = opened(upload_of(settings, folder), settings)
+    assert here.by_content
+    assert here.fingerprint == there.fingerprint == uploaded.fingerprint
+    lines = "".join(
+        f"{name}\n{sha256(folder / name)}\n" for name in sorted(file.name for file in here.files)
+    )
+    assert here.fingerprint == hashlib.sha256(lines.encode()).hexdigest()
+
+
+@pytest.mark.usefixtures("sampled")
+def test_copies_of_a_large_checkpoint_are_not_taken_for_one(folder, settings, tmp_path):
+    here = by_path(folder, settings)
+    there = by_path(shutil.copytree(folder, tmp_path / "copy"), settings)
+    uploaded, _ = opened(upload_of(settings, folder), settings)
+    assert len({here.fingerprint, there.fingerprint, uploaded.fingerprint}) == 3
+    assert by_path(folder, settings).fingerprint == here.fingerprint
+    assert uploaded.by_content
+    assert not here.by_content
+
+
+@pytest.mark.usefixtures("sampled")
+def test_a_change_is_noticed_by_the_time_whatever_byte_it_is(folder, settings):
+    path = folder / WEIGHTS
+    before = by_path(folder, settings)
+    change(path, path.stat().st_size - 70_000, unseen=False)
+    with pytest.raises(CheckpointError, match=r"^model\.safetensors has changed since it was"):
+        load_manifest(before.fingerprint, settings=settings)
+    after = by_path(folder, settings)
+    assert after.fingerprint != before.fingerprint
+    assert load_manifest(after.fingerprint, settings=settings) == after
+
+
+def test_a_file_put_in_place_of_another_of_its_size_and_time_is_noticed(folder, settings):
+    before = by_path(folder, settings)
+    path = folder / WEIGHTS
+    shutil.copy2(path, folder / "new")
+    change(folder / "new", path.stat().st_size - 5, unseen=True)
+    (folder / "new").replace(path)
+    with pytest.raises(CheckpointError, match=r"^model\.safetensors has changed since it was"):
+        load_manifest(before.fingerprint, settings=settings)
+    assert by_path(folder, settings).fingerprint != before.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("place", "seen"),
+    [
+        (12, True),  # in the header
+        (3 * 7 * (1 << 20) // (PAGES + 1) + PAGE - 1, True),  # the third page's last byte
+        (3 * 7 * (1 << 20) // (PAGES + 1) + PAGE, False),  # the first behind it
+        (7 * (1 << 20) - 1, True),
+        (7 * (1 << 20) - hashing.EDGE, True),
+    ],
+)
+def test_what_samples_see(tmp_path, place, seen):
+    """The scheme as it is documented, its blind spot too; times and inode tell nothing here."""
+    path, nbytes = tmp_path / WEIGHTS, 7 * (1 << 20)
+    header = json.dumps({"__metadata__": {"a": "b" * 100}}).encode()
+    start = len(header).to_bytes(8, "little") + header
+    path.write_bytes(start + bytes(nbytes - len(start)))
+    before = quick_digest(path)
+    assert quick_digest(path) == before
+    change(path, place, unseen=True)
+    assert (quick_digest(path) != before) is seen
+
+
+@pytest.mark.usefixtures("sampled")
+def test_blobs_of_a_hubs_cache_bring_their_hash_and_are_known_by_it(folder, settings, tmp_path):
+    prints = []
+    for place in ("one", "other"):
+        cache = hub_cache(folder, "org/mini", tmp_path / place)
+        (snapshot,) = (cache / "models--org--mini" / "snapshots").iterdir()
+        link = snapshot / WEIGHTS
+        blob = link.resolve()
+        named = blob.with_name(sha256(blob))  # as the hub names what is stored by LFS
+        blob.rename(named)
+        link.unlink()
+        link.symlink_to(named)
+        manifest = by_path(snapshot, settings)
+        (weights,) = (file for file in manifest.files if file.name == WEIGHTS)
+        assert weights.sha256 == sha256(folder / WEIGHTS)
+        prints.append(manifest.fingerprint)
+    assert prints[0] == prints[1]  # on another machine too
+
+
+def test_each_digest_is_kept_as_soon_as_it_is_known(tmp_path):
+    files = {name: tmp_path / name for name in ("a", "b")}
+    for name, path in files.items():
+        path.write_bytes(name.encode() * 3_000_000)
+    expected = {name: sha256(path) for name, path in files.items()}
+    cache = HashCache(tmp_path / "hashes.json")
+    assert cache.digests({"a": files["a"]}, progress=silent) == {"a": expected["a"]}
+    first = (tmp_path / "hashes.json").read_bytes()
+    assert cache.digests(files, progress=silent) == expected
+    assert (tmp_path / "hashes.json").read_bytes().startswith(first)  # added to, not rewritten
+
+
+def test_known_digests_are_not_computed_again_and_damaged_ones_are(tmp_path, monkeypatch):
+    path = tmp_path / "a"
+    path.write_bytes(b"x" * 1_000)
+    kept = tmp_path / "hashes.json"
+    cache = HashCache(kept)
+    (digest,) = cache.digests({"a": path}, progress=silent).values()
+    hashed = []
+    monkeypatch.setattr(
+        hashing, "hash_file", lambda path, told: hashed.append(path) or sha256(path)
+    )
+    assert cache.digests({"a": path}, progress=silent) == {"a": digest}
+    assert hashed == []
+    kept.write_bytes(kept.read_bytes()[:-70])  # cut off
+    assert cache.digests({"a": path}, progress=silent) == {"a": digest}
+    kept.write_bytes(b'\xff{"a": [1]}\n[]\n' + b"[" * 100_000)
+    assert cache.digests({"a": path}, progress=silent) == {"a": digest}
+    assert cache.digests({"a": path}, progress=silent) == {"a": digest}
+    assert len(hashed) == 2
+    cache.forget({digest})
+    assert digest not in kept.read_text()
+
+
+def test_a_file_that_changes_while_it_is_hashed_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "a"
+    path.write_bytes(b"x" * 1_000)
+
+    def changed(path, told):
+        os.utime(path, (1, 1))
+        return "0" * 64
+
+    monkeypatch.setattr(hashing, "hash_file", changed)
+    with pytest.raises(CheckpointError) as error:
+        HashCache(tmp_path / "hashes.json").digests({"a": path}, progress=silent)
+    assert str(error.value) == "a changed while it was read: open it again."
+    assert not (tmp_path / "hashes.json").exists()
