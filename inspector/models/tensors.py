@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import torch
 
 from inspector.errors import CheckpointError
 from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.ranges import map_range
+
+NEAR = 1 << 20  # bytes between two storages that are mapped together
 
 
 def read_tensors(manifest: Manifest, names: Iterable[str] | None = None) -> dict[str, torch.Tensor]:
@@ -35,41 +37,92 @@ def read_tensors(manifest: Manifest, names: Iterable[str] | None = None) -> dict
             f"There is no tensor {unknown[0]!r} in {manifest.name}: pick one of the listed names."
         )
     paths = {file.name: file.path for file in manifest.files}
-    storages: dict[tuple[str, str], list[TensorInfo]] = {}
+    by_file: dict[str, list[TensorInfo]] = {}
     for name in wanted:
-        tensor = by_name[name]
-        storages.setdefault((tensor.file, tensor.storage), []).append(tensor)
+        by_file.setdefault(by_name[name].file, []).append(by_name[name])
     read: dict[str, torch.Tensor] = {}
-    for (file, _), tensors in storages.items():
-        read |= _read_storage(paths[file], tensors)
+    for file, tensors in by_file.items():
+        for span in _spans(tensors):
+            read |= _lay(span, lambda begin, end, path=paths[file]: map_range(path, begin, end))
     return {name: read[name] for name in wanted}
 
 
-def _read_storage(path: Path, tensors: list[TensorInfo]) -> dict[str, torch.Tensor]:
-    """Map the span of one storage that these tensors cover, and lay the tensors over it."""
-    filled = [tensor for tensor in tensors if math.prod(tensor.shape)]
-    read = {
-        tensor.name: torch.empty(tensor.shape, dtype=_dtype(tensor))
-        for tensor in tensors
-        if not math.prod(tensor.shape)
-    }
-    if not filled:
-        return read
-    begin = min(tensor.begin for tensor in filled)
-    end = max(tensor.begin + _extent(tensor) * _dtype(tensor).itemsize for tensor in filled)
-    mapped = np.memmap(path, dtype=np.uint8, mode="c", offset=begin, shape=(end - begin,))
-    span = torch.from_numpy(mapped)
-    for tensor in filled:
-        dtype = _dtype(tensor)
-        offset = tensor.begin - begin
-        if offset % dtype.itemsize:  # torch cannot view at an odd byte: copy this one
-            span_of = torch.from_numpy(np.array(mapped[offset : end - begin]))
-            offset = 0
+def outline_tensors(manifest: Manifest, names: Iterable[str]) -> dict[str, torch.Tensor]:
+    """What `read_tensors` gives, on the meta device: shapes, dtypes and storages, and no numbers.
+
+    Returns:
+        Name -> tensor; two lie on one storage of the meta device exactly if the file keeps them so.
+    """
+    by_name = {tensor.name: tensor for tensor in manifest.tensors}
+    wanted = [by_name[name] for name in names]
+    read: dict[str, torch.Tensor] = {}
+    for storage in _storages(wanted):
+        read |= _lay([storage], None)
+    return {tensor.name: read[tensor.name] for tensor in wanted}
+
+
+def _storages(tensors: Iterable[TensorInfo]) -> list[list[TensorInfo]]:
+    storages: dict[tuple[str, str], list[TensorInfo]] = {}
+    for tensor in tensors:
+        storages.setdefault((tensor.file, tensor.storage), []).append(tensor)
+    return list(storages.values())
+
+
+def _spans(tensors: list[TensorInfo]) -> list[list[list[TensorInfo]]]:
+    """The storages of one file, those together that lie side by side: they are mapped at once.
+
+    A system maps some ten thousand pieces for a process, and a file may hold more tensors.
+    """
+    spans: list[list[list[TensorInfo]]] = []
+    reached = -1
+    for storage in sorted(_storages(tensors), key=lambda each: _limits(each)[0]):
+        begin, end = _limits(storage)
+        if not spans or begin - reached > NEAR:
+            spans.append([])
+        spans[-1].append(storage)
+        reached = max(reached, end)
+    return spans
+
+
+def _limits(storage: Iterable[TensorInfo]) -> tuple[int, int]:
+    """First byte and one past the last that some tensors of one file cover; 0, 0 for none."""
+    filled = [tensor for tensor in storage if math.prod(tensor.shape)]
+    return (
+        min((tensor.begin for tensor in filled), default=0),
+        max((tensor.begin + _extent(tensor) * _dtype(tensor).itemsize for tensor in filled),
+            default=0),
+    )  # fmt: skip
+
+
+def _lay(
+    span: list[list[TensorInfo]], mapped: Callable[[int, int], np.ndarray] | None
+) -> dict[str, torch.Tensor]:
+    """Lay the tensors of some storages over their bytes; without any, on the meta device."""
+    begin, end = _limits(tensor for storage in span for tensor in storage)
+    whole = mapped(begin, end) if mapped and end else None
+    read: dict[str, torch.Tensor] = {}
+    for storage in span:
+        first, last = _limits(storage)
+        if whole is None:
+            data = torch.empty(
+                last - first, dtype=torch.uint8, device="meta" if not mapped else "cpu"
+            )
         else:
-            span_of = span
-        whole = span_of[: len(span_of) - len(span_of) % dtype.itemsize].view(dtype)
-        read[tensor.name] = whole.as_strided(tensor.shape, tensor.strides, offset // dtype.itemsize)
+            data = torch.from_numpy(whole[first - begin : last - begin])
+        for tensor in storage:
+            read[tensor.name] = _view(tensor, data, tensor.begin - first)
     return read
+
+
+def _view(tensor: TensorInfo, data: torch.Tensor, offset: int) -> torch.Tensor:
+    """One tensor over the bytes of its storage."""
+    dtype = _dtype(tensor)
+    if not math.prod(tensor.shape):
+        return torch.empty(tensor.shape, dtype=dtype, device=data.device)
+    if offset % dtype.itemsize:  # torch cannot view at an odd byte: copy this one
+        data, offset = data[offset:].clone(), 0
+    whole = data[: len(data) - len(data) % dtype.itemsize].view(dtype)
+    return whole.as_strided(tensor.shape, tensor.strides, offset // dtype.itemsize)
 
 
 def _extent(tensor: TensorInfo) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 import numpy as np
 
 from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.ranges import Handles
 
 CHUNK = 1 << 22  # bytes read at once: what a comparison costs in memory, twice
 SAMPLE = 64  # bytes of each sample that a full comparison is decided by
@@ -104,15 +104,11 @@ def _place(tensor: TensorInfo) -> tuple[str, int]:
 @contextmanager
 def _reading(manifest: Manifest) -> Iterator[Reader]:
     paths = {file.name: file.path for file in manifest.files}
-    opened: dict[str, int] = {}
-    with ExitStack() as stack:
+    with Handles() as handles:
 
         def read(tensor: TensorInfo, place: int, count: int) -> bytes:
-            if tensor.file not in opened:
-                file = stack.enter_context(paths[tensor.file].open("rb"))
-                opened[tensor.file] = file.fileno()
             count = min(count, tensor.nbytes - place)
-            return os.pread(opened[tensor.file], count, tensor.begin + place)
+            return handles.read(paths[tensor.file], tensor.begin + place, count)
 
         yield read
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import resource
+from pathlib import Path
+
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from inspector.errors import CheckpointError
 from inspector.models.build import build_model, own_class
 from inspector.models.tensors import read_tensors
+from inspector.store.copies import equal_copies
 from tests.families import random_model, save_checkpoint
 
 
@@ -52,6 +56,52 @@ def test_writing_to_a_tensor_changes_no_file(open_model):
     name = "embeddings.LayerNorm.weight"
     read_tensors(checkpoint.manifest, [name])[name].zero_()
     assert read_tensors(checkpoint.manifest, [name])[name].abs().sum() > 0
+
+
+def test_two_thousand_shards_are_read_with_few_handles(tmp_path, open_path, monkeypatch):
+    """Mapped all at once, and their pieces compared, within the limit of a plain shell."""
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    truth = {}
+    for number in range(1, 2_001):
+        name = f"model-{number:05}-of-02000.safetensors"
+        truth[f"t{number}"] = torch.arange(8.0) + number % 1_000
+        save_file({f"t{number}": truth[f"t{number}"]}, folder / name)
+    checkpoint = open_path(folder)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, hard), hard))
+    try:
+        state = checkpoint.state
+        groups = equal_copies(checkpoint.manifest)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert all(torch.equal(state[name], tensor) for name, tensor in truth.items())
+    assert groups == [(f"t{number}", f"t{number + 1_000}") for number in range(1, 1_001)]
+
+
+def test_what_nothing_refers_to_is_unmapped(open_model):
+    def mappings():
+        return Path("/proc/self/maps").read_text().count("model.safetensors")
+
+    checkpoint = open_model("BertModel")
+    read = read_tensors(checkpoint.manifest)
+    assert mappings() == 1  # of 39 tensors
+    kept = read["embeddings.LayerNorm.weight"]
+    del read
+    assert mappings() == 1
+    assert kept.sum().isfinite()
+    del kept
+    assert mappings() == 0
+
+
+def test_a_file_that_was_cut_short_is_refused_before_it_is_touched(open_model):
+    checkpoint = open_model("BertModel")
+    (weights,) = (file for file in checkpoint.manifest.files if file.format == "safetensors")
+    with weights.path.open("r+b") as file:
+        file.truncate(weights.nbytes - 1)
+    with pytest.raises(CheckpointError) as error:
+        read_tensors(checkpoint.manifest)
+    assert str(error.value) == ("model.safetensors has changed since it was opened: open it again.")
 
 
 def test_missing_weights_are_not_a_number(open_model):
