@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -143,15 +143,18 @@ def build_model(
     *,
     name: str,
     dtype: torch.dtype | None = None,
+    same: Callable[[PreTrainedModel, str, str], bool] | None = None,
 ) -> tuple[PreTrainedModel, frozenset[str]]:
     """Build a model in evaluation mode from tensors that a file holds.
 
     Args:
         model_class: Which head to build.
         config: Its sizes.
-        state: Name -> tensor, as the file names them.
+        state: Name -> tensor, as the file names them; all on the CPU, or all on the meta device.
         name: The checkpoint, for messages.
         dtype: Of the model's parameters; None: as stored.
+        same: Whether two parameters that are both in the file hold equal numbers: asked on the
+            meta device, whose tensors have none, where the class would tie them.
 
     Returns:
         The model, and the names of parameters that the file does not hold. Those are NaN in the
@@ -171,6 +174,7 @@ def build_model(
             ignore_mismatched_sizes=True,
             local_files_only=True,
             attn_implementation="eager",
+            device_map={"": "meta"} if same else None,
         )
     except Exception as error:
         raise CheckpointError(
@@ -186,12 +190,27 @@ def build_model(
         )
     missing = frozenset(info["missing_keys"])
     _blank(model, missing)
+    if same:
+        _tie_equal(model, same)
     if not set(dict(model.named_parameters(remove_duplicate=False))) - missing:
         raise CheckpointError(
             f"None of the {len(state)} tensors of {name} belongs to {model_class.__name__} "
             f"(the first is {min(state)!r}): check the names, or the model_type in config.json."
         )
     return model.eval(), missing
+
+
+def _tie_equal(model: PreTrainedModel, same: Callable[[PreTrainedModel, str, str], bool]) -> None:
+    """Tie what `tie_weights` leaves alone on the meta device: both in the file, maybe equal."""
+    for target, source in list(model.all_tied_weights_keys.items()):
+        kept = model.get_parameter_or_buffer(source)
+        if model.get_parameter_or_buffer(target) is kept:
+            continue
+        if same(model, source, target):
+            path, _, attribute = target.rpartition(".")
+            setattr(model.get_submodule(path), attribute, kept)
+        else:
+            del model.all_tied_weights_keys[target]
 
 
 def hollow_model(

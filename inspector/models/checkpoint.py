@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -140,20 +140,72 @@ class Checkpoint:
         refuse_many_numbers(self.name, self.quantised, main_memory(self.settings))
         return self._read([tensor.name for tensor in self.tensors])
 
-    def _read(self, names: list[str]) -> dict[str, torch.Tensor]:
+    @cached_property
+    def outlines(self) -> dict[str, torch.Tensor]:
+        """What `state` holds, on the meta device: shapes, dtypes and storages, at any size.
+
+        Raises:
+            CheckpointError: If the file holds codes that cannot be read as numbers.
+        """
         import torch
 
+        from inspector.models.tensors import outline_tensors
+
+        refuse_codes(self.name, self.unread)
+        names = [tensor.name for tensor in self.tensors]
+        plain = outline_tensors(
+            self.manifest, [name for name in names if name not in self.quantised]
+        )
+        for tensor in self.tensors:
+            if tensor.name in self.quantised:
+                dtype = getattr(torch, tensor.dtype)
+                plain[tensor.name] = torch.empty(tensor.shape, dtype=dtype, device="meta")
+        return {name: _computable(plain[name]) for name in names}
+
+    def outline(self, model_class: type[PreTrainedModel]) -> tuple[PreTrainedModel, frozenset[str]]:
+        """Build a model class as `build.build_model` does, without its numbers.
+
+        Names, shapes, dtypes, ties and storages are those of the loaded model. Only where a class
+        ties two tensors that the file holds both are those two read, to see whether they are equal.
+
+        Returns:
+            The model on the meta device, and the names of parameters that the file does not hold.
+
+        Raises:
+            CheckpointError: As `build.build_model`, and if codes cannot be read as numbers.
+        """
+        from inspector.models import build
+        from inspector.models.copies import same_numbers
+
+        build.quiet()
+        return build.build_model(
+            model_class,
+            self.config,
+            self.outlines,
+            name=self.name,
+            same=lambda model, first, second: same_numbers(self, model, first, second),
+        )
+
+    def numbers(self, name: str, *, count: int) -> Iterator[torch.Tensor]:
+        """Read one tensor's numbers in the order of the file, a number of them at a time."""
+        import torch
+
+        from inspector.store.copies import is_packed, read_pieces
+
+        stored = {tensor.name: tensor for tensor in self.manifest.tensors}.get(name)
+        if stored is None or name in self.quantised or not is_packed(stored):
+            yield from self._read([name])[name].reshape(-1).split(count)
+            return
+        for piece in read_pieces(self.manifest, stored, count=count):
+            yield torch.frombuffer(bytearray(piece), dtype=getattr(torch, stored.dtype))
+
+    def _read(self, names: list[str]) -> dict[str, torch.Tensor]:
         from inspector.models.quantized.codes import read_quantised
         from inspector.models.tensors import read_tensors
 
         plain = read_tensors(self.manifest, [name for name in names if name not in self.quantised])
-        for name, tensor in plain.items():
-            if (
-                str(tensor.dtype).removeprefix("torch.") in FLOAT8
-            ):  # a plain cast, which torch cannot compute in
-                plain[name] = tensor.to(torch.bfloat16)  # exact
         return {
-            name: plain[name]
+            name: _computable(plain[name])
             if name in plain
             else read_quantised(self.manifest, self.quantised[name])
             for name in names
@@ -346,3 +398,11 @@ class Checkpoint:
             "camembert",
             "mpnet",
         }
+
+
+def _computable(tensor: torch.Tensor) -> torch.Tensor:
+    """A float of 8 bits without a scale as bfloat16, which is exact: torch cannot compute in it."""
+    import torch
+
+    plain = str(tensor.dtype).removeprefix("torch.") not in FLOAT8
+    return tensor if plain else tensor.to(torch.bfloat16)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import nn
@@ -62,20 +62,27 @@ def reused_modules(
     ]
 
 
-def count_reuse(model: PreTrainedModel) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
+def count_reuse(
+    model: PreTrainedModel, *, loaded: Callable[[], PreTrainedModel] | None = None
+) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
     """Run a few tokens through the model's structure, and count the modules run more than once.
 
     A large model's pass runs on the meta device, without weights, so that its file is not read for
     it; a small one's is quicker as it is, and some cannot run without numbers. A model that cannot
     run is said to be uncounted.
 
+    Args:
+        model: In evaluation mode.
+        loaded: Gives the same model with its numbers, where it is on the meta device itself.
+
     Returns:
         (name, uses) of the modules, and warnings.
     """
     nbytes = sum(parameter.nbytes for parameter in model.parameters())
+    hollow = (lambda: model) if loaded else (lambda: hollow_model(type(model), model.config))
     ways = [
-        *([lambda: hollow_model(type(model), model.config)] if nbytes > SMALL else []),
-        *([lambda: model] if nbytes <= LARGE else []),
+        *([hollow] if loaded or nbytes > SMALL else []),
+        *([loaded or (lambda: model)] if nbytes <= LARGE else []),
     ]
     reason = "too large to be run for it"
     for way in ways:

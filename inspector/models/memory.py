@@ -40,7 +40,7 @@ def named_tensors(module: nn.Module) -> list[tuple[str, torch.Tensor]]:
 
 
 def locate(place: int, name: str, tensor: torch.Tensor) -> Block | None:
-    """Say where a tensor lies; None for those without memory (meta, sparse, empty)."""
+    """Say where a tensor lies; None for those without memory (sparse, empty)."""
     span = _span(tensor)
     if span is None:
         return None
@@ -117,7 +117,7 @@ def _clusters(spans: list[tuple[int, int, int]]) -> list[list[int]]:
 def _span(tensor: torch.Tensor) -> tuple[int, int] | None:
     """First byte and one past the last, counted in the tensor's space."""
     nbytes = tensor.nbytes if tensor.layout is torch.strided else 0
-    if not nbytes or tensor.is_meta:
+    if not nbytes:
         return None
     if not tensor.is_contiguous():
         steps = zip(tensor.shape, tensor.stride(), strict=True)
@@ -133,11 +133,13 @@ def _space(tensor: torch.Tensor) -> str:
     """Tensors of different spaces never overlap.
 
     On CPU and CUDA `data_ptr` is an address: there, two storages over one buffer are found as well.
-    Elsewhere it may be a handle, and tensors are compared within one storage only.
+    Elsewhere it may be a handle, and tensors are compared within one storage only; on the meta
+    device, which has no memory, a storage is told by itself.
     """
     if tensor.is_cpu or tensor.is_cuda:
         return str(tensor.device)
-    return f"{tensor.device} {tensor.untyped_storage().data_ptr()}"
+    storage = tensor.untyped_storage()
+    return f"{tensor.device} {storage._cdata if tensor.is_meta else storage.data_ptr()}"
 
 
 def _fills(shape: Sequence[int], strides: Sequence[int]) -> bool:

@@ -74,7 +74,7 @@ def map_range(path: Path, begin: int, end: int) -> np.ndarray:
         if sys.platform == "win32":
             return np.memmap(path, np.uint8, mode="c", offset=begin, shape=(end - begin,))
         mapped = _mapped(file.fileno(), start, end - start)
-    return np.frombuffer(mapped, dtype=np.uint8)[begin - start :]
+    return np.ctypeslib.as_array(mapped).view(np.uint8)[begin - start :]
 
 
 def _mapped(descriptor: int, start: int, nbytes: int) -> ctypes.Array[ctypes.c_char]:

@@ -17,7 +17,7 @@ from inspector.analyses.sharing.compute_accounting import (
 from inspector.analyses.sharing.compute_folding import fold_rows
 from inspector.analyses.sharing.compute_verdicts import Evidence, find_groups, join_pairs, judge
 from inspector.analyses.sharing.result import ReusedModule, Sharing
-from inspector.models.build import build_model, own_class, quiet
+from inspector.models.build import build_model, own_class
 from inspector.models.copies import LiveCopies, StoredCopies
 from inspector.models.counting import count, count_once
 from inspector.models.execution import count_reuse, reused_modules
@@ -38,19 +38,16 @@ Inputs = Mapping[str, torch.Tensor] | tuple[torch.Tensor, ...]
 def sharing(checkpoint: Checkpoint, *, progress: Progress) -> Sharing:
     """Audit the sharing of a checkpoint's parameters.
 
-    The model is built as the class that config.json names, on the CPU, in the stored dtype; its
-    tensors are compared by the bytes that they occupy (Press & Wolf 2017 for why output and input
-    embeddings are tied at all). Copies in the file are compared piece by piece, and modules are
-    counted in a pass without weights, so that a large file is mapped and not read.
+    The model is built as the class that config.json names, in the stored dtype and without its
+    numbers; its tensors are compared by the bytes that they occupy (Press & Wolf 2017 for why
+    output and input embeddings are tied at all). Copies in the file are compared piece by piece,
+    and modules are counted in a pass without weights: of a large file only candidates are read.
 
     Raises:
         InspectorError: If the model cannot be built.
     """
     progress(None, "Building the model")
-    quiet()
-    model, missing = build_model(
-        own_class(checkpoint.config), checkpoint.config, checkpoint.state, name=checkpoint.name
-    )
+    model, missing = checkpoint.outline(own_class(checkpoint.config))
     progress(None, "Comparing parameters")
     tensors = dict(named_tensors(model))
     stored = {tensor.name: tensor for tensor in checkpoint.tensors}
@@ -72,7 +69,7 @@ def sharing(checkpoint: Checkpoint, *, progress: Progress) -> Sharing:
         untied=checkpoint.config_values.get("tie_word_embeddings") is False,
     )
     progress(None, "Counting reused modules")
-    reused, warnings = count_reuse(model)
+    reused, warnings = count_reuse(model, loaded=lambda: _loaded(checkpoint, type(model)))
     return _assemble(
         evidence,
         model_class=type(model).__name__,
@@ -84,6 +81,11 @@ def sharing(checkpoint: Checkpoint, *, progress: Progress) -> Sharing:
             *warnings,
         ),
     )
+
+
+def _loaded(checkpoint: Checkpoint, model_class: type[PreTrainedModel]) -> PreTrainedModel:
+    """The model with its numbers, for a class whose code looks at them."""
+    return build_model(model_class, checkpoint.config, checkpoint.state, name=checkpoint.name)[0]
 
 
 def find_sharing(module: nn.Module, *, inputs: Inputs | None = None) -> Sharing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 import torch
@@ -270,13 +271,13 @@ def test_the_file_is_not_read_for_it(tmp_path, open_path, monkeypatch):
     from inspector.store import copies
 
     sizes: list[int] = []
-    real = copies.os.pread
+    real = os.pread
 
     def counted(descriptor, count, offset):
         sizes.append(count)
         return real(descriptor, count, offset)
 
-    monkeypatch.setattr(copies.os, "pread", counted)
+    monkeypatch.setattr(os, "pread", counted)
     share(open_path(save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "model")))
     assert sizes
     assert max(sizes) <= copies.SAMPLE
