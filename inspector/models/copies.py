@@ -58,12 +58,16 @@ class StoredCopies:
         self._manifest = manifest
         self._held = held
         self._tensors = {tensor.name: tensor for tensor in manifest.tensors}
+        self._compared: dict[frozenset[str], bool] = {}
 
     def same(self, first: str, second: str) -> bool:
         """Whether both hold the same bytes, element for element."""
         if not {first, second} <= self._held.keys():  # codes, whose bytes say nothing alone
             return False
-        return same_bytes(self._manifest, self._held[first], self._held[second])
+        pair = frozenset((self._held[first], self._held[second]))
+        if pair not in self._compared:  # gigabytes, maybe, and several verdicts ask
+            self._compared[pair] = same_bytes(self._manifest, self._held[first], self._held[second])
+        return self._compared[pair]
 
     def difference(self, first: str, second: str) -> Difference | None:
         """How far apart they are; None if their shapes differ, or one is stored as codes."""
@@ -82,7 +86,7 @@ class StoredCopies:
         model_names = {held: name for name, held in self._held.items()}
         groups = [
             tuple(model_names[name] for name in group if name in model_names)
-            for group in equal_copies(self._manifest)
+            for group in equal_copies(self._manifest, names=model_names)
         ]
         return [group for group in groups if len(group) > 1]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -17,7 +17,9 @@ SAMPLE = 64  # bytes of each sample that a full comparison is decided by
 Reader = Callable[[TensorInfo, int, int], bytes]  # tensor, first byte within it, how many
 
 
-def equal_copies(manifest: Manifest) -> list[tuple[str, ...]]:
+def equal_copies(
+    manifest: Manifest, *, names: Container[str] | None = None
+) -> list[tuple[str, ...]]:
     """Group the tensors whose bytes are equal though the file keeps each of them.
 
     Tensors that hold one number all over (fresh biases and norms) are left out: they say nothing.
@@ -25,6 +27,7 @@ def equal_copies(manifest: Manifest) -> list[tuple[str, ...]]:
 
     Args:
         manifest: Of a staged checkpoint.
+        names: The tensors to search; None: all.
 
     Returns:
         Groups of at least two names in file order; tensors on one storage count as one copy.
@@ -32,6 +35,8 @@ def equal_copies(manifest: Manifest) -> list[tuple[str, ...]]:
     alike: dict[tuple[object, ...], list[TensorInfo]] = {}
     with _reading(manifest) as read:
         for tensor in manifest.tensors:
+            if names is not None and tensor.name not in names:
+                continue
             if math.prod(tensor.shape) > 1 and is_packed(tensor):
                 middle = max(0, tensor.nbytes // 2 - SAMPLE)
                 last = max(0, tensor.nbytes - SAMPLE)

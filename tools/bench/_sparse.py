@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import struct
@@ -62,7 +63,11 @@ def write(folder: Path, shape: Shape) -> None:
 
 
 def write_shard(path: Path, tensors: list[Tensor]) -> int:
-    """Write one sparse safetensors file; returns where its numbers begin."""
+    """Write one sparse safetensors file; returns where its numbers begin.
+
+    Matrices and vectors in bfloat16 begin with four numbers of their own, so that no two are equal;
+    all else is zero.
+    """
     header, place = {}, 0
     for name, dtype, shape in tensors:
         nbytes = ITEMSIZES[dtype] * math.prod(shape)
@@ -73,7 +78,17 @@ def write_shard(path: Path, tensors: list[Tensor]) -> int:
     with path.open("wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
         file.truncate(8 + len(text) + place)
+        for name, dtype, _ in tensors:
+            if dtype == "BF16":
+                file.seek(8 + len(text) + header[name]["data_offsets"][0])
+                file.write(_mark(name))
     return 8 + len(text)
+
+
+def _mark(name: str) -> bytes:
+    """Four numbers in bfloat16, from 0.01 to 1."""
+    digest = hashlib.sha256(name.encode()).digest()
+    return bytes(value for low in digest[:4] for value in (low, 0x3C | low & 3))
 
 
 def _llama_layer(config: Mapping[str, Any], layer: int) -> Iterator[Tensor]:

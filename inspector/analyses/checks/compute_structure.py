@@ -20,7 +20,7 @@ from inspector.analyses.checks.compute_parts import (
 from inspector.analyses.checks.result import Check, Evidence
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.errors import InspectorError
-from inspector.models.build import build_model, hollow_model, own_class, quiet
+from inspector.models.build import hollow_model, own_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.names import unexpected_keys
 from inspector.models.naming import find_places
@@ -54,11 +54,8 @@ def build_for_checks(checkpoint: Checkpoint) -> Built:
     Raises:
         InspectorError: If it cannot be built.
     """
-    quiet()
     model_class = own_class(checkpoint.config)
-    model, missing = build_model(
-        model_class, checkpoint.config, checkpoint.state, name=checkpoint.name
-    )
+    model, missing = checkpoint.outline(model_class)
     places = find_places(model, (tensor.name for tensor in checkpoint.tensors))
     return Built(
         model_class=model_class.__name__,

@@ -14,8 +14,9 @@ from inspector.analyses.classes.compute_modules import (
 )
 from inspector.analyses.classes.compute_output import model_output
 from inspector.analyses.classes.result import ModelClasses, SiblingClass
-from inspector.models.build import build_model, own_class, quiet
+from inspector.models.build import build_model, own_class
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.execution import LARGE
 from inspector.progress import Progress
 
 EXAMPLE = "the capital and largest city of France."
@@ -24,8 +25,9 @@ EXAMPLE = "the capital and largest city of France."
 def classes(checkpoint: Checkpoint, *, progress: Progress, text: str | None = None) -> ModelClasses:
     """Describe the class that config.json names: ancestors, siblings, modules, output.
 
-    The weights are mapped and never computed with: what a class lacks is what the loader itself
-    reports as missing, and the output's shapes come from a pass on fake tensors.
+    No number is read: what a class lacks is what the loader itself reports as missing, and the
+    output's shapes come from a pass on fake tensors. Only a small model whose code looks at numbers
+    is loaded for that pass.
 
     Args:
         checkpoint: With config.json and weights; a tokenizer is not needed.
@@ -38,13 +40,16 @@ def classes(checkpoint: Checkpoint, *, progress: Progress, text: str | None = No
         NotInCheckpointError: If there is no config.json.
     """
     progress(None, "Building the model")
-    quiet()
     model_class = own_class(checkpoint.config)
-    model, missing = build_model(
-        model_class, checkpoint.config, checkpoint.state, name=checkpoint.name
-    )
+    model, missing = checkpoint.outline(model_class)
     progress(None, "Running the example")
-    output, uses, said = model_output(checkpoint, model, EXAMPLE if text is None else text)
+    wanted = EXAMPLE if text is None else text
+    output, uses, said = model_output(checkpoint, model, wanted)
+    if output is None and sum(each.nbytes for each in model.parameters()) <= LARGE:
+        model, missing = build_model(
+            model_class, checkpoint.config, checkpoint.state, name=checkpoint.name
+        )
+        output, uses, said = model_output(checkpoint, model, wanted)
     progress(None, "Listing the modules")
     rows, sizes, inside = module_rows(model, missing, uses)
     tree = fold_tree(rows, sizes, inside)

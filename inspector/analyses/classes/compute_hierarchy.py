@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 
 from inspector.analyses.classes.result import AncestorClass, SiblingClass
 from inspector.errors import CheckpointError
-from inspector.models.build import SPARE_MODULES, build_model, task_class
+from inspector.models.build import SPARE_MODULES, task_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.heads import HEAD_MAPPINGS
 
@@ -117,9 +117,7 @@ def _tried(
 ) -> SiblingClass:
     head = _head(checkpoint, model_class)
     try:
-        missing = build_model(
-            model_class, checkpoint.config, checkpoint.state, name=checkpoint.name
-        )[1]
+        missing = checkpoint.outline(model_class)[1]
     except CheckpointError as error:
         clause = str(error).partition(": ")[0]
         return _sibling(model_class, head, 0, present=False, note=f"It does not fit: {clause}.")

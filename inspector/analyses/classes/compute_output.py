@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.func import functional_call
 from transformers import PreTrainedModel
 from transformers.utils.generic import ModelOutput
 
@@ -17,6 +18,7 @@ from inspector.analyses.classes.compute_fields import ASKED, Size, output_fields
 from inspector.analyses.classes.result import ExampleOutput
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.memory import named_tensors
 
 EXAMPLE_IDS = 8  # where there is no tokenizer
 FEW = 4  # so short an example is made longer for the second look, others shorter
@@ -39,11 +41,12 @@ def model_output(
 
     The pass runs on fake tensors (shape and dtype, no numbers): nothing is computed, and no number
     of a weight that the file lacks could be shown. Where the code of a model asks a tensor for its
-    numbers, the pass runs for real. A second pass of other sizes tells what each axis counts.
+    numbers, the pass runs for real, if the model has any. A second pass of other sizes tells what
+    each axis counts.
 
     Args:
         checkpoint: For its tokenizer and its name.
-        model: Built from the checkpoint, in evaluation mode.
+        model: Built from the checkpoint, in evaluation mode; on the meta device it has no numbers.
         text: What the model reads.
 
     Returns:
@@ -134,7 +137,12 @@ def _run(model: PreTrainedModel, arguments: dict[str, Any], *, fake: bool) -> Mo
             name: mode.from_tensor(value) if isinstance(value, torch.Tensor) else value
             for name, value in arguments.items()
         }
-        return model(**faked, return_dict=True)
+        held = {
+            name: FakeTensor(mode, each.detach(), torch.device("cpu"))
+            for name, each in named_tensors(model)
+            if each.is_meta
+        }
+        return functional_call(model, held, kwargs=faked | {"return_dict": True}, tie_weights=False)
 
 
 def _look_again(
