@@ -9,7 +9,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from benchmarks._sparse import SHAPES, write
 
 from inspector.errors import CheckpointError
 from inspector.store import hashing
@@ -18,6 +17,7 @@ from inspector.store.manifests import load_manifest
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent
 from tests.store.store_builders import hub_cache, opened, small_checkpoint, upload_of
+from tools.bench._sparse import SHAPES, write
 
 WEIGHTS = "model.safetensors"
 

@@ -6,13 +6,13 @@ import hashlib
 import json
 
 import torch
-from benchmarks._sparse import write_shard
 from safetensors.torch import load_file, save_file
 
 from inspector.analyses.overview.compute import overview
 from inspector.report.provenance import content_fingerprint
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
+from tools.bench._sparse import write_shard
 
 
 def warnings_of(checkpoint):
