@@ -5,22 +5,25 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.analyses.padding.figures import gradient_bars
+from inspector.analyses.padding.request import PaddingRequest
 from inspector.analyses.padding.result import Padding
+from inspector.analyses.padding.words import SENTENCES
 from pages._embeddings import map as embedding_map
 from pages._padding import words
-from pages._ui import inputs, parts, session
+from pages._ui import inputs, options, parts, session
 from pages._ui.words import literal
 
 session.guard()
 checkpoint = session.opened()
 parts.heading("padding", checkpoint)
 
-text = st.text_area("Sentences, one a line", words.SENTENCES, key="sentences", height=100,
-                    bind="query-params",
-                    help="They are padded together. Ctrl+Enter runs them.")  # fmt: skip
+examples = inputs.begin(checkpoint, slug="padding", examples=(SENTENCES,))
+text = options.ask(PaddingRequest, "text", default=SENTENCES, height=100)
+inputs.remember(text, examples)
 with st.expander("Options", icon=":material/tune:"), st.container(horizontal=True):
     device, dtype = inputs.placement()
-result: Padding = session.run("padding", text=text, device=device, dtype=dtype)
+request = options.make(PaddingRequest, text=text, device=device, dtype=dtype)
+result: Padding = session.run(request)
 parts.warnings(result.warnings)
 with st.container(border=True):
     st.markdown(f"**{literal(result.verdict)}**")
@@ -92,5 +95,4 @@ if not result.averaging.empty:
     st.caption(words.MEASURES)
     parts.download(result.averaging, name=f"{checkpoint.name}-padding-averaging")
 embedding_map.draw_padding_history(checkpoint)
-options = (f"--text={text}", *inputs.placement_options(device, dtype))
-parts.elsewhere(checkpoint, ("padding", *options))
+parts.elsewhere(checkpoint, request)

@@ -74,21 +74,6 @@ def contrast(
     )  # fmt: skip
 
 
-@app.command()
-def padding(
-    checkpoint: Source,
-    text: Annotated[
-        str | None,
-        typer.Option("--text", help="Sentences, one a line, for the gradient and the averages."),
-    ] = None,
-    device: Device = "auto",
-    dtype: Dtype = "auto",
-    as_json: AsJson = False,
-) -> None:
-    """Why is the padding vector not zero?"""
-    answer("padding", checkpoint, as_json=as_json, text=text, device=device, dtype=dtype)
-
-
 def _writer(output: Path | None, field: str) -> Callable[[Any], Any]:
     """What writes one frame of a result to a file, and notes its name.
 

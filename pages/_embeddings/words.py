@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from inspector.analyses.embeddings.result import Embeddings
+from inspector.analyses.padding.words import MECHANISM
 from pages._ui.words import literal
-
-MECHANISM = (
-    "`nn.Embedding(padding_idx=…)` starts the row at zero and blocks the gradient through the "
-    "*look-up*. Where the output layer is tied to the embeddings, the same row is also an output "
-    "vector, and the softmax over the vocabulary pushes on **every** row at every predicted "
-    "position, whether or not padding is ever a label (it is not: its labels are −100 and are "
-    "ignored). So a mean over positions must use the attention mask: padding adds something."
-)
 
 
 def explain_padding(result: Embeddings) -> tuple[str, str]:
@@ -34,7 +27,7 @@ def explain_padding(result: Embeddings) -> tuple[str, str]:
             measured + "It was never pushed: `padding_idx` blocks the gradient through the "
             "look-up, and no tied output layer moved it.",
         )
-    return f"Why is {token} not zero?", measured + MECHANISM
+    return f"Why is {token} not zero?", measured + literal(MECHANISM)
 
 
 def explain_special(result: Embeddings) -> tuple[str, str]:

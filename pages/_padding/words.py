@@ -16,11 +16,6 @@ from inspector.analyses.padding.result import (
 )
 from pages._ui.words import literal
 
-SENTENCES = (
-    "a dog.\n"
-    "the capital and largest city of a country.\n"
-    "he drank a glass of cold water in the second month of the year."
-)
 FORUM = (
     "The usual answer is that “padding may be predicted, so its vector is trained”. That is not "
     "what happens: the labels of padding are −100 and are ignored, so it is never a target. It "

@@ -31,17 +31,19 @@ def ask(request: type[Request], name: str, **look: Any) -> Any:
     Args:
         request: The question.
         name: Of the option.
-        look: Further arguments of the field, such as placeholder, format or default.
+        look: Further arguments of the field, such as placeholder, format or default; with a height
+            a text has several lines; `key` names one that another question of the page has, too;
+            `segmented` shows choices side by side.
 
     Returns:
         The value that was chosen. Where it cannot be read, the page says why and ends here.
     """
     known, kind = options(request)[name], plain_kind(kinds_of(request)[name])
-    linked = st.query_params.get(name)  # a field drops what it cannot hold, and says nothing
     look = {
         "label": known.label or name.replace("_", " ").capitalize(),
         "key": name, "bind": "query-params", "help": _help(known), **look,
     }  # fmt: skip
+    linked = st.query_params.get(look["key"])  # a field drops what it cannot hold, and says nothing
     default = look.pop("default", defaults(request).get(name))
     if known.choices:
         value = _choice(known, default, look)
@@ -70,6 +72,10 @@ def _help(known: Option) -> str:
 
 def _choice(known: Option, default: Any, look: dict[str, Any]) -> Any:
     place = known.choices.index(default) if default in known.choices else 0
+    if look.pop("segmented", False):
+        return st.segmented_control(
+            options=known.choices, default=known.choices[place], required=True, **look
+        )
     return st.selectbox(options=known.choices, index=place, **look) or known.choices[place]
 
 
@@ -87,7 +93,8 @@ def _number(known: Option, kind: Any, default: Any, look: dict[str, Any]) -> Any
 def _text(kind: Any, known: Option, name: str, default: Any, look: dict[str, Any]) -> Any:
     listed = get_origin(kind) is tuple
     begin = "" if default is None else to_text(default, split=known.split)
-    field = st.text_area if listed and not known.split else st.text_input
+    lines = "height" in look or (listed and not known.split)
+    field = st.text_area if lines else st.text_input
     typed = field(value=begin, **look)
     with _refusals():
         value = from_text(typed, kind, name=name, split=known.split)

@@ -27,7 +27,7 @@ def figure_titles(app: AppTest) -> list[str]:
 
 
 def test_the_demo_shows_vector_gradient_averages_and_history(open_app: Open) -> None:
-    app = open_app("padding", checkpoint="demo-bert", sentences="a dog.\na dog. a dog.")
+    app = open_app("padding", checkpoint="demo-bert", text="a dog.\na dog. a dog.")
     matrix = BERT["bert.embeddings.word_embeddings.weight"]
     norms = np.linalg.norm(matrix, axis=1)
     shown = metrics(app)
@@ -67,7 +67,7 @@ def test_an_encoder_without_a_head_gives_averages_and_no_gradient(
     with zipfile.ZipFile(buffer, "w") as archive:
         for file in folder.iterdir():
             archive.write(file, f"bare/{file.name}")
-    app = open_app("padding", sentences="w1\nw1 w2 w3 w4")
+    app = open_app("padding", text="w1\nw1 w2 w3 w4")
     app.file_uploader[0].set_value(("bare.zip", buffer.getvalue(), "application/zip")).run()
     assert not app.error
     text = said(app)
@@ -80,6 +80,6 @@ def test_an_encoder_without_a_head_gives_averages_and_no_gradient(
 
 
 def test_no_sentence_is_one_sentence(open_app: Open) -> None:
-    app = open_app("padding", sentences=" ")
+    app = open_app("padding", text=" ")
     assert len(app.error) == 1
     assert "There is no sentence" in app.error[0].value

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from serving.trial import Server
 from tests.browser.looking import expect_calm, expect_page, fill, metric
 
-SENTENCES = "Sentences, one a line"
+SENTENCES = "Sentences, one per line"
 
 
 def test_ones_own_sentences_are_measured_and_stand_in_the_link(
@@ -24,7 +24,7 @@ def test_ones_own_sentences_are_measured_and_stand_in_the_link(
     text = "a cat.\na small animal with a short tail."
     fill(page, SENTENCES, text, key="Control+Enter")
     expect(page.get_by_text("2 sentences padded together")).to_be_visible()
-    expect(page).to_have_url(re.compile("sentences="))
+    expect(page).to_have_url(re.compile("text="))
     expect_calm(page)
     said = page.get_by_role("listitem").filter(has_text="Through the softmax").inner_text()
 

@@ -13,6 +13,7 @@ from inspector.analyses.padding.compute_averaging import average
 from inspector.analyses.padding.compute_batch import Batch, encode_batch
 from inspector.analyses.padding.compute_experiments import COLUMNS, Measured, measure
 from inspector.analyses.padding.compute_gradient import output_matrix
+from inspector.analyses.padding.request import PaddingRequest
 from inspector.analyses.padding.result import Padding, PaddingRow
 from inspector.analyses.padding.words import Named, agreement, no_row, verdict
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
@@ -22,6 +23,7 @@ from inspector.models.running import Loaded
 from inspector.models.vocabulary.labels import label_rows, nearest_rows, not_finite_warning
 from inspector.models.vocabulary.rows import RowFacts, read_facts
 from inspector.progress import Progress
+from inspector.request import answers
 
 NEIGHBOURS = 10
 NEAREST = ["token", "token_id", "cosine", "kind"]
@@ -30,26 +32,19 @@ AVERAGING = ["sentence", "tokens", "padding", "cosine", "difference", "relative"
              "padding_norm"]  # fmt: skip
 
 
-def padding(
-    checkpoint: Checkpoint,
-    *,
-    progress: Progress,
-    text: str | None = None,
-    device: str = "auto",
-    dtype: str = "auto",
-) -> Padding:
+@answers(PaddingRequest)
+def padding(checkpoint: Checkpoint, request: PaddingRequest, *, progress: Progress) -> Padding:
     """Describe the padding vector and prove on this checkpoint what moves it.
 
     Args:
         checkpoint: With an embedding matrix; a language-model head is needed for the gradient.
+        request: Sentences that are padded together, and where the model runs; dtype "auto" is
+            float32.
         progress: Told what is being done.
-        text: Sentences, one a line, that are padded together; None: nothing is run.
-        device: "auto", "cpu", "cuda" or "mps".
-        dtype: "auto" (float32), "float32", "bfloat16" or "float16".
 
     Raises:
         NotInCheckpointError: If there is no embedding matrix.
-        RequestError: If a sentence does not fit the model, or a parameter is not known.
+        RequestError: If a sentence does not fit the model.
     """
     progress(None, "Reading the embedding matrix")
     matrix = checkpoint.embedding_matrix()
@@ -59,16 +54,15 @@ def padding(
     named = _name(checkpoint)
     index, stands_in = _find_row(checkpoint, named, rows=len(matrix))
     row = None if index is None else describe(checkpoint, matrix, facts, vocabulary, index)
-    reason = _reason(checkpoint, text, index)
+    reason = _reason(checkpoint, request.text, index)
     measured, averaging, averaging_note = Measured(reason), None, reason
-    if text is not None and index is not None and not reason:
-        batch = encode_batch(checkpoint, text, pad_id=index)
+    if request.text is not None and index is not None and not reason:
+        placement = {"device": request.device, "dtype": request.dtype}
+        batch = encode_batch(checkpoint, request.sentences, pad_id=index)
         measured = measure(checkpoint, batch, row=index, vocabulary=vocabulary, progress=progress,
-                           device=device, dtype=dtype)  # fmt: skip
+                           **placement)  # fmt: skip
         progress(None, "Averaging hidden states")
-        averaging, averaging_note = _average(
-            checkpoint, batch, measured.loaded, device=device, dtype=dtype
-        )
+        averaging, averaging_note = _average(checkpoint, batch, measured.loaded, **placement)
     if row is not None:
         row = replace(row, gradient=measured.gradient, experiments=measured.experiments)
     return _answer(
@@ -173,7 +167,7 @@ def _reason(checkpoint: Checkpoint, text: str | None, index: int | None) -> str:
         return f"{checkpoint.name} has no config.json, so no model can be run."
     if checkpoint.tokens is None:
         return "There is no tokenizer, so no text can be read and nothing was measured."
-    return "" if text is not None else "Give a text, one sentence a line, and it is measured."
+    return "" if text is not None else "Enter a text, one sentence per line, to measure it."
 
 
 def _find_row(checkpoint: Checkpoint, named: Named, *, rows: int) -> tuple[int | None, bool]:

@@ -10,7 +10,6 @@ import torch
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 
-MOST_SENTENCES = 64
 MOST_POSITIONS = 8_192  # padding included
 EXTRA = 4  # positions of padding where all sentences are equally long
 MASKED = 0.15  # share of the ordinary tokens that are masked: BERT's
@@ -52,24 +51,17 @@ class Batch:
         return inputs
 
 
-def encode_batch(checkpoint: Checkpoint, text: str, *, pad_id: int) -> Batch:
+def encode_batch(checkpoint: Checkpoint, sentences: tuple[str, ...], *, pad_id: int) -> Batch:
     """Tokenize sentences and pad them so that there is padding.
 
     Args:
         checkpoint: With a tokenizer.
-        text: One sentence a line; empty lines do not count.
+        sentences: At least one.
         pad_id: What fills up the shorter ones; four positions more where all are equally long.
 
     Raises:
-        RequestError: If there is no sentence, or too many or too long ones.
+        RequestError: If they are too long.
     """
-    sentences = tuple(line.strip() for line in text.splitlines() if line.strip())
-    if not sentences:
-        raise RequestError("There is no sentence: type one or more, each on a line of its own.")
-    if len(sentences) > MOST_SENTENCES:
-        raise RequestError(
-            f"There are {len(sentences):,} sentences: give {MOST_SENTENCES} at most."
-        )
     encoded = [checkpoint.require_tokens().encode(sentence) for sentence in sentences]
     for each in encoded:
         checkpoint.check_ids(each.ids)

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from inspector.analyses.padding.figures import gradient_bars
+from inspector.analyses.padding.request import PaddingRequest
 from inspector.analyses.padding.result import Padding, PaddingRow
+from inspector.analyses.padding.words import MECHANISM, SENTENCES
 from inspector.report.content import (
     Block,
     Context,
@@ -18,24 +20,10 @@ from inspector.report.content import (
     Tabled,
 )
 
-MECHANISM = (
-    "nn.Embedding(padding_idx=…) starts the row at zero and blocks the gradient through the "
-    "look-up. Where the output layer is tied to the embeddings, the same row is also an output "
-    "vector, and the softmax over the vocabulary pushes on every row at every predicted position, "
-    "whether or not padding is ever a label (it is not: its labels are −100 and are ignored). So a "
-    "mean over positions must use the attention mask."
-)
 
-
-# Padded together: sentences of different lengths.
-SENTENCES = ("a dog.", "the capital and largest city of France.")
-
-
-def ask_padding(context: Context) -> tuple[Question, ...]:
+def request(context: Context) -> PaddingRequest:
     """The row alone needs no model; its gradient is measured on sentences."""
-    text = "\n".join(SENTENCES)
-    return (Question("padding", {"text": text, **context.placement},
-                     (f"--text={text}", *context.placement_options)),)  # fmt: skip
+    return PaddingRequest(text=SENTENCES, **context.placement)
 
 
 def show_padding(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
@@ -81,5 +69,9 @@ def _gradient(context: Context, row: PaddingRow) -> Iterator[Block]:
     yield Tabled("gradient", "Gradients of every experiment", experiments)
 
 
-SECTION = Section("padding", ask=ask_padding, show=show_padding,
-                  query=lambda _: {"sentences": "\n".join(SENTENCES)})  # fmt: skip
+SECTION = Section(
+    "padding",
+    ask=lambda context: (Question.of(request(context)),),
+    show=show_padding,
+    query=lambda context: request(context).to_query(),
+)

@@ -6,6 +6,18 @@ from dataclasses import dataclass
 
 from inspector.analyses.padding.result import PaddingRow
 
+SENTENCES = (  # of different lengths, so that there is padding
+    "a dog.\n"
+    "the capital and largest city of a country.\n"
+    "he drank a glass of cold water in the second month of the year."
+)
+MECHANISM = (
+    "nn.Embedding(padding_idx=…) starts the row at zero and blocks the gradient through the "
+    "look-up. Where the output layer is tied to the embeddings, the same row is also an output "
+    "vector, and the softmax over the vocabulary pushes on every row at every predicted position, "
+    "whether or not padding is ever a label (it is not: its labels are −100 and are ignored). So a "
+    "mean over positions must use the attention mask: padding adds something."
+)
 SOFTMAX = "whose softmax pushes on every row"
 
 

@@ -20,7 +20,8 @@ from transformers import (
 )
 
 from inspector.analyses.padding.compute import padding
-from inspector.analyses.padding.compute_batch import encode_batch, label_next, mask_some
+from inspector.analyses.padding.compute_batch import Batch, encode_batch, label_next, mask_some
+from inspector.analyses.padding.request import PaddingRequest
 from inspector.analyses.padding.result import AS_IT_IS, FRESH, LIFTED, UNMASKED, UNTIED
 from inspector.demo import DEMOS
 from inspector.errors import RequestError
@@ -37,9 +38,13 @@ SEQ2SEQ = ("T5ForConditionalGeneration", "MT5ForConditionalGeneration",
 CAUSAL = {name for name in MODELS if "Causal" in name or "LMHead" in name}
 
 
+def batch_of(checkpoint: Checkpoint, text: str) -> Batch:
+    return encode_batch(checkpoint, PaddingRequest(text=text).sentences, pad_id=PAD)
+
+
 def labelled(checkpoint: Checkpoint, architecture: str) -> tuple[dict[str, Any], torch.Tensor]:
     """The inputs and labels of the analysis, for the truth's own backward pass."""
-    batch = encode_batch(checkpoint, TEXT, pad_id=PAD)
+    batch = batch_of(checkpoint, TEXT)
     if architecture in CAUSAL:
         labels = label_next(batch)
     else:
@@ -267,7 +272,7 @@ def test_the_masked_mean_is_that_of_the_sentence_alone(open_model, name, tmp_pat
     checkpoint = open_model(name)
     averaging = padding(checkpoint, progress=silent, text=TEXT, device="cpu").averaging
     model: Any = AutoModel.from_pretrained(tmp_path / name, attn_implementation="eager").eval()
-    batch = encode_batch(checkpoint, TEXT, pad_id=PAD)
+    batch = batch_of(checkpoint, TEXT)
     with torch.inference_mode():
         together = model(input_ids=batch.ids, attention_mask=batch.mask).last_hidden_state
     for number, sentence in enumerate(TEXT.splitlines()):
@@ -414,7 +419,7 @@ def test_encoder_decoder_by_ordinary_backward_passes(tmp_path, open_path, name):
     folder = save_checkpoint(random_model(architecture, **changes), tmp_path / "two")
     checkpoint = open_path(folder)
     result = padding(checkpoint, progress=silent, text=TEXT, device="cpu")
-    batch = encode_batch(checkpoint, TEXT, pad_id=PAD)
+    batch = batch_of(checkpoint, TEXT)
     labels = label_next(batch)
     start = checkpoint.config.decoder_start_token_id
     decoder = torch.cat([torch.full((len(labels), 1), start), batch.ids[:, :-1]], dim=1)
@@ -480,13 +485,13 @@ def test_the_fresh_control_is_left_out_where_two_models_would_not_fit(open_model
 def test_without_text_nothing_is_run(open_model):
     result = padding(open_model("BertForMaskedLM"), progress=silent)
     assert result.gradient is None
-    assert result.gradient_note == "Give a text, one sentence a line, and it is measured."
+    assert result.gradient_note == "Enter a text, one sentence per line, to measure it."
     assert "nothing was run" in result.verdict
 
 
 def test_masking_takes_ordinary_tokens_alone_and_keeps_their_labels(open_model):
     checkpoint = open_model("BertForMaskedLM")
-    batch = encode_batch(checkpoint, "w1 w2 w3 w4 w5 w6 w7 w8 w9\n[MASK]\n[UNK] w1", pad_id=PAD)
+    batch = batch_of(checkpoint, "w1 w2 w3 w4 w5 w6 w7 w8 w9\n[MASK]\n[UNK] w1")
     ordinary = torch.arange(60) >= 8
     read, labels = mask_some(batch, ordinary, mask_id=MASK)
     assert (labels != -100).sum(dim=1).tolist() == [2, 0, 1]  # ceil(0.15 * 9), none, ceil(0.15)
@@ -499,11 +504,11 @@ def test_masking_takes_ordinary_tokens_alone_and_keeps_their_labels(open_model):
 
 def test_batches_always_hold_padding(open_model):
     checkpoint = open_model("BertForMaskedLM")
-    batch = encode_batch(checkpoint, "w1 w2\n\n  \nw3 w4", pad_id=PAD)
+    batch = batch_of(checkpoint, "w1 w2\n\n  \nw3 w4")
     assert batch.ids.tolist() == [[2, 9, 10, 3, 0, 0, 0, 0], [2, 11, 12, 3, 0, 0, 0, 0]]
     assert batch.mask.sum(dim=1).tolist() == [4, 4]
     assert batch.padding == 8
-    uneven = encode_batch(checkpoint, "w1\nw1 w2 w3", pad_id=PAD)
+    uneven = batch_of(checkpoint, "w1\nw1 w2 w3")
     assert uneven.ids.shape == (2, 5)
     assert label_next(uneven).tolist() == [[2, 9, 3, -100, -100], [2, 9, 10, 11, 3]]
 
@@ -511,8 +516,8 @@ def test_batches_always_hold_padding(open_model):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (" \n ", "There is no sentence: type one or more, each on a line of its own."),
-        ("w1\n" * 65, "There are 65 sentences: give 64 at most."),
+        (" \n ", "There is no sentence: type one or more, each on its own line."),
+        ("w1\n" * 65, "There are 65 sentences: give at most 64."),
         ("w1 " * 62, "The sentences fill all 64 positions, so there is no room for padding: "
          "shorten them."),
         ("w1 " * 70, "The text has 72 tokens and BertForMaskedLM takes 64: shorten it."),
