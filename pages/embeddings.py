@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
 from inspector.analyses.embeddings.figures import norms_histogram
+from inspector.analyses.embeddings.request import EmbeddingsRequest
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.vocabulary_map.component import find_tokens
 from inspector.analyses.vocabulary_map.result import Projection
@@ -20,22 +23,23 @@ checkpoint = session.opened()
 parts.heading("embeddings", checkpoint)
 
 choice, color = inputs.choose_map()
-query = inputs.choose_tokens()
-result: Embeddings = session.run("embeddings")
+text, query = inputs.choose_tokens()
+result: Embeddings = session.run(EmbeddingsRequest())
 parts.warnings(result.warnings)
 progress_place = st.container()
 
-first: Projection = session.run("project", **choice.at_once().parameters())
-hits = find_tokens(first.points, query.text)
+steps = choice.steps()
+first: Projection = session.run(steps[0])
+hits = find_tokens(first.points, text)
 found = hits.tokens["token_id"].tolist()
 rows = set(first.points["token_id"])
 selected = inputs.selected(found, rows, fingerprint=checkpoint.fingerprint)
-asked = query.parameters(selected) if selected is not None else {}
-near: Embeddings | None = session.peek("embeddings", **asked) if asked else None
+asked = replace(query, token=f"id {selected}") if selected is not None else None
+near: Embeddings | None = session.peek(asked) if asked else None
 # PCA stays on the screen, and can be used, while UMAP is computed; a map, while it is judged.
-shown, projection, missing = choice.at_once(), first, None
-for step in choice.steps()[1:]:
-    better: Projection | None = session.peek("project", **step.parameters())
+shown, projection, missing = steps[0], first, None
+for step in steps[1:]:
+    better: Projection | None = session.peek(step)
     if better is None:
         missing = step
         break
@@ -59,7 +63,7 @@ with map_place:
     table_files.offer(points, name=f"{checkpoint.name}-{projection.method}", label="Whole map")
 with side:
     embedding_tables.found(hits, checkpoint=checkpoint, selected=selected)
-    st.subheader("Neighbours", anchor=False)
+    st.subheader("Neighbors", anchor=False)
     near_place = st.empty()
     with near_place.container():
         embedding_tables.neighbours(
@@ -91,13 +95,14 @@ norms = norms_histogram(
 parts.chart(norms, alt="Histogram of the rows' norms, padding and special tokens marked")
 
 health.draw(result, checkpoint=checkpoint)
-mapping = ("project", *choice.options(name=checkpoint.name))
-parts.elsewhere(checkpoint, ("embeddings", *query.options(selected)), mapping)
+file = f"{checkpoint.name}-{choice.method}.csv"
+mapping = (choice.verb, *choice.to_argv(), "-o", file)
+parts.elsewhere(checkpoint, asked or EmbeddingsRequest(), mapping)
 
 with progress_place:  # last, so that everything else is there while a map is computed
-    waited = session.ask("project", **missing.parameters()) if missing else None
+    waited = session.ask(missing) if missing else None
 if near is None and asked:
     with near_place.container():
-        waited = session.ask("embeddings", **asked) or waited
+        waited = session.ask(asked) or waited
 if waited:
     st.rerun()

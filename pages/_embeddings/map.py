@@ -11,18 +11,18 @@ import streamlit as st
 from inspector.analyses.embeddings.figures import pad_norm_curve
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.vocabulary_map import component as packing
+from inspector.analyses.vocabulary_map.request import ProjectRequest
 from inspector.analyses.vocabulary_map.result import Projection
 from inspector.demo import DEMOS
 from inspector.results.checkpoint import Opened
 from inspector.text import percent_text
 from pages._embeddings import inputs
-from pages._embeddings.inputs import MapChoice
 from pages._embeddings.vocabulary_map import vocabulary_map
 from pages._ui import parts, session
 from pages._ui.words import literal
 
 CHOSEN = "chosen tokens"  # fingerprint and what the lasso holds, as the browser sent it
-READABLE = 0.1  # share of neighbours below which a map says nothing about who is near whom
+READABLE = 0.1  # share of neighbors below which a map says nothing about who is near whom
 
 
 def show(
@@ -30,7 +30,7 @@ def show(
     points: pd.DataFrame,
     result: Embeddings,
     *,
-    choice: MapChoice,
+    choice: ProjectRequest,
     color: str,
     checkpoint: Opened,
     selected: int | None,
@@ -44,11 +44,11 @@ def show(
         points: Its points, judged.
         result: Of the same matrix.
         choice: What the map was asked for with.
-        color: Column of the points that the colours show.
+        color: Column of the points that the colors show.
         checkpoint: The open one.
         selected: Token id of the selected token.
         found: Token ids that the search found.
-        neighbours: Token ids of the selected token's true neighbours.
+        neighbours: Token ids of the selected token's true neighbors.
     """
     title = f"{projection.method.upper()} of {checkpoint.name}, {projection.dimensions}-D"
     key = (checkpoint.fingerprint, "project", repr(choice.parameters()))
@@ -58,7 +58,7 @@ def show(
         packed.digest,
         title=title,
         subtitle=f"{projection.rows:,} rows of {result.tensor}; {_kept(projection)} of the 15 "
-        "true neighbours kept",
+        "true neighbors kept",
         axes=(axes[0], axes[1]),
         color=color,
         selected=selected,
@@ -77,7 +77,7 @@ def show(
         on_hide=inputs.hide,
     )
     if color in ("trust", "stability") and color not in points:
-        st.caption("This map was not measured that way: it is coloured by kind.")
+        st.caption("This map was not measured that way: it is colored by kind.")
     st.markdown(_trust(projection))
     st.caption(
         f"{projection.rows:,} rows of {literal(result.tensor)}, none sampled away; "
@@ -109,11 +109,11 @@ def _trust(projection: Projection) -> str:
     advice = (
         "read clusters, not distances"
         if projection.kept_neighbours >= READABLE
-        else "who is near whom is lost here, so use the list of neighbours, not the picture"
+        else "who is near whom is lost here, so use the list of neighbors, not the picture"
     )
     return (
         f":material/verified_user: On this map **{_kept(projection)}** of each token's 15 true "
-        f"neighbours are still neighbours{_measured(projection)}: {advice}."
+        f"neighbors are still neighbors{_measured(projection)}: {advice}."
         f"{_stability(projection)}"
     )
 
@@ -122,16 +122,16 @@ def _measured(projection: Projection) -> str:
     if projection.judged_rows >= projection.rows:
         return ""
     return (
-        f" (measured on {projection.judged_rows:,} random tokens; colour by neighbour trust to "
+        f" (measured on {projection.judged_rows:,} random tokens; color by neighbor trust to "
         "measure all)"
     )
 
 
 def _stability(projection: Projection) -> str:
-    share = getattr(projection, "stability", None)
+    share = projection.stability
     if share is None:
         return ""
-    return f" Under another seed, **{percent_text(share)}** of the neighbours on the map stay."
+    return f" Under another seed, **{percent_text(share)}** of the neighbors on the map stay."
 
 
 def _axes(projection: Projection) -> tuple[str, str, str]:

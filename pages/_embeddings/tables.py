@@ -29,11 +29,11 @@ def found(hits: Found, *, checkpoint: Opened, selected: int | None) -> None:
         )
     if len(hits.tokens) < 2:
         return
-    st.caption(f"{plural(len(hits.tokens), 'token')} found, ringed on the map. Neighbours of:")
+    st.caption(f"{plural(len(hits.tokens), 'token')} found, ringed on the map. Neighbors of:")
     ids = hits.tokens["token_id"].tolist()[:12]
     names = dict(zip(ids, hits.tokens["token"], strict=False))
     st.session_state["found token"] = selected if selected in names else None
-    st.pills("Neighbours of", ids, format_func=lambda row: literal(names[row]), key="found token",
+    st.pills("Neighbors of", ids, format_func=lambda row: literal(names[row]), key="found token",
              label_visibility="collapsed", on_change=_pin, wrap=True)  # fmt: skip
     if len(hits.tokens) > len(ids):
         with st.expander(f"All {len(hits.tokens):,}"):
@@ -51,7 +51,7 @@ HINT = (
     "measured exactly in the original space."
 )
 WAITING = ":material/hourglass: Measuring …"
-BUSY = ":material/hourglass: The neighbours follow as soon as the map is done."
+BUSY = ":material/hourglass: The neighbors follow as soon as the map is done."
 
 
 def neighbours(answer: Embeddings | None, *, waits: bool, busy: bool, checkpoint: Opened) -> None:

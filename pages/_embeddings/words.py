@@ -42,5 +42,5 @@ def explain_special(result: Embeddings) -> tuple[str, str]:
         f"The shortest special row is **{literal(low['token'])}** with {low['norm']:.3f}, the "
         f"longest **{literal(high['token'])}** with {high['norm']:.3f}; all rows lie between "
         f"{result.norms.min:.3f} and {result.norms.max:.3f}. A dot product grows with the row's "
-        "norm, a cosine does not: that is why the two rank neighbours differently.",
+        "norm, a cosine does not: that is why the two rank neighbors differently.",
     )

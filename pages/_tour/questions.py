@@ -32,15 +32,15 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
                  "same row at every step. Both paths are measured on a batch.",
                  "padding", BERT),
         Question("Which tokens lie close to “king”?",
-                 "Neighbours are exact and measured in the original space; the map beside them is "
+                 "Neighbors are exact and measured in the original space; the map beside them is "
                  "only a picture.",
                  "embeddings", BERT, {"token": "king"}),
         Question("Can I believe a UMAP picture?",
-                 "Colours show how many of each token's true neighbours the picture keeps.",
-                 "embeddings", BERT, {"map": "UMAP", "colour": "true neighbours kept"}),
+                 "Colors show how many of each token's true neighbors the picture keeps.",
+                 "embeddings", BERT, {"method": "umap", "color": "true neighbors kept"}),
         Question("Which tokens were hardly ever trained?",
                  "Rows that still look like the unused ones stand out; the table lists them.",
-                 "embeddings", BERT, {"colour": "under-training score"}),
+                 "embeddings", BERT, {"color": "under-training score"}),
     ),
     "Tied weights": (
         Question("Why is GPT-2's lm_head not among the parameters?",

@@ -21,8 +21,7 @@ Open = Callable[..., AppTest]
         ("lens", {"layer": "99"}, "layer = 99, which is not there: 4 is shown instead."),
         ("lens", {"layer": "two"}, "layer = two, which is not there: 4 is shown instead."),
         ("lens", {"versus": "upload:gone"}, "versus = upload:gone, which is not there: the same"),
-        ("embeddings", {"map": "TSNE"}, "map = TSNE, which is not there: PCA is shown instead."),
-        ("embeddings", {"colour": "mood"}, "colour = mood, which is not there: kind is shown"),
+        ("embeddings", {"color": "mood"}, "color = mood, which is not there: kind is shown"),
         ("embeddings", {"row": "99999999"}, "row = 99999999, which is not there: it is left out."),
         ("masked_lm", {"view": "Nope"}, "view = Nope, which is not there: Answers is shown"),
         ("masked_lm", {"masks": "2,99"}, "masks = 99, which is not there: it is left out."),
@@ -30,7 +29,7 @@ Open = Callable[..., AppTest]
         ("heads", {"head": "Nope"}, "head = Nope, which is not there: "),
         ("training", {"at": "x"}, None),  # a text: the page itself judges it
         ("lens", {"rung": "cosine", "layer": "2", "top": "7"}, None),
-        ("embeddings", {"colour": "norm", "row": "5", "map": "PCA"}, None),
+        ("embeddings", {"color": "norm", "row": "5", "method": "pca"}, None),
     ],
 )  # fmt: skip
 def test_a_link_that_leads_nowhere_says_so(

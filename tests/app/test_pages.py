@@ -93,7 +93,7 @@ def test_padding_grew_from_zero_where_a_log_tells(
 
 
 def test_embeddings_list_the_exact_neighbours(open_app: Open) -> None:
-    app = open_app("embeddings", token="id 700", measure="dot")
+    app = open_app("embeddings", token="id 700", metric="dot")
     matrix = TENSORS["bert.embeddings.word_embeddings.weight"]
     scores = matrix @ matrix[700]
     scores[700] = float("-inf")
@@ -123,7 +123,7 @@ def test_several_words_are_found_and_the_first_has_its_neighbours(open_app: Open
 
 def test_a_link_names_the_row_that_was_clicked(open_app: Open) -> None:
     matrix = TENSORS["bert.embeddings.word_embeddings.weight"]
-    app = open_app("embeddings", token="city", row="700", measure="euclidean")
+    app = open_app("embeddings", token="city", row="700", metric="euclidean")
     distances = ((matrix - matrix[700]) ** 2).sum(axis=1)
     distances[700] = float("inf")
     assert app.dataframe[0].value["token_id"].tolist() == distances.argsort()[:10].tolist()
@@ -132,19 +132,25 @@ def test_a_link_names_the_row_that_was_clicked(open_app: Open) -> None:
     assert "**city** · id" in said(far)
 
 
-@pytest.mark.parametrize("dimensions", ["2-D", "3-D"])
+def test_a_method_that_is_not_there_is_one_sentence(open_app: Open) -> None:
+    app = open_app("embeddings", method="tsne")
+    (error,) = app.error
+    assert error.value.replace("\\", "") == "Map must be pca or umap, not 'tsne'."
+
+
+@pytest.mark.parametrize("dimensions", ["2", "3"])
 def test_the_map_says_how_much_it_keeps(open_app: Open, dimensions: str) -> None:
     app = open_app("embeddings", dimensions=dimensions)
-    assert "15 true neighbours are still neighbours" in said(app)
+    assert "15 true neighbors are still neighbors" in said(app)
     rows = len(TENSORS["bert.embeddings.word_embeddings.weight"])
     assert f"{rows:,} rows of bert" in said(app)
     shown = [json.loads(each.proto.json) for each in app.get("bidi_component") if each.proto.json]
     (state,) = (each for each in shown if "digest" in each)
-    assert state["title"] == f"PCA of demo-bert, {dimensions}"
+    assert state["title"] == f"PCA of demo-bert, {dimensions}-D"
 
 
 def test_the_link_holds_colour_and_hidden_layers(open_app: Open) -> None:
-    app = open_app("embeddings", colour="script", hide="unused|subword")
+    app = open_app("embeddings", color="script", hide="unused|subword")
     shown = [json.loads(each.proto.json) for each in app.get("bidi_component") if each.proto.json]
     (state,) = (each for each in shown if "digest" in each)
     assert state["color"]["name"] == "script"

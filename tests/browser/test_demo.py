@@ -145,7 +145,7 @@ def test_a_search_finds_neighbours(page: Page, server: Server) -> None:
 def test_a_token_of_the_map_shows_its_neighbours_and_a_choice_its_table(
     page: Page, server: Server
 ) -> None:
-    page.goto(f"{server.url}/embeddings?dimensions=3-D")
+    page.goto(f"{server.url}/embeddings?dimensions=3")
     expect_page(page, "embeddings", "demo-bert")
     canvas = page.locator(".stage canvas")
     expect(canvas).to_have_attribute("data-drawn", re.compile(r"\d"))
@@ -172,7 +172,7 @@ def test_umap_can_be_stopped_and_started_again(page: Page, server: Server) -> No
     expect(page.get_by_text("Why is [PAD] not zero?")).to_be_visible()
     expect_calm(page)
     with server.hold():  # however fast the machine is
-        page.goto(f"{server.url}/embeddings?map=UMAP&seed=7")
+        page.goto(f"{server.url}/embeddings?method=umap&seed=7")
         page.get_by_role("button", name="Cancel", exact=True).click()
         expect(page.get_by_text("This work was stopped.")).to_be_visible()
     page.get_by_role("button", name="Start it again").click()

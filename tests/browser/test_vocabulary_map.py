@@ -206,9 +206,9 @@ def test_numbers_become_colours_of_the_ramp(page: Page) -> None:
     points["trust"] = np.linspace(0, 1, len(points))
     points.loc[5, "trust"] = np.nan
     show(page, points=points, color="trust")
-    legend = page.get_by_role("group", name="What the colours say")
+    legend = page.get_by_role("group", name="What the colors say")
     assert legend.inner_text().split("\n") == [
-        "true neighbours kept", "0 %", "100 %", "not measured (1)",
+        "true neighbors kept", "0 %", "100 %", "not measured (1)",
     ]  # fmt: skip
     low, high = (
         [int(color_at(page, *place_of(*place))[1:][i : i + 2], 16) for i in (0, 2, 4)]
@@ -243,7 +243,7 @@ def test_numbers_become_colours_of_the_ramp(page: Page) -> None:
 def test_tokens_are_told_apart_by_script(page: Page, token: str, kind: str, script: str) -> None:
     points = frame_of_points().iloc[[9]].assign(token=token, kind=kind)
     show(page, points=points, color="script")
-    legend = page.get_by_role("group", name="What the colours say")
+    legend = page.get_by_role("group", name="What the colors say")
     assert legend.inner_text() == f"{script} (1)"
 
 

@@ -14,7 +14,7 @@ INPUTS = {
 }  # fmt: skip
 # Label -> why it is not bound itself.
 OTHERWISE = {
-    "Neighbours of": "the row it chooses stands in the address",
+    "Neighbors of": "the row it chooses stands in the address",
     "Examples": "the text that it puts in stands there",
     "Checkpoint": "its reference stands there",
     "Pin: never remove it to make room": "changes the store",

@@ -7,7 +7,7 @@ the same way; where they are not, the norm of the input embedding, because such 
 decayed. Where the unused rows do not stand out by the one, the other is tried. Two things differ
 from the paper. It takes off the first principal component of the rows
 as their constant part; here it is their mean. In vocabularies as small as the demos' the first
-component of the centred rows *is* the direction of rare tokens: without it, the score tells tokens
+component of the centered rows *is* the direction of rare tokens: without it, the score tells tokens
 that never occur from all others with an area under the curve of 0.55 (demo-bert), without the mean
 with 0.997. And the paper lists the most suspicious 2 % and verifies them by prompting; here a token
 is listed by thresholds on the score.
@@ -73,7 +73,7 @@ def judge(
         initializer_range: Standard deviation of a fresh row, if the config says.
 
     Returns:
-        The judgement. A token is listed whose score is at least half the way from the typical
+        The judgment. A token is listed whose score is at least half the way from the typical
         token to the unused rows, and 5 robust standard deviations (1.4826 times the median
         absolute deviation) off the typical token, or 4 where the output bias agrees by the same
         rule. Where the unused rows are hardly that far themselves, it is enough to be nearer to

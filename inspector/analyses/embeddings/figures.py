@@ -32,7 +32,7 @@ def norms_histogram(
         points: One row a token: token, token_id, norm, kind (one of `results.KINDS`).
         title: Of the figure, with the checkpoint's name.
         subtitle: One more line of plain text.
-        theme: Colours.
+        theme: Colors.
 
     Returns:
         A figure with bars of counts, then one trace of ticks for each of "special" and
@@ -95,7 +95,7 @@ def pad_norm_curve(
         curve: step, pad_norm, median_norm, by step.
         title: Of the figure, with the checkpoint's name.
         subtitle: One more line of plain text.
-        theme: Colours.
+        theme: Colors.
 
     Returns:
         A figure with one line for padding and one for the median row, named at their ends.
@@ -153,7 +153,7 @@ def _name_ends(figure: go.Figure, curve: pd.DataFrame, *, theme: Theme) -> None:
 
 
 def _lines(theme: Theme) -> tuple[tuple[str, str, str, str, str], ...]:
-    """List name, column, colour, dash and symbol of each line."""
+    """List name, column, color, dash and symbol of each line."""
     return (
         ("median row", "median_norm", theme.muted, "dash", "circle"),
         ("padding", "pad_norm", theme.kinds["padding"], "solid", "star"),

@@ -34,7 +34,7 @@ def score_histogram(
         indicator: Whose thresholds are marked.
         title: Of the figure.
         subtitle: One more line of plain text.
-        theme: Colours.
+        theme: Colors.
 
     Returns:
         A figure with one trace of bars for "ordinary tokens" and one for "listed as

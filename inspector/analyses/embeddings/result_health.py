@@ -32,7 +32,7 @@ class Indicator:
     """
 
     measure: str  # "direction", "norm", or "none" where nothing can be told
-    references: int  # rows known to be unused that the judgement stands on; 0: without any
+    references: int  # rows known to be unused that the judgment stands on; 0: without any
     statement: str  # the method with its numbers, in sentences
     threshold: float | None = None  # score from which a token is listed
     agreed_threshold: float | None = None  # likewise where the output bias agrees

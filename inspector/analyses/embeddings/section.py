@@ -9,8 +9,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from inspector.analyses.embeddings.figures import norms_histogram
+from inspector.analyses.embeddings.request import EmbeddingsRequest
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.vocabulary_map.figures import projection_figure
+from inspector.analyses.vocabulary_map.request import ProjectRequest
 from inspector.analyses.vocabulary_map.result import Projection
 from inspector.report.content import (
     Block,
@@ -71,13 +73,13 @@ def _map(context: Context, projection: Projection) -> Iterator[Block]:
         "map",
         lambda theme: _as_svg(projection_figure(
             drawn, title=f"PCA of {context.name}",
-            subtitle=f"{projection.rows:,} rows{cut}; {kept} of the 15 true neighbours kept",
+            subtitle=f"{projection.rows:,} rows{cut}; {kept} of the 15 true neighbors kept",
             axes=(axes[0], axes[1]), theme=theme,
         )),
         "Rows of the vocabulary as points on their first two principal components",
     )  # fmt: skip
     yield Said(
-        f"The map keeps {kept} of each token's 15 true nearest neighbours (measured on "
+        f"The map keeps {kept} of each token's 15 true nearest neighbors (measured on "
         f"{projection.judged_rows:,} rows): it shows how the whole lies, not who is near whom."
     )
     yield Tabled("points", "The points of the map", points, rows=8)
@@ -101,8 +103,7 @@ def _as_svg(figure: go.Figure) -> go.Figure:
 
 
 def _ask_embeddings(_: Context) -> tuple[Question, ...]:
-    return (Question("embeddings"), Question("project", {"method": "pca", "dimensions": 2},
-                                             ("--method=pca", "--dimensions=2")))  # fmt: skip
+    return (Question.of(EmbeddingsRequest()), Question.of(ProjectRequest()))
 
 
 SECTION = Section("embeddings", ask=_ask_embeddings, show=show_embeddings)

@@ -89,9 +89,9 @@ def _unreachable(health: Health, *, has_tokenizer: bool) -> Finding:
     if not has_tokenizer:
         return Finding(name, 0, NOTED, "There is no tokenizer to try.")
     if not count:
-        return Finding(name, 0, FINE, "No token was found whose own text is tokenised into others.")
+        return Finding(name, 0, FINE, "No token was found whose own text is tokenized into others.")
     listed = sum(health.unreachable["listed"].tolist())
-    return Finding(name, count, NOTED, "Their own text is tokenised into other tokens: no text "
+    return Finding(name, count, NOTED, "Their own text is tokenized into other tokens: no text "
                    f"reaches them. {listed:,} of them are among the under-trained.")  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from inspector.text import plain
 
 BAR = 52  # pixels from bar to bar
 ROOM = 0.3  # powers of ten left of the smallest bar and right of the largest
-# label, experiment, column, colour of the theme's groups
+# label, experiment, column, color of the theme's groups
 BARS = (
     ("this checkpoint:<br>through the look-up", AS_IT_IS, "input_path", 1),
     ("this checkpoint:<br>through the softmax", AS_IT_IS, "output_path", 0),
@@ -37,7 +37,7 @@ def gradient_bars(
         experiments: `PaddingRow.experiments`.
         title: Of the figure, with the checkpoint's name.
         subtitle: One more line of plain text.
-        theme: Colours.
+        theme: Colors.
 
     Returns:
         A figure with one bar each for the look-up, the softmax, and the controls that there are. A
@@ -103,7 +103,7 @@ def gradient_bars(
 
 
 def _bars(experiments: pd.DataFrame) -> list[tuple[str, float, int]]:
-    """Label, norm and colour of each bar."""
+    """Label, norm and color of each bar."""
     found = []
     padding = where(experiments, experiments["role"] == "as padding")
     for label, experiment, column, color in BARS:

@@ -1,4 +1,4 @@
-"""Maps and neighbours on disk, by the content of the matrix and every parameter."""
+"""Maps and neighbors on disk, by the content of the matrix and every parameter."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MapCache:
         }
 
     def neighbours(self, *, k: int, metric: str) -> Neighbours | None:
-        """The neighbours that were found earlier."""
+        """The neighbors that were found earlier."""
         arrays = self._arrays.get(self._key("neighbours", k=k, metric=metric))
         if arrays is None:
             return None
@@ -46,7 +46,7 @@ class MapCache:
         )
 
     def keep_neighbours(self, found: Neighbours, *, k: int, metric: str) -> None:
-        """Keep neighbours for the next map of the same matrix."""
+        """Keep neighbors for the next map of the same matrix."""
         self._arrays.put(
             self._key("neighbours", k=k, metric=metric),
             {
@@ -59,12 +59,12 @@ class MapCache:
         )
 
     def truth(self, *, metric: str) -> Truth | None:
-        """The exact neighbours of every row, if they were found earlier."""
+        """The exact neighbors of every row, if they were found earlier."""
         arrays = self._arrays.get(self._key("truth", metric=metric))
         return None if arrays is None else Truth(arrays["judged"], arrays["truth"])
 
     def keep_truth(self, found: Truth, *, metric: str) -> None:
-        """Keep the exact neighbours of every row: every later map is judged by them."""
+        """Keep the exact neighbors of every row: every later map is judged by them."""
         arrays = {"judged": found.rows, "truth": found.nearest}
         self._arrays.put(self._key("truth", metric=metric), arrays)
 

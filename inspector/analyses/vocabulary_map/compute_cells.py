@@ -1,8 +1,8 @@
-"""Approximate nearest neighbours of large vocabularies: only near cells are searched.
+"""Approximate nearest neighbors of large vocabularies: only near cells are searched.
 
 Rows are put into cells by k-means (Lloyd 1982), and each row is compared with the members of the
 cells whose centres are nearest to it (inverted file, Jégou et al. 2011). The recall is measured on
-rows whose neighbours are known exactly, and more cells are searched until it is high enough.
+rows whose neighbors are known exactly, and more cells are searched until it is high enough.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def nearest_by_cells(
         k: 1 <= k < rows.
         metric: "cosine" or "euclidean".
         home: Where compiled code is kept.
-        recall: Tells of neighbours, (rows, k), which share of the true ones they hold.
+        recall: Tells of neighbors, (rows, k), which share of the true ones they hold.
         progress: Told the share done of each round.
 
     Returns:

@@ -13,7 +13,7 @@ DENSE_COLUMNS = 1_024  # beyond, only the wanted eigenvectors are computed
 def principal_components(
     matrix: torch.Tensor, dimensions: int
 ) -> tuple[np.ndarray, tuple[float, ...]]:
-    """Project centred rows on the directions of largest variance (Pearson 1901).
+    """Project centered rows on the directions of largest variance (Pearson 1901).
 
     Args:
         matrix: (rows, columns), finite, of any floating dtype.

@@ -1,9 +1,9 @@
-"""Lay a neighbour graph out as UMAP does (McInnes, Healy & Melville 2018), in our own loops.
+"""Lay a neighbor graph out as UMAP does (McInnes, Healy & Melville 2018), in our own loops.
 
-What differs from umap-learn, each measured by the share of true neighbours that the map keeps:
+What differs from umap-learn, each measured by the share of true neighbors that the map keeps:
 all points of an epoch move from where the others were before it, so that the result does not
 depend on the number of threads; the learning rate falls with the third power, so that the last
-epochs settle neighbours instead of shaking them; each edge draws 8 random rows, not 5; and the
+epochs settle neighbors instead of shaking them; each edge draws 8 random rows, not 5; and the
 points of a large vocabulary start farther apart, so that fewer epochs are enough.
 """
 
@@ -35,7 +35,7 @@ SMALLEST = 1e-3  # bandwidth, of the mean distance
 
 
 def fuzzy_graph(indices: np.ndarray, distances: np.ndarray) -> csr_matrix:
-    """Weigh the edges of a neighbour graph: UMAP's fuzzy simplicial set.
+    """Weigh the edges of a neighbor graph: UMAP's fuzzy simplicial set.
 
     Args:
         indices: Nearest rows, the row itself left out, (rows, k).
@@ -43,7 +43,7 @@ def fuzzy_graph(indices: np.ndarray, distances: np.ndarray) -> csr_matrix:
 
     Returns:
         Weights 0..1, symmetric, (rows, rows). A row's weights add up to log2(k + 1) before they
-        are made symmetric (UMAP counts the row as a neighbour of itself).
+        are made symmetric (UMAP counts the row as a neighbor of itself).
     """
     from scipy.sparse import csr_matrix
 
@@ -127,7 +127,7 @@ def lay_out(
     progress: Progress,
     device: str = "cpu",
 ) -> np.ndarray:
-    """Find places at which neighbours attract and random rows repel each other.
+    """Find places at which neighbors attract and random rows repel each other.
 
     Args:
         graph: Weights of edges, (rows, rows).

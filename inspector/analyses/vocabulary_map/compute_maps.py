@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +25,7 @@ from inspector.analyses.vocabulary_map.compute_truth import (
     sample_truth,
     whole_truth,
 )
+from inspector.analyses.vocabulary_map.request import SEEDS, ProjectRequest
 from inspector.errors import NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.device import pick_device
@@ -32,25 +33,11 @@ from inspector.models.vocabulary.rows import RowFacts, read_facts
 from inspector.progress import Progress
 
 AXES = ("x", "y", "z")
-SEEDS = 2**32
+COUNTS = {  # what a map depends on; of a PCA only the judgment depends on the metric
+    "pca": ("method", "dimensions", "metric"),
+    "umap": ("method", "dimensions", "neighbors", "metric", "seed"),
+}
 QUICK_ROWS = 6_000  # of a PCA whose rows are all judged: that takes no time
-
-
-@dataclass(frozen=True, slots=True)
-class MapRequest:
-    """Which map is wanted."""
-
-    method: str  # "pca" or "umap"
-    dimensions: int
-    neighbours: int
-    metric: str
-    seed: int
-
-    def key(self) -> dict[str, Any]:
-        """What the map depends on: of PCA, the judgement alone depends on the metric."""
-        if self.method == "umap":
-            return asdict(self)
-        return {"method": "pca", "dimensions": self.dimensions, "metric": self.metric}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +86,10 @@ def map_from_arrays(arrays: dict[str, np.ndarray]) -> Map:
     return Map(**arrays, **told, cached=True)
 
 
+def _key(request: ProjectRequest) -> dict[str, Any]:
+    return {name: getattr(request, name) for name in COUNTS[request.method]}
+
+
 class Mapper:
     """Makes maps of a checkpoint's embedding matrix."""
 
@@ -110,19 +101,19 @@ class Mapper:
         self._device = "cuda" if chosen.type == "cuda" else "cpu"
         self._cache = MapCache(checkpoint, device=self._device)
 
-    def make(self, request: MapRequest, *, judge_all: bool = False) -> Map:
+    def make(self, request: ProjectRequest) -> Map:
         """Find a map on the disk, or make it and keep it there.
 
         Args:
-            request: Which map.
-            judge_all: Judge every row, though its true neighbours take long to find.
+            request: Which map, and whether to judge every row.
 
         Raises:
             NotInCheckpointError: If the matrix is too small.
         """
-        arrays = self._cache.map(request.key())
+        key = _key(request)
+        arrays = self._cache.map(key)
         if arrays is not None:
-            return self._judge_again(request, map_from_arrays(arrays), judge_all=judge_all)
+            return self._judge_again(request, map_from_arrays(arrays))
         started = time.perf_counter()
         self._progress(None, "Reading the embedding matrix")
         request, warnings = self._possible(request)
@@ -132,20 +123,21 @@ class Mapper:
         if request.method == "umap":
             places, recall = self._lay_out(request, places)
             explained = ()
-        trust = self._judge(places, self._truth(request, whole=judge_all))
+        trust = self._judge(places, self._truth(request, whole=request.trust))
         finite = self._facts.finite.numpy()
         seconds = time.perf_counter() - started
         made = Map(
             request.method, finite, places, self._norms, trust, explained, recall, seconds, warnings
         )
-        self._cache.keep_map(request.key(), made.arrays())
+        self._cache.keep_map(key, made.arrays())
         return made
 
-    def stability(self, request: MapRequest) -> np.ndarray:
-        """Share of each point's neighbours on the map that the next seed's map has too, 0..1."""
-        key = {**request.key(), "stability": True}
+    def stability(self, request: ProjectRequest) -> np.ndarray:
+        """Share of each point's neighbors on the map that the next seed's map has too, 0..1."""
+        key = {**_key(request), "stability": True}
         arrays = self._cache.map(key)
         if arrays is None:
+            request = replace(request, trust=False)
             first = self.make(request).places
             self._progress(None, "Laying the rows out again with another seed")
             again = self.make(replace(request, seed=(request.seed + 1) % SEEDS)).places
@@ -168,24 +160,24 @@ class Mapper:
     def _norms(self) -> np.ndarray:
         return self._facts.norms[self._facts.finite].numpy()
 
-    def _possible(self, request: MapRequest) -> tuple[MapRequest, tuple[str, ...]]:
+    def _possible(self, request: ProjectRequest) -> tuple[ProjectRequest, tuple[str, ...]]:
         rows, columns = self._matrix.shape
         if rows < 2 or min(rows, columns) < request.dimensions:
             raise NotInCheckpointError(
                 f"{rows} × {columns} embeddings are too few for a map in "
                 f"{request.dimensions} dimensions."
             )
-        if request.method == "pca" or rows > request.neighbours + 1:
+        if request.method == "pca" or rows > request.neighbors + 1:
             return request, ()
         return replace(request, method="pca"), (
-            f"UMAP needs more than {request.neighbours + 1} tokens and there are {rows}: "
+            f"UMAP needs more than {request.neighbors + 1} tokens and there are {rows}: "
             "this is a PCA.",
         )
 
-    def _lay_out(self, request: MapRequest, start: np.ndarray) -> tuple[np.ndarray, float]:
+    def _lay_out(self, request: ProjectRequest, start: np.ndarray) -> tuple[np.ndarray, float]:
         found = self._neighbours(request)
-        self._progress(None, "Weighing the neighbours")
-        k = request.neighbours - 1  # UMAP counts a row as its own first neighbour
+        self._progress(None, "Weighing the neighbors")
+        k = request.neighbors - 1  # UMAP counts a row as its own first neighbor
         graph = fuzzy_graph(found.indices[:, :k], found.distances[:, :k])
         places = lay_out(
             graph, start, seed=request.seed, home=self._home, progress=self._progress,
@@ -193,11 +185,11 @@ class Mapper:
         )  # fmt: skip
         return places, found.recall
 
-    def _neighbours(self, request: MapRequest) -> Neighbours:
+    def _neighbours(self, request: ProjectRequest) -> Neighbours:
         k = self._k(request)
         found = self._cache.neighbours(k=k, metric=request.metric)
         if found is None:
-            self._progress(None, "Finding neighbours")
+            self._progress(None, "Finding neighbors")
             found = find_neighbours(
                 self._comparable(request),
                 k,
@@ -208,33 +200,33 @@ class Mapper:
             self._cache.keep_neighbours(found, k=k, metric=request.metric)
         return found
 
-    def _k(self, request: MapRequest) -> int:
-        wanted = request.neighbours - 1 if request.method == "umap" else 0
+    def _k(self, request: ProjectRequest) -> int:
+        wanted = request.neighbors - 1 if request.method == "umap" else 0
         return min(max(wanted, JUDGED_NEIGHBOURS), len(self._matrix) - 1)
 
-    def _comparable(self, request: MapRequest) -> torch.Tensor:
+    def _comparable(self, request: ProjectRequest) -> torch.Tensor:
         return comparable(self._matrix, metric=request.metric).to(self._device)
 
     def _judge(self, places: np.ndarray, truth: Truth) -> np.ndarray:
-        self._progress(None, "Checking how many neighbours the map keeps")
+        self._progress(None, "Checking how many neighbors the map keeps")
         trust = np.full(len(places), np.nan, dtype=np.float32)
         trust[truth.rows] = trusted_share(places, truth.rows, truth.nearest)
         return trust
 
-    def _judge_again(self, request: MapRequest, found: Map, *, judge_all: bool) -> Map:
-        """Judge every row of a map from the disk, once their true neighbours are known."""
+    def _judge_again(self, request: ProjectRequest, found: Map) -> Map:
+        """Judge every row of a map from the disk, once their true neighbors are known."""
         if found.wholly_judged:
             return found
         truth = self._cache.truth(metric=request.metric)
-        if truth is None and judge_all:
+        if truth is None and request.trust:
             truth = self._truth(request, whole=True)
         if truth is None:
             return found
         found = replace(found, trust=self._judge(found.places, truth))
-        self._cache.keep_map(request.key(), found.arrays())
+        self._cache.keep_map(_key(request), found.arrays())
         return found
 
-    def _truth(self, request: MapRequest, *, whole: bool) -> Truth:
+    def _truth(self, request: ProjectRequest, *, whole: bool) -> Truth:
         """What to judge by: all rows if wanted, found before, or quickly found; else a sample."""
         truth = self._cache.truth(metric=request.metric)
         if truth is not None:
@@ -250,7 +242,7 @@ class Mapper:
                 self._comparable(request), self._k(request), metric=request.metric,
                 progress=self._progress,
             )  # fmt: skip
-        self._progress(None, "Finding the true neighbours of every row")
+        self._progress(None, "Finding the true neighbors of every row")
         truth = whole_truth(
             self._comparable(request), metric=request.metric, home=self._home,
             progress=self._progress,

@@ -1,4 +1,4 @@
-"""Exact nearest neighbours by blocked matrix products."""
+"""Exact nearest neighbors by blocked matrix products."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def nearest_of(
         distances.append(far.cpu())
         if progress:
             done = sum(map(len, indices)) / len(queries)
-            progress(done, f"Finding neighbours: {done:.0%}")
+            progress(done, f"Finding neighbors: {done:.0%}")
     return torch.cat(indices), torch.cat(distances)
 
 
@@ -121,7 +121,7 @@ def nearest_of_all(
             if second != first:
                 loops.merge_columns(block, second, first, best, found)
             done += 1
-            progress(done / pairs, f"Finding neighbours: {done / pairs:.0%}")
+            progress(done / pairs, f"Finding neighbors: {done / pairs:.0%}")
     everyone = torch.arange(len(rows))
     return measured(rows, everyone, torch.from_numpy(found), torch.from_numpy(best), metric=metric)
 
@@ -154,7 +154,7 @@ def measured(
     Args:
         rows: What `comparable` made.
         queries: Row numbers, (queries,).
-        found: Their neighbours, (queries, k).
+        found: Their neighbors, (queries, k).
         values: Cosines; not read for "euclidean", where the difference of large squares would
             tell nothing of small distances: they are measured again.
         metric: "cosine" or "euclidean".

@@ -1,4 +1,4 @@
-"""How far a map can be trusted: which true neighbours it keeps, and what another seed changes."""
+"""How far a map can be trusted: which true neighbors it keeps, and what another seed changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def neighbours_on_map(places: np.ndarray, rows: np.ndarray, k: int) -> np.ndarra
 
     Args:
         places: (points, 2 or 3), finite.
-        rows: Points whose neighbours are wanted.
+        rows: Points whose neighbors are wanted.
         k: 1 <= k < points.
 
     Returns:
@@ -32,7 +32,7 @@ def neighbours_on_map(places: np.ndarray, rows: np.ndarray, k: int) -> np.ndarra
 
 
 def shared(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Share of the neighbours in `first` that are in `second` as well, by row, 0..1.
+    """Share of the neighbors in `first` that are in `second` as well, by row, 0..1.
 
     Args:
         first: Row numbers without repetition, (rows, k).
@@ -42,15 +42,15 @@ def shared(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def trust(places: np.ndarray, rows: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Share of each row's true nearest neighbours that are among as many nearest on the map.
+    """Share of each row's true nearest neighbors that are among as many nearest on the map.
 
-    The mean over all rows is the "kept neighbours" of a map, 1 minus which Venna & Kaski (2001)
+    The mean over all rows is the "kept neighbors" of a map, 1 minus which Venna & Kaski (2001)
     and Lee & Verleysen (2009, Q_NX) study under various names.
 
     Args:
         places: The map, (points, 2 or 3).
         rows: Points that are judged, (rows,).
-        truth: Their nearest neighbours in the original space, (rows, k).
+        truth: Their nearest neighbors in the original space, (rows, k).
     """
     return shared(truth, neighbours_on_map(places, rows, truth.shape[1]))
 

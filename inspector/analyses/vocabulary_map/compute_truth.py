@@ -1,4 +1,4 @@
-"""The true neighbours that a map is made from and judged by."""
+"""The true neighbors that a map is made from and judged by."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ JUDGED = 1_000  # rows that stand for all where not all are judged
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Exact nearest neighbours of the rows that a map is judged by."""
+    """Exact nearest neighbors of the rows that a map is judged by."""
 
     rows: np.ndarray  # (judged,), rising; every row, or a random sample drawn with a fixed seed
     nearest: np.ndarray  # (judged, at most 15), nearest first
@@ -27,18 +27,18 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Nearest neighbours of every row."""
+    """Nearest neighbors of every row."""
 
     indices: np.ndarray  # (rows, k) of int32, nearest first
     distances: np.ndarray  # (rows, k) of float32
-    recall: float  # share of the true neighbours found, 0..1; 1 exactly if the search was exact
+    recall: float  # share of the true neighbors found, 0..1; 1 exactly if the search was exact
     truth: Truth
 
 
 def find_neighbours(
     rows: torch.Tensor, k: int, *, metric: str, home: Path, progress: Progress
 ) -> Neighbours:
-    """Find the neighbours that a map is made from: of many rows on a CPU, most of them.
+    """Find the neighbors that a map is made from: of many rows on a CPU, most of them.
 
     Args:
         rows: What `comparable` made, on the device that is to compare them.
@@ -66,7 +66,7 @@ def find_neighbours(
 
 
 def whole_truth(rows: torch.Tensor, *, metric: str, home: Path, progress: Progress) -> Truth:
-    """Find the exact neighbours of every row, however long it takes.
+    """Find the exact neighbors of every row, however long it takes.
 
     Args:
         rows: What `comparable` made.
@@ -80,7 +80,7 @@ def whole_truth(rows: torch.Tensor, *, metric: str, home: Path, progress: Progre
 
 
 def sample_truth(rows: torch.Tensor, k: int, *, metric: str, progress: Progress) -> Truth:
-    """Find the exact neighbours of at most 1,000 rows.
+    """Find the exact neighbors of at most 1,000 rows.
 
     Args:
         rows: What `comparable` made.
@@ -88,7 +88,7 @@ def sample_truth(rows: torch.Tensor, k: int, *, metric: str, progress: Progress)
         metric: "cosine" or "euclidean".
         progress: Told what is being done.
     """
-    progress(None, "Finding the true neighbours of a sample")
+    progress(None, "Finding the true neighbors of a sample")
     generator = torch.Generator().manual_seed(0)
     chosen = torch.randperm(len(rows), generator=generator)[:JUDGED].sort().values
     found, _ = nearest_of(rows, chosen, k, metric=metric)

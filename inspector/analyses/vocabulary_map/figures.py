@@ -35,7 +35,7 @@ def projection_figure(
         title: Of the figure, with the checkpoint's name.
         subtitle: One more line of plain text.
         axes: What x and y are, such as ("PC 1 (3.1 %)", "PC 2 (2.2 %)").
-        theme: Colours.
+        theme: Colors.
 
     Returns:
         A figure with one trace a kind, padding last, which is also ringed.
@@ -154,7 +154,7 @@ def _offsets(points: pd.DataFrame, places: list[tuple[float, float]]) -> list[tu
 def _distance(
     mark: tuple[float, float], offset: tuple[int, int], others: list[tuple[float, float]]
 ) -> float:
-    """Measure how far a label would be from its nearest neighbour; labels are wide, so x / 3."""
+    """Measure how far a label would be from its nearest neighbor; labels are wide, so x / 3."""
     x, y = mark[0] + offset[0], mark[1] + offset[1]
     return min((np.hypot((x - a) / 3, y - b) for a, b in others), default=0.0)
 

@@ -19,17 +19,17 @@ class Projection:
     dimensions: int  # 2 or 3
     rows: int  # points on the map
     seconds: float  # that it took to compute, now or when it was kept on the disk
-    kept_neighbours: float  # share of the true 15 nearest neighbours kept in the map, 0..1
+    kept_neighbours: float  # share of the true 15 nearest neighbors kept in the map, 0..1
     file: str | None
     warnings: tuple[str, ...]
     # token_id (int32), token (str), x, y[, z] (float32), norm (float32), kind (one of KINDS),
-    # trust (float32, 0..1): share of the row's true 15 nearest neighbours kept, NaN: not judged;
+    # trust (float32, 0..1): share of the row's true 15 nearest neighbors kept, NaN: not judged;
     # and where it was asked for, stability (float32, 0..1): share of its 15 nearest on the map
     # that stay under another seed
     points: pd.DataFrame = local()
     explained: tuple[float, ...] = local(default=())  # PCA: share of variance an axis, 0..1
-    metric: str = "cosine"  # of the true neighbours
+    metric: str = "cosine"  # of the true neighbors
     judged_rows: int = 0  # rows that kept_neighbours is the mean of
-    neighbour_recall: float = 1.0  # share of true neighbours that the map was made from, 0..1
+    neighbour_recall: float = 1.0  # share of true neighbors that the map was made from, 0..1
     stability: float | None = None  # mean of the column; None: not asked for, or a PCA
     cached: bool = False  # found on the disk

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 import torch
 
@@ -20,13 +22,14 @@ def label_rows(checkpoint: Checkpoint, rows: int) -> pd.DataFrame:
 
 
 def find_row(checkpoint: Checkpoint, token: str, rows: int) -> int:
-    """The embedding row of a token given as text or as "id 37".
+    """Find the embedding row of a token given as text, or as "id 37" or "id:37".
 
     Raises:
         RequestError: If it is not one row.
     """
-    if token.startswith("id ") and token[3:].isdecimal() and int(token[3:]) < rows:
-        return int(token[3:])
+    numbered = re.fullmatch(r"id[ :](\d{1,18})", token)
+    if numbered and int(numbered[1]) < rows:
+        return int(numbered[1])
     row = checkpoint.tokens.find(token) if checkpoint.tokens else None
     if row is None or row >= rows:
         raise RequestError(
@@ -52,7 +55,7 @@ def nearest_rows(
         vocabulary: Labels of the rows.
         query: Row to compare with; None gives an empty list.
         k: Neighbours.
-        metric: One of METRICS.
+        metric: "cosine", "dot" or "euclidean".
         facts: Of the rows; those that are not finite are not listed.
 
     Returns:

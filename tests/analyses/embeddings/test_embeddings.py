@@ -52,8 +52,25 @@ def test_neighbours_by_brute_force(open_model, metric):
 def test_token_as_id_and_unknown_token(open_model):
     checkpoint = open_model("BertModel")
     assert embeddings(checkpoint, progress=silent, token="id 11").query == "w3"
+    assert embeddings(checkpoint, progress=silent, token="id:11").query == "w3"
     with pytest.raises(RequestError, match="'nothing' is not one token of BertModel"):
         embeddings(checkpoint, progress=silent, token="nothing")
+    with pytest.raises(RequestError, match="'id 60' is not one token of BertModel"):
+        embeddings(checkpoint, progress=silent, token="id 60")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"k": 0}, "Nearest tokens must be between 1 and 1,000, not 0."),
+        ({"k": 1001}, "Nearest tokens must be between 1 and 1,000, not 1,001."),
+        ({"metric": "l1"}, "Metric must be cosine, dot or euclidean, not 'l1'."),
+    ],
+)
+def test_refusals(open_model, options, sentence):
+    with pytest.raises(RequestError) as error:
+        embeddings(open_model("BertModel"), progress=silent, token="w3", **options)
+    assert str(error.value) == sentence
 
 
 def test_undertrained_token_is_found(tmp_path, open_path):

@@ -143,7 +143,7 @@ def test_what_is_no_list_of_ids_chooses_nothing(text: object) -> None:
 # --- state ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("color", sorted(component.COLOURS))
+@pytest.mark.parametrize("color", sorted(component.COLORS))
 def test_the_state_is_plain_json(color: str) -> None:
     data = component.state(
         "d", title="t\u202e", color=color, selected=5, found=np.array([7, 9]), neighbours=(9,),

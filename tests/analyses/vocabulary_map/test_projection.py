@@ -21,7 +21,7 @@ from tests.analyses.vocabulary_map.test_preservation import naive_neighbours
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
 
-UMAP = {"method": "umap", "neighbours": 10, "seed": 3}
+UMAP = {"method": "umap", "neighbors": 10, "seed": 3}
 
 
 @pytest.fixture
@@ -248,7 +248,7 @@ def test_a_second_visit_computes_nothing(open_matrix, no_work, options):
 def test_every_parameter_that_counts_has_a_map_of_its_own(open_matrix):
     checkpoint = open_matrix(clustered(60, 8))
     changes = [
-        {}, {"seed": 1}, {"metric": "euclidean"}, {"neighbours": 5}, {"dimensions": 3},
+        {}, {"seed": 1}, {"metric": "euclidean"}, {"neighbors": 5}, {"dimensions": 3},
         {"method": "pca"},
     ]  # fmt: skip
     options = {"method": "umap"}
@@ -304,12 +304,15 @@ def test_few_rows_get_pca_and_the_reason(open_matrix, rows, neighbours):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         checkpoint = open_matrix(clustered(rows, 8))
-        result = project(checkpoint, progress=silent, method="umap", neighbours=neighbours)
+        result = project(checkpoint, progress=silent, method="umap", neighbors=neighbours)
     assert result.method == "pca"
     expected = f"UMAP needs more than {neighbours + 1} tokens and there are {rows}: this is a PCA."
     assert result.warnings == (expected,)
     assert result.points["token"].tolist()[0] == "id 0"
     assert len(result.points) == rows
+    assert project(checkpoint, progress=silent).warnings == ()
+    again = project(checkpoint, progress=silent, method="umap", neighbors=neighbours)
+    assert (again.cached, again.warnings) == (True, result.warnings)
 
 
 def test_just_enough_rows(open_matrix):
@@ -320,7 +323,7 @@ def test_just_enough_rows(open_matrix):
 
 def test_more_neighbours_than_are_judged(open_matrix):
     result = project(
-        open_matrix(clustered(90, 8)), progress=silent, method="umap", neighbours=60
+        open_matrix(clustered(90, 8)), progress=silent, method="umap", neighbors=60
     )  # fmt: skip
     assert result.method == "umap"
     assert result.judged_rows == 90
@@ -341,11 +344,11 @@ def test_nothing_half_written_is_left_behind(open_matrix, settings):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"method": "tsne"}, "There is no method 'tsne': use pca or umap."),
-        ({"dimensions": 4}, "A map has 2 or 3 dimensions, not 4."),
-        ({"neighbours": 1}, "neighbours is 1: use 2 to 200."),
-        ({"metric": "dot"}, "There is no metric 'dot' for a map: use cosine or euclidean."),
-        ({"seed": -1}, "seed is -1: use a number from 0 to 4294967295."),
+        ({"method": "tsne"}, "Map must be pca or umap, not 'tsne'."),
+        ({"dimensions": 4}, "Dimensions must be between 2 and 3, not 4."),
+        ({"neighbors": 1}, "Neighbors must be between 2 and 200, not 1."),
+        ({"metric": "dot"}, "Metric must be cosine or euclidean, not 'dot'."),
+        ({"seed": -1}, "Seed must be between 0 and 4,294,967,295, not -1."),
     ],
 )
 def test_refusals(open_model, options, sentence):

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from inspector.analyses.vocabulary_map.component.finding import Found, find_tokens
 from inspector.analyses.vocabulary_map.component.packing import PackedPoints, pack, unpack_ids
-from inspector.analyses.vocabulary_map.component.state import COLOURS, RAMPS, state
+from inspector.analyses.vocabulary_map.component.state import COLORS, RAMPS, state
 
 __all__ = [
-    "COLOURS",
+    "COLORS",
     "RAMPS",
     "Found",
     "PackedPoints",

@@ -1,4 +1,4 @@
-"""What the map shows at the moment: selection, colours, layers. Small, and sent at every rerun."""
+"""What the map shows at the moment: selection, colors, layers. Small, and sent at every rerun."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from inspector.text import visible
 
 MOST_FOUND = 5_000  # search results that are ringed
 
-# Ways to colour: column of the points (or "kind", "script") -> what the legend says.
-COLOURS = {
+# Ways to color: column of the points (or "kind", "script") -> what the legend says.
+COLORS = {
     "kind": "kind",
     "norm": "norm",
     "token_id": "token id",
     "script": "script",
     "score": "under-training score",
-    "trust": "true neighbours kept",
+    "trust": "true neighbors kept",
     "stability": "kept under another seed",
 }
 SHARES = ("trust", "stability")  # drawn over 0..1, so that two maps can be compared
 
-# From low to high: evenly darker or lighter throughout, so that they read without colour vision,
+# From low to high: evenly darker or lighter throughout, so that they read without color vision,
 # and nowhere close to the page (after Matplotlib's plasma, van der Walt & Smith 2015).
 RAMPS = {
     "light": ("#d67205", "#d5536f", "#a62098", "#6a00a8", "#200a6e"),
@@ -54,13 +54,13 @@ def state(
         title: Of the map, with the checkpoint's name; also the picture's file name.
         subtitle: One more line, written into the picture.
         axes: What x and y are, such as ("PC 1 (3.1 %)", "PC 2 (2.2 %)").
-        color: One of COLOURS; where the points lack the column, the kind.
+        color: One of COLORS; where the points lack the column, the kind.
         selected: Token id of the selected token, or None.
         found: Token ids that a search found; the first 5,000 are ringed.
-        neighbours: Token ids of the selected token's true neighbours, nearest first.
+        neighbours: Token ids of the selected token's true neighbors, nearest first.
         chosen: Token ids inside the lasso.
         hidden: Names of the layers that are switched off.
-        theme: Colours.
+        theme: Colors.
         height: Of the map itself, in pixels.
 
     Returns:
@@ -74,7 +74,7 @@ def state(
         "axes": [visible(axis) for axis in axes],
         "color": {
             "name": color,
-            "label": COLOURS[color],
+            "label": COLORS[color],
             "share": color in SHARES,
             "range": [0, 1] if color in SHARES else None,
             "digits": 0 if color == "token_id" else 3,

@@ -39,7 +39,7 @@ function linesAbout(points, row) {
   const say = (name, text) => {
     if (points[name] && !Number.isNaN(points[name][row])) lines.push(text(points[name][row]));
   };
-  say("trust", (share) => `true neighbours kept here: ${Math.round(100 * share)} %`);
+  say("trust", (share) => `true neighbors kept here: ${Math.round(100 * share)} %`);
   say("stability", (share) => `kept under another seed: ${Math.round(100 * share)} %`);
   say("score", (score) => `under-training score ${score.toFixed(3)}`);
   if (points.flagged?.[row]) lines.push("looks under-trained");

@@ -1,0 +1,3 @@
+"""What the verb `project` writes with -o."""
+
+SAVED = "points"
