@@ -18,8 +18,8 @@ parts.heading("snapshots", checkpoint)
 run = choose(checkpoint)
 choice = inputs.ask(run)
 quantity = choice.quantity
-if quantity in ("ties", "checks"):
-    answers = ask_all(run, {"ties": "sharing", "checks": "check"}[quantity])
+if quantity in inputs.VERBS:
+    answers = ask_all(run, inputs.VERBS[quantity], {})
     frame = tie_frame(answers) if quantity == "ties" else check_frame(answers)
     if frame.empty:
         inputs.say_nothing()
@@ -34,8 +34,8 @@ if quantity in ("ties", "checks"):
         key="verdicts",
     )
 else:
-    answers = ask_all(run, "vitals", **choice.parameters())
-    series = follow(answers, against=choice.against)
+    answers = ask_all(run, choice.vitals.verb, choice.vitals.parameters())
+    series = follow(answers, against=choice.series.against)
     parts.warnings(series.warnings)
     if not series.holds(quantity):
         inputs.say_nothing()

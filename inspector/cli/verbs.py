@@ -58,17 +58,23 @@ def command_module(analysis: Analysis) -> ModuleType | None:
 
 
 def typed(request: type[Request], name: str) -> Any:
-    """The annotation of one option for Typer, for verbs that are written by hand."""
+    """The annotation of one option for Typer."""
     known, kind = options(request)[name], plain_kind(kinds_of(request)[name])
     listed = get_origin(kind) is tuple
-    words = _help(known, repeated=listed and not known.split)
-    flag = flag_of(name, known)
-    if kind is bool:
-        flag = f"{flag}/{flag.replace('--', '--no-', 1)}"
     shown = list[str] if listed else (str if known.choices else kind)
     if defaults(request).get(name, 0) is None or listed:
         shown = shown | None
-    return Annotated[shown, typer.Option(flag, help=words)]
+    return Annotated[shown, flagged(request, name)]
+
+
+def flagged(request: type[Request], name: str) -> Any:
+    """The flag of one option with its help, for verbs that are written by hand."""
+    known, kind = options(request)[name], plain_kind(kinds_of(request)[name])
+    words = _help(known, repeated=get_origin(kind) is tuple and not known.split)
+    flag = flag_of(name, known)
+    if kind is bool:
+        flag = f"{flag}/{flag.replace('--', '--no-', 1)}"
+    return typer.Option(flag, help=words)
 
 
 def gathered(request: type[Request], values: dict[str, Any]) -> dict[str, Any]:

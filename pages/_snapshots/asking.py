@@ -21,7 +21,7 @@ from pages._ui.words import literal
 KEPT = 8  # runs with one question each
 
 
-def ask_all(run: Run, verb: str, **parameters: Any) -> list[tuple[Snapshot, Any]]:
+def ask_all(run: Run, verb: str, parameters: dict[str, Any]) -> list[tuple[Snapshot, Any]]:
     """Ask every snapshot the same; the page ends here where none has answered.
 
     The first is asked alone: what is wrong with the question itself is then said once.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import dataclass
 from typing import Any
@@ -10,16 +9,15 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from inspector.analyses.snapshots.frames import Against
+from inspector.analyses.snapshots.request import SeriesRequest, VitalsRequest
 from inspector.store.snapshots import Snapshot
 from inspector.text import plural
 from pages._snapshots.runs import Run
 from pages._snapshots.words import QUANTITIES
-from pages._ui import screenshot, session
+from pages._ui import options, screenshot, session
 from pages._ui.words import literal
 from serving.place import serves_others
 
-SAMPLE = 200  # rows drawn at random
 VERBS = {"ties": "sharing", "checks": "check"}
 
 
@@ -28,19 +26,9 @@ class Choice:
     """What is asked."""
 
     quantity: str  # a value of QUANTITIES
-    tokens: tuple[str, ...]
-    k: int
-    against: Against
+    vitals: VitalsRequest
+    series: SeriesRequest
     evenly: bool
-
-    def parameters(self) -> dict[str, Any]:
-        """Of the verb `vitals`."""
-        return {"tokens": self.tokens, "k": self.k, "sample": SAMPLE}
-
-    def options(self) -> list[str]:
-        """The same for the command line."""
-        tokens = [f"--token={token}" for token in self.tokens]
-        return [*tokens, "-k", str(self.k), "--against", self.against]
 
 
 def ask(run: Run) -> Choice:
@@ -49,24 +37,24 @@ def ask(run: Run) -> Choice:
                                  key="quantity", bind="query-params")  # fmt: skip
     quantity = QUANTITIES[title or "Padding"]
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        tokens: tuple[str, ...] = ()
-        k, against = 10, None
+        given, against = {}, {}
         if quantity in ("drift", "neighbours"):
-            typed = st.text_input("Tokens, with spaces between", key="followed",
-                                  bind="query-params", placeholder="the special ones",
-                                  help="As in the vocabulary; id:37 is a row.")  # fmt: skip
-            tokens = tuple(dict.fromkeys(re.sub(r"^id:(?=\d+$)", "id ", each)
-                                         for each in typed.split()))  # fmt: skip
-            against = st.segmented_control("Against the", ("first", "last"), default="first",
-                                           required=True, key="against",
-                                           bind="query-params")  # fmt: skip
+            given["tokens"] = options.ask(
+                VitalsRequest, "tokens", placeholder="the first special tokens"
+            )
+            against["against"] = options.ask(SeriesRequest, "against", segmented=True)
         if quantity == "neighbours":
-            k = st.number_input("Neighbours of each", 1, 100, 10, key="near", bind="query-params")
+            given["k"] = options.ask(VitalsRequest, "k")
         evenly = quantity not in VERBS and st.toggle(
             "Equal distances", key="evenly", bind="query-params",
             help="Draw snapshots side by side, however many steps lie between them.",
         )  # fmt: skip
-    return Choice(quantity, tokens, int(k), "last" if against == "last" else "first", evenly)
+    return Choice(
+        quantity,
+        options.make(VitalsRequest, **given),
+        options.make(SeriesRequest, **against),
+        evenly,
+    )
 
 
 def counted(answers: list[tuple[Snapshot, Any]], run: Run) -> str:
@@ -106,11 +94,11 @@ def open_one(run: Run) -> None:
 def elsewhere(run: Run, choice: Choice) -> None:
     """The same view for a terminal."""
     verb = VERBS.get(choice.quantity, "vitals")
-    options = choice.options() if verb == "vitals" else []
+    asked = [*choice.vitals.to_argv(), *choice.series.to_argv()] if verb == "vitals" else []
     st.caption("The same from a terminal, for a folder of snapshots (add `--json` for machines). "
                "To share this view, copy the address bar.")  # fmt: skip
     source = _last(run) if verb == "sharing" else _source(run)  # that verb asks one at a time
-    line = ["python", "-m", "inspector", verb, source, *options]
+    line = ["python", "-m", "inspector", verb, source, *asked]
     st.code(shlex.join(line), language=None, wrap_lines=True)
     screenshot.offer()
 

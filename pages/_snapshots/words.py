@@ -18,20 +18,20 @@ names; where a name tells no step, in the order of the names. What is asked:
   although its look-up gets no gradient: the softmax pushes on every row at every position.
 - **Norms**: the longest, the median and the shortest row of the embedding matrix.
 - **Drift**: the cosine of a token's row to the same token's row in the first or the last snapshot.
-- **Neighbours**: how many of a row's nearest rows in the first (or last) snapshot are still among
-  them, for your tokens and for rows drawn at random. Neighbours that are no longer lost mean that
+- **Neighbors**: how many of a row's nearest rows in the first (or last) snapshot are still among
+  them, for your tokens and for rows drawn at random. Neighbors that are no longer lost mean that
   the space has settled.
 - **Ties**: which names share memory, snapshot by snapshot: a tie that breaks in the middle of a run
   makes two matrices out of one.
 - **Checks**: all checks of the page *Checks*: the step at which the first NaN appears.
 
-Norms, drift and neighbours need the embedding matrix alone, so only that is read of each file."""
+Norms, drift and neighbors need the embedding matrix alone, so only that is read of each file."""
 
 QUANTITIES = {
     "Padding": "padding",
     "Norms": "norms",
     "Drift": "drift",
-    "Neighbours": "neighbours",
+    "Neighbors": "neighbours",
     "Ties": "ties",
     "Checks": "checks",
 }
@@ -39,7 +39,7 @@ MEASURES = {
     "padding": "length of the row",
     "norms": "length of the row",
     "drift": "cosine",
-    "neighbours": "share of neighbours kept",
+    "neighbours": "share of neighbors kept",
 }
 READS = {
     "padding": "With padding_idx the look-up gives the row no gradient; a tied output layer does, "
@@ -51,7 +51,7 @@ READS = {
     "row is before training: measure it against the last snapshot.",
     "neighbours": "1 means that the same rows are nearest, in any order. Rows drawn at random are "
     "the same ones in every snapshot. A row that is zero in the reference, as a padding row is "
-    "before training, has no neighbours there.",
+    "before training, has no neighbors there.",
     "ties": "Each name is compared as it lies in memory after loading, with what the file holds. "
     "Point at a square for the reason.",
     "checks": "Point at a square for what was found; the page Checks has the evidence.",
@@ -64,7 +64,7 @@ def figure_title(quantity: str, run: str, series: Series | None) -> str:
         "padding": "Length of the padding row",
         "norms": "Lengths of the embedding rows",
         "drift": f"Drift of tokens, against {series.reference if series else ''}",
-        "neighbours": f"Neighbours kept, of those in {series.reference if series else ''}",
+        "neighbours": f"Neighbors kept, of those in {series.reference if series else ''}",
         "ties": "Which names share memory",
         "checks": "What each check said",
     }

@@ -54,7 +54,7 @@ def test_the_padding_norm_over_steps_is_the_one_that_training_logged(open_app: O
     drawn = chart(app)
     assert [trace["name"] for trace in drawn["data"]] == ["padding row", "median row"]
     assert "python -m inspector vitals demo-run" in app.code[0].value
-    for quantity, column in (("Norms", "max"), ("Drift", "cosine"), ("Neighbours", "kept")):
+    for quantity, column in (("Norms", "max"), ("Drift", "cosine"), ("Neighbors", "kept")):
         app = open_app("snapshots", run="demo-run", quantity=quantity)
         assert not app.exception
         assert column in app.dataframe[0].value
@@ -62,6 +62,18 @@ def test_the_padding_norm_over_steps_is_the_one_that_training_logged(open_app: O
     first: Any = app.dataframe[0].value.groupby("snapshot", sort=False)["kept"].mean()
     assert first["checkpoint-0"] == 1  # every neighbour of the first is its own
     assert first["checkpoint-1000"] < 0.5
+
+
+def test_followed_tokens_and_their_reference_are_in_the_link(open_app: Open) -> None:
+    app = open_app(
+        "snapshots", run="demo-run", quantity="Drift", tokens="id 5, id:6", against="last"
+    )
+    frame = app.dataframe[0].value
+    assert frame.groupby("snapshot", sort=False).size().tolist() == [2] * 10
+    last = frame[frame["snapshot"] == "checkpoint-1000"]
+    assert last["cosine"].tolist() == pytest.approx([1, 1])
+    line = app.code[0].value
+    assert "vitals demo-run '--token=id 5,id:6' --against=last" in line
 
 
 def test_the_line_for_a_terminal_that_asks_one_works_as_it_stands(open_app: Open) -> None:

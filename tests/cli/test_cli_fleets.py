@@ -101,6 +101,17 @@ def test_vitals_of_a_folder_are_a_series_by_step(call, run) -> None:
     assert f"3 of 3: {run}" in stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--against", "middle"), "Against must be first or last, not 'middle'."),
+        (("-k", "0"), "Neighbors must be between 1 and 100, not 0."),
+    ],
+)
+def test_vitals_refuses_before_anything_is_opened(call, options, sentence) -> None:
+    assert call("vitals", "no-such-thing", *options) == (2, "", f"{sentence}\n")
+
+
 def test_one_that_cannot_be_opened_ends_nothing(call, run, tmp_path) -> None:
     broken = tmp_path / "broken"
     broken.mkdir()

@@ -9,56 +9,44 @@ import pandas as pd
 import torch
 
 from inspector.analyses.embeddings.result import Norms
+from inspector.analyses.snapshots.request import VitalsRequest
 from inspector.analyses.snapshots.result import Vitals
-from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.vocabulary.labels import find_row, label_rows, not_finite_warning
 from inspector.models.vocabulary.rows import RowFacts, blocks, read_facts
 from inspector.progress import Progress
+from inspector.request import answers
 
-MAX_TOKENS = 32
-MAX_K = 100
 SPECIAL = 6  # tokens that are followed where none is named
-MAX_SAMPLE = 2_000
 
 
-def vitals(
-    checkpoint: Checkpoint,
-    *,
-    progress: Progress,
-    tokens: tuple[str, ...] = (),
-    k: int = 10,
-    sample: int = 200,
-    seed: int = 0,
-) -> Vitals:
+@answers(VitalsRequest)
+def vitals(checkpoint: Checkpoint, request: VitalsRequest, *, progress: Progress) -> Vitals:
     """Measure the input embedding matrix, (vocab, d_model); nothing else of the file is read.
 
     Args:
         checkpoint: What to read.
+        request: Whose vectors and neighbors to return; without tokens, those of the first special
+            tokens, which every snapshot of a run has. With the same seed the same rows are drawn
+            from every matrix with as many rows.
         progress: Told what is being done.
-        tokens: Whose vectors and neighbours to give, as text or "id 37"; at most 32. None: the
-            first special tokens, which every snapshot of a run has.
-        k: Neighbours of each, 1..100.
-        sample: Rows drawn at random whose neighbours are given too, 0..2000. With the same seed
-            the same rows are drawn of every matrix of as many rows.
-        seed: Of the draw.
 
     Raises:
         NotInCheckpointError: If there is no embedding matrix.
-        RequestError: If a token is not in the vocabulary, or a number is out of range.
+        RequestError: If a token is not in the vocabulary.
     """
-    _check(tokens, k, sample)
     progress(None, "Reading the embedding matrix")
     matrix = checkpoint.embedding_matrix()
     facts = read_facts(matrix)
     vocabulary = label_rows(checkpoint, len(matrix))
     kinds = vocabulary["kind"].astype(str).tolist()
-    chosen = [find_row(checkpoint, token, len(matrix)) for token in tokens] or [
+    chosen = [find_row(checkpoint, token, len(matrix)) for token in request.tokens] or [
         row for row, kind in enumerate(kinds) if kind in ("padding", "special")
     ][:SPECIAL]
-    drawn = np.random.default_rng(seed).permutation(len(matrix))[:sample]
+    drawn = np.random.default_rng(request.seed).permutation(len(matrix))[: request.sample]
     probes = np.array([*chosen, *drawn.tolist()], dtype=np.int64)
-    progress(None, "Finding neighbours")
+    progress(None, "Finding neighbors")
+    k = request.k
     kept = facts.norms[facts.finite]
     pad = kinds.index("padding") if "padding" in kinds else None
     labels = vocabulary["token"].astype(str).tolist()
@@ -96,8 +84,8 @@ def nearest_cosine(
     Args:
         matrix: (rows, columns), of any floating dtype.
         queries: Row numbers, (queries,).
-        k: Neighbours.
-        facts: Of the rows. What is not finite or has no length is nobody's neighbour, and has
+        k: Neighbors.
+        facts: Of the rows. What is not finite or has no length is nobody's neighbor, and has
             none.
 
     Returns:
@@ -133,12 +121,3 @@ def _norms(kept: torch.Tensor) -> Norms:
     if not len(kept):
         return Norms(float("nan"), float("nan"), float("nan"))
     return Norms(float(kept.min()), float(kept.median()), float(kept.max()))
-
-
-def _check(tokens: tuple[str, ...], k: int, sample: int) -> None:
-    if len(tokens) > MAX_TOKENS:
-        raise RequestError(f"{len(tokens)} tokens are asked for, and at most {MAX_TOKENS} can be.")
-    if not 1 <= k <= MAX_K:
-        raise RequestError(f"k is {k}: ask for 1 to {MAX_K} neighbours.")
-    if not 0 <= sample <= MAX_SAMPLE:
-        raise RequestError(f"{sample:,} rows cannot be drawn: ask for 0 to {MAX_SAMPLE:,}.")

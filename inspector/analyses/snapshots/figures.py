@@ -13,12 +13,12 @@ from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import plain, shorten, shorten_middle
 
 HEIGHT = 400
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash")  # told apart without colour
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")  # told apart without color
 MARKED = 40  # snapshots up to which each is a mark
 TICKS = 12  # names along the axis
 ROW = 26
 LABEL = 44  # characters of a row's name
-# What a snapshot says in one word -> sign, and the place of its colour in `Theme.groups`.
+# What a snapshot says in one word -> sign, and the place of its color in `Theme.groups`.
 SIGNS = {
     "ok": ("✓", 2), "warn": ("!", 4), "fail": ("✗", 0), "not checked": ("?", None),
     "tied": ("=", 2), "equal copies": ("≈", 4), "diverged": ("≠", 1),
@@ -45,7 +45,7 @@ def step_lines(
             where a step is missing.
         title: Of the figure, with the run's name.
         subtitle: One more line of plain text.
-        theme: Colours.
+        theme: Colors.
 
     Returns:
         One trace for each line that has a number; each point tells its snapshot.
@@ -93,14 +93,14 @@ def step_lines(
 def verdict_grid(
     cells: pd.DataFrame, *, title: str, subtitle: str = "", theme: Theme = LIGHT
 ) -> go.Figure:
-    """Draw what was said of each thing at each snapshot, a sign and its colour.
+    """Draw what was said of each thing at each snapshot, a sign and its color.
 
     Args:
         cells: place (from 0), snapshot, step, row (what it is said of), verdict (one of SIGNS),
             detail (a sentence).
         title: Of the figure, with the run's name.
         subtitle: One more line of plain text.
-        theme: Colours.
+        theme: Colors.
 
     Returns:
         Things from top to bottom, snapshots from left to right in equal distances; an empty place

@@ -1,10 +1,10 @@
-"""Numbers over training steps: norms, drift of tokens, neighbours that were lost, ties, checks."""
+"""Numbers over training steps: norms, drift of tokens, neighbors that were lost, ties, checks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,6 @@ from inspector.analyses.snapshots.result import Vitals
 from inspector.errors import RequestError
 from inspector.store.snapshots import Snapshot
 
-Against = Literal["first", "last"]
 T = TypeVar("T")
 DRAWN = "rows drawn at random"
 NORM_LINES = {
@@ -37,9 +36,9 @@ class Series:
 
     norms: pd.DataFrame  # min, median, max, pad_norm (NaN: there is no padding row)
     drift: pd.DataFrame  # token, norm, cosine to the reference's row of the same token
-    neighbours: pd.DataFrame  # of, rows, kept: share of the reference's neighbours still there
-    reference: str  # the snapshot that drift and neighbours are measured against
-    k: int  # neighbours of each row
+    neighbours: pd.DataFrame  # of, rows, kept: share of the reference's neighbors still there
+    reference: str  # the snapshot that drift and neighbors are measured against
+    k: int  # neighbors of each row
     warnings: tuple[str, ...]
 
     def lines(self, quantity: str) -> pd.DataFrame:
@@ -65,13 +64,13 @@ class Series:
         return frame.drop(columns="place")
 
 
-def follow(answers: Sequence[tuple[Snapshot, Vitals]], *, against: Against = "first") -> Series:
+def follow(answers: Sequence[tuple[Snapshot, Vitals]], *, against: str = "first") -> Series:
     """Put the answers of a run's snapshots side by side.
 
     Args:
         answers: In the order of the run, at least one; all were asked for the same tokens,
-            neighbours and rows.
-        against: Which of them drift and neighbours are measured against.
+            neighbors and rows.
+        against: Which of them drift and neighbors are measured against, "first" or "last".
 
     Returns:
         Cosines of -1..1 and shares of 0..1. They are NaN where a row has no direction, and where
@@ -88,7 +87,7 @@ def follow(answers: Sequence[tuple[Snapshot, Vitals]], *, against: Against = "fi
     warnings = [warning for _, vitals in answers for warning in _named(vitals)]
     if others:
         warnings.append(
-            f"Drift and neighbours of {', '.join(others[:3])}"
+            f"Drift and neighbors of {', '.join(others[:3])}"
             f"{' and others' if len(others) > 3 else ''} are left out: the vocabulary or the width "
             f"is another one than that of {snapshot.name}."
         )
@@ -165,14 +164,14 @@ def _neighbours(
 
 
 def kept_shares(before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Which share of each row's neighbours is still among its neighbours.
+    """Which share of each row's neighbors is still among its neighbors.
 
     Args:
         before: Row numbers, (rows, k); -1 where there is none.
         after: The same later.
 
     Returns:
-        Shares of 0..1, (rows,); NaN where there were no neighbours, or are none now.
+        Shares of 0..1, (rows,); NaN where there were no neighbors, or are none now.
     """
     there = before >= 0
     still = (before[:, :, None] == after[:, None, :]).any(axis=2) & there

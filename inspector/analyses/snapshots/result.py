@@ -31,7 +31,7 @@ class Vitals:
     pad_norm: float | None
     tokens: pd.DataFrame  # of those asked for: token, token_id, norm
     vectors: np.ndarray  # (tokens, columns), float32: their rows
-    k: int  # neighbours asked for
+    k: int  # neighbors asked for
     probes: np.ndarray  # row numbers: the tokens', then some drawn at random
     neighbours: (
         np.ndarray

@@ -111,11 +111,11 @@ def test_neighbours_do_not_depend_on_the_size_of_blocks(monkeypatch) -> None:
     ("options", "said"),
     [
         ({"tokens": ("nowhere",)}, "'nowhere' is not one token"),
-        ({"tokens": ("w1",) * 33}, "33 tokens are asked for"),
-        ({"k": 0}, "k is 0"),
-        ({"k": 101}, "k is 101"),
-        ({"sample": -1}, "-1 rows cannot be drawn"),
-        ({"sample": 2001}, "2,001 rows cannot be drawn"),
+        ({"tokens": ("w1",) * 33}, "Tokens takes at most 32 items, not 33."),
+        ({"k": 0}, "Neighbors must be between 1 and 100, not 0."),
+        ({"k": 101}, "Neighbors must be between 1 and 100, not 101."),
+        ({"sample": -1}, "Sample must be between 0 and 2,000, not -1."),
+        ({"sample": 2001}, "Sample must be between 0 and 2,000, not 2,001."),
     ],
 )
 def test_what_cannot_be_asked_is_one_sentence(folder, open_path, options, said) -> None:

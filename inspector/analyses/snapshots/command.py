@@ -1,19 +1,19 @@
-"""The verb that follows numbers over training steps."""
+"""The verb `vitals`: of one checkpoint, or of many over training steps."""
 
 from __future__ import annotations
 
 import math
 import sys
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
-import typer
-
-from inspector.analyses.snapshots.frames import DRAWN, Against, Series, follow, read_vitals
+from inspector.analyses.snapshots.frames import DRAWN, Series, follow, read_vitals
+from inspector.analyses.snapshots.request import SeriesRequest, VitalsRequest
 from inspector.batch.asking import Ask, Wait
-from inspector.cli.answering import AsJson, answer, app, refusals
+from inspector.cli.answering import AsJson, answer, refusals
 from inspector.cli.fleets import Kept, Listed, Sources, ask_many, leave, seek, show_many
+from inspector.cli.verbs import flagged, gathered
 from inspector.engine.protocol import Engine
-from inspector.errors import RequestError, escaped
+from inspector.errors import escaped
 from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
 from inspector.store.reference import CheckpointRef
@@ -22,28 +22,24 @@ from inspector.store.snapshots import Snapshot
 NOWHERE = CheckpointRef("path", "")  # these were asked already, or are known
 
 
-@app.command()
 def vitals(
     checkpoints: Sources = None,
-    tokens: Annotated[
-        list[str] | None, typer.Option("--token", help="Follow this token (repeatable).")
-    ] = None,
-    k: Annotated[int, typer.Option("-k", help="Neighbours of each row, 1 to 100.")] = 10,
-    sample: Annotated[
-        int, typer.Option("--sample", help="Rows drawn at random, 0 to 2,000.")
-    ] = 200,
-    against: Annotated[
-        str, typer.Option("--against", help="Of many: first or last, for drift and neighbours.")
-    ] = "first",
+    *,
+    tokens: Annotated[list[str] | None, flagged(VitalsRequest, "tokens")] = None,
+    k: Annotated[int, flagged(VitalsRequest, "k")] = VitalsRequest.k,
+    sample: Annotated[int, flagged(VitalsRequest, "sample")] = VitalsRequest.sample,
+    seed: Annotated[int, flagged(VitalsRequest, "seed")] = VitalsRequest.seed,
+    against: Annotated[str, flagged(SeriesRequest, "against")] = SeriesRequest.against,
     listed: Listed = None,
     results: Kept = None,
     as_json: AsJson = False,
 ) -> None:
-    """How do norms, chosen tokens and neighbours change over training steps?"""
-    parameters = {"tokens": tuple(tokens or ()), "k": k, "sample": sample}
+    """How do norms, chosen tokens and neighbors change over training steps?"""
     with refusals():
-        if against not in get_args(Against):
-            raise RequestError(f"There is no {against[:40]!r} to measure against: first or last.")
+        parameters = gathered(
+            VitalsRequest, {"tokens": tokens, "k": k, "sample": sample, "seed": seed}
+        )
+        SeriesRequest(against=against)
         sought = seek(checkpoints, listed)
         if sought.single is None:
             lines = ask_many(
@@ -89,7 +85,7 @@ def _rows(series: Series) -> list[dict[str, Any]]:
         found[row["place"]][f"cosine of {row['token']}"] = _known(row["cosine"])
     for row in series.neighbours.to_dict("records"):
         if row["of"] == DRAWN:
-            found[row["place"]]["neighbours kept"] = _known(row["kept"])
+            found[row["place"]]["neighbors kept"] = _known(row["kept"])
     return found
 
 
@@ -103,6 +99,9 @@ def _said(result: dict[str, Any]) -> str:
 
 
 def _in_short(plain: dict[str, Any]) -> dict[str, Any]:
-    """Without the vectors and the neighbours, which are for machines."""
+    """Without the vectors and the neighbors, which are for machines."""
     return {name: value for name, value in plain.items()
             if name not in ("vectors", "probes", "neighbours", "vocabulary")}  # fmt: skip
+
+
+COMMAND = vitals
