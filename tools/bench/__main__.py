@@ -11,4 +11,4 @@ NAMES = sorted(
 for name in sys.argv[1:] or NAMES:
     if name not in NAMES:
         sys.exit(f"There is no benchmark {name!r}: pick from {', '.join(NAMES)}.")
-    import_module(f"benchmarks.{name}").main()
+    import_module(f"tools.bench.{name}").main()
