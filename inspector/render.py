@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -13,6 +14,7 @@ from rich.text import Text
 from inspector.errors import RequestError, escaped
 
 ROWS_SHOWN = 200
+BLOCKS_SHOWN = 40  # rows that are printed as lines where they are too wide for a table
 
 
 def write_frame(frame: pd.DataFrame, path: Path) -> None:
@@ -40,7 +42,8 @@ def write_table(plain: dict[str, Any], console: Console) -> None:
             _print_rows(key, value, console)
         elif isinstance(value, dict):
             facts = {name: item for name, item in value.items() if not _is_table(item)}
-            _print_rows(key, [{"": name, " ": item} for name, item in facts.items()], console)
+            if facts:
+                _print_rows(key, [{"": name, " ": item} for name, item in facts.items()], console)
             for name, rows in value.items():
                 if name not in facts:
                     _print_rows(f"{key}: {name}", rows, console)
@@ -51,19 +54,44 @@ def write_table(plain: dict[str, Any], console: Console) -> None:
 def _print_rows(key: str, rows: list[dict[str, Any]], console: Console) -> None:
     nested = [name for name, value in rows[0].items() if _is_table(value)]
     columns = [name for name in rows[0] if name not in nested]
-    table = Table(title=_title(key), title_justify="left", title_style="bold")
-    for column in columns:
-        numeric = isinstance(rows[0][column], int | float)
-        table.add_column(column.replace("_", " "), justify="right" if numeric else "left")
-    for row in rows[:ROWS_SHOWN]:
-        table.add_row(*(Text(_cell(row[column])) for column in columns))
-    console.print(table)
+    shown = [[_cell(row[column]) for column in columns] for row in rows[:ROWS_SHOWN]]
+    headings = [column.replace("_", " ") for column in columns]
+    blocks = len(rows) <= BLOCKS_SHOWN and _width([headings, *shown]) > console.width
+    if blocks:
+        _print_blocks(key, headings, shown, console)
+    else:
+        numeric = [isinstance(rows[0][column], int | float) for column in columns]
+        table = Table(title=_title(key), title_justify="left", title_style="bold")
+        for heading, right in zip(headings, numeric, strict=True):
+            table.add_column(heading, justify="right" if right else "left")
+        for cells in shown:
+            table.add_row(*map(Text, cells))
+        console.print(table)
     if len(rows) > ROWS_SHOWN:
         console.print(f"… and {len(rows) - ROWS_SHOWN:,} more rows: --json has them all.")
     for row in rows:
         for name in nested:
-            label = ", ".join(f"{column} {row[column]}" for column in columns)
+            said = columns[:1] if blocks else columns  # the block above has the others
+            label = ", ".join(f"{column} {_cell(row[column])}" for column in said)
             _print_rows(escaped(f"{label}: {name}"), row[name], console)
+
+
+def _width(lines: list[list[str]]) -> int:
+    """Columns of the terminal that a table of these cells takes, uncut."""
+    return sum(3 + max(map(cell_len, cells)) for cells in zip(*lines, strict=True)) + 1
+
+
+def _print_blocks(key: str, headings: list[str], shown: list[list[str]], console: Console) -> None:
+    """Print each row as lines of its own, where a table would have to cut its cells."""
+    console.print(Text(_title(key), style="bold"))
+    for cells in shown:
+        block = Table.grid(padding=(0, 2), pad_edge=True)
+        block.add_column(no_wrap=True)
+        block.add_column(overflow="fold")
+        for heading, cell in zip(headings, cells, strict=True):
+            block.add_row(Text(heading), Text(cell))
+        console.print(block)
+        console.print()
 
 
 def _is_table(value: Any) -> bool:
