@@ -54,6 +54,11 @@ def choose_head(checkpoint: Checkpoint, wanted: str | None) -> tuple[str, list[s
 
 
 def _absent(checkpoint: Checkpoint, what: str, present: list[str]) -> str:
+    if not present and checkpoint.config_values.get("is_encoder_decoder"):
+        return (
+            f"{checkpoint.name} is an encoder-decoder model, whose language-model head is none of "
+            "those that are run here: the lens reads what its decoder says."
+        )
     names = " and ".join(TASKS[head][1] for head in present)
     instead = f"It holds a {names}" if names else "Open a checkpoint that was trained for a task"
     return (

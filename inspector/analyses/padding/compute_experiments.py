@@ -18,6 +18,7 @@ from inspector.analyses.padding.compute_gradient import (
     look_ups,
     norms,
     predicting,
+    reads_input_matrix,
     split,
     too_large,
     total,
@@ -117,12 +118,8 @@ def _measure(
     progress(None, "Loading the model")
     dtype = "float32" if dtype == "auto" else dtype
     loaded = checkpoint.load(task, device=device, dtype=dtype)  # type: ignore[arg-type]
-    if loaded.spread:
-        return Measured(
-            f"A backward pass needs all weights of {checkpoint.name} in one place, and they are "
-            "spread over several: choose another device, or set INSPECTOR_MODEL_MB higher.",
-            "the model is spread over several places",
-        )
+    if unmeasured := _unmeasurable(checkpoint, loaded, task):
+        return unmeasured
     tied = is_tied(loaded.model)
     read, labels, how = _ask(checkpoint, batch, task, _ordinary(vocabulary))
     if read is None or labels is None:
@@ -142,6 +139,23 @@ def _measure(
         note += " The decoder is started with padding, so its look-up reads that row as well."
     gradient = found.gradient and replace(found.gradient, task=task, predicted=count)
     return replace(found, note=note, gradient=gradient, tied=tied, loaded=loaded, batch=read)
+
+
+def _unmeasurable(checkpoint: Checkpoint, loaded: Loaded, task: str) -> Measured | None:
+    """Why this model's gradients cannot be measured; None where they can."""
+    if loaded.spread:
+        return Measured(
+            f"A backward pass needs all weights of {checkpoint.name} in one place, and they are "
+            "spread over several: choose another device, or set INSPECTOR_MODEL_MB higher.",
+            "the model is spread over several places",
+        )
+    if task == "seq2seq_lm" and not reads_input_matrix(loaded.model):
+        return Measured(
+            f"The encoder and the decoder of {checkpoint.name} look tokens up in matrices of their "
+            "own, and the shared one is not used: nothing was measured.",
+            "no pass reads the shared matrix",
+        )
+    return None
 
 
 def _task(checkpoint: Checkpoint) -> str | None:
@@ -277,7 +291,8 @@ class _Table:
                 paths, for `row` alone.
             row_norm: Of the row, where it is another model's.
         """
-        into_output = paths.into_output if self.tied else torch.zeros_like(paths.into_output)
+        # Not tied, the output matrix is another one, perhaps of another width.
+        into_output = paths.into_output if self.tied else torch.zeros_like(paths.into_look_up)
         roles = {ROLE: self.row}
         if together is None:
             together = paths.into_look_up + into_output

@@ -67,6 +67,12 @@ def input_matrix(model: PreTrainedModel) -> torch.Tensor:
     return weight
 
 
+def reads_input_matrix(model: PreTrainedModel) -> bool:
+    """Whether the encoder looks tokens up in it: untied, BART's has a matrix of its own."""
+    encoder: Any = model.get_encoder()
+    return encoder.get_input_embeddings().weight is input_matrix(model)
+
+
 def look_ups(model: PreTrainedModel) -> list[nn.Embedding]:
     """The modules that look tokens up: the one, or those of an encoder and a decoder."""
     weight = input_matrix(model)

@@ -104,6 +104,12 @@ def judge(names: tuple[str, ...], evidence: Evidence) -> Judgement:
     elif declared:
         verdict = "declared only"
         reason = _broken(compared, equal=equal, evidence=evidence)
+    elif len(compared) == 1 and evidence.held is not None:
+        verdict = "diverged"
+        reason = (
+            f"{_why_untied(names, evidence)}, and the file holds {compared[0]} alone: a loader "
+            "fills the others with random numbers."
+        )
     elif equal and compared:
         verdict = "equal copies"
         reason = (

@@ -117,7 +117,7 @@ def train(
         stepper.zero_grad(set_to_none=True)
         with torch.no_grad():
             last = loss_of(model, lesson).item()
-    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+    except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
         return Outcome(first, math.nan, f"It cannot run any more: {_first_sentence(error)}")
     if not math.isfinite(last):
         half = optimizer == "adamw" and model.dtype == torch.float16

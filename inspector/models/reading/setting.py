@@ -16,6 +16,8 @@ from inspector.models.running import Forward, Loaded, forward, memory_guard
 from inspector.models.vocabulary.labels import find_row
 from inspector.progress import Progress
 
+STATES = 3  # dimensions of hidden states: batch, positions, width
+
 
 @dataclass(slots=True)
 class Setting:
@@ -45,7 +47,9 @@ class Setting:
             for block in self._blocks():
                 hidden = self.run.hidden_states[-1][0, block]
                 mine = self.scorer.logits(hidden, received=self._received(block))
-                if mine is not None:
+                if mine is None:  # its weight is used, and the layer itself never run
+                    self.error = torch.inf
+                else:
                     self._compare(mine[:, : self.scorer.rows], block)
         if self.error is None or self.error <= self.tolerance:
             return
@@ -77,7 +81,9 @@ class Setting:
             yield rung, scores[:, :rows] if scores.shape[1] > rows else scores
 
     def _received(self, block: slice) -> torch.Tensor | None:
-        return None if self.run.received is None else self.run.received[0, block]
+        received = self.run.received
+        # ProphetNet's output layer reads a stream for each of the tokens that it predicts.
+        return None if received is None or received.dim() != STATES else received[0, block]
 
     def _blocks(self) -> Iterator[slice]:
         size = block_states(self.scorer.rows)
@@ -103,6 +109,11 @@ class Setting:
 
 
 def _differ(error: float, tolerance: float) -> str:
+    if error == torch.inf:
+        return (
+            "The model does not run its output layer as a layer, so the logits are taken from the "
+            "model itself, for the last layer alone."
+        )
     return (
         "The steps of the head that this tool knows lead to logits that differ from the model's by "
         f"up to {error:.2g}, where rounding explains {tolerance:.2g}: a scale, a cap or a bias is "
@@ -159,6 +170,7 @@ def prepare(
         capture=output is not None,
         by_blocks=True,
     )
+    _check_states(checkpoint, run)
     setting = Setting(
         loaded=loaded,
         run=run,
@@ -170,6 +182,22 @@ def prepare(
     )
     setting.verify()
     return setting
+
+
+def _check_states(checkpoint: Checkpoint, run: Forward) -> None:
+    """Refuse states that are no vectors, one for each position.
+
+    Raises:
+        NotInCheckpointError: If the model keeps several streams for each position.
+    """
+    odd = [states.shape for states in run.hidden_states if states.dim() != STATES]
+    if odd:
+        kind = checkpoint.config_values.get("model_type")
+        numbers = " × ".join(map(str, odd[0]))
+        raise NotInCheckpointError(
+            f"{kind} models keep {numbers} numbers as the state of a text, not one vector for each "
+            "position, so the lens cannot read them."
+        )
 
 
 def _find_pins(checkpoint: Checkpoint, pins: Sequence[str]) -> tuple[list[int], list[str]]:

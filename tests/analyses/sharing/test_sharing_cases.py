@@ -183,6 +183,22 @@ def test_t5_whose_config_says_untied_breaks_no_tie(tmp_path, open_path, architec
     assert "config.json says" in ties.detail
 
 
+def test_an_untied_head_that_the_file_lacks_holds_no_equal_copy(tmp_path, open_path):
+    folder = save_checkpoint(
+        random_model("GPT2LMHeadModel", tie_word_embeddings=False), tmp_path / "headless"
+    )
+    tensors = load_file(folder / "model.safetensors")
+    del tensors[HEAD]
+    save_file(tensors, folder / "model.safetensors")
+    checkpoint = open_path(folder)
+    (group,) = share(checkpoint).groups
+    assert (group.verdict, group.in_memory, group.in_file) == ("diverged", False, (WTE,))
+    assert f"the file holds {WTE} alone" in group.reason
+    found = {each.name: each for each in check(checkpoint, progress=silent).checks}
+    assert "hold the same numbers" not in found["Ties"].detail
+    assert found["Heads and weights"].status == "fail"
+
+
 def test_equal_copies_that_nothing_declares(tmp_path, open_path):
     model = random_model("BertForMaskedLM")
     layers = model.bert.encoder.layer

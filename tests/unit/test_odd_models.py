@@ -1,0 +1,77 @@
+"""Models that are built unlike others: an answer, or a sentence that says why there is none."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import transformers
+
+from inspector.analyses.heads.compute import heads
+from inspector.analyses.lens.compute import lens
+from inspector.analyses.padding.compute import padding
+from inspector.errors import NotInCheckpointError
+from tests.conftest import silent
+from tests.families import DECODER, ENCODER, save_checkpoint
+
+TEXT = "w1 w2 w3 w4 w5 w6"
+
+
+def save_odd(folder, architecture, **sizes):
+    model_class = getattr(transformers, architecture)
+    torch.manual_seed(0)
+    model = model_class(model_class.config_class(**sizes)).eval()
+    return save_checkpoint(model, folder / architecture)
+
+
+def test_an_output_layer_that_is_never_called(tmp_path, open_path):
+    """MobileBERT multiplies with two matrices at once: the logits are the model's own."""
+    sizes = ENCODER | {"embedding_size": 16, "intra_bottleneck_size": 16, "true_hidden_size": 16,
+                       "num_feedforward_networks": 2}  # fmt: skip
+    folder = save_odd(tmp_path, "MobileBertForMaskedLM", **sizes)
+    checkpoint = open_path(folder)
+    result = lens(checkpoint, progress=silent, text=TEXT, k=60, device="cpu", dtype="float32")
+    model = transformers.MobileBertForMaskedLM.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        logits = model(torch.tensor([checkpoint.tokens.encode(TEXT).ids])).logits[0]
+    cells = result.cells.query("rung == 'logits'").sort_values(["position", "token_id"])
+    assert cells["score"].tolist() == pytest.approx(logits.flatten().tolist(), abs=1e-4)
+    assert result.taken_from_model
+    assert any("does not run its output layer as a layer" in each for each in result.warnings)
+
+
+def test_states_of_several_streams_are_refused(tmp_path, open_path):
+    sizes = DECODER | {"hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 60,
+                       "altup_num_inputs": 2, "laurel_rank": 4, "num_kv_shared_layers": 0,
+                       "activation_sparsity_pattern": [0.0, 0.0],
+                       "layer_types": ["full_attention"] * 2}  # fmt: skip
+    folder = save_odd(tmp_path, "Gemma3nForCausalLM", **sizes)
+    with pytest.raises(NotInCheckpointError, match="gemma3n_text models keep 2 × 1 × 8 × 32"):
+        lens(open_path(folder), progress=silent, text=TEXT)
+
+
+@pytest.mark.parametrize(
+    "architecture", ["BartForConditionalGeneration", "MBartForConditionalGeneration"]
+)
+def test_padding_of_an_untied_encoder_decoder_says_why_nothing_is_measured(
+    open_model, architecture
+):
+    result = padding(
+        open_model(architecture, tie_word_embeddings=False), progress=silent, text=TEXT
+    )
+    assert result.gradient is None
+    assert "no pass reads the shared matrix" in result.verdict
+
+
+def test_padding_of_an_output_matrix_of_another_width(tmp_path, open_path):
+    sizes = ENCODER | {"input_embedding_size": 16, "output_embedding_size": 24}
+    result = padding(open_path(save_odd(tmp_path, "RemBertForMaskedLM", **sizes)), progress=silent,
+                     text=TEXT)  # fmt: skip
+    assert result.gradient is not None
+    assert not result.gradient.tied
+
+
+@pytest.mark.parametrize("architecture", ["T5ForConditionalGeneration", "MarianMTModel"])
+def test_an_encoder_decoder_is_not_told_that_its_head_is_missing(open_model, architecture):
+    with pytest.raises(NotInCheckpointError, match="is an encoder-decoder model") as refused:
+        heads(open_model(architecture), progress=silent, text=TEXT)
+    assert "lacks" not in str(refused.value)
