@@ -11,6 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
+from inspector import __version__
 from inspector.demo import DEMOS
 from inspector.engine.choice import start_engine
 from inspector.engine.protocol import Job
@@ -31,6 +32,23 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"{__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def begin(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Open a transformer checkpoint and see what is really inside it."""
+
 
 Source = Annotated[
     str,

@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # torch and transformers are imported when a model is first n
     from inspector.models.tokens import Tokens
 
 
+WARM_UP = 8  # tokens of the first pass: Funnel pools its states down to a quarter
 # Embeddings of other things than tokens.
 NO_VOCABULARY = r"pos|wpe|token_type|relative|lang_|langs|segment|patch|visi|visual"
 
@@ -350,7 +351,7 @@ class Checkpoint:
             with memory_guard(loaded, "model"):
                 put_in_place(model, plan)
             # A first pass pays for what torch sets up lazily: not in anybody's milliseconds.
-            ids = torch.zeros((1, 2), dtype=torch.long)
+            ids = torch.zeros((1, min(WARM_UP, self.positions or WARM_UP)), dtype=torch.long)
             takes = inspect.signature(model.base_model.forward).parameters
             decoder_ids = ids if "decoder_input_ids" in takes else None
             with build.first_pass(self.name):

@@ -185,7 +185,7 @@ def _refuse_wrong_names(key: str, value: Any) -> None:
         )
     named = value if key == "architectures" and isinstance(value, list) else [value]
     if key in {"model_type", "architectures"} and any(
-        name is not None and not (isinstance(name, str) and IDENTIFIER.fullmatch(name))
+        name not in (None, "") and not (isinstance(name, str) and IDENTIFIER.fullmatch(name))
         for name in named
     ):
         raise CheckpointError(

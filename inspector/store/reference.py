@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +15,7 @@ Kind = Literal["demo", "upload", "shared", "incoming", "snapshots", "path", "hub
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 FINGERPRINT = re.compile(r"[0-9a-f]{12,64}")
 INCOMING = re.compile(r"[0-9a-f]{32}")
+CLOSE = 0.8  # likeness of names, 0..1, from which one may be the other mistyped
 DEMO = re.compile(r"demo-[a-z0-9-]+")
 VALUES: dict[Kind, re.Pattern[str]] = {
     "upload": FINGERPRINT,
@@ -70,9 +72,24 @@ def find_reference(text: str) -> CheckpointRef:
         return CheckpointRef("path", str(Path(text).absolute()))
     if text in DEMOS | SNAPSHOTS:
         return CheckpointRef("demo", text)
-    if HUB_ID.fullmatch(text) and "/" in text and not text.startswith((".", "/", "~")):
+    near = _nearest(text)
+    local = near is not None and "/" in near
+    if not local and HUB_ID.fullmatch(text) and "/" in text and text[0] not in "./~":
         return CheckpointRef("hub", text)
     raise CheckpointError(
         f"There is no {text!r} on this disk, and it is neither a demo ({', '.join(DEMOS)}) nor a "
-        "hub id such as org/name: check the spelling."
+        "hub id such as org/name: "
+        + ("check the spelling." if near is None else f"did you mean {near!r}?")
     )
+
+
+def _nearest(text: str) -> str | None:
+    """What is on this disk, or a demo, under a name like this one's; None: nothing is."""
+    path = Path(text)
+    try:
+        there = [str(path.parent / each.name) for each in path.parent.iterdir()]
+    except OSError:
+        there = []
+    demos = [] if "/" in text else [*DEMOS, *SNAPSHOTS]
+    near = get_close_matches(str(path), [*demos, *there], n=1, cutoff=CLOSE)
+    return near[0] if near else None

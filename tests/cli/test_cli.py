@@ -17,12 +17,13 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from typer.testing import CliRunner
 
+import inspector
 from inspector import cli
 from inspector.cli import answering
 from inspector.cli.models import parse_layers
 from inspector.demo import DEMOS
 from inspector.engine.local import LocalEngine
-from inspector.errors import RequestError
+from inspector.errors import CheckpointError, RequestError
 from inspector.results.plain import to_json
 from inspector.settings import read_settings
 
@@ -498,7 +499,8 @@ CAUSAL = (
     "Its Vocabulary lens shows what it predicts at every position."
 )
 NO_PAIR = (
-    "There is no second text: this head reads a sentence, and a second one that may follow it."
+    "There is no second text (--pair): this head reads a sentence, and a second one that may "
+    "follow it."
 )
 SUFFIX = "map.txt is neither .csv nor .parquet: name it as one."
 LAYERS = '--layers \'x\' is no list of layers: write "0,6" or "0-3".'
@@ -577,6 +579,29 @@ def test_wrong_setting_is_one_sentence(tmp_path):
 )
 def test_layers(text, layers):
     assert parse_layers(text) == layers
+
+
+def test_the_version_is_printed():
+    done = CliRunner().invoke(cli.app, ["--version"])
+    assert (done.exit_code, done.stdout) == (0, f"{inspector.__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("demo-bret", "demo-bert"), ("models/my-brt", "models/my-bert"), ("my-modl", "my-model")],
+)
+def test_a_mistyped_path_is_no_hub_id(tmp_path, monkeypatch, typed, meant):
+    (tmp_path / "models" / "my-bert").mkdir(parents=True)
+    (tmp_path / "my-model").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CheckpointError, match=f"did you mean '{meant}'"):
+        answering.find_reference(typed)
+
+
+def test_a_hub_id_beside_a_folder_of_its_organisation_is_one(tmp_path, monkeypatch):
+    (tmp_path / "google" / "t5-small").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert answering.find_reference("google/bert-base").kind == "hub"
 
 
 @pytest.mark.parametrize("text", ["", "3-1", "0,5-2", "-1", "1,,2"])

@@ -70,6 +70,28 @@ def test_padding_of_an_output_matrix_of_another_width(tmp_path, open_path):
     assert not result.gradient.tied
 
 
+def test_a_model_that_pools_its_states_is_run(tmp_path, open_path):
+    sizes = {"vocab_size": 60, "block_sizes": [1, 1, 1], "num_decoder_layers": 1, "d_model": 32,
+             "n_head": 2, "d_head": 16, "d_inner": 48}  # fmt: skip
+    folder = save_odd(tmp_path, "FunnelForMaskedLM", **sizes)
+    loaded = open_path(folder).load("masked_lm")
+    assert type(loaded.model).__name__ == "FunnelForMaskedLM"
+
+
+def test_a_nested_config_that_names_no_model_type(tmp_path, open_path):
+    """As MPT's attn_config is saved."""
+    sizes = {"vocab_size": 60, "d_model": 32, "n_heads": 2, "n_layers": 2, "max_seq_len": 64}
+    folder = save_odd(tmp_path, "MptForCausalLM", **sizes)
+    assert '"model_type": ""' in (folder / "config.json").read_text()
+    checkpoint = open_path(folder)
+    result = lens(checkpoint, progress=silent, text=TEXT, k=60, device="cpu", dtype="float32")
+    model = transformers.MptForCausalLM.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        logits = model(torch.tensor([checkpoint.tokens.encode(TEXT).ids])).logits[0]
+    cells = result.cells.query("rung == 'logits'").sort_values(["position", "token_id"])
+    assert cells["score"].tolist() == pytest.approx(logits.flatten().tolist(), abs=1e-4)
+
+
 @pytest.mark.parametrize("architecture", ["T5ForConditionalGeneration", "MarianMTModel"])
 def test_an_encoder_decoder_is_not_told_that_its_head_is_missing(open_model, architecture):
     with pytest.raises(NotInCheckpointError, match="is an encoder-decoder model") as refused:

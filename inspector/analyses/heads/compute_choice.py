@@ -34,7 +34,9 @@ def choose_head(checkpoint: Checkpoint, wanted: str | None) -> tuple[str, list[s
         NotInCheckpointError: If the file lacks its weights, or those of every head.
     """
     if wanted is not None and wanted not in HEADS:
-        raise RequestError(f"There is no head {wanted[:40]!r}: choose one of {', '.join(HEADS)}.")
+        raise RequestError(
+            f"There is no head {wanted[:40]!r} (--head): choose one of {', '.join(HEADS)}."
+        )
     present = [head for head in HEADS if checkpoint.heads[head] == "present"]
     if wanted is not None:
         if wanted not in present:
