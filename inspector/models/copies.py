@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import torch
 
 from inspector.models.families import in_file
 from inspector.models.tensors import read_tensors
-from inspector.store.copies import equal_copies, is_packed, read_elements, same_bytes
-from inspector.store.manifest import Manifest
+from inspector.store.copies import equal_copies, is_packed, read_pieces, same_bytes
+from inspector.store.manifest import Manifest, TensorInfo
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from inspector.models.checkpoint import Checkpoint
 
 BLOCK = 1 << 20  # elements compared at once
+MOST_BLOCKS = 64  # of two tensors that are measured: what is larger is sampled
 SAMPLE = 16  # elements that a full comparison is decided by
 
 Pairs = Iterable[tuple[torch.Tensor, torch.Tensor]]
@@ -32,6 +33,7 @@ class Difference:
     max_abs: float  # largest difference of two numbers; NaN if either tensor holds one
     relative: float  # norm of the difference by the norm of the first
     cosine: float  # of the two as one long vector each, -1..1; NaN if one of them is zero
+    share: float = 1.0  # of their numbers, evenly spaced, that this is of
 
 
 class Copies(Protocol):
@@ -77,7 +79,10 @@ class StoredCopies:
         if one.shape != other.shape:
             return None
         if is_packed(one) and is_packed(other) and one.strides == other.strides:
-            return measure(zip(self._blocks(one.name), self._blocks(other.name), strict=True))
+            blocks = -(-math.prod(one.shape) // BLOCK)
+            every = -(-blocks // MOST_BLOCKS)
+            pairs = zip(self._blocks(one, every), self._blocks(other, every), strict=True)
+            return replace(measure(pairs), share=-(-blocks // every) / max(blocks, 1))
         read = read_tensors(self._manifest, [one.name, other.name])
         return measure(_pairs(read[one.name], read[other.name]))
 
@@ -90,9 +95,9 @@ class StoredCopies:
         ]
         return [group for group in groups if len(group) > 1]
 
-    def _blocks(self, name: str) -> Iterator[torch.Tensor]:
-        dtype = getattr(torch, self._tensors[name].dtype)
-        for piece in read_elements(self._manifest, name, count=BLOCK):
+    def _blocks(self, tensor: TensorInfo, every: int) -> Iterator[torch.Tensor]:
+        dtype = getattr(torch, tensor.dtype)
+        for piece in read_pieces(self._manifest, tensor, count=BLOCK, every=every):
             yield torch.frombuffer(bytearray(piece), dtype=dtype)
 
 

@@ -66,14 +66,8 @@ def same_bytes(manifest: Manifest, first: str, second: str) -> bool:
         return bool(np.array_equal(_elements(one, read), _elements(other, read)))
 
 
-def read_elements(manifest: Manifest, name: str, *, count: int) -> Iterator[bytes]:
-    """Read a packed tensor's elements in the order of the file, `count` at a time."""
-    tensor = next(tensor for tensor in manifest.tensors if tensor.name == name)
-    yield from read_pieces(manifest, tensor, count=count)
-
-
 def read_pieces(
-    manifest: Manifest, tensor: TensorInfo, *, count: int | None = None
+    manifest: Manifest, tensor: TensorInfo, *, count: int | None = None, every: int = 1
 ) -> Iterator[bytes]:
     """Read a packed tensor's bytes in the order of the file.
 
@@ -81,10 +75,11 @@ def read_pieces(
         manifest: Whose tensor it is.
         tensor: What to read.
         count: Elements at a time; None: a few million bytes.
+        every: Only the first piece of so many.
     """
     piece = CHUNK if count is None else count * _itemsize(tensor)
     with _reading(manifest) as read:
-        for place in range(0, tensor.nbytes, piece):
+        for place in range(0, tensor.nbytes, piece * every):
             yield read(tensor, place, piece)
 
 

@@ -9,6 +9,7 @@ from itertools import combinations
 import torch
 
 from inspector.models.copies import Copies
+from inspector.models.memory import locate
 from inspector.store.manifest import TensorInfo
 
 _BY_CLASS = "the class declares it, whatever config.json says"
@@ -137,6 +138,11 @@ def describe_distance(names: Sequence[str], copies: Copies) -> str:
     worst = min(apart, key=lambda difference: (difference.cosine, -difference.max_abs))
     if worst.max_abs != worst.max_abs:  # NaN
         return "at least one of them holds NaN."
+    if worst.share < 1:
+        return (
+            f"in a sample of {worst.share:.1%} of the numbers, largest difference "
+            f"{worst.max_abs:.3g}, cosine {worst.cosine:.4f}."
+        )
     return f"largest difference {worst.max_abs:.3g}, cosine of the whole {worst.cosine:.4f}."
 
 
@@ -190,12 +196,12 @@ def _tied(
 
 def _alike(names: Sequence[str], evidence: Evidence) -> bool:
     """Whether every name is the very same view of its block."""
-    first = evidence.tensors[names[0]]
-    return all(
-        tensor.data_ptr() == first.data_ptr()
-        and (tensor.shape, tensor.stride()) == (first.shape, first.stride())
-        for tensor in (evidence.tensors[name] for name in names[1:])
-    )
+    places = {
+        (block.begin, block.shape, block.strides)
+        for name in names
+        if (block := locate(0, "", evidence.tensors[name]))
+    }
+    return len(places) == 1
 
 
 def _broken(names: Sequence[str], *, equal: bool, evidence: Evidence) -> str:

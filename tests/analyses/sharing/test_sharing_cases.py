@@ -297,3 +297,41 @@ def test_the_file_is_not_read_for_it(tmp_path, open_path, monkeypatch):
     share(open_path(save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "model")))
     assert sizes
     assert max(sizes) <= copies.SAMPLE
+
+
+def test_how_far_apart_large_matrices_are_is_said_of_a_sample(tmp_path, open_path, monkeypatch):
+    """By hand: of eight blocks of 240 numbers every second is read, and block 4 is among them."""
+    from inspector.models import copies
+
+    monkeypatch.setattr(copies, "BLOCK", 240)
+    monkeypatch.setattr(copies, "MOST_BLOCKS", 4)
+    model = random_model("GPT2LMHeadModel", tie_word_embeddings=False)
+    matrix = model.transformer.wte.weight.detach()
+    assert matrix.numel() == 8 * 240
+    other = matrix.clone().flatten()
+    other[4 * 240] += 5
+    other[5 * 240] += 50  # not seen
+    model.lm_head.weight = nn.Parameter(other.view_as(matrix))
+    group = next(
+        each
+        for each in share(open_path(save_checkpoint(model, tmp_path / "model"))).groups
+        if "lm_head.weight" in each.names
+    )
+    assert group.verdict == "diverged"
+    assert "in a sample of 50.0% of the numbers, largest difference 5, cosine 0." in group.reason
+
+
+def test_views_of_one_storage_that_begin_elsewhere_are_told_from_one_tensor(tmp_path, open_path):
+    """On the meta device no address tells them apart."""
+    model = random_model("BertModel")
+    state = dict(model.state_dict())
+    bias = "encoder.layer.{}.attention.self.query.bias"
+    whole = torch.arange(40.0)
+    state[bias.format(0)], state[bias.format(1)] = whole[:32], whole[8:]
+    folder = save_checkpoint(model, tmp_path / "model")
+    (folder / "model.safetensors").unlink()
+    torch.save(state, folder / "pytorch_model.bin")
+    (group,) = (g for g in share(open_path(folder)).groups if bias.format(0) in g.names)
+    assert (group.verdict, group.in_memory) == ("tied", True)
+    assert "They are views of it, not all the same one." in group.reason
+    assert group.unique_parameters == 40
