@@ -14,7 +14,9 @@ import torch
 import transformers
 from torch.nn.modules.module import register_module_module_registration_hook
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, initialization
-from transformers.core_model_loading import WeightConverter
+from transformers.core_model_loading import (
+    WeightConverter,
+)
 from transformers.models.auto import modeling_auto
 
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError

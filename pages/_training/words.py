@@ -143,7 +143,12 @@ def found(frame: pd.DataFrame, text: str) -> pd.DataFrame:
 def example_said(plan: TrainingPlan, example: DecayExample) -> str:
     """The worked example of this checkpoint."""
     name, shape = literal(example.name), shape_text(example.shape)
-    said = f"{name} ({shape}) has norm **{example.norm:.4f}**. "
+    which = (
+        "has norm"
+        if example.rows == example.shape[0]
+        else (f"is large: its first {example.rows:,} rows have norm")
+    )
+    said = f"{name} ({shape}) {which} **{example.norm:.4f}**. "
     if example.group != "decayed":
         return said + f"It is {example.group}, so decay leaves it as it is."
     product = plan.learning_rate * plan.weight_decay

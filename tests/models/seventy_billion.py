@@ -7,86 +7,28 @@ how much memory that took.
 from __future__ import annotations
 
 import json
-import math
-import struct
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-ROWS, WIDTH, INNER, LAYERS, HEADS, KEY_HEADS = 32_000, 8_192, 28_672, 80, 64, 8
-CONFIG = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
-    "vocab_size": ROWS,
-    "hidden_size": WIDTH,
-    "intermediate_size": INNER,
-    "num_hidden_layers": LAYERS,
-    "num_attention_heads": HEADS,
-    "num_key_value_heads": KEY_HEADS,
-    "max_position_embeddings": 4_096,
-    "tie_word_embeddings": False,
-    "torch_dtype": "bfloat16",
-}
-PARAMETERS = 68_976_648_192  # as the model's card counts them
-SHARDS = 15
-HALF = 2  # bytes
+from tools.bench import _sparse
+from tools.bench._sparse import SHAPES
+
 EMBEDDING = "model.embed_tokens.weight"
 ROW = bytes.fromhex("803f") * 8_192  # bfloat16 ones: a row of norm sqrt(8192)
-NANS = bytes.fromhex("c07f") * WIDTH
+NANS = bytes.fromhex("c07f") * 8_192
 MARKED = {5: ROW, 9: ROW, 7: NANS}  # all other rows are zero
 
 
-def shapes() -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Every tensor of the model, in its own order."""
-    keys = WIDTH // HEADS * KEY_HEADS
-    yield EMBEDDING, (ROWS, WIDTH)
-    for layer in range(LAYERS):
-        start = f"model.layers.{layer}"
-        yield f"{start}.input_layernorm.weight", (WIDTH,)
-        for name, shape in (
-            ("mlp.down_proj", (WIDTH, INNER)), ("mlp.gate_proj", (INNER, WIDTH)),
-            ("mlp.up_proj", (INNER, WIDTH)), ("self_attn.k_proj", (keys, WIDTH)),
-            ("self_attn.o_proj", (WIDTH, WIDTH)), ("self_attn.q_proj", (WIDTH, WIDTH)),
-            ("self_attn.v_proj", (keys, WIDTH)),
-        ):  # fmt: skip
-            yield f"{start}.{name}.weight", shape
-        yield f"{start}.post_attention_layernorm.weight", (WIDTH,)
-    yield "model.norm.weight", (WIDTH,)
-    yield "lm_head.weight", (ROWS, WIDTH)
-
-
 def write(folder: Path) -> None:
-    """Write the folder: true headers, a true index, and holes for numbers."""
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps(CONFIG))
-    tensors = list(shapes())
-    assert sum(math.prod(shape) for _, shape in tensors) == PARAMETERS
-    each = -(-len(tensors) // SHARDS)
-    weight_map = {}
-    for shard in range(SHARDS):
-        name = f"model-{shard + 1:05}-of-{SHARDS:05}.safetensors"
-        held = tensors[shard * each : (shard + 1) * each]
-        _write_shard(folder / name, held)
-        weight_map |= {tensor: name for tensor, _ in held}
-    index = {"metadata": {"total_size": HALF * PARAMETERS}, "weight_map": weight_map}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-
-
-def _write_shard(path: Path, tensors: list[tuple[str, tuple[int, ...]]]) -> None:
-    header, place = {}, 0
-    for name, shape in tensors:
-        nbytes = HALF * math.prod(shape)
-        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [place, place + nbytes]}
-        place += nbytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with path.open("wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        file.truncate(8 + len(text) + place)
-        if EMBEDDING in header:
-            for row, data in MARKED.items():
-                file.seek(8 + len(text) + row * len(data))
-                file.write(data)
+    """Write the folder: true headers, a true index, and holes for numbers but for three rows."""
+    _sparse.write(folder, SHAPES["70B"])
+    index = json.loads((folder / "model.safetensors.index.json").read_text())
+    with (folder / index["weight_map"][EMBEDDING]).open("r+b") as file:
+        length = int.from_bytes(file.read(8), "little")
+        begin = 8 + length + json.loads(file.read(length))[EMBEDDING]["data_offsets"][0]
+        for row, data in MARKED.items():
+            file.seek(begin + row * len(data))
+            file.write(data)
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 
 import pandas as pd
 import torch
@@ -28,13 +29,15 @@ from inspector.analyses.training.result import (
     TrainingPlan,
 )
 from inspector.analyses.training.words import warn_of_codes
-from inspector.models.build import build_model, own_class, quiet
+from inspector.models.build import own_class
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.families import in_file
 from inspector.models.memory import shared_names
 from inspector.progress import Progress
 from inspector.request import answers
 
-BLOCK = 1 << 22  # numbers that are made float64 at once
+BLOCK = 1 << 20  # numbers that are made float64 at once
+MOST = 1 << 26  # numbers that the example reads
 
 
 @answers(TrainingRequest)
@@ -42,6 +45,8 @@ def training(
     checkpoint: Checkpoint, request: TrainingRequest, *, progress: Progress
 ) -> TrainingPlan:
     """Say how AdamW would train the class that config.json names; nothing is trained.
+
+    It follows from names and shapes; only the example reads numbers, of one matrix.
 
     AdamW takes the decay out of the gradient: before each update, w becomes w - rate × decay × w
     (Loshchilov & Hutter, Decoupled Weight Decay Regularization, 2019).
@@ -59,16 +64,13 @@ def training(
     learning_rate, weight_decay = request.learning_rate, request.weight_decay
     warmup_steps, steps = request.warmup_steps, request.steps
     progress(None, "Building the model")
-    quiet()
     model_class = own_class(checkpoint.config)
-    model, missing = build_model(
-        model_class, checkpoint.config, checkpoint.state, name=checkpoint.name
-    )
+    model, missing = checkpoint.outline(model_class)
     parameters = sort_parameters(model, missing)
     rates = learning_rates(request, progress)
     frame = parameter_frame(parameters)
     factors = {name: shrinkage(each, weight_decay) for name, each in rates.items()}
-    example = _example(model, parameters, factors, learning_rate * weight_decay)
+    example = _example(checkpoint, model, parameters, factors, learning_rate * weight_decay)
     return TrainingPlan(
         model_class=model_class.__name__,
         learning_rate=learning_rate,
@@ -96,16 +98,26 @@ def training(
 
 
 def _example(
-    model: PreTrainedModel, parameters: list[Sorted], factors: dict[str, float], step: float
+    checkpoint: Checkpoint,
+    model: PreTrainedModel,
+    parameters: list[Sorted],
+    factors: dict[str, float],
+    step: float,
 ) -> DecayExample | None:
     """What decay does to the embedding matrix; None where the file does not hold its numbers."""
     matrix = getattr(model.get_input_embeddings(), "weight", None)
     found = next((each for each in parameters if each.tensor is matrix), None)
     if found is None or not found.in_file:
         return None
-    flat = found.tensor.detach().reshape(-1)
-    squares = (block.double().square().sum() for block in flat.split(BLOCK))
-    norm = float(torch.stack(list(squares)).sum().sqrt())
+    total, columns = found.tensor.shape
+    rows = min(total, max(1, MOST // max(1, columns)))
+    squares, first = [], None
+    for block in _first_numbers(checkpoint, model, found, rows * columns):
+        first = float(block[0]) if first is None else first
+        squares.append(block.double().square().sum())
+    if first is None:
+        return None
+    norm = float(torch.stack(squares).sum().sqrt())
     if not torch.isfinite(torch.tensor(norm)):
         return None
     decays = found.group == DECAYED
@@ -113,7 +125,6 @@ def _example(
         (name, factor if decays else 1.0, norm * (factor if decays else 1.0))
         for name, factor in factors.items()
     ]
-    first = float(flat[0])
     return DecayExample(
         name=found.names[0],
         shape=tuple(found.tensor.shape),
@@ -122,7 +133,23 @@ def _example(
         first=first,
         first_after=first * (1 - step) if decays else first,
         after=pd.DataFrame(after, columns=["schedule", "factor", "norm"]),
+        rows=rows,
     )
+
+
+def _first_numbers(
+    checkpoint: Checkpoint, model: PreTrainedModel, matrix: Sorted, count: int
+) -> Iterator[torch.Tensor]:
+    """A matrix' first numbers in the model's dtype, some at a time; none if the file has others."""
+    names = (in_file(name, checkpoint.outlines, model.base_model_prefix) for name in matrix.names)
+    name = next((name for name in names if name), None)
+    if name is None:
+        return
+    for block in checkpoint.numbers(name, count=BLOCK):
+        yield block[:count].to(matrix.tensor.dtype)
+        count -= len(block)
+        if count <= 0:
+            return
 
 
 def _warnings(

@@ -44,12 +44,13 @@ class DecayExample:
     name: str
     shape: tuple[int, ...]
     group: str  # DECAYED, NOT_DECAYED or FROZEN
-    norm: float  # of all its numbers as one vector, as the file holds them
+    norm: float  # of the numbers of `rows` as one vector, as the file holds them
     first: float  # its first number
     first_after: float  # the same after one update at the full learning rate
     # One row a schedule, in the order of SCHEDULES: schedule, factor (what every number is
     # multiplied by over all steps, 0..1), norm (afterwards)
     after: pd.DataFrame
+    rows: int  # all of the matrix, or of a large one the first
 
 
 @dataclass(frozen=True, slots=True)

@@ -395,3 +395,18 @@ def test_the_figure_draws_true_points_and_both_sides_of_every_restart(open_model
     assert {int(jump) + 334 for jump in jumps} <= chosen
     assert {int(jump) + 333 for jump in jumps} <= chosen
     assert {0, 333, 99_999} <= chosen
+
+
+def test_of_a_large_matrix_the_example_reads_the_first_rows(open_model, monkeypatch):
+    from inspector.analyses.training import compute as module
+
+    checkpoint = open_model("BertForMaskedLM")
+    matrix = checkpoint.embedding_matrix().double()
+    columns = matrix.shape[1]
+    monkeypatch.setattr(module, "MOST", 7 * columns + 3)
+    monkeypatch.setattr(module, "BLOCK", 2 * columns + 1)
+    example = ask(checkpoint).example
+    assert example is not None
+    assert example.rows == 7
+    assert example.norm == pytest.approx(matrix[:7].norm().item(), rel=1e-12)
+    assert example.first == matrix[0, 0].item()
