@@ -35,6 +35,7 @@ ALLOWED = {
     "batch": GROUND | {"store", "engine"},
     "report": GROUND | {"store", "engine", "plotting", "browser"},
     "cli": GROUND | {"store", "engine", "render", "report", "batch"},
+    "api": GROUND | {"store", "models", "engine", "plotting", "report"},
     "__main__": {"cli"},
     "__init__": set(),
     "serving": {"errors", "settings", "text"},
@@ -58,6 +59,7 @@ FURNITURE = {
 SHOWN = {
     "analyses": {"request", "result", "words", "figures", "frames"},
     "report": {"request", "result"},
+    "api": {"request", "result", "compute"},
     "cli": {"request", "result", "words", "frames", "command"},
     "pages": {"request", "result", "words", "figures", "frames", "component"},
 }
