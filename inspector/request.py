@@ -265,7 +265,7 @@ def check(name: str, known: Option, value: Any) -> None:
         listed = f"{', '.join(first)} or {last}" if first else last
         raise RequestError(f"{said} must be {listed}, not {str(value)[:40]!r}.")
     if known.items is not None and len(value) > known.items:
-        raise RequestError(f"{said} takes at most {known.items:,} items, not {len(value):,}.")
+        raise RequestError(f"{said}: give at most {known.items:,}, not {len(value):,}.")
     if isinstance(value, bool | str | Sequence):
         return
     low = known.least is not None and not value >= known.least

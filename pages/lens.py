@@ -11,17 +11,16 @@ from pages._lens import climb as lens_climb
 from pages._lens import grid as lens_grid
 from pages._lens import inputs as lens_inputs
 from pages._lens import words as lens_words
-from pages._ui import beside as lens_compare
-from pages._ui import inputs, parts, session
+from pages._ui import beside, inputs, parts, session
 from pages._ui.words import literal
 
 session.guard()
 checkpoint = session.opened()
 parts.heading("lens", checkpoint)
 
-choice = lens_inputs.choose(checkpoint)
-lens: Lens = session.run("lens", layers=None, **choice.parameters())
-other = lens_compare.choose(checkpoint, choice)
+request = lens_inputs.choose(checkpoint)
+lens: Lens = session.run(request)
+other = beside.choose(checkpoint, request)
 parts.warnings(warning for warning in lens.warnings if warning not in lens.left_out)
 for reason in lens.left_out:
     st.info(literal(reason), icon=":material/info:")
@@ -32,7 +31,8 @@ map_place = st.container()
 layer, position = lens_cells.choose(lens)
 with map_place:
     lens_grid.draw(checkpoint, lens, view, (layer, position), other)
-lens_climb.draw(checkpoint, lens, choice, layer=layer, position=position)
+ladder = lens_inputs.ladder(request, layer=layer, position=position)
+lens_climb.draw(checkpoint, lens, ladder)
 lens_climb.trajectories(checkpoint, lens, rung=view.rung, position=position)
 
 if "agrees" in lens.states:
@@ -63,5 +63,4 @@ with st.container(horizontal=True):
     if len(lens.pinned):
         parts.download(lens.pinned, name=f"{checkpoint.name}-lens-pinned",
                        label="CSV of pinned tokens")  # fmt: skip
-cell = ("--layer", str(layer), "--position", str(position))
-parts.elsewhere(checkpoint, ("lens", *choice.options()), ("ladder", *choice.options(), *cell))
+parts.elsewhere(checkpoint, request, ladder)

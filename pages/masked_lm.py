@@ -25,13 +25,11 @@ answer_place, body, device_place = st.container(), st.container(), st.container(
 with reading_place:
     sentence = masked_inputs.read(checkpoint)
 with fields_place:
-    asked = masked_inputs.choose()
+    request = masked_inputs.choose(sentence)
     view = masked_inputs.choose_view()
-question = asked.parameters(sentence)
-judging = view == "Plausibility" and bool(sentence.pieces)
-wanted = masked_plausibility.parameters(sentence, asked)
-prediction = session.peek("predict", **question) if sentence.masks else None
-plausibility = session.peek("plausibility", **wanted) if judging else None
+    judging = masked_plausibility.choose(request) if view == "Plausibility" else None
+prediction = session.peek(request) if sentence.masks else None
+plausibility = session.peek(judging) if judging and sentence.pieces else None
 with editor_place:
     masked_view.draw_editor(sentence, prediction, plausibility)
 drawn = (prediction is None, plausibility is None)
@@ -45,25 +43,25 @@ if not sentence.text.strip():
 commands = []
 with answer_place:
     if sentence.masks or not sentence.pieces or not inputs.mask_token():  # or it says why not
-        prediction = session.run("predict", **question)
+        prediction = session.run(request)
         parts.warnings(prediction.warnings)
         masked_history.note(checkpoint, sentence, prediction)
-        commands.append(("predict", *asked.options(sentence)))
+        commands.append(request)
 with body:
     match view:
-        case "Plausibility":
-            plausibility = masked_plausibility.draw(checkpoint, sentence, asked)
-            commands.append(masked_plausibility.command(sentence, asked))
+        case "Plausibility" if judging:
+            plausibility = masked_plausibility.draw(checkpoint, judging)
+            commands.append(judging)
         case "Two sentences":
-            commands.append(masked_contrast.draw(checkpoint, prediction, asked))
+            commands.append(masked_contrast.draw(checkpoint, prediction, request))
         case "Two checkpoints":
-            masked_versus.draw(checkpoint, sentence, asked, prediction)
+            masked_versus.draw(checkpoint, sentence, request, prediction)
         case "History":
             masked_history.draw()
         case _ if prediction is None:
             masked_view.invite()
         case _:
-            masked_answers.draw(checkpoint, sentence, asked, prediction)
+            masked_answers.draw(checkpoint, sentence, request, prediction)
 with device_place:
     if prediction is not None:
         masked_view.draw_device(prediction, checkpoint)
@@ -72,4 +70,4 @@ with device_place:
         parts.elsewhere(checkpoint, *filter(None, commands))
 if drawn != (prediction is None, plausibility is None):
     # The editor was drawn before an answer came that belongs on its tokens.
-    masked_view.redraw((view, question))
+    masked_view.redraw((view, request))

@@ -8,7 +8,6 @@ from inspector.cli import (
     models,
     reporting,
     server,
-    vocabulary,
 )
 from inspector.cli.answering import app
 from inspector.cli.verbs import register
@@ -23,7 +22,6 @@ __all__ = [
     "models",
     "reporting",
     "server",
-    "vocabulary",
 ]
 
 

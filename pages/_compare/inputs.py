@@ -85,7 +85,7 @@ def side_by_side(checkpoint: Opened, second: Second) -> None:
     """Link to the pages that ask both checkpoints the same sentence."""
     first, other = (session.quietly("overview", of=each) for each in (checkpoint, second.opened))
     text = _sentence(checkpoint, first)
-    link = {"checkpoint": checkpoint.reference, "versus": second.name, "text": text}
+    link = {"checkpoint": checkpoint.reference, "other": second.name, "text": text}
     st.markdown(f"Ask both the same: “{literal(text)}”")
     if second.listed:
         page = PAGES["lens"]

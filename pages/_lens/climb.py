@@ -6,30 +6,30 @@ import pandas as pd
 import streamlit as st
 
 from inspector.analyses.ladder.figures import geometry_plot
+from inspector.analyses.ladder.request import LadderRequest
 from inspector.analyses.ladder.result import Climb
 from inspector.analyses.lens.result import Lens
 from inspector.plotting.ranks import rank_lines
+from inspector.request import join_list
 from inspector.results.checkpoint import Opened
 from pages._lens import cells as lens_cells
 from pages._lens import words as lens_words
-from pages._lens.inputs import MOST_PINS, LensChoice
 from pages._ui import parts, session
 from pages._ui.words import literal
 
 TOLD = 5  # tokens from the top, besides the pinned ones
 
 
-def draw(checkpoint: Opened, lens: Lens, choice: LensChoice, *, layer: int, position: int) -> None:
+def draw(checkpoint: Opened, lens: Lens, request: LadderRequest) -> None:
     """Show the ladder of one cell: table, ranks, sentences, geometry."""
+    layer, position = request.layer, request.position
     st.subheader(f"Layer {lens.layers[layer]}, position {position}", anchor=False)
     st.caption(f"The ladder where the text has **{literal(lens.tokens[position])}**: "
                f"{', then '.join(lens.rungs)}.")  # fmt: skip
     parts.table(
         lens_cells.ladder(lens, layer, position), alt="Best tokens of the cell by every rung"
     )
-    climb: Climb | None = session.ask(
-        "ladder", layer=layer, position=position, **choice.parameters()
-    )
+    climb: Climb | None = session.ask(request)
     if climb is None:
         return
     where = f"layer {lens.layers[layer]}, position {position}"
@@ -48,7 +48,7 @@ def draw(checkpoint: Opened, lens: Lens, choice: LensChoice, *, layer: int, posi
         parts.table(ranks, alt="Rank of each token at each rung")
         parts.download(climb.ranks, name=f"{checkpoint.name}-ladder-{layer}-{position}",
                        label="CSV of the ladder")  # fmt: skip
-    best = [f"id {index}" for index in ids[: min(TOLD, MOST_PINS)]]
+    best = [f"id {index}" for index in ids[:TOLD]]
     st.button(f"Pin the {len(best)} best tokens of this cell", icon=":material/keep:",
               on_click=_pin, args=(best,))  # fmt: skip
 
@@ -104,4 +104,4 @@ def trajectories(checkpoint: Opened, lens: Lens, *, rung: str, position: int) ->
 
 
 def _pin(best: list[str]) -> None:
-    st.session_state["pins"] = ", ".join(best)
+    st.session_state["pins"] = join_list(best)

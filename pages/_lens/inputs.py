@@ -1,64 +1,36 @@
-"""What a person chooses on the lens page; all of it stands in the address bar."""
+"""Inputs of the lens page, all of them in the address bar."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import streamlit as st
 
+from inspector.analyses.ladder.request import LadderRequest
+from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.overview.result import Overview
 from inspector.results.checkpoint import Opened
-from pages._ui import inputs, session
+from pages._ui import inputs, options, session
 
-MOST_PINS = 8
 ENCODER_DECODERS = {"bart", "blenderbot", "m2m_100", "marian", "mbart", "mt5", "pegasus", "t5",
                     "umt5"}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class LensChoice:
-    """What the lens reads, and which tokens it follows."""
-
-    text: str
-    decoder_text: str
-    pins: tuple[str, ...]
-    k: int
-    device: str
-    dtype: str
-
-    def parameters(self) -> dict[str, Any]:
-        """Parameters of the analyses "lens" and "ladder"."""
-        return {
-            "text": self.text, "k": self.k, "pins": self.pins, "decoder_text": self.decoder_text,
-            "device": self.device, "dtype": self.dtype,
-        }  # fmt: skip
-
-    def options(self) -> list[str]:
-        """The same for the command line."""
-        decoder = [f"--decoder-text={self.decoder_text}"] if self.decoder_text else []
-        pins = [f"--pin={pin}" for pin in self.pins]
-        return [f"--text={self.text}", *decoder, "-k", str(self.k), *pins,
-                *inputs.placement_options(self.device, self.dtype)]  # fmt: skip
-
-
-def choose(checkpoint: Opened) -> LensChoice:
+def choose(checkpoint: Opened) -> LensRequest:
     """Ask for the text, what the decoder has written, and the tokens to follow."""
     text = inputs.text(checkpoint, slug="lens")
-    decoder_text = ""
-    if _has_decoder():
-        decoder_text = st.text_input("Decoder text", key="decoder", bind="query-params",
-                                     help="What the decoder has written so far; the positions "
-                                     "below are the decoder's.")  # fmt: skip
-    pins = st.text_input("Pinned tokens", key="pins", bind="query-params",
-                         placeholder="paris, london, id 37",
-                         help=f"Up to {MOST_PINS} tokens, comma-separated, whose rank is followed "
-                         "everywhere.")  # fmt: skip
+    decoder_text = options.ask(LensRequest, "decoder_text") if _has_decoder() else ""
+    pins = options.ask(LensRequest, "pins", placeholder="paris, london, id 37")
     with st.expander("Options", icon=":material/tune:"), st.container(horizontal=True):
-        k = int(st.number_input("Tokens a cell", 1, 100, 5, key="top", bind="query-params"))
+        k = options.ask(LensRequest, "k")
         device, dtype = inputs.placement()
-    wanted = dict.fromkeys(pin.strip() for pin in pins.split(",") if pin.strip())
-    return LensChoice(text, decoder_text, tuple(wanted), k, device, dtype)
+    return options.make(LensRequest, text=text, decoder_text=decoder_text, pins=pins, k=k,
+                        device=device, dtype=dtype)  # fmt: skip
+
+
+def ladder(request: LensRequest, *, layer: int, position: int) -> LadderRequest:
+    """What the ladder is asked about one cell of the lens."""
+    shared = request.parameters()
+    del shared["layers"]
+    return LadderRequest(**shared, layer=layer, position=position)
 
 
 def _has_decoder() -> bool:

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
+from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Mask, Prediction
 from inspector.plotting.predictions import topk_bars
 from inspector.results.checkpoint import Opened
 from inspector.text import percent_text, plural
-from pages._masked_lm.inputs import Asked, Sentence
+from pages._masked_lm.inputs import Sentence
 from pages._ui import parts, session
 from pages._ui.words import literal
 
@@ -41,19 +42,20 @@ JOINT_COLUMNS = {
 }  # fmt: skip
 WORD_COLUMNS = {
     "tokens": st.column_config.TextColumn(
-        "tokens", help="The pieces it is made of; as many masks stand for it."
+        "tokens", help="The word's tokens, one mask per token."
     ),
     "probability": st.column_config.NumberColumn(
         "probability", format="percent",
-        help="Of its pieces one after the other, each given those before: the product. A word of "
-        "two pieces is asked for with two masks in its place, so words of different lengths answer "
-        "different questions.",
+        help="Product over the word's tokens, each predicted from those before it. A word of two "
+        "tokens takes two masks, so compare words of the same length.",
     ),
     "log_probability": st.column_config.NumberColumn("log probability", format="%.3f"),
 }  # fmt: skip
 
 
-def draw(checkpoint: Opened, sentence: Sentence, asked: Asked, prediction: Prediction) -> None:
+def draw(
+    checkpoint: Opened, sentence: Sentence, request: PredictRequest, prediction: Prediction
+) -> None:
     """Draw bars and a table for each mask, and what holds for several."""
     masks = prediction.masks
     for column, mask in zip(parts.grid(len(masks[:DRAWN]), wide=2), masks, strict=False):
@@ -68,7 +70,7 @@ def draw(checkpoint: Opened, sentence: Sentence, asked: Asked, prediction: Predi
         with st.expander(f"Table of all {len(masks)} masks", icon=":material/table:"):
             parts.table(every, alt="Likeliest tokens of every mask")
             parts.download(every, name=f"{checkpoint.name}-masks")
-        _joint(checkpoint, asked, prediction)
+        _joint(checkpoint, request, prediction)
 
 
 def best(mask: Mask) -> str:
@@ -124,14 +126,14 @@ def _words(checkpoint: Opened, mask: Mask, words: pd.DataFrame) -> None:
     parts.download(words, name=f"{checkpoint.name}-words-{mask.position}")
 
 
-def _joint(checkpoint: Opened, asked: Asked, prediction: Prediction) -> None:
+def _joint(checkpoint: Opened, request: PredictRequest, prediction: Prediction) -> None:
     if not prediction.joint:
         return
     st.subheader("All masks together", anchor=False)
-    way = "from left to right" if asked.order == "left" else "the surest mask first"
+    way = "from left to right" if request.order == "left" else "the most confident mask first"
     st.caption(
-        f"Filled {way}, each given those filled before, by a beam that keeps the best; Options has "
-        "the other order. The best answers alone need not fit together."
+        f"A beam search fills the masks {way}, each given those filled before; choose the other "
+        "order under Options. The best answers to each mask alone need not fit together."
     )
     frame = pd.DataFrame(
         [

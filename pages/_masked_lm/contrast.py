@@ -5,11 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.analyses.contrast.figures import contrast_scatter, differing_words
+from inspector.analyses.contrast.request import ContrastRequest
 from inspector.analyses.contrast.result import Contrast
+from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Prediction
 from inspector.results.checkpoint import Opened
-from pages._masked_lm.inputs import Asked
-from pages._ui import parts, session, table_files
+from pages._ui import options, parts, session, table_files
 from pages._ui.words import literal
 
 KEPT = "masked second"  # the field's text, for coming back
@@ -39,14 +40,14 @@ SECONDS = {
 }
 
 
-def draw(checkpoint: Opened, prediction: Prediction | None, asked: Asked) -> tuple[str, ...] | None:
-    """Compare the text with a second one; gives the command line's words where it can."""
+def draw(
+    checkpoint: Opened, prediction: Prediction | None, asked: PredictRequest
+) -> ContrastRequest | None:
+    """Compare the text with a second one; return the request where there is an answer."""
     first = prediction.text if prediction else ""
     if first:
         _suggest(first)
-    second = st.text_input("Second sentence", key="second", bind="query-params", type="search",
-                           live=True, help="With one mask; change a word or two of the first."
-                           )  # fmt: skip
+    second = options.ask(ContrastRequest, "second", type="search", live=True)
     st.session_state[KEPT] = second
     if prediction is None or len(prediction.masks) != 1:
         count = len(prediction.masks) if prediction else 0
@@ -57,21 +58,19 @@ def draw(checkpoint: Opened, prediction: Prediction | None, asked: Asked) -> tup
         st.info("Change a word or two in the second sentence: both are the same.",
                 icon=":material/edit:")  # fmt: skip
         return None
-    device, dtype = asked.device, asked.dtype
-    result: Contrast | None = session.ask(
-        "contrast", first=first, second=second, device=device, dtype=dtype
-    )
+    request = ContrastRequest(first=first, second=second, device=asked.device, dtype=asked.dtype)
+    result: Contrast | None = session.ask(request)
     if result is None:
         return None
     parts.warnings(result.warnings)
-    _show(checkpoint, result, asked)
-    return ("contrast", f"--first={first}", f"--second={second}", *asked.placement_options())
+    _show(checkpoint, result, asked.targets)
+    return request
 
 
-def _show(checkpoint: Opened, result: Contrast, asked: Asked) -> None:
+def _show(checkpoint: Opened, result: Contrast, targets: tuple[str, ...]) -> None:
     first, second = differing_words(result.first_text, result.second_text)
     names = (first.rstrip(ENDS) or first, second.rstrip(ENDS) or second)
-    pins = result.tokens[result.tokens["token"].isin(asked.targets)]
+    pins = result.tokens[result.tokens["token"].isin(targets)]
     with st.container(horizontal=True):
         st.metric("Jensen-Shannon divergence", f"{result.jensen_shannon:.3f} bits",
                   help="How far the two distributions over the whole vocabulary are apart: 0 for "

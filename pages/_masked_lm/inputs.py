@@ -1,18 +1,20 @@
-"""What a person asks on the masked-LM page; all of it stands in the address bar."""
+"""Inputs of the masked-LM page, all of them in the address bar."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import streamlit as st
 
+from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.tokenization.result import Tokenization
+from inspector.errors import RequestError
+from inspector.request import join_list, parse_numbers
 from inspector.results.checkpoint import Opened
 from pages._masked_lm import text as masked_text
 from pages._masked_lm.editor import Edit
 from pages._masked_lm.text import Piece, Place
-from pages._ui import address, inputs, session
+from pages._ui import address, inputs, options, session
 
 SLUG = "masked_lm"
 TEXT, MASKS = "text", "masks"  # keys of the fields that hold them, and names in the link
@@ -22,7 +24,6 @@ TYPED = "masked typed"  # True: that edit was typing
 BEFORE = "masked before"  # the last run's text and masks, for coming back and other checkpoints
 # What is shown stands in the link as it is written here.
 VIEWS = ("Answers", "Plausibility", "Two sentences", "Two checkpoints", "History")
-ORDERS = {"left to right": "left", "surest first": "sure"}
 HIDE = "<style>.st-key-masked_link {display: none}</style>"
 
 
@@ -43,40 +44,6 @@ class Sentence:
         return tuple(sorted({*written, *self.clicked}))
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the analysis "predict" is asked besides the sentence."""
-
-    k: int
-    targets: tuple[str, ...]
-    order: str  # "left" or "sure"
-    device: str
-    dtype: str
-
-    def parameters(self, sentence: Sentence) -> dict[str, Any]:
-        """For the analysis."""
-        return {
-            "text": sentence.text, "masks": sentence.clicked, "k": self.k,
-            "targets": self.targets, "order": self.order, **self.placement(),
-        }  # fmt: skip
-
-    def options(self, sentence: Sentence) -> list[str]:
-        """The same for the command line."""
-        masks = [part for place in sentence.clicked for part in ("--mask", str(place))]
-        targets = [f"--targets={','.join(self.targets)}"] if self.targets else []
-        order = ["--order", self.order] if self.order != "left" else []
-        return [f"--text={sentence.text}", "-k", str(self.k), *masks, *targets, *order,
-                *self.placement_options()]  # fmt: skip
-
-    def placement(self) -> dict[str, str]:
-        """Where the model runs, for every analysis."""
-        return {"device": self.device, "dtype": self.dtype}
-
-    def placement_options(self) -> list[str]:
-        """The same for the command line."""
-        return inputs.placement_options(self.device, self.dtype)
-
-
 def read(checkpoint: Opened) -> Sentence:
     """Read the sentence from the link, the last edit, or an example."""
     state = st.session_state
@@ -91,12 +58,13 @@ def read(checkpoint: Opened) -> Sentence:
     pieces = tokenized(text)
     kept = _clicked(checkpoint, edit, text, pieces)
     if kept is not None:
-        state[MASKS] = ",".join(map(str, kept))
+        state[MASKS] = join_list(kept)
     with link:
         linked = st.text_input("Masks in the link", key=MASKS, bind="query-params")
     maskable = masked_text.places(pieces)
-    clicked = tuple(sorted(set(_numbers(linked)) & set(maskable)))
-    if pieces and (nowhere := sorted(set(_numbers(linked)) - set(maskable))):
+    asked = _positions(linked)
+    clicked = tuple(sorted(asked & maskable.keys()))
+    if pieces and (nowhere := sorted(asked - maskable.keys())):
         address.say_lost(MASKS, address.Lost(", ".join(map(str, nowhere)), ""))
     state[BEFORE] = (checkpoint.fingerprint, text, {maskable[place] for place in clicked})
     inputs.remember(text, examples)
@@ -113,7 +81,7 @@ def replace(text: str, clicked: tuple[int, ...] = ()) -> None:
     """Put another sentence into the editor; for callbacks."""
     st.session_state.pop(EDIT, None)
     st.session_state[TEXT] = text
-    st.session_state[MASKS] = ",".join(map(str, clicked))
+    st.session_state[MASKS] = join_list(clicked)
     st.session_state[TYPED] = False
 
 
@@ -123,25 +91,17 @@ def tokenized(text: str, *, of: Opened | None = None) -> tuple[Piece, ...]:
     return masked_text.pieces(result, text) if result else ()
 
 
-def choose() -> Asked:
+def choose(sentence: Sentence) -> PredictRequest:
     """Draw the fields beside the editor."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        targets = st.text_input("Compare only these words", key="targets", bind="query-params",
-                                type="search", live=True, placeholder="france, england, new york",
-                                help="Apart by comma. A word of several pieces is scored piece by "
-                                "piece. Empty: the likeliest of the whole vocabulary."
-                                )  # fmt: skip
+        targets = options.ask(PredictRequest, "targets", type="search", live=True,
+                              placeholder="france, england, new york")  # fmt: skip
         with st.popover("Options", icon=":material/tune:"):
-            k = st.number_input("Tokens a mask", 1, 1000, 10, key="k", bind="query-params")
-            order = st.segmented_control(
-                "Fill several masks", list(ORDERS), default="left to right", required=True,
-                key="order", bind="query-params",
-                help="In which order the joint answers are built: each mask is filled given those "
-                "filled before.",
-            )  # fmt: skip
+            k = options.ask(PredictRequest, "k")
+            order = options.ask(PredictRequest, "order")
             device, dtype = inputs.placement()
-    wanted = dict.fromkeys(target.strip() for target in targets.split(",") if target.strip())
-    return Asked(int(k), tuple(wanted), ORDERS[order], device, dtype)
+    return options.make(PredictRequest, text=sentence.text, masks=sentence.clicked, k=k,
+                        targets=targets, order=order, device=device, dtype=dtype)  # fmt: skip
 
 
 def choose_view() -> str:
@@ -174,6 +134,9 @@ def _longest(text: str) -> int | None:
     return result.longest if result else None
 
 
-def _numbers(text: str | None) -> list[int]:
-    parts = (part.strip() for part in (text or "").split(","))
-    return [int(part) for part in parts if part.isdecimal() and len(part) < 8]
+def _positions(linked: str | None) -> set[int]:
+    try:
+        return set(parse_numbers(linked or "", name=MASKS))
+    except RequestError:
+        address.say_lost(MASKS, address.Lost((linked or "")[:40], ""))
+        return set()

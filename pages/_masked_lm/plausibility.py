@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import streamlit as st
 
+from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.plausibility.figures import plausibility_strip
+from inspector.analyses.plausibility.request import PlausibilityRequest
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.results.checkpoint import Opened
-from pages._masked_lm.inputs import Asked, Sentence
-from pages._ui import parts, session
+from pages._ui import options, parts, session
 
-BY = {"alone": "token", "with the rest of its word": "word"}
-
-
+MASKED = {"token": "alone", "word": "with the rest of its word"}
 COLUMNS = {
     "position": st.column_config.NumberColumn("position"),
     "token": st.column_config.TextColumn("token"),
@@ -32,23 +29,17 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def parameters(sentence: Sentence, asked: Asked) -> dict[str, Any]:
-    """What the analysis "plausibility" is asked."""
-    return {"text": sentence.text, "by": _chosen(), **asked.placement()}
-
-
-def draw(checkpoint: Opened, sentence: Sentence, asked: Asked) -> Plausibility | None:
-    """Mask each token in turn, and show what the model thinks of it."""
-    by = st.segmented_control(
-        "Mask each token", list(BY), default="alone", required=True, key="by",
-        bind="query-params",
-        help="Alone: the pieces of a word give each other away, so long words look more plausible "
-        "than they are. With the rest of its word: a piece sees only what stands before it in its "
-        "word (Kauf and Ivanova 2023).",
+def choose(asked: PredictRequest) -> PlausibilityRequest:
+    """Ask what is masked at a time; text and placement are those of the predictions."""
+    return PlausibilityRequest(
+        text=asked.text, by=options.ask(PlausibilityRequest, "by", width=180),
+        device=asked.device, dtype=asked.dtype,
     )  # fmt: skip
-    result: Plausibility | None = session.ask(
-        "plausibility", text=sentence.text, by=BY[by], device=asked.device, dtype=asked.dtype
-    )
+
+
+def draw(checkpoint: Opened, request: PlausibilityRequest) -> Plausibility | None:
+    """Mask each token in turn, and show what the model thinks of it."""
+    result: Plausibility | None = session.ask(request)
     if result is None:
         return None
     parts.warnings(result.warnings)
@@ -66,7 +57,7 @@ def draw(checkpoint: Opened, sentence: Sentence, asked: Asked) -> Plausibility |
         plausibility_strip(
             result.tokens,
             title=f"{checkpoint.name}: how surprising is each token?",
-            subtitle=f"masked {by}; below each token its surprisal in bits",
+            subtitle=f"each token masked {MASKED[request.by]}; below it, its surprisal in bits",
             theme=session.theme(),
         ),
         alt="The text, each token coloured by its surprisal; the table below holds the numbers",
@@ -78,15 +69,3 @@ def draw(checkpoint: Opened, sentence: Sentence, asked: Asked) -> Plausibility |
                  )  # fmt: skip
     parts.download(result.tokens, name=f"{checkpoint.name}-plausibility")
     return result
-
-
-def command(sentence: Sentence, asked: Asked) -> tuple[str, ...]:
-    """The same for the command line."""
-    chosen = ["--by", _chosen()] if _chosen() != "token" else []
-    return ("plausibility", f"--text={sentence.text}", *chosen, *asked.placement_options())
-
-
-def _chosen() -> str:
-    """The choice, also before its field is drawn."""
-    by = st.session_state.get("by") or st.query_params.get("by", "")
-    return BY.get(by, "token")

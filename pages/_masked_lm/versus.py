@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 import pandas as pd
 import streamlit as st
 
+from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Mask, Prediction
 from inspector.analyses.overview.result import Overview
 from inspector.plotting.predictions import topk_bars
 from inspector.results.checkpoint import Opened
 from pages._masked_lm import inputs as masked_inputs
 from pages._masked_lm import text as masked_text
-from pages._masked_lm.inputs import Asked, Sentence
-from pages._ui import beside as lens_compare
-from pages._ui import parts, session
+from pages._masked_lm.inputs import Sentence
+from pages._ui import beside, parts, session
 from pages._ui.words import literal
 
 DRAWN = 4  # masks side by side
@@ -37,19 +37,19 @@ class Moved:
 
 
 def draw(
-    checkpoint: Opened, sentence: Sentence, asked: Asked, prediction: Prediction | None
+    checkpoint: Opened, sentence: Sentence, request: PredictRequest, prediction: Prediction | None
 ) -> None:
     """Ask a second checkpoint the same masks and show both answers."""
-    names = lens_compare.references(checkpoint)
-    name = st.selectbox("Second checkpoint", list(names), key="versus", bind="query-params",
+    names = beside.references(checkpoint)
+    name = st.selectbox("Second checkpoint", list(names), key="other", bind="query-params",
                         index=None, placeholder="Choose or type one", accept_new_options=True,
                         help="A demo, an upload, hub:NAME or path:FOLDER")  # fmt: skip
     if prediction is None:
         st.info("Mask a token first: click one above.", icon=":material/ads_click:")
         return
     if name is None:
-        st.caption("Your uploads can be chosen here; a model of the hub or a folder can be typed, "
-                   "as hub:NAME or path:FOLDER.")  # fmt: skip
+        st.caption("Choose one of your uploads, or type a hub model as hub:NAME or a folder as "
+                   "path:FOLDER.")  # fmt: skip
         return
     other = session.open_beside(names.get(name, name))
     if other is None:
@@ -64,11 +64,11 @@ def draw(
         return
     mask = overview.tokenizer.mask_token if overview.tokenizer else None
     moved = move(sentence, other, mask=mask)
-    second: Prediction | None = session.ask("predict", of=other, **asked.parameters(moved.sentence))
-    if second is None and asked.targets:  # its vocabulary may lack them
-        st.caption("The comparison goes on without the words that you asked for.")
-        asked = replace(asked, targets=())
-        second = session.ask("predict", of=other, **asked.parameters(moved.sentence))
+    request = replace(request, text=moved.sentence.text, masks=moved.sentence.clicked)
+    second: Prediction | None = session.ask(request, of=other)
+    if second is None and request.targets:  # its vocabulary may lack them
+        st.caption("The comparison below covers the whole vocabulary instead.")
+        second = session.ask(replace(request, targets=()), of=other)
     if second is not None:
         _show(checkpoint, other, prediction, second, moved)
 
@@ -114,8 +114,9 @@ def _show(
 ) -> None:
     parts.warnings(second.warnings)
     if not moved.exact:
-        st.info(f"{literal(other.name)} splits this text into other tokens: where you clicked, one "
-                "mask of its own stands for the characters.", icon=":material/info:")  # fmt: skip
+        st.info(f"{literal(other.name)} splits this text into other tokens, so each token that you "
+                "clicked is replaced by one of its mask tokens.", icon=":material/info:"
+                )  # fmt: skip
     elif len(first.tokens) != len(second.tokens):
         st.caption(f"The texts have {len(first.tokens)} and {len(second.tokens)} tokens: the two "
                    "tokenizers split them differently outside the masks.")  # fmt: skip
@@ -146,7 +147,7 @@ def _mask(checkpoint: Opened, other: Opened, mine: Mask, theirs: Mask) -> None:
                     theme=session.theme(),
                 ),
                 alt=f"Likeliest tokens of {owner.name}; the table below joins both",
-                key=f"versus {owner.fingerprint} {mask.position}",
+                key=f"beside {owner.fingerprint} {mask.position}",
             )
     joined = join(mine, theirs)
     shared = len(joined.dropna(subset=["here", "there"]))

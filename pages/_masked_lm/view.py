@@ -112,7 +112,7 @@ def draw_device(prediction: Prediction, checkpoint: Opened) -> None:
             st.button("Free the memory", icon=":material/eject:", on_click=_free,
                       args=(checkpoint.fingerprint,),
                       help="End the process that holds the model. Answers stay; the next question "
-                      "loads the model anew.")  # fmt: skip
+                      "loads the model again.")  # fmt: skip
     said = [prediction.note] if prediction.note else []
     if prediction.batch > 1:
         said.append(

@@ -22,6 +22,7 @@ from pages._ui.words import literal
 
 LOST = "lost in the link"  # name in the address -> Lost
 PAGE = "page"  # where the last run was
+ALONG = "came along"  # True: the page before wrote this address, no link did
 LEFT = "names of pages that were left"  # kept by Streamlit's object, which lives as the session
 MOST_CHOICES = 8  # that are listed
 
@@ -63,6 +64,7 @@ def judged(page: str) -> Iterator[None]:
     state[PAGE] = page
     place = st.container()
     linked = bool(context and context.is_history_navigation)
+    state[ALONG] = arrived and not linked
     state[LOST] = {
         name: lost for name, lost in state.get(LOST, {}).items()
         if not (arrived or linked) and lost.value is not None and state.get(name) == lost.value
@@ -102,6 +104,11 @@ def link(label: str, slug: str, *, key: str, icon: str, inputs: Mapping[str, str
     if checkpoint := inputs.get("checkpoint"):
         state["wanted"] = checkpoint
     st.switch_page(f"pages/{slug}.py", query_params=inputs)
+
+
+def asked(name: str) -> str | None:
+    """What a link asks for; None where the address came along from the page before."""
+    return None if st.session_state.get(ALONG) else st.query_params.get(name)
 
 
 def say_lost(name: str, lost: Lost) -> None:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
+from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.lens.result import Lens
 from inspector.demo import DEMOS
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store import uploads
-from pages._lens.inputs import LensChoice
 from pages._ui import session
 
 SAME = "the same checkpoint"
@@ -25,21 +25,21 @@ class Other:
     lens: Lens
 
 
-def choose(checkpoint: Opened, choice: LensChoice) -> Other | None:
+def choose(checkpoint: Opened, request: LensRequest) -> Other | None:
     """Ask for a second text and a second checkpoint; None where neither is another."""
     with st.expander("Compare with another text or checkpoint", icon=":material/compare:",
                      expanded=_linked()):  # fmt: skip
         names = {SAME: checkpoint.reference} | references(checkpoint)
         text = st.text_input("Second text", key="second", bind="query-params",
                              placeholder="the same text")  # fmt: skip
-        name = st.selectbox("Second checkpoint", list(names), key="versus", bind="query-params")
+        name = st.selectbox("Second checkpoint", list(names), key="other", bind="query-params")
         if not text.strip() and name in {SAME, None}:
             return None
         other = session.open_beside(names[name or SAME])
         if other is None:
             return None
-        wanted = replace(choice, text=text if text.strip() else choice.text)
-        lens = session.ask("lens", of=other, layers=None, **wanted.parameters())
+        wanted = replace(request, text=text if text.strip() else request.text)
+        lens = session.ask(wanted, of=other)
     words = f"{other.name}, “{text}”" if text.strip() else other.name
     return Other(words, lens) if lens else None
 
@@ -56,4 +56,4 @@ def references(checkpoint: Opened) -> dict[str, str]:
 
 
 def _linked() -> bool:
-    return any(st.query_params.get(key) for key in ("second", "versus"))
+    return any(st.query_params.get(key) for key in ("second", "other"))

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import get_args
 
 import streamlit as st
 
 from inspector.analyses.overview.result import Overview
+from inspector.analyses.placement.request import PlacementRequest
 from inspector.catalog import PAGES
 from inspector.demo import DEMOS
 from inspector.results.checkpoint import Opened
 from inspector.results.placement import Placement
-from inspector.settings import Device, Dtype
-from pages._ui import running, session
+from pages._ui import options, running, session
 from pages._ui.words import literal
 
 PLAIN = "the capital and largest city of France."  # for checkpoints that bring no example
@@ -119,15 +118,10 @@ def require_head(head: str, *, verb: str) -> None:
 
 def placement() -> tuple[str, str]:
     """Ask where and in which precision the model runs."""
-    device = st.selectbox("Device", get_args(Device), key="device", bind="query-params",
-                          help="auto: a GPU where there is one, and what fits; spread: over "
-                          "GPUs, main memory and disk, whatever the size")  # fmt: skip
-    dtype = st.selectbox("Dtype", get_args(Dtype), key="dtype", bind="query-params",
-                         help="auto: float32 on the CPU, half precision on a GPU if the file "
-                         "is in half precision, and where float32 does not fit")  # fmt: skip
-    device, dtype = device or "auto", dtype or "auto"
+    device = options.ask(PlacementRequest, "device")
+    dtype = options.ask(PlacementRequest, "dtype")
     # By the headers alone: it is there before the model is.
-    plan: Placement | None = session.quietly("placement", device=device, dtype=dtype)
+    plan: Placement | None = session.quietly(PlacementRequest(device=device, dtype=dtype))
     if plan:
         st.caption(literal(f"Plan: {plan.reason}"))
     return device, dtype

@@ -20,6 +20,7 @@ from inspector.request import (
     plain_kind,
     to_text,
 )
+from pages._ui import address
 from pages._ui.words import literal
 
 T = TypeVar("T", bound=Request)
@@ -43,7 +44,7 @@ def ask(request: type[Request], name: str, **look: Any) -> Any:
         "label": known.label or name.replace("_", " ").capitalize(),
         "key": name, "bind": "query-params", "help": _help(known), **look,
     }  # fmt: skip
-    linked = st.query_params.get(look["key"])  # a field drops what it cannot hold, and says nothing
+    linked = address.asked(look["key"])  # a field drops what it cannot hold, and says nothing
     default = look.pop("default", defaults(request).get(name))
     if known.choices:
         value = _choice(known, default, look)

@@ -111,7 +111,7 @@ def test_what_changed_is_measured_and_linked_on(open_app: Open, tuned: str) -> N
     button(app, "Masked LM: what both predict for a mask").click().run()
     assert not app.exception
     assert app.title[0].value == "Masked LM"
-    assert app.selectbox(key="versus").value == tuned
+    assert app.selectbox(key="other").value == tuned
     assert len(app.get("plotly_chart")) == 2
 
 

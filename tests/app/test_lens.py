@@ -38,7 +38,7 @@ def test_pins_are_followed_over_layers_and_rungs(open_app: Open) -> None:
     (change,) = changes.tolist()
     sentence = next(line for line in said(app).splitlines() if line.startswith("- **france**"))
     assert f"{abs(change):,} rank" in sentence
-    assert "--pin=france --pin=england" in app.code[0].value
+    assert "--pin=france,england" in app.code[0].value
 
 
 def test_the_geometry_holds_the_files_norms(open_app: Open) -> None:
@@ -90,10 +90,10 @@ def test_a_second_text_has_the_same_scale_and_its_differences_marked(open_app: O
 
 
 def test_a_second_checkpoint_says_what_cannot_be_compared(open_app: Open) -> None:
-    app = open_app("lens", checkpoint="demo-gpt2", text="the city", versus="demo-bert")
+    app = open_app("lens", checkpoint="demo-gpt2", text="the city", other="demo-bert")
     assert chart(app, "For comparison: demo-bert")
     assert not app.error
-    other = open_app("lens", text="the city", versus="demo-gpt2", rung="dense")
+    other = open_app("lens", text="the city", other="demo-gpt2", rung="dense")
     assert "has no rung dense" in "\n".join(each.value for each in other.info)
 
 

@@ -17,18 +17,18 @@ Open = Callable[..., AppTest]
     [
         ("lens", {"rung": "nonsense"},
          "rung = nonsense, which is not there: logits is shown instead. There is: dot, cosine"),
-        ("lens", {"top": "999"}, "top = 999, which is not there: 5 is shown instead."),
         ("lens", {"layer": "99"}, "layer = 99, which is not there: 4 is shown instead."),
         ("lens", {"layer": "two"}, "layer = two, which is not there: 4 is shown instead."),
-        ("lens", {"versus": "upload:gone"}, "versus = upload:gone, which is not there: the same"),
+        ("lens", {"other": "upload:gone"}, "other = upload:gone, which is not there: the same"),
         ("embeddings", {"color": "mood"}, "color = mood, which is not there: kind is shown"),
         ("embeddings", {"row": "99999999"}, "row = 99999999, which is not there: it is left out."),
         ("masked_lm", {"view": "Nope"}, "view = Nope, which is not there: Answers is shown"),
         ("masked_lm", {"masks": "2,99"}, "masks = 99, which is not there: it is left out."),
+        ("masked_lm", {"masks": "2,x"}, "masks = 2,x, which is not there: it is left out."),
         ("classes", {"module": "foo"}, "module = foo, which is not there: "),
         ("heads", {"head": "Nope"}, "head = Nope, which is not there: "),
         ("training", {"at": "x"}, None),  # a text: the page itself judges it
-        ("lens", {"rung": "cosine", "layer": "2", "top": "7"}, None),
+        ("lens", {"rung": "cosine", "layer": "2", "k": "7"}, None),
         ("embeddings", {"color": "norm", "row": "5", "method": "pca"}, None),
     ],
 )  # fmt: skip
@@ -47,12 +47,43 @@ def test_a_link_that_leads_nowhere_says_so(
 
 
 def test_what_was_lost_is_said_until_something_else_is_chosen(open_app: Open) -> None:
-    app = open_app("lens", top="999", checkpoint="demo-bert")
+    app = open_app("lens", layer="99", checkpoint="demo-bert")
     assert app.warning
     app.run()
     assert app.warning
-    app.number_input(key="top").set_value(6).run()
+    app.number_input(key="layer").set_value(3).run()
     assert not app.warning
+
+
+def test_what_another_page_takes_and_this_one_does_not_is_left_behind(open_app: Open) -> None:
+    app = open_app("masked_lm", k="500", checkpoint="demo-bert")
+    assert app.number_input(key="k").value == 500
+    app.switch_page("pages/lens.py").run()
+    assert not app.error
+    assert not app.warning
+    assert app.number_input(key="k").value == 5
+    app.run()
+    assert not app.error
+
+
+@pytest.mark.parametrize(
+    ("slug", "query", "sentence"),
+    [
+        ("lens", {"k": "500"}, "Tokens per cell must be between 1 and 100, not 500."),
+        ("lens", {"pins": ",".join("abcdefghi")}, "Pinned tokens: give at most 8, not 9."),
+        ("masked_lm", {"k": "0"}, "Tokens per mask must be between 1 and 1,000, not 0."),
+        ("masked_lm", {"order": "right"}, "Filling order must be left or sure, not 'right'."),
+        ("masked_lm", {"view": "Plausibility", "by": "x"},
+         "Masked unit must be token or word, not 'x'."),
+    ],
+)  # fmt: skip
+def test_an_option_that_no_checkpoint_could_take_is_refused(
+    slug: str, query: dict[str, str], sentence: str, open_app: Open
+) -> None:
+    app = open_app(slug, checkpoint="demo-bert", **query)
+    assert not app.exception
+    (error,) = app.error
+    assert error.value.replace("\\", "") == sentence
 
 
 def test_a_link_to_a_checkpoint_that_is_gone_offers_the_others(open_app: Open) -> None:

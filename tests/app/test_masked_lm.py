@@ -93,13 +93,16 @@ def test_clicked_tokens_are_masked_and_stand_in_the_link(open_app: Open) -> None
     assert [each.value.to_dict() for each in other.dataframe] == [
         each.value.to_dict() for each in app.dataframe
     ]
-    assert any("--mask 2 --mask 5" in code.value for code in other.code)
+    assert any("--mask=2,5" in code.value for code in other.code)
 
 
 def test_a_link_masks_words_alone_and_only_those_that_there_are(open_app: Open) -> None:
-    app = open_app("masked_lm", text="the city.", masks="0,2,4,99,x,-1")
+    app = open_app("masked_lm", text="the city.", masks="0,2,4,99,-1")
     assert not app.exception
     assert [at for at, (_, kind) in enumerate(chips(app)) if kind == "clicked"] == [2]
+    unread = open_app("masked_lm", text="the city.", masks="2,x")
+    assert not unread.exception
+    assert "clicked" not in dict(chips(unread)).values()
 
 
 def test_masks_move_with_their_tokens_and_go_with_them(open_app: Open) -> None:
@@ -137,13 +140,13 @@ def test_an_own_text_goes_along_and_comes_back_with_its_masks(open_app: Open) ->
 
 
 def test_several_masks_have_joint_answers_with_three_scores(open_app: Open) -> None:
-    app = open_app("masked_lm", text="the [MASK] of [MASK].", order="surest first")
+    app = open_app("masked_lm", text="the [MASK] of [MASK].", order="sure")
     table = frame(app, "independent")
     joint = predicted(app, text="the [MASK] of [MASK].", order="sure").joint
     assert table["log_probability"].tolist() == [each.log_probability for each in joint]
     assert table["pseudo_log_likelihood"].tolist() == [each.pseudo_log_likelihood for each in joint]
     assert table["probability"].tolist() == [math.exp(each.log_probability) for each in joint]
-    assert "the surest mask first" in said(app)
+    assert "the most confident mask first" in said(app)
     every = frame(app, "position")
     assert sorted(set(every["position"])) == [2, 4]
 
@@ -156,6 +159,14 @@ def test_words_of_several_pieces_are_scored_piece_by_piece(open_app: Open) -> No
     assert row["pieces"] == len(row["tokens"].split()) > 1
     assert row["probability"] == pytest.approx(math.exp(row["log_probability"]))
     assert any(f"--targets=france,{word}" in code.value for code in app.code)
+
+
+def test_a_comma_is_a_token_that_can_be_compared(open_app: Open) -> None:
+    app = open_app("masked_lm", text=TEXT, targets='france, ","')
+    assert sorted(frame(app, "probability")["token"]) == [",", "france"]
+    app.text_input(key="targets").set_value('","').run()
+    assert frame(app, "probability")["token"].tolist() == [","]
+    assert any("""'--targets=","'""" in code.value for code in app.code)
 
 
 def test_every_tokens_plausibility_colours_the_chips(open_app: Open) -> None:
@@ -211,7 +222,7 @@ def test_the_demo_brings_a_second_sentence_and_one_mask_is_asked_for(open_app: O
 
 
 def test_a_second_checkpoint_without_the_head_is_said_in_words(open_app: Open) -> None:
-    app = open_app("masked_lm", text=TEXT, view="Two checkpoints", versus="demo-gpt2")
+    app = open_app("masked_lm", text=TEXT, view="Two checkpoints", other="demo-gpt2")
     assert not app.error
     assert "no masked\\-LM head" in said(app) or "no masked-LM head" in said(app)
 
@@ -394,7 +405,7 @@ def test_a_damaged_head_is_said_and_nothing_is_ranked(
 
 def test_two_checkpoints_answer_the_same_masks_side_by_side(open_app: Open, second: str) -> None:
     text = "the [MASK] of england."
-    app = open_app("masked_lm", text=text, masks="4", view="Two checkpoints", versus=second, k="5")
+    app = open_app("masked_lm", text=text, masks="4", view="Two checkpoints", other=second, k="5")
     assert not app.error
     tables = [each.value for each in app.dataframe if "rank_there" in each.value.columns]
     masks = predicted(app, text=text, masks=(4,), k=5).masks
@@ -412,7 +423,7 @@ def test_two_checkpoints_answer_the_same_masks_side_by_side(open_app: Open, seco
 
 def test_a_click_on_what_is_no_token_there_is_said(open_app: Open, second: str) -> None:
     text = "the city of france."
-    app = open_app("masked_lm", text=text, masks="4", view="Two checkpoints", versus=second, k="5")
+    app = open_app("masked_lm", text=text, masks="4", view="Two checkpoints", other=second, k="5")
     assert not app.error
     assert "splits this text into other tokens" in "\n".join(each.value for each in app.info)
     (table,) = [each.value for each in app.dataframe if "rank_there" in each.value.columns]

@@ -159,7 +159,7 @@ def test_the_link_holds_colour_and_hidden_layers(open_app: Open) -> None:
 
 def test_the_lens_shows_every_rung_of_the_chosen_cell(open_app: Open) -> None:
     text = "the city of london."
-    app = open_app("lens", text=text, layer="1", position="2", top="3")
+    app = open_app("lens", text=text, layer="1", position="2", k="3")
     assert app.subheader[0].value == "Layer 1, position 2"
     table = app.dataframe[0].value
     assert [name for name in table.columns if ":" not in name and " " not in name] == [

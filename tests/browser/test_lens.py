@@ -40,7 +40,7 @@ def test_a_link_opens_rung_and_cell(page: Page, server: Server) -> None:
     expect_page(page, "lens", "demo-gpt2")
     expect(page.get_by_role("heading", name="Layer 2, position 1")).to_be_visible()
     expect(page.get_by_text("by cosine, coloured by cosine")).to_be_visible()
-    expect(page.get_by_text("--layer 2 --position 1")).to_be_visible()
+    expect(page.get_by_text("--layer=2 --position=1")).to_be_visible()
 
 
 def test_two_texts_stand_one_below_the_other(page: Page, server: Server) -> None:

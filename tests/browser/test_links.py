@@ -105,29 +105,43 @@ def test_a_text_of_ones_own_comes_along_and_stands_in_the_address(
 def test_what_means_something_else_on_another_page_does_not_go_along(
     page: Page, server: Server, watch: Callable[[Page], Page]
 ) -> None:
-    watch(page).goto(f"{server.url}/lens?top=7&shade=entropy")
+    watch(page).goto(f"{server.url}/lens?k=7&shade=entropy")
     expect_page(page, "lens", "demo-bert")
     go_to(page, "embeddings")
     expect_page(page, "embeddings", "demo-bert")
     expect(page.get_by_label("Nearest tokens")).to_have_value("10")
     _, parameters = address(page)
-    assert not parameters.keys() & {"k", "color", "top"}
+    assert not parameters.keys() & {"k", "color", "shade"}
     page.go_back()
     expect_page(page, "lens", "demo-bert")
     expect_calm(page)
-    expect_address(page, "lens", top="7", shade="entropy")
+    expect_address(page, "lens", k="7", shade="entropy")
+
+
+def test_what_the_next_page_cannot_take_stays_behind(
+    page: Page, server: Server, watch: Callable[[Page], Page]
+) -> None:
+    watch(page).goto(f"{server.url}/masked_lm?k=500&text={KING}")
+    expect_page(page, "masked_lm", "demo-bert")
+    go_to(page, "lens")
+    expect_page(page, "lens", "demo-bert")
+    expect(page.get_by_test_id("stAlert")).to_have_count(0)
+    assert "k" not in address(page)[1]
+    page.go_back()
+    expect_page(page, "masked_lm", "demo-bert")
+    expect_address(page, "masked_lm", k="500", text=KING)
 
 
 def test_a_question_opens_its_view_whatever_was_looked_at_before(
     page: Page, server: Server, watch: Callable[[Page], Page]
 ) -> None:
-    watch(page).goto(f"{server.url}/lens?text={KING}&top=7&second={HOUSE}")
+    watch(page).goto(f"{server.url}/lens?text={KING}&k=7&second={HOUSE}")
     expect_page(page, "lens", "demo-bert")
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="Questions").click()
     page.get_by_role("button", name="At which layer does the model know").click()
     expect_page(page, "lens", "demo-bert")
     expect_address(page, "lens", pins="year", shade="rank of a pinned token")
-    assert not address(page)[1].keys() & {"top", "second"}
+    assert not address(page)[1].keys() & {"k", "second"}
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="Questions").click()
     page.get_by_role("button", name="Why is GPT-2's lm_head").click()
     expect_page(page, "sharing", "demo-gpt2")

@@ -102,12 +102,12 @@ def test_a_mask_stays_on_its_token_while_the_text_is_edited(page: Page, server: 
 def test_a_link_shows_the_same_to_somebody_else(
     page: Page, server: Server, browser: Browser, watch: Callable[[Page], Page]
 ) -> None:
-    open_page(page, server, text="the city of france.", k="3", order="surest first")
+    open_page(page, server, text="the city of france.", k="3", order="sure")
     chip(page, "city").click()
     expect(metric(page, "Masks")).to_have_text("1")
     chip(page, "france").click()
     expect(metric(page, "Masks")).to_have_text("2")
-    expect(page.get_by_text("the surest mask first")).to_be_visible()
+    expect(page.get_by_text("the most confident mask first")).to_be_visible()
     expect(page).to_have_url(re.compile("masks=2%2C4"))
     expect_calm(page)
     notes = page.locator(".chip .note").all_inner_texts()
@@ -117,7 +117,7 @@ def test_a_link_shows_the_same_to_somebody_else(
     other.goto(page.url)
     expect_page(other, "masked_lm", "demo-bert")
     expect(field(other)).to_have_value("the city of france.")
-    expect(other.get_by_text("the surest mask first")).to_be_visible()
+    expect(other.get_by_text("the most confident mask first")).to_be_visible()
     expect(metric(other, "Masks")).to_have_text("2")
     expect_calm(other)
     assert other.locator(".chip .note").all_inner_texts() == notes

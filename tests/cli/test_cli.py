@@ -19,11 +19,13 @@ from typer.testing import CliRunner
 
 import inspector
 from inspector import cli
+from inspector.analyses.lens.request import LensRequest
+from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.cli import answering
-from inspector.cli.models import parse_layers
 from inspector.demo import DEMOS
 from inspector.engine.local import LocalEngine
 from inspector.errors import CheckpointError, RequestError
+from inspector.request import parse_list, parse_numbers
 from inspector.results.plain import to_json
 from inspector.settings import read_settings
 
@@ -274,6 +276,9 @@ def test_predict(answer):
     assert chosen["masks"][0]["words"][0].keys() == {
         "word", "tokens", "pieces", "log_probability", "probability",
     }  # fmt: skip
+    commas = answer("predict", "demo-bert", "--text", "a [MASK].", "--targets", '","',
+                    "--targets", "dog")  # fmt: skip
+    assert {row["token"] for row in commas["masks"][0]["predictions"]} == {",", "dog"}
     clicked = answer("predict", "demo-bert", "--text", "a dog is an animal.", "--mask", "2",
                      "--mask", "5", "--order", "sure")  # fmt: skip
     assert clicked["text"] == "a [MASK] is an [MASK]."
@@ -502,8 +507,13 @@ NO_PAIR = (
     "There is no second text (--pair): this head reads a sentence, and a second one that may "
     "follow it."
 )
+TASK = (
+    "Task must be masked_lm, causal_lm, seq2seq_lm, base, pretraining, next_sentence, "
+    "sequence_classification, token_classification, question_answering or multiple_choice, not "
+    "'x'."
+)
 SUFFIX = "map.txt is neither .csv nor .parquet: name it as one."
-LAYERS = '--layers \'x\' is no list of layers: write "0,6" or "0-3".'
+LAYERS = 'layers: {!r} is neither a number nor a range: write "0,6,12" or "0-3".'
 
 
 @pytest.mark.parametrize(
@@ -516,7 +526,10 @@ LAYERS = '--layers \'x\' is no list of layers: write "0,6" or "0-3".'
         (("contrast", str(MINILM), "--first", "a [MASK]", "--second", "[MASK]"), NO_HEAD),
         (("heads", "demo-bert", "--text", "a"), NO_PAIR),
         (("project", "demo-bert", "-o", "map.txt"), SUFFIX),
-        (("lens", "demo-bert", "--text", "a", "--layers", "x"), LAYERS),
+        (("lens", "demo-bert", "--text", "a", "--layers", "x"), LAYERS.format("x")),
+        (("lens", "demo-bert", "--text", "a", "--layers", "0,3-1"), LAYERS.format("3-1")),
+        (("contrast", "demo-bert", "--first", "a", "--second", "b", "-o", "map.txt"), SUFFIX),
+        (("placement", "demo-bert", "--task", "x"), TASK),
         (
             ("report", "demo-bert", "-o", "report.txt"),
             "report.txt is neither .html nor .zip: name it as one.",
@@ -578,7 +591,15 @@ def test_wrong_setting_is_one_sentence(tmp_path):
     ("text", "layers"), [("0", (0,)), ("0,2", (0, 2)), ("0-3", (0, 1, 2, 3)), ("1-2,5", (1, 2, 5))]
 )
 def test_layers(text, layers):
-    assert parse_layers(text) == layers
+    assert LensRequest.from_query({"text": "a", "layers": text}).layers == layers
+
+
+@pytest.mark.parametrize("targets", [(",",), ("dog", ",", "cat"), ('"',), ('a "b", c',)])
+def test_every_token_can_be_a_target_in_a_link_and_on_the_command_line(targets):
+    asked = PredictRequest(text="a [MASK].", targets=targets)
+    assert PredictRequest.from_query(asked.to_query()) == asked
+    (written,) = (word for word in asked.to_argv() if word.startswith("--targets="))
+    assert parse_list(written.removeprefix("--targets=")) == targets
 
 
 def test_the_version_is_printed():
@@ -604,10 +625,10 @@ def test_a_hub_id_beside_a_folder_of_its_organisation_is_one(tmp_path, monkeypat
     assert answering.find_reference("google/bert-base").kind == "hub"
 
 
-@pytest.mark.parametrize("text", ["", "3-1", "0,5-2", "-1", "1,,2"])
+@pytest.mark.parametrize("text", ["3-1", "0,5-2", "one", "1-2-3"])
 def test_layers_that_are_none_are_refused(text):
-    with pytest.raises(RequestError, match="--layers"):
-        parse_layers(text)
+    with pytest.raises(RequestError, match="layers"):
+        parse_numbers(text, name="layers")
 
 
 def test_numbers_that_are_none_become_null_with_a_warning():

@@ -345,7 +345,7 @@ def test_links_and_commands_reproduce_each_section(bert):
     assert parts["overview"].link == "/overview?checkpoint=demo-bert"
     assert parts["overview"].commands == ("python -m inspector overview demo-bert",)
     assert parts["lens"].link == (
-        "/lens?checkpoint=demo-bert&text=the+capital+and+largest+city+of+%5BMASK%5D.&top=5"
+        "/lens?checkpoint=demo-bert&text=the+capital+and+largest+city+of+%5BMASK%5D."
     )
     assert bert.command.startswith(
         "python -m inspector report demo-bert -o report.zip --sections overview,"

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from inspector.analyses.contrast.request import ContrastRequest
 from inspector.analyses.contrast.result import Contrast
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
@@ -16,21 +17,13 @@ from inspector.models.masking.text import not_finite, require_masked_lm
 from inspector.models.running import memory_guard
 from inspector.models.vocabulary.labels import label_rows
 from inspector.progress import Progress
+from inspector.request import answers
 
-LARGEST_K = 1_000
 LISTED = ["token", "token_id", "kind", "first", "second", "likelihood", "difference"]
 
 
-def contrast(
-    checkpoint: Checkpoint,
-    *,
-    progress: Progress,
-    first: str,
-    second: str,
-    k: int = 10,
-    device: str = "auto",
-    dtype: str = "auto",
-) -> Contrast:
+@answers(ContrastRequest)
+def contrast(checkpoint: Checkpoint, request: ContrastRequest, *, progress: Progress) -> Contrast:
     """Compare what the head says for the one mask of two texts, token by token.
 
     Likelihood against difference, as in the explorable "What Have Language Models Learned?" of
@@ -38,22 +31,18 @@ def contrast(
 
     Args:
         checkpoint: With a masked-LM head.
+        request: Two texts with exactly one mask token each; the frame `tokens` holds the whole
+            vocabulary, whatever is listed.
         progress: Told what is being done.
-        first: With exactly one mask token.
-        second: Likewise.
-        k: Tokens listed for each text, 1..1000; the frame `tokens` holds them all.
-        device: "auto", "cpu", "cuda" or "mps".
-        dtype: "auto", "float32", "bfloat16" or "float16".
 
     Raises:
         NotInCheckpointError: If there is no masked-LM head, no tokenizer or no mask token.
         RequestError: If a text does not hold exactly one mask token or does not fit the model.
     """
-    if not 1 <= k <= LARGEST_K:
-        raise RequestError(f"k is {k}: ask for 1 to {LARGEST_K:,} tokens.")
+    first, second = request.first, request.second
     rows = [_row(checkpoint, text, name) for name, text in (("first", first), ("second", second))]
     progress(None, "Loading the model")
-    loaded = checkpoint.load("masked_lm", device=device, dtype=dtype)  # type: ignore[arg-type]
+    loaded = checkpoint.load("masked_lm", device=request.device, dtype=request.dtype)  # type: ignore[arg-type]
     progress(None, "Running the model")
     once = list(
         dict.fromkeys(rows)
@@ -78,8 +67,8 @@ def contrast(
         rows=len(one),
         jensen_shannon=jensen_shannon(one, other),
         floor=floor,
-        favours_first=_favours(tokens, 1, floor, k),
-        favours_second=_favours(tokens, -1, floor, k),
+        favours_first=_favours(tokens, 1, floor, request.k),
+        favours_second=_favours(tokens, -1, floor, request.k),
         file=None,
         warnings=() if finite else (not_finite(checkpoint),),
         tokens=tokens,

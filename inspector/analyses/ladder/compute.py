@@ -7,31 +7,22 @@ from collections.abc import Sequence
 import pandas as pd
 import torch
 
+from inspector.analyses.ladder.request import LadderRequest
 from inspector.analyses.ladder.result import Climb
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.reading.frames import NO_SCORE
-from inspector.models.reading.layers import LARGEST_K, MOST_PINS, choose_layers, layer_names
+from inspector.models.reading.layers import choose_layers, layer_names
 from inspector.models.reading.readout import Readout, read, top_tokens
 from inspector.models.reading.scores import LOGITS, NOTES, step_names
 from inspector.models.reading.setting import Setting, prepare
 from inspector.models.running import memory_guard
 from inspector.progress import Progress
+from inspector.request import answers
 
 
-def climb(
-    checkpoint: Checkpoint,
-    *,
-    progress: Progress,
-    text: str,
-    layer: int = -1,
-    position: int = -1,
-    k: int = 5,
-    pins: Sequence[str] = (),
-    decoder_text: str = "",
-    device: str = "auto",
-    dtype: str = "auto",
-) -> Climb:
+@answers(LadderRequest)
+def climb(checkpoint: Checkpoint, request: LadderRequest, *, progress: Progress) -> Climb:
     """Say how far each step moves the tokens that matter for one hidden state.
 
     The way goes from direction alone (cosine) over the norms of the embeddings (dot) and the head's
@@ -40,29 +31,19 @@ def climb(
 
     Args:
         checkpoint: With weights for at least the base model.
+        request: The text, and which of its hidden states is read.
         progress: Told what is being done.
-        text: What the model reads; the encoder, where it has two stacks.
-        layer: Which hidden state, 0 = embeddings; -1: the last.
-        position: Which token; -1: the last.
-        k: Tokens taken from the top of every rung, 1..100.
-        pins: Tokens that are followed besides, up to eight.
-        decoder_text: What the decoder has written so far, where there is one.
-        device: "auto", "cpu", "cuda" or "mps".
-        dtype: "auto", "float32", "bfloat16" or "float16".
 
     Raises:
         NotInCheckpointError: If the file lacks the base model or a tokenizer.
         RequestError: If a parameter does not fit.
     """
-    if not 1 <= k <= LARGEST_K:
-        raise RequestError(f"k is {k}: ask for 1 to {LARGEST_K} tokens.")
-    if len(pins) > MOST_PINS:
-        raise RequestError(f"{len(pins)} tokens are pinned: pin up to {MOST_PINS}.")
     setting = prepare(
-        checkpoint, progress=progress, text=text, pins=pins, decoder_text=decoder_text,
-        device=device, dtype=dtype,
+        checkpoint, progress=progress, text=request.text, pins=request.pins,
+        decoder_text=request.decoder_text, device=request.device, dtype=request.dtype,
     )  # fmt: skip
     count = len(setting.run.hidden_states)
+    layer, position = request.layer, request.position
     layer = choose_layers([layer if layer >= 0 else count + layer], count)[0]
     place = position if position >= 0 else len(setting.tokens) + position
     if not 0 <= place < len(setting.tokens):
@@ -71,7 +52,7 @@ def climb(
         )
     hidden = setting.run.hidden_states[layer][0, place : place + 1]
     with memory_guard(setting.loaded), torch.inference_mode():
-        ids, reads = _read_rungs(setting, hidden, layer == count - 1, place, k)
+        ids, reads = _read_rungs(setting, hidden, layer == count - 1, place, request.k)
         geometry = _geometry(setting, hidden[0], ids, reads)
     tokens = checkpoint.require_tokens()
     names = {index: tokens.visible(index) for index in ids.tolist()}

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pandas as pd
 import torch
 
+from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.lens.result import Lens
-from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.device import release
 from inspector.models.reading.frames import (
@@ -20,7 +20,7 @@ from inspector.models.reading.frames import (
     state_frame,
     with_tokens,
 )
-from inspector.models.reading.layers import LARGEST_K, MOST_PINS, choose_layers, layer_names
+from inspector.models.reading.layers import choose_layers, layer_names
 from inspector.models.reading.readout import (
     COMPARED,
     Readout,
@@ -34,6 +34,7 @@ from inspector.models.reading.scores import LOGITS, NOTES
 from inspector.models.reading.setting import Setting, prepare
 from inspector.models.running import memory_guard
 from inspector.progress import Progress
+from inspector.request import answers
 
 LARGE = 50_000_000  # scores of a layer, from which on memory is given back after each
 
@@ -47,18 +48,8 @@ class _Rung:
     correlations: list[torch.Tensor]
 
 
-def lens(
-    checkpoint: Checkpoint,
-    *,
-    progress: Progress,
-    text: str,
-    k: int = 5,
-    layers: Sequence[int] | None = None,
-    pins: Sequence[str] = (),
-    decoder_text: str = "",
-    device: str = "auto",
-    dtype: str = "auto",
-) -> Lens:
+@answers(LensRequest)
+def lens(checkpoint: Checkpoint, request: LensRequest, *, progress: Progress) -> Lens:
     """Ask at every layer and position which tokens the hidden state is nearest to.
 
     The true logits of an inner layer are the logit lens (nostalgebraist 2020): the head of the last
@@ -67,30 +58,20 @@ def lens(
 
     Args:
         checkpoint: With weights for at least the base model.
+        request: The text, and which layers and tokens are read.
         progress: Told what is being done.
-        text: What the model reads; the encoder, where it has two stacks.
-        k: Tokens kept for each cell, 1..100.
-        layers: Which hidden states, 0 = embeddings; None: all.
-        pins: Tokens whose rank is followed everywhere, up to eight.
-        decoder_text: What the decoder has written so far, where there is one.
-        device: "auto", "cpu", "cuda" or "mps".
-        dtype: "auto", "float32", "bfloat16" or "float16".
 
     Raises:
         NotInCheckpointError: If the file lacks the base model or a tokenizer.
         RequestError: If a parameter does not fit.
     """
-    if not 1 <= k <= LARGEST_K:
-        raise RequestError(f"k is {k}: ask for 1 to {LARGEST_K} tokens.")
-    if len(pins) > MOST_PINS:
-        raise RequestError(f"{len(pins)} tokens are pinned: pin up to {MOST_PINS}.")
     setting = prepare(
-        checkpoint, progress=progress, text=text, pins=pins, decoder_text=decoder_text,
-        device=device, dtype=dtype,
+        checkpoint, progress=progress, text=request.text, pins=request.pins,
+        decoder_text=request.decoder_text, device=request.device, dtype=request.dtype,
     )  # fmt: skip
     count = len(setting.run.hidden_states)
-    chosen = choose_layers(layers, count)
-    frames = _read_layers(setting, chosen, k, progress)
+    chosen = choose_layers(request.layers, count)
+    frames = _read_layers(setting, chosen, request.k, progress)
     tokens = checkpoint.require_tokens()
     return Lens(
         tokens=setting.tokens,

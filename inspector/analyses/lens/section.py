@@ -9,10 +9,10 @@ import pandas as pd
 
 from inspector.analyses.lens.figures import token_heatmap
 from inspector.analyses.lens.figures_lines import MEASURES, rung_lines
+from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.lens.result import Lens
 from inspector.report.content import Block, Context, Drawn, Listed, Question, Said, Section, Tabled
 
-TOKENS = 5  # of each cell
 WHY = (
     "On inner layers the head is applied early (the logit lens, nostalgebraist 2020): it was "
     "trained for the last layer alone, so early answers are a reading, not a prediction. The dot "
@@ -22,10 +22,12 @@ WHY = (
 
 def ask(context: Context) -> tuple[Question, ...]:
     """The lens on the report's text."""
-    text = context.setting.text
-    parameters = {"text": text, "k": TOKENS, **context.placement}
-    return (Question("lens", parameters, (f"--text={text}", "-k", str(TOKENS),
-                                          *context.placement_options)),)  # fmt: skip
+    return (Question.of(_request(context)),)
+
+
+def _request(context: Context) -> LensRequest:
+    setting = context.setting
+    return LensRequest(text=setting.text, device=setting.device, dtype=setting.dtype)
 
 
 def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
@@ -57,7 +59,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
             ),
             "How often each rung's top token is the model's final one, over layers",
         )  # fmt: skip
-    yield Tabled("cells", f"Tokens of each cell ({TOKENS} a rung)", lens.cells)
+    yield Tabled("cells", f"Tokens of each cell ({_request(context).k} a rung)", lens.cells)
     yield Tabled("states", "Entropy and agreement of each state", lens.states, rows=12)
 
 
@@ -83,5 +85,4 @@ def _agreement(lens: Lens) -> str:
     )
 
 
-SECTION = Section("lens", ask=ask, show=show,
-                  query=lambda c: {"text": c.setting.text, "top": str(TOKENS)})  # fmt: skip
+SECTION = Section("lens", ask=ask, show=show, query=lambda c: _request(c).to_query())

@@ -9,10 +9,11 @@ from typing import Any
 import pandas as pd
 import torch
 
-from inspector.analyses.masked_lm.compute_joint import LARGEST_JOINT, ORDERS, fill_together
+from inspector.analyses.masked_lm.compute_joint import LARGEST_JOINT, fill_together
 from inspector.analyses.masked_lm.compute_words import score_words
+from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Mask, Prediction
-from inspector.errors import InspectorError, RequestError
+from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.device import describe_run, peak_memory, start_counting_memory
 from inspector.models.masking.reading import Question, Reading, Wanted, answer_all
@@ -21,36 +22,20 @@ from inspector.models.reading.readout import top_tokens
 from inspector.models.running import Loaded
 from inspector.models.tokens import Tokens
 from inspector.progress import Progress
+from inspector.request import answers
 
-LARGEST_K = 1_000
 
-
-def predict(
-    checkpoint: Checkpoint,
-    *,
-    progress: Progress,
-    text: str,
-    masks: Sequence[int] = (),
-    k: int = 10,
-    targets: Sequence[str] = (),
-    order: str = "left",
-    device: str = "auto",
-    dtype: str = "auto",
-) -> Prediction:
+@answers(PredictRequest)
+def predict(checkpoint: Checkpoint, request: PredictRequest, *, progress: Progress) -> Prediction:
     """Fill every mask of a text.
 
     Args:
         checkpoint: With a masked-LM head.
+        request: A text with the tokenizer's mask token one or more times, or with `masks`.
+            `targets` of one token are ranked alone; probabilities stay those of the whole
+            vocabulary. Those of several tokens are scored as a chain of as many masks, beside the
+            others, in each mask's `words`; where no target is one token, all tokens are ranked.
         progress: Told what is being done.
-        text: With the tokenizer's mask token one or more times, or with `masks`.
-        masks: Positions of further tokens to mask, counted from 0 with the special tokens.
-        k: Tokens for each mask, 1..1000.
-        targets: Rank those of one token alone; probabilities stay those of the whole vocabulary.
-            Those of several tokens are scored as a chain of as many masks, beside the others, in
-            each mask's `words`; where no target is one token, the ranking is of all tokens.
-        order: In which joint answers are filled in: "left" to right, or "sure" (easiest first).
-        device: "auto", "cpu", "cuda" or "mps".
-        dtype: "auto", "float32", "bfloat16" or "float16".
 
     Returns:
         For each mask its likeliest tokens, every other mask left open; and the likeliest joint
@@ -60,11 +45,7 @@ def predict(
         NotInCheckpointError: If there is no masked-LM head, no tokenizer or no mask token.
         RequestError: If the text has no mask or does not fit the model.
     """
-    request = {
-        "text": text, "masks": masks, "k": k, "targets": targets, "order": order,
-        "device": device, "dtype": dtype,
-    }  # fmt: skip
-    answer = predict_many(checkpoint, [request], progress=progress)[0]
+    answer = predict_many(checkpoint, [request.parameters()], progress=progress)[0]
     if isinstance(answer, InspectorError):
         raise answer
     return answer
@@ -83,34 +64,32 @@ def predict_many(
     Returns:
         For each request its prediction, or the error that refuses it.
     """
-    answers: dict[int, Prediction | InspectorError] = {}
+    given: dict[int, Prediction | InspectorError] = {}
     groups: dict[Loaded, list[tuple[int, _Asked]]] = {}
     for number, request in enumerate(requests):
         try:
-            asked = _understand(checkpoint, **request)
+            asked = _understand(checkpoint, PredictRequest(**request))
             progress(None, "Loading the model")
-            loaded = checkpoint.load("masked_lm", device=asked.device, dtype=asked.dtype)  # type: ignore[arg-type]
+            device, dtype = asked.request.device, asked.request.dtype
+            loaded = checkpoint.load("masked_lm", device=device, dtype=dtype)  # type: ignore[arg-type]
             groups.setdefault(loaded, []).append((number, asked))
         except InspectorError as error:
-            answers[number] = error
+            given[number] = error
     for loaded, members in groups.items():
         progress(None, "Running the model")
         together = _answer_group(checkpoint, loaded, [asked for _, asked in members], progress)
-        answers |= zip((number for number, _ in members), together, strict=True)
-    return [answers[number] for number in range(len(requests))]
+        given |= zip((number for number, _ in members), together, strict=True)
+    return [given[number] for number in range(len(requests))]
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """A request that can be answered."""
 
+    request: PredictRequest
     text: MaskedText
-    k: int
     rows: list[int]  # rank these alone, if any
     words: list[Word]
-    order: str
-    device: str
-    dtype: str
 
 
 def _how(loaded: Loaded) -> str:
@@ -119,24 +98,10 @@ def _how(loaded: Loaded) -> str:
     return f"{how}; {loaded.reason}" if loaded.spread else how
 
 
-def _understand(
-    checkpoint: Checkpoint,
-    *,
-    text: str,
-    masks: Sequence[int] = (),
-    k: int = 10,
-    targets: Sequence[str] = (),
-    order: str = "left",
-    device: str = "auto",
-    dtype: str = "auto",
-) -> _Asked:
-    if not 1 <= k <= LARGEST_K:
-        raise RequestError(f"k is {k}: ask for 1 to {LARGEST_K:,} tokens.")
-    if order not in ORDERS:
-        raise RequestError(f"There is no order {order!r}: use {' or '.join(ORDERS)}.")
-    masked = read_text(checkpoint, text, masks)
-    rows, words = read_targets(checkpoint, masked, targets)
-    return _Asked(masked, k, rows, words, order, device, dtype)
+def _understand(checkpoint: Checkpoint, request: PredictRequest) -> _Asked:
+    masked = read_text(checkpoint, request.text, request.masks)
+    rows, words = read_targets(checkpoint, masked, request.targets)
+    return _Asked(request, masked, rows, words)
 
 
 def _answer_group(
@@ -161,15 +126,15 @@ def _answer_together(
         for question in (
             _rank(asked, tokens),
             score_words(asked.text, asked.words, tokens),
-            fill_together(asked.text, tokens, asked.order),
+            fill_together(asked.text, tokens, asked.request.order),
         )
     ]
     start_counting_memory(loaded.device)
-    answers = answer_all(checkpoint, loaded, questions, progress=progress)
+    found = answer_all(checkpoint, loaded, questions, progress=progress)
     memory_nbytes = peak_memory(loaded.device) or loaded.nbytes
     predictions: list[Prediction | InspectorError] = []
     for place, asked in enumerate(group):
-        ranked, words, joint = answers[3 * place : 3 * place + 3]
+        ranked, words, joint = found[3 * place : 3 * place + 3]
         predictions.append(
             Prediction(
                 device=str(loaded.device),
@@ -210,7 +175,7 @@ def _rank(asked: _Asked, tokens: Tokens) -> Question:
             best, places = scores[:, wanted].sort(dim=1, descending=True, stable=True)
             ids = wanted[places]
         else:
-            ids, best = top_tokens(scores, min(asked.k, scores.shape[1]))
+            ids, best = top_tokens(scores, min(asked.request.k, scores.shape[1]))
         chances = reading.log_probability.gather(1, ids).exp().cpu().numpy()
         columns = zip(ids.cpu().numpy(), chances, best.cpu().numpy(), reading.finite, strict=True)
         return [

@@ -15,7 +15,6 @@ from inspector.models.tokens import Tokens
 
 BEAM = 5  # answers kept
 LARGEST_JOINT = 12  # masks up to which a joint answer is searched
-ORDERS = ("left", "sure")
 
 
 @dataclass(frozen=True, slots=True)

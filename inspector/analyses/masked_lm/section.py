@@ -7,13 +7,14 @@ from typing import Any
 
 import pandas as pd
 
+from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Mask, Prediction
 from inspector.analyses.plausibility.figures import plausibility_strip
+from inspector.analyses.plausibility.request import PlausibilityRequest
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.plotting.predictions import topk_bars
 from inspector.report.content import Block, Context, Drawn, Question, Said, Section, Tabled
 
-TOKENS = 10  # of each mask
 JUDGED = (
     "Each token is masked alone, and the head is asked for it: surprisal is −log₂ of the "
     "probability that it gives to the token that stands there (pseudo-log-likelihood, Salazar et "
@@ -23,13 +24,17 @@ JUDGED = (
 
 def ask(context: Context) -> tuple[Question, ...]:
     """The masks of the text, if it has any, and the text itself."""
-    text = context.setting.text
-    common, options = {"text": text, **context.placement}, context.placement_options
-    predict = Question("predict", {**common, "k": TOKENS},
-                       (f"--text={text}", "-k", str(TOKENS), *options))  # fmt: skip
-    judge = Question("plausibility", common, (f"--text={text}", *options))
-    masks = bool(context.mask and context.mask in text)
-    return (predict, judge) if masks else (judge,)
+    setting = context.setting
+    judge = Question.of(
+        PlausibilityRequest(text=setting.text, device=setting.device, dtype=setting.dtype)
+    )
+    masks = bool(context.mask and context.mask in setting.text)
+    return (Question.of(_request(context)), judge) if masks else (judge,)
+
+
+def _request(context: Context) -> PredictRequest:
+    setting = context.setting
+    return PredictRequest(text=setting.text, device=setting.device, dtype=setting.dtype)
 
 
 def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
@@ -86,4 +91,4 @@ def _plausibility(context: Context, judged: Plausibility) -> Iterator[Block]:
     yield Tabled("plausibility", "Every token in its own place", judged.tokens)
 
 
-SECTION = Section("masked_lm", ask=ask, show=show, query=lambda c: {"text": c.setting.text})
+SECTION = Section("masked_lm", ask=ask, show=show, query=lambda c: _request(c).to_query())

@@ -11,6 +11,7 @@ import pandas as pd
 import torch
 from tokenizers import Encoding
 
+from inspector.analyses.plausibility.request import PlausibilityRequest
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
@@ -20,8 +21,7 @@ from inspector.models.reading.readout import read
 from inspector.models.running import Loaded, memory_guard
 from inspector.models.tokens import SPACE, Tokens
 from inspector.progress import Progress
-
-WAYS = ("token", "word")
+from inspector.request import answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,9 @@ class Reading:
 NOTHING = Reading(math.nan, None, None, math.nan)
 
 
+@answers(PlausibilityRequest)
 def plausibility(
-    checkpoint: Checkpoint,
-    *,
-    progress: Progress,
-    text: str,
-    by: str = "token",
-    device: str = "auto",
-    dtype: str = "auto",
+    checkpoint: Checkpoint, request: PlausibilityRequest, *, progress: Progress
 ) -> Plausibility:
     """Judge every token by what the head says when it is masked: leave one out.
 
@@ -58,19 +53,15 @@ def plausibility(
 
     Args:
         checkpoint: With a masked-LM head.
+        request: A text with at least one ordinary token, and what is masked with each: words are
+            what the tokenizer splits a text into before it looks for pieces.
         progress: Told how many tokens are done.
-        text: With at least one ordinary token.
-        by: "token": each is masked alone; "word": with the later pieces of its word, where words
-            are what the tokenizer splits a text into before it looks for pieces.
-        device: "auto", "cpu", "cuda" or "mps".
-        dtype: "auto", "float32", "bfloat16" or "float16".
 
     Raises:
         NotInCheckpointError: If there is no masked-LM head, no tokenizer or no mask token.
         RequestError: If the text has no ordinary token or does not fit the model.
     """
-    if by not in WAYS:
-        raise RequestError(f"{by[:40]!r} is no way to mask: choose token or word.")
+    text, by = request.text, request.by
     tokens, _, mask = require_masked_lm(checkpoint)
     encoding = tokens.encoding(text)
     checkpoint.check_ids(tuple(encoding.ids))
@@ -78,7 +69,7 @@ def plausibility(
     if not places:
         raise RequestError("The text has no ordinary token to judge: type a word or a sentence.")
     progress(None, "Loading the model")
-    loaded = checkpoint.load("masked_lm", device=device, dtype=dtype)  # type: ignore[arg-type]
+    loaded = checkpoint.load("masked_lm", device=request.device, dtype=request.dtype)  # type: ignore[arg-type]
     words = find_words(tokens, encoding)
     rows = [_row(encoding, place, mask, words if by == "word" else None) for place in places]
     readings: dict[int, Reading] = {}

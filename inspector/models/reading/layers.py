@@ -6,14 +6,9 @@ from collections.abc import Sequence
 
 from inspector.errors import RequestError
 
-LARGEST_K = 100
 
-
-MOST_PINS = 8
-
-
-def choose_layers(layers: Sequence[int] | None, count: int) -> list[int]:
-    """The layers that were asked for, in order.
+def choose_layers(layers: Sequence[int], count: int) -> list[int]:
+    """List the requested layers in order; all where none is named.
 
     Raises:
         RequestError: If there is no such layer.

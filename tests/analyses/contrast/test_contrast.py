@@ -159,7 +159,7 @@ EXACTLY = "write [MASK] exactly once, where the two texts are to be compared."
         ({"first": "w1"}, f"The first text has no [MASK]: {EXACTLY}"),
         ({"second": "[MASK] [MASK]"}, f"The second text has 2 [MASK]: {EXACTLY}"),
         ({"second": ""}, f"The second text has no [MASK]: {EXACTLY}"),
-        ({"k": 0}, "k is 0: ask for 1 to 1,000 tokens."),
+        ({"k": 0}, "Tokens per text must be between 1 and 1,000, not 0."),
         ({"first": "[MASK]" + " w1" * 62},
          "The text has 65 tokens and BertForMaskedLM takes 64: shorten it."),
     ],

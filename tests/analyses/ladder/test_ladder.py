@@ -272,8 +272,10 @@ def test_one_token_and_hidden_states_with_nan(tmp_path, open_path):
 
 
 def test_too_many_pins_are_refused(open_model):
-    with pytest.raises(RequestError, match=r"9 tokens are pinned: pin up to 8\."):
-        lens(open_model("BertForMaskedLM"), progress=silent, text="w1", pins=["w1"] * 9)
+    checkpoint = open_model("BertForMaskedLM")
+    for ask in (lens, climb):
+        with pytest.raises(RequestError, match=r"^Pinned tokens: give at most 8, not 9\.$"):
+            ask(checkpoint, progress=silent, text="w1", pins=["w1"] * 9)
 
 
 def test_a_pin_that_is_no_token_is_named_and_the_others_are_followed(open_model):
@@ -291,6 +293,8 @@ def test_climbing_refuses_places_that_are_not_there(open_model):
         climb(checkpoint, progress=silent, text="w1", position=9)
     with pytest.raises(RequestError, match="no layer 5"):
         climb(checkpoint, progress=silent, text="w1", layer=5)
+    with pytest.raises(RequestError, match=r"^Tokens per cell must be between 1 and 100, not 101"):
+        climb(checkpoint, progress=silent, text="w1", k=101)
 
 
 def test_the_encoder_of_a_t5_alone(open_model):

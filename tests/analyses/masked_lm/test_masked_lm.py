@@ -471,8 +471,8 @@ HALF = "The text holds half of a surrogate pair, which is no character: type or 
     [
         ({"text": "w1"}, NO_MASK),
         ({"text": "", "k": 3}, NO_MASK),
-        ({"text": TEXT, "k": 5000}, "k is 5000: ask for 1 to 1,000 tokens."),
-        ({"text": TEXT, "order": "right"}, "There is no order 'right': use left or sure."),
+        ({"text": TEXT, "k": 5000}, "Tokens per mask must be between 1 and 1,000, not 5,000."),
+        ({"text": TEXT, "order": "right"}, "Filling order must be left or sure, not 'right'."),
         ({"text": "\ud800 [MASK]"}, HALF),
         ({"text": TEXT, "targets": ("w1", "\udfff")}, HALF),
         ({"text": TEXT, "targets": ("zzz",)}, "'zzz' is not one token of BertForMaskedLM: type "

@@ -14,9 +14,12 @@ from inspector.analyses.lens.compute import lens
 from inspector.analyses.masked_lm.compute import predict
 from inspector.analyses.padding.compute import padding
 from inspector.analyses.placement.compute import placement
+from inspector.analyses.placement.request import PlacementRequest
 from inspector.errors import RequestError
+from inspector.models.build import TASKS
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.running import forward
+from inspector.request import options
 from inspector.results.plain import to_json
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
@@ -164,7 +167,13 @@ def test_analyses_answer_the_same_on_a_spread_model(open_model):
 
 def test_what_cannot_be_planned_is_refused(open_model):
     checkpoint = open_model("BertForMaskedLM")
-    with pytest.raises(RequestError, match="There is no task 'nothing'"):
+    with pytest.raises(RequestError, match=r"^Task must be masked_lm, .* not 'nothing'\.$"):
         placement(checkpoint, progress=silent, task="nothing")
-    with pytest.raises(RequestError, match="There is no device 'moon'"):
+    with pytest.raises(RequestError, match=r"^Device must be auto, .* not 'moon'\.$"):
         placement(checkpoint, progress=silent, device="moon")
+    with pytest.raises(RequestError, match="There is no device 'moon'"):
+        checkpoint.plan("base", device="moon")
+
+
+def test_every_task_that_can_be_built_can_be_placed():
+    assert options(PlacementRequest)["task"].choices == tuple(TASKS)

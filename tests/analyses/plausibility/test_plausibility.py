@@ -214,7 +214,7 @@ def test_a_causal_model_is_told_apart(open_model):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"text": TEXT, "by": "letter"}, "'letter' is no way to mask: choose token or word."),
+        ({"text": TEXT, "by": "letter"}, "Masked unit must be token or word, not 'letter'."),
         ({"text": ""}, "The text has no ordinary token to judge: type a word or a sentence."),
         ({"text": "[MASK] [SEP]"},
          "The text has no ordinary token to judge: type a word or a sentence."),

@@ -1,0 +1,37 @@
+"""The question: what does each layer's hidden state say in tokens?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inspector import placing
+from inspector.request import Request, option
+
+
+@dataclass(frozen=True)
+class ReadingRequest(Request):
+    """Options of every question that reads hidden states as tokens."""
+
+    text: str = option(help="What the model reads; the encoder, where it has two stacks")
+    k: int = option(
+        5, "Tokens listed for each cell and head step", label="Tokens per cell", least=1, most=100
+    )
+    pins: tuple[str, ...] = option(
+        (),
+        "Tokens whose rank is followed everywhere, comma-separated",
+        label="Pinned tokens", flag="--pin", items=8,
+    )  # fmt: skip
+    decoder_text: str = option("", "What the decoder has written so far")
+    device: str = placing.device()
+    dtype: str = placing.dtype()
+
+
+@dataclass(frozen=True)
+class LensRequest(ReadingRequest):
+    """Options of `lens`."""
+
+    verb = "lens"
+
+    layers: tuple[int, ...] = option(
+        (), 'Hidden states to read, such as "0,6,12" or "0-3"; 0 = embeddings; default: all'
+    )

@@ -1,0 +1,35 @@
+"""The question: what does the model predict for a mask?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inspector import placing
+from inspector.request import Request, option
+
+
+@dataclass(frozen=True)
+class PredictRequest(Request):
+    """Options of `predict`."""
+
+    verb = "predict"
+
+    text: str = option(help="What the model reads, with the mask token once or more")
+    masks: tuple[int, ...] = option(
+        (), "Tokens to mask besides, by position; 0 is the first special token", flag="--mask"
+    )
+    k: int = option(10, "Tokens listed for each mask", label="Tokens per mask", least=1, most=1_000)
+    targets: tuple[str, ...] = option(
+        (),
+        "Rank only these words, comma-separated; a word of several tokens is scored token by "
+        "token; default: the whole vocabulary",
+        label="Compare only these words",
+    )  # fmt: skip
+    order: str = option(
+        "left",
+        "Order in which several masks are filled together, each given those before; left: left "
+        "to right, sure: the most confident mask first",
+        label="Filling order", choices=("left", "sure"),
+    )  # fmt: skip
+    device: str = placing.device()
+    dtype: str = placing.dtype()

@@ -1,0 +1,28 @@
+"""The question: where would the model run, and in which precision?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inspector import placing
+from inspector.request import Request, option
+
+TASKS = (
+    "masked_lm", "causal_lm", "seq2seq_lm", "base", "pretraining", "next_sentence",
+    "sequence_classification", "token_classification", "question_answering", "multiple_choice",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PlacementRequest(Request):
+    """Options of `placement`; no weight is read."""
+
+    verb = "placement"
+
+    task: str | None = option(
+        None,
+        "Head to place; default: the language model's, else the base model alone",
+        choices=TASKS,
+    )
+    device: str = placing.device()
+    dtype: str = placing.dtype()

@@ -1,0 +1,26 @@
+"""The question: how plausible is every token in its own place?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inspector import placing
+from inspector.request import Request, option
+
+
+@dataclass(frozen=True)
+class PlausibilityRequest(Request):
+    """Options of `plausibility`."""
+
+    verb = "plausibility"
+
+    text: str = option(help="The text to judge")
+    by: str = option(
+        "token",
+        "What is masked at a time; token: each token alone, so the tokens of a long word give "
+        "each other away; word: the rest of its word as well, so a token sees only what comes "
+        "before it in its word (Kauf and Ivanova 2023)",
+        label="Masked unit", choices=("token", "word"),
+    )  # fmt: skip
+    device: str = placing.device()
+    dtype: str = placing.dtype()
