@@ -13,10 +13,12 @@ import re
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, ClassVar, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from inspector.errors import RequestError
 
+SHORT = 10**15  # from here on, numbers are written with an exponent
 RANGE = re.compile(r"(\d{1,4})-(\d{1,4})")
 T = TypeVar("T")
 
@@ -31,7 +33,9 @@ class Option:
     most: float | None = None  # inclusive
     above: float | None = None  # exclusive
     choices: tuple[str, ...] = ()
-    flag: str = ""  # on the command line; "": the name, with dashes
+    # On the command line; "": the name, with dashes. "--yes/--no" names both of a switch, and what
+    # begins with no dash stands alone, as CHECKPOINT does.
+    flag: str = ""
     split: bool = True  # of a list: False: its items are texts, which may hold commas
     items: int | None = None  # of a list: how many at most
     step: float | None = None  # of a number's field on a page
@@ -149,6 +153,12 @@ def flag_of(name: str, known: Option) -> str:
     return known.flag or (f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}")
 
 
+def switch_of(flag: str) -> tuple[str, str]:
+    """The two flags of a bool: --align and --no-align, unless it names both."""
+    yes, _, no = flag.partition("/")
+    return yes, no or yes.replace("--", "--no-", 1)
+
+
 def answers(request: type[Request]) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Let a function `(checkpoint, request, *, progress)` be called with the request's options.
 
@@ -174,9 +184,15 @@ def parse_list(text: str) -> tuple[str, ...]:
     """Read items that commas separate; one that holds a comma is written in double quotes.
 
     Each item once, in order; spaces around an item do not count.
+
+    Raises:
+        RequestError: If an item is too long to be one.
     """
     rows = csv.reader(text.splitlines() or [""], skipinitialspace=True)
-    items = (item if item.isspace() else item.strip() for row in rows for item in row)
+    try:
+        items = [item if item.isspace() else item.strip() for row in rows for item in row]
+    except csv.Error:
+        raise RequestError(f"The list {text[:40]!r}… is too long: shorten it.") from None
     return tuple(dict.fromkeys(item for item in items if item))
 
 
@@ -212,7 +228,10 @@ def to_text(value: Any, *, split: bool = True) -> str:
         return str(value).lower()
     if isinstance(value, tuple):
         return join_list(value) if split else "\n".join(map(str, value))
-    return f"{value:.12g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        short = f"{value:.12g}"
+        return short if float(short) == value else repr(value)
+    return str(value)
 
 
 def from_text(text: str, kind: Any, *, name: str, split: bool = True) -> Any:
@@ -250,6 +269,8 @@ def plain_kind(kind: Any) -> Any:
 
 def number_text(number: float) -> str:
     """Write a number as people do: 1,000,000, 0.15, 1e-07."""
+    if abs(number) >= SHORT:
+        return f"{Decimal(number).normalize():.6g}"
     return f"{number:,.0f}" if float(number).is_integer() else f"{number:g}"
 
 
@@ -276,8 +297,11 @@ def check(name: str, known: Option, value: Any) -> None:
 
 def _words(flag: str, value: Any, *, split: bool) -> list[str]:
     if isinstance(value, bool):
-        return [flag if value else flag.replace("--", "--no-", 1)]
+        yes, no = switch_of(flag)
+        return [yes if value else no]
     if isinstance(value, tuple) and not split:
         return [word for each in value for word in _words(flag, each, split=True)]
     text = to_text(value)
+    if not flag.startswith("-"):
+        return [text]
     return [flag, text] if not flag.startswith("--") else [f"{flag}={text}"]

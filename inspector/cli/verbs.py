@@ -27,6 +27,7 @@ from inspector.request import (
     parse_list,
     parse_numbers,
     plain_kind,
+    switch_of,
 )
 
 SUFFIXES = (".csv", ".parquet")
@@ -72,9 +73,7 @@ def flagged(request: type[Request], name: str) -> Any:
     known, kind = options(request)[name], plain_kind(kinds_of(request)[name])
     words = _help(known, repeated=get_origin(kind) is tuple and not known.split)
     flag = flag_of(name, known)
-    if kind is bool:
-        flag = f"{flag}/{flag.replace('--', '--no-', 1)}"
-    return typer.Option(flag, help=words)
+    return typer.Option("/".join(switch_of(flag)) if kind is bool else flag, help=words)
 
 
 def gathered(request: type[Request], values: dict[str, Any]) -> dict[str, Any]:

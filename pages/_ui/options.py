@@ -72,12 +72,12 @@ def _help(known: Option) -> str:
 
 
 def _choice(known: Option, default: Any, look: dict[str, Any]) -> Any:
-    place = known.choices.index(default) if default in known.choices else 0
     if look.pop("segmented", False):
         return st.segmented_control(
-            options=known.choices, default=known.choices[place], required=True, **look
+            options=known.choices, default=default, required=default is not None, **look
         )
-    return st.selectbox(options=known.choices, index=place, **look) or known.choices[place]
+    place = None if default is None else known.choices.index(default)
+    return st.selectbox(options=known.choices, index=place, **look) or default
 
 
 def _number(known: Option, kind: Any, default: Any, look: dict[str, Any]) -> Any:
