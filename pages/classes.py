@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from inspector.analyses.classes.figures import class_tree
+from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.classes.result import ModelClasses
 from inspector.text import plural
 from pages._classes import words
@@ -19,9 +20,9 @@ parts.heading("classes", checkpoint)
 above, returned = st.container(), st.container()
 with returned:
     st.subheader("What it returns", anchor=False)
-    text = inputs.text(checkpoint, slug="classes")
+    request = ClassesRequest(text=inputs.text(checkpoint, slug="classes"))
 with above:
-    classes: ModelClasses = session.run("classes", text=text)
+    classes: ModelClasses = session.run(request)
     parts.warnings(classes.warnings)
     with st.container(horizontal=True):
         parts.count("Parameters", classes.parameters, explanation="Each shared tensor once.")
@@ -101,4 +102,4 @@ with returned:
                    "have a shape and no numbers. A second run of another size tells what each "
                    "axis counts.")  # fmt: skip
         st.code(" ".join(output.tokens), language=None, wrap_lines=True)
-parts.elsewhere(checkpoint, ("classes", f"--text={text}"))
+parts.elsewhere(checkpoint, request)

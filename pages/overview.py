@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
 from inspector.catalog import PAGES
 from inspector.text import bytes_text
@@ -14,7 +15,7 @@ from pages._ui.words import HEADS
 session.guard()
 checkpoint = session.opened()
 parts.heading("overview", checkpoint)
-overview: Overview = session.run("overview")
+overview: Overview = session.run(OverviewRequest())
 parts.warnings(overview.warnings)
 st.page_link("pages/tour.py", label="New to this? Start with the questions", icon=":material/help:")
 
@@ -99,4 +100,4 @@ with right:
         "the times of the files. `overview --hash` and reports compute each file's SHA-256."
     )
     st.code(overview.fingerprint, language=None, wrap_lines=True)
-    parts.elsewhere(checkpoint, ("overview",))
+    parts.elsewhere(checkpoint, OverviewRequest())

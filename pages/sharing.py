@@ -8,6 +8,7 @@ import streamlit as st
 from inspector.analyses.sharing.figures import sharing_graph
 from inspector.analyses.sharing.figures_parameters import parameter_icicle
 from inspector.analyses.sharing.figures_words import sharing_subtitle
+from inspector.analyses.sharing.request import SharingRequest
 from inspector.analyses.sharing.result import Sharing
 from inspector.text import bytes_text, percent_text
 from pages._sharing import parts as sharing_parts
@@ -18,7 +19,7 @@ from pages._ui import parts, session
 session.guard()
 checkpoint = session.opened()
 parts.heading("sharing", checkpoint)
-sharing: Sharing = session.run("sharing")
+sharing: Sharing = session.run(SharingRequest())
 parts.warnings(sharing.warnings)
 
 sharing_parts.draw_answer(sharing)
@@ -83,4 +84,4 @@ with st.expander(f"Every name ({len(sharing.tensors):,})"):
     parts.table(sharing.tensors.drop(columns="row"), height=420,
                 alt="Every parameter name with its group")  # fmt: skip
     parts.download(sharing.tensors, name=f"{checkpoint.name}-sharing")
-parts.elsewhere(checkpoint, ("sharing",))
+parts.elsewhere(checkpoint, SharingRequest())

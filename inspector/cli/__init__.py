@@ -1,7 +1,6 @@
 """The command line: every analysis as a verb, as a table for people or as JSON for machines."""
 
 from inspector.cli import (
-    checkpoints,
     checks,
     cluster,
     comparing,
@@ -14,7 +13,6 @@ from inspector.cli.verbs import register
 
 __all__ = [
     "app",
-    "checkpoints",
     "checks",
     "cluster",
     "comparing",

@@ -5,18 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.analyses.sharing.result import Sharing
-from inspector.analyses.what_if.result import (
-    CHANGES,
-    EXAMPLE,
-    OPTIMIZERS,
-    Edge,
-    SavedFile,
-    Way,
-    WhatIf,
-)
+from inspector.analyses.what_if.request import WhatIfRequest
+from inspector.analyses.what_if.result import CHANGES, Edge, SavedFile, Way, WhatIf
 from inspector.results.checkpoint import Opened
 from inspector.text import bytes_text
-from pages._ui import parts, session
+from pages._ui import options, parts, session
 from pages._ui.words import command, literal
 
 # The word says it; symbol and colour repeat it.
@@ -36,17 +29,12 @@ def draw(checkpoint: Opened, sharing: Sharing) -> None:
     """Ask what to change, do it to a copy in memory, and show before and after."""
     st.subheader("What if …?", anchor=False)
     st.caption("Done to a copy in memory, and measured: the checkpoint stays as it is.")
-    change = st.segmented_control(
-        "Change", list(CHANGES), default="untie", required=True, key="change",
-        bind="query-params",
-    )  # fmt: skip
+    change = options.ask(WhatIfRequest, "change", segmented=True)
     st.markdown(CHANGES[change])
-    text, steps, rate, optimizer = _inputs()
+    request = _asked(change)
     if sharing.unique_nbytes > QUICK_NBYTES and not _agreed(checkpoint, sharing):
         return
-    result: WhatIf | None = session.ask(
-        "whatif", change=change, text=text, steps=steps, learning_rate=rate, optimizer=optimizer
-    )
+    result: WhatIf | None = session.ask(request)
     if result is None:
         return
     parts.warnings(result.warnings)
@@ -58,24 +46,17 @@ def draw(checkpoint: Opened, sharing: Sharing) -> None:
         with st.expander("As a table"):
             parts.table(result.table, alt="Every pair of names under every way")
         parts.download(result.table, name=f"{checkpoint.name}-what-if-{change}")
-    options = [f"--change={change}", f"--steps={steps}", f"--text={text}",
-               f"--learning-rate={rate}", f"--optimizer={optimizer}"]  # fmt: skip
-    st.code(command("whatif", checkpoint, *options), language=None, wrap_lines=True)
+    st.code(command(request.verb, checkpoint, *request.to_argv()), language=None, wrap_lines=True)
 
 
-def _inputs() -> tuple[str, int, float, str]:
-    text = st.text_input("Text that the copy is trained on", EXAMPLE, key="lesson",
-                         bind="query-params", help="Empty: no training.")  # fmt: skip
-    with (
-        st.expander("Training", icon=":material/tune:"),
-        st.container(horizontal=True),
-    ):
-        steps = st.number_input("Steps", 0, 20, 1, key="updates", bind="query-params")
-        rate = st.number_input("Learning rate", 1e-7, 1.0, 5e-5, step=1e-5, format="%.0e",
-                               key="update_rate", bind="query-params")  # fmt: skip
-        optimizer = st.selectbox("Optimizer", OPTIMIZERS, key="optimizer", bind="query-params",
-                                 help="Without weight decay and without momentum")  # fmt: skip
-    return text, int(steps), float(rate), optimizer or OPTIMIZERS[0]
+def _asked(change: str) -> WhatIfRequest:
+    text = options.ask(WhatIfRequest, "text")
+    with st.expander("Training", icon=":material/tune:"), st.container(horizontal=True):
+        steps = options.ask(WhatIfRequest, "steps")
+        rate = options.ask(WhatIfRequest, "learning_rate", format="%g")
+        optimizer = options.ask(WhatIfRequest, "optimizer")
+    return options.make(WhatIfRequest, change=change, text=text, steps=steps, learning_rate=rate,
+                        optimizer=optimizer)  # fmt: skip
 
 
 def _agreed(checkpoint: Opened, sharing: Sharing) -> bool:

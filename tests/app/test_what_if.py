@@ -25,7 +25,9 @@ def test_each_change_is_answered_and_in_the_address_bar(open_app: Open, change: 
     assert CHANGES[change] in shown
     assert "for comparison" in shown
     assert "difference exactly 0" in shown
-    assert f"--change={change}" in "".join(code.value for code in app.code)
+    changed = [] if change == "untie" else [f"--change={change}"]  # the default is left out
+    line = " ".join(["python -m inspector whatif demo-gpt2", *changed])
+    assert line in [code.value for code in app.code]
     broken = "equal copies]" in shown or "another" in shown
     assert broken == (change != "reload")
 
@@ -41,7 +43,7 @@ def test_untying_shows_the_cost_of_this_checkpoint(open_app: Open) -> None:
 
 def test_an_empty_text_trains_nothing(open_app: Open) -> None:
     app = open_app("sharing", checkpoint="demo-gpt2")
-    app.text_input(key="lesson").set_value("").run()
+    app.text_input(key="text").set_value("").run()
     assert "not trained: No training was asked for" in said(app).replace("\\", "")
     assert "difference exactly 0" not in said(app)
 
@@ -53,3 +55,15 @@ def test_why_is_answered_with_the_checkpoints_own_numbers(open_app: Open) -> Non
     assert "it holds `transformer.wte.weight`, and not `lm_head.weight`" in said(app)
     listed = sum(tensor.size for tensor in GPT2.values()) + rows * columns
     assert f"{rows * columns:,} fewer, {100 * rows * columns / listed:.1f} %" in said(app)
+
+
+def test_steps_of_another_page_are_not_asked_for_here(open_app: Open) -> None:
+    app = open_app("training", checkpoint="demo-gpt2", steps="500", learning_rate="0.001")
+    assert not app.error
+    app.switch_page("pages/sharing.py").run()
+    assert not app.error
+    assert app.number_input(key="steps").value == 1
+    linked = open_app("sharing", checkpoint="demo-gpt2", steps="500")
+    assert [each.value.replace("\\", "") for each in linked.error] == [
+        "Steps must be between 0 and 20, not 500."
+    ]

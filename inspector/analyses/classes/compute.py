@@ -13,16 +13,17 @@ from inspector.analyses.classes.compute_modules import (
     used_classes,
 )
 from inspector.analyses.classes.compute_output import model_output
+from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.classes.result import ModelClasses, SiblingClass
 from inspector.models.build import build_model, own_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.execution import LARGE
 from inspector.progress import Progress
+from inspector.request import answers
 
-EXAMPLE = "the capital and largest city of France."
 
-
-def classes(checkpoint: Checkpoint, *, progress: Progress, text: str | None = None) -> ModelClasses:
+@answers(ClassesRequest)
+def classes(checkpoint: Checkpoint, request: ClassesRequest, *, progress: Progress) -> ModelClasses:
     """Describe the class that config.json names: ancestors, siblings, modules, output.
 
     No number is read: what a class lacks is what the loader itself reports as missing, and the
@@ -31,9 +32,8 @@ def classes(checkpoint: Checkpoint, *, progress: Progress, text: str | None = No
 
     Args:
         checkpoint: With config.json and weights; a tokenizer is not needed.
+        request: What the model reads for its output; without a tokenizer, token ids stand for it.
         progress: Told what is being done.
-        text: What the model reads for its output; None: an example. Without a tokenizer, token
-            ids stand for it.
 
     Raises:
         CheckpointError: If the model cannot be built.
@@ -43,13 +43,12 @@ def classes(checkpoint: Checkpoint, *, progress: Progress, text: str | None = No
     model_class = own_class(checkpoint.config)
     model, missing = checkpoint.outline(model_class)
     progress(None, "Running the example")
-    wanted = EXAMPLE if text is None else text
-    output, uses, said = model_output(checkpoint, model, wanted)
+    output, uses, said = model_output(checkpoint, model, request.text)
     if output is None and sum(each.nbytes for each in model.parameters()) <= LARGE:
         model, missing = build_model(
             model_class, checkpoint.config, checkpoint.state, name=checkpoint.name
         )
-        output, uses, said = model_output(checkpoint, model, wanted)
+        output, uses, said = model_output(checkpoint, model, request.text)
     progress(None, "Listing the modules")
     rows, sizes, inside = module_rows(model, missing, uses)
     tree = fold_tree(rows, sizes, inside)

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from inspector.analyses.classes.figures import class_tree
+from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.classes.result import ExampleOutput, ModelClasses
 from inspector.report.content import (
     Block,
@@ -23,10 +24,9 @@ from inspector.report.content import (
 from inspector.text import plural, shape_text
 
 
-def ask(context: Context) -> tuple[Question, ...]:
+def asked(context: Context) -> ClassesRequest:
     """The classes, with the output for the report's text."""
-    text = context.setting.text
-    return (Question("classes", {"text": text}, (f"--text={text}",)),)
+    return ClassesRequest(text=context.setting.text)
 
 
 def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
@@ -74,4 +74,9 @@ def _output(output: ExampleOutput) -> Iterator[Block]:
     ))  # fmt: skip
 
 
-SECTION = Section("classes", ask=ask, show=show, query=lambda c: {"text": c.setting.text})
+SECTION = Section(
+    "classes",
+    ask=lambda context: (Question.of(asked(context)),),
+    show=show,
+    query=lambda context: asked(context).to_query(),
+)

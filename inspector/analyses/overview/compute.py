@@ -9,12 +9,14 @@ from typing import Any
 
 import pandas as pd
 
+from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview, OverviewFile
 from inspector.errors import InspectorError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import FAMILIES, declares_tie, in_file
 from inspector.models.names import is_buffer
 from inspector.progress import Progress
+from inspector.request import answers
 from inspector.results.checkpoint import TokenizerInfo
 from inspector.store.hashing import HASHES, HashCache
 from inspector.store.manifest import Manifest, TensorInfo
@@ -32,18 +34,19 @@ HEAD_OF_CLASS = {
 }
 
 
-def overview(checkpoint: Checkpoint, *, progress: Progress, hash_files: bool = False) -> Overview:
+@answers(OverviewRequest)
+def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Progress) -> Overview:
     """Describe a checkpoint: files, sizes, heads, tokenizer, and what is wrong with it.
 
     Args:
         checkpoint: Any.
+        request: Whether to hash the files.
         progress: Told what is being done.
-        hash_files: Whether to read every file for its SHA-256 where it is not known.
 
     Raises:
         InspectorError: Only for what staging let through and no page could use.
     """
-    digests = _digests(checkpoint, progress) if hash_files else {}
+    digests = _digests(checkpoint, progress) if request.hash_files else {}
     progress(None, "Reading the headers")
     manifest = checkpoint.manifest
     config = manifest.config or {}

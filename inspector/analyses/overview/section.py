@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
 from inspector.report.content import Block, Context, Facts, Question, Said, Section, Tabled
 from inspector.text import bytes_text
@@ -72,4 +73,4 @@ def _token(token: str | None, token_id: int | None) -> str:
     return f"{token} (id {token_id})" if token else "none"
 
 
-SECTION = Section("overview", ask=lambda _: (Question("overview"),), show=show)
+SECTION = Section("overview", ask=lambda _: (Question.of(OverviewRequest()),), show=show)

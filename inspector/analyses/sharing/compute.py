@@ -16,6 +16,7 @@ from inspector.analyses.sharing.compute_accounting import (
 )
 from inspector.analyses.sharing.compute_folding import fold_rows
 from inspector.analyses.sharing.compute_verdicts import Evidence, find_groups, join_pairs, judge
+from inspector.analyses.sharing.request import SharingRequest
 from inspector.analyses.sharing.result import ReusedModule, Sharing
 from inspector.models.build import build_model, own_class
 from inspector.models.copies import LiveCopies, StoredCopies
@@ -26,6 +27,7 @@ from inspector.models.names import unexpected_keys
 from inspector.models.naming import find_places
 from inspector.models.ties import declared_ties, kept_ties, possible_ties
 from inspector.progress import Progress
+from inspector.request import answers
 from inspector.store.manifest import TensorInfo
 
 if TYPE_CHECKING:
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
 Inputs = Mapping[str, torch.Tensor] | tuple[torch.Tensor, ...]
 
 
-def sharing(checkpoint: Checkpoint, *, progress: Progress) -> Sharing:
+@answers(SharingRequest)
+def sharing(checkpoint: Checkpoint, _: SharingRequest, *, progress: Progress) -> Sharing:
     """Audit the sharing of a checkpoint's parameters.
 
     The model is built as the class that config.json names, in the stored dtype and without its

@@ -10,6 +10,7 @@ import pandas as pd
 from inspector.analyses.sharing.figures import sharing_graph
 from inspector.analyses.sharing.figures_parameters import parameter_icicle
 from inspector.analyses.sharing.figures_words import group_letter, sharing_subtitle
+from inspector.analyses.sharing.request import SharingRequest
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.report.content import Block, Context, Drawn, Listed, Question, Said, Section, Tabled
 from inspector.text import bytes_text, plural, shape_text
@@ -88,4 +89,4 @@ def _groups(sharing: Sharing) -> pd.DataFrame:
     )
 
 
-SECTION = Section("sharing", ask=lambda _: (Question("sharing"),), show=show)
+SECTION = Section("sharing", ask=lambda _: (Question.of(SharingRequest()),), show=show)

@@ -22,10 +22,8 @@ from inspector.analyses.what_if.compute_edges import (
 )
 from inspector.analyses.what_if.compute_round_trip import RoundTrip, save_and_load
 from inspector.analyses.what_if.compute_stepping import Lesson, Outcome, prepare, train
+from inspector.analyses.what_if.request import WhatIfRequest
 from inspector.analyses.what_if.result import (
-    CHANGES,
-    EXAMPLE,
-    OPTIMIZERS,
     Drift,
     Edge,
     Training,
@@ -40,11 +38,10 @@ from inspector.models.counting import count, count_once
 from inspector.models.execution import input_embedding
 from inspector.models.ties import possible_ties
 from inspector.progress import Progress
+from inspector.request import answers
 
-MOST_STEPS = 20
 MEMORY_SHARE = 0.8  # of what a worker may use: the rest is for what is not counted
 FLOAT = 4  # bytes
-LEARNING_RATE = 5e-5  # the usual one for fine-tuning with AdamW
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +53,11 @@ class _Plan:
     missing: frozenset[str]
     pairs: dict[str, str]  # name -> the name whose tensor it is or could be
     lesson: Lesson | str  # or why there is none
-    steps: int
-    learning_rate: float
-    optimizer: str
+    request: WhatIfRequest
 
 
-def what_if(
-    checkpoint: Checkpoint,
-    *,
-    progress: Progress,
-    change: str,
-    text: str = EXAMPLE,
-    steps: int = 1,
-    learning_rate: float = LEARNING_RATE,
-    optimizer: str = "adamw",
-) -> WhatIf:
+@answers(WhatIfRequest)
+def what_if(checkpoint: Checkpoint, request: WhatIfRequest, *, progress: Progress) -> WhatIf:
     """Make one change to copies of the model in memory, and say what is so before and after.
 
     Everything is measured: which names lie on one storage, what the written file's header lists,
@@ -78,56 +65,38 @@ def what_if(
 
     Args:
         checkpoint: With a config.
+        request: The change, and how the copies are trained; no text or no steps: not at all.
         progress: Told what is being done.
-        change: One of results.what_if.CHANGES.
-        text: What the model is trained on; "" leaves training out.
-        steps: Training steps, 0..20; 0 leaves training out.
-        learning_rate: Above 0, up to 1.
-        optimizer: "adamw" (weight decay 0) or "sgd".
 
     Raises:
-        RequestError: If a parameter does not fit, or the machine has too little room.
+        RequestError: If the text cannot be trained on, or the machine has too little room.
         InspectorError: If the model cannot be built.
     """
-    _check_request(change, steps, learning_rate, optimizer)
     progress(None, "Building the model")
     quiet()
     model, missing = build_model(
         _model_class(checkpoint), checkpoint.config, checkpoint.state, name=checkpoint.name
     )
-    trained = steps > 0 and bool(text.strip())
-    _check_memory(checkpoint, model, steps=steps if trained else 0, optimizer=optimizer)
+    trained = request.steps > 0 and bool(request.text.strip())
+    _check_memory(checkpoint, model, optimizer=request.optimizer if trained else None)
     lesson: Lesson | str = "No training was asked for."
     if trained:
-        lesson = prepare(checkpoint, model, text)
+        lesson = prepare(checkpoint, model, request.text)
     pairs, warnings = find_pairs(model, missing)
-    plan = _Plan(checkpoint, model, missing, pairs, lesson, steps, learning_rate, optimizer)
-    recipes = _recipes(plan, change)
+    plan = _Plan(checkpoint, model, missing, pairs, lesson, request)
+    recipes = _recipes(plan, request.change)
     ways = []
     for number, recipe in enumerate((UNCHANGED, *recipes)):
         progress(number / (1 + len(recipes)), recipe.title)
         ways.append(_measure(plan, recipe, saved=number > 0))
     return _assemble(
         plan,
-        change,
         ways,
-        text=text,
         warnings=(
             *warn_of_codes([each.scheme for each in checkpoint.quantised.values()]),
             *warnings,
         ),
     )
-
-
-def _check_request(change: str, steps: int, learning_rate: float, optimizer: str) -> None:
-    if change not in CHANGES:
-        raise RequestError(f"There is no change {change[:40]!r}: use {', '.join(CHANGES)}.")
-    if optimizer not in OPTIMIZERS:
-        raise RequestError(f"There is no optimizer {optimizer[:40]!r}: use adamw or sgd.")
-    if not 0 <= steps <= MOST_STEPS:
-        raise RequestError(f"{steps} training steps are asked for: give 0 to {MOST_STEPS}.")
-    if not 0 < learning_rate <= 1:
-        raise RequestError(f"The learning rate is {learning_rate}: give one above 0, up to 1.")
 
 
 def _model_class(checkpoint: Checkpoint) -> type[PreTrainedModel]:
@@ -140,24 +109,27 @@ def _model_class(checkpoint: Checkpoint) -> type[PreTrainedModel]:
     return own_class(checkpoint.config)
 
 
-def _check_memory(
-    checkpoint: Checkpoint, model: PreTrainedModel, *, steps: int, optimizer: str
-) -> None:
+def _check_memory(checkpoint: Checkpoint, model: PreTrainedModel, *, optimizer: str | None) -> None:
     """Refuse what would not fit: at once there are the model, its copy, and one loaded again.
+
+    Args:
+        checkpoint: Its settings say how much may be used.
+        model: As it was built.
+        optimizer: Of the training; None: there is none.
 
     Raises:
         RequestError: If it needs more memory than a worker may use.
     """
     numbers, nbytes = count_once(dict(model.named_parameters()))
     needed = 3 * nbytes
-    if steps:  # in float32: the copy, its gradients, what AdamW keeps
+    if optimizer:  # in float32: the copy, its gradients, what AdamW keeps
         needed += FLOAT * numbers * (2 + (2 if optimizer == "adamw" else 0))
     allowed = MEMORY_SHARE * checkpoint.settings.worker_nbytes
     if needed > allowed:
         raise RequestError(
             f"This needs about {needed / 1e9:,.1f} GB for copies of {checkpoint.name}, and "
             f"{allowed / 1e9:,.1f} GB may be used: "
-            + ("ask for 0 training steps, or " if steps else "")
+            + ("ask for 0 training steps, or " if optimizer else "")
             + "set INSPECTOR_WORKER_MB higher."
         )
 
@@ -252,9 +224,9 @@ def _train(plan: _Plan, model: PreTrainedModel, recipe: Recipe, missing: frozens
     outcome = train(
         model,
         plan.lesson,
-        steps=plan.steps,
-        learning_rate=plan.learning_rate,
-        optimizer=plan.optimizer,
+        steps=plan.request.steps,
+        learning_rate=plan.request.learning_rate,
+        optimizer=plan.request.optimizer,
     )
     if outcome.failed and missing and math.isnan(outcome.first):
         why = f"The file lacks {min(missing)}, and nothing is trained from random numbers."
@@ -268,9 +240,8 @@ def _training(plan: _Plan, outcome: Outcome) -> Training | None:
     return Training(outcome.first, outcome.last, plan.lesson.counted)
 
 
-def _assemble(
-    plan: _Plan, change: str, ways: Sequence[Way], *, text: str, warnings: tuple[str, ...]
-) -> WhatIf:
+def _assemble(plan: _Plan, ways: Sequence[Way], *, warnings: tuple[str, ...]) -> WhatIf:
+    request = plan.request
     original = ways[0]
     changed = [dataclasses.replace(way, answer=describe(original, way)) for way in ways[1:]]
     parameters = parameters_of(plan.model)
@@ -280,10 +251,10 @@ def _assemble(
     said = (
         answer(changed)
         if changed
-        else nothing_to_do(change, type(plan.model).__name__, has_pairs=bool(plan.pairs))
+        else nothing_to_do(request.change, type(plan.model).__name__, has_pairs=bool(plan.pairs))
     )
     return WhatIf(
-        change=change,
+        change=request.change,
         model_class=type(plan.model).__name__,
         answer=said,
         tied=tied,
@@ -295,10 +266,10 @@ def _assemble(
         unique_nbytes=unique[1],
         vocab=vocab,
         d_model=d_model,
-        text=text,
-        steps=plan.steps,
-        learning_rate=plan.learning_rate,
-        optimizer=plan.optimizer,
+        text=request.text,
+        steps=request.steps,
+        learning_rate=request.learning_rate,
+        optimizer=request.optimizer,
         warnings=warnings,
         table=_table(ways),
     )

@@ -345,12 +345,12 @@ def test_the_table_holds_every_edge_of_every_way(open_model, change):
 
 
 REFUSED = {
-    "There is no change 'melt'": {"change": "melt"},
-    "21 training steps": {"steps": 21},
-    "-1 training steps": {"steps": -1},
-    "learning rate is 0": {"learning_rate": 0},
-    "learning rate is nan": {"learning_rate": math.nan},
-    "no optimizer 'lion'": {"optimizer": "lion"},
+    "Change must be untie, clone, resize, half or reload, not 'melt'": {"change": "melt"},
+    "Steps must be between 0 and 20, not 21": {"steps": 21},
+    "Steps must be between 0 and 20, not -1": {"steps": -1},
+    "Learning rate must be above 0 and at most 1, not 0": {"learning_rate": 0},
+    "Learning rate must be above 0 and at most 1, not nan": {"learning_rate": math.nan},
+    "Optimizer must be adamw or sgd, not 'lion'": {"optimizer": "lion"},
     "shorten it": {"text": "w1 " * 100},
     "no token that could be predicted": {"text": "[unused0]"},
 }

@@ -1,0 +1,26 @@
+"""The question: which ties break when the model is changed?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inspector.analyses.what_if.result import CHANGES, EXAMPLE, OPTIMIZERS
+from inspector.request import Request, option
+
+
+@dataclass(frozen=True)
+class WhatIfRequest(Request):
+    """Options of `whatif`; a copy in memory is changed, never the checkpoint."""
+
+    verb = "whatif"
+
+    change: str = option("untie", "What is done to a copy of the model", choices=tuple(CHANGES))
+    text: str = option(
+        EXAMPLE, "What the copy is trained on; empty: no training",
+        label="Text that the copy is trained on",
+    )  # fmt: skip
+    steps: int = option(1, "Updates in all; 0: no training", least=0, most=20)
+    learning_rate: float = option(5e-5, "Rate of every update", above=0, most=1.0, step=1e-5)
+    optimizer: str = option(
+        "adamw", "What updates the copy, without weight decay or momentum", choices=OPTIMIZERS
+    )
