@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.analyses.heads.result import HeadAnswer
+from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
 from pages._heads import answers as head_answers
 from pages._heads import asking as head_asking
@@ -17,13 +18,12 @@ session.guard()
 checkpoint = session.opened()
 parts.heading("heads", checkpoint)
 
-overview: Overview = session.run("overview")
+overview: Overview = session.run(OverviewRequest())
 head = head_asking.choose(overview)
 if head:
     st.markdown(f"**{HEADS[head][0]}**: {literal(HEADS[head][1])}")
-asked = head_asking.ask(checkpoint, head)
-wanted = {} if head is None else {"head": head}
-answer: HeadAnswer | None = session.ask("heads", **wanted, **asked.parameters())
+request = head_asking.ask(checkpoint, head)
+answer: HeadAnswer | None = session.ask(request)
 if answer is not None:
     parts.warnings(answer.warnings)
     with st.container(horizontal=True):
@@ -33,17 +33,16 @@ if answer is not None:
         st.metric("Forward pass", f"{answer.milliseconds:.1f} ms",
                   help="One pass through the model, which was loaded before.")  # fmt: skip
         st.metric("Tokens", " + ".join(str(len(tokens)) for tokens in answer.tokens[:4]))
-    head_answers.draw(checkpoint, answer)
+    head_answers.draw(checkpoint, request, answer)
     with st.expander(f"What it returns: {answer.output_class}", expanded=True):
         st.markdown(words.output_rows(answer))
 if head and (line := words.absent_line(overview.heads)):
     st.caption(line)
 
-commands = [
-    ("heads", *(f"--{name}={value}" for name, value in wanted.items()), *asked.command())
-    if answer else None,
-    head_sections.pretraining(checkpoint, overview, asked),
-    head_sections.tokenization(checkpoint, asked),
-]  # fmt: skip
-if any(commands):
-    parts.elsewhere(checkpoint, *filter(None, commands))
+asked = [
+    request if answer else None,
+    head_sections.pretraining(checkpoint, overview, request),
+    head_sections.tokenization(checkpoint, request),
+]
+if any(asked):
+    parts.elsewhere(checkpoint, *filter(None, asked))

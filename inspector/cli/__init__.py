@@ -4,7 +4,6 @@ from inspector.cli import (
     checks,
     cluster,
     comparing,
-    models,
     reporting,
     server,
 )
@@ -17,7 +16,6 @@ __all__ = [
     "cluster",
     "comparing",
     "main",
-    "models",
     "reporting",
     "server",
 ]

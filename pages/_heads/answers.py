@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from inspector.analyses.heads.figures import span_heatmap
+from inspector.analyses.heads.request import HeadsRequest
 from inspector.analyses.heads.result import (
     AnswerLoss,
     AnswerSpan,
@@ -32,12 +34,21 @@ COLORS = ("blue", "green", "orange", "violet", "red", "yellow", "primary")
 LONGEST_TEXT = 60  # characters of a choice beside a bar
 
 
-def draw(checkpoint: Opened, answer: HeadAnswer) -> None:
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A head's answer, with what was asked."""
+
+    checkpoint: Opened
+    request: HeadsRequest
+    answer: HeadAnswer
+
+
+def draw(checkpoint: Opened, request: HeadsRequest, answer: HeadAnswer) -> None:
     """Draw one head's answer."""
-    _DRAWN[type(answer.result)](checkpoint, answer, answer.result)
+    _DRAWN[type(answer.result)](Answered(checkpoint, request, answer), answer.result)
 
 
-def _next_sentence(_: Opened, __: HeadAnswer, result: NextSentence) -> None:
+def _next_sentence(_: Answered, result: NextSentence) -> None:
     with st.container(horizontal=True):
         st.metric("It follows", percent_text(result.is_next))
         st.metric("It does not", percent_text(result.not_next))
@@ -49,16 +60,16 @@ def _next_sentence(_: Opened, __: HeadAnswer, result: NextSentence) -> None:
     )
 
 
-def _labels(checkpoint: Opened, _: HeadAnswer, result: Labels) -> None:
+def _labels(asked: Answered, result: Labels) -> None:
     st.caption(words.LABEL_KINDS[result.kind])
     if result.kind == "regression":
         with st.container(horizontal=True):
             for label, score in zip(result.labels["label"], result.labels["score"], strict=True):
                 st.metric(literal(label), f"{score:.4f}")
     else:
-        _bars(checkpoint, result.labels, ("label", "label_id", "score"), what="Labels")
+        _bars(asked.checkpoint, result.labels, ("label", "label_id", "score"), what="Labels")
     parts.table(result.labels, alt="Labels with their scores")
-    parts.download(result.labels, name=f"{checkpoint.name}-labels")
+    parts.download(result.labels, name=f"{asked.checkpoint.name}-labels")
 
 
 def _bars(
@@ -73,11 +84,11 @@ def _bars(
     )
 
 
-def _token_labels(checkpoint: Opened, answer: HeadAnswer, result: TokenLabels) -> None:
+def _token_labels(asked: Answered, result: TokenLabels) -> None:
     colors: dict[str, str] = {}
     for label in dict.fromkeys(result.spans["label"]):
         colors[label] = COLORS[len(colors) % len(COLORS)]
-    st.markdown(_marked(st.session_state["text"], result.spans, colors))
+    st.markdown(_marked(asked.request.text, result.spans, colors))
     if result.spans.empty:
         st.info("No span: every token has the label O.", icon=":material/info:")
     else:
@@ -86,7 +97,7 @@ def _token_labels(checkpoint: Opened, answer: HeadAnswer, result: TokenLabels) -
                "score is the mean of its tokens (the pipeline's strategy \"simple\").")  # fmt: skip
     with st.expander(f"Every token: {plural(len(result.tokens), 'label')}"):
         parts.table(result.tokens, alt="Every token with its likeliest label")
-        parts.download(result.tokens, name=f"{checkpoint.name}-token-labels")
+        parts.download(result.tokens, name=f"{asked.checkpoint.name}-token-labels")
 
 
 def _marked(text: str, spans: pd.DataFrame, colors: dict[str, str]) -> str:
@@ -102,8 +113,8 @@ def _marked(text: str, spans: pd.DataFrame, colors: dict[str, str]) -> str:
     return " ".join(piece for piece in [*pieces, literal(text[at:])] if piece)
 
 
-def _span(checkpoint: Opened, answer: HeadAnswer, result: AnswerSpan) -> None:
-    context = st.session_state["pair"]
+def _span(asked: Answered, result: AnswerSpan) -> None:
+    context = asked.request.pair
     before, after = context[: result.start_character], context[result.end_character :]
     with st.container(horizontal=True):
         st.metric("Score of the best span", percent_text(result.score))
@@ -122,7 +133,7 @@ def _span(checkpoint: Opened, answer: HeadAnswer, result: AnswerSpan) -> None:
             positions=shown,
             tokens=[tokens[place] for place in shown],
             best=(result.start, result.end),
-            title=f"Every span of the text, by {checkpoint.name}",
+            title=f"Every span of the text, by {asked.checkpoint.name}",
             subtitle="" if len(shown) == sum(result.positions["legal"].tolist())
             else f"{len(shown)} positions around the best span",
             theme=session.theme(),
@@ -131,13 +142,12 @@ def _span(checkpoint: Opened, answer: HeadAnswer, result: AnswerSpan) -> None:
         key="spans",
     )  # fmt: skip
     null = "" if result.no_answer is None else " and the first special token (no answer)"
-    longest = st.session_state.get("longest", 15)
-    st.caption(words.SPAN.format(null=null, longest=longest))
+    st.caption(words.SPAN.format(null=null, longest=asked.request.longest_answer))
     parts.table(result.spans, alt="The best spans")
     _loss(result.loss)
     with st.expander("Every position: start and end"):
         parts.table(result.positions, alt="Start and end scores of every position")
-        parts.download(result.positions, name=f"{checkpoint.name}-positions")
+        parts.download(result.positions, name=f"{asked.checkpoint.name}-positions")
 
 
 def _loss(loss: AnswerLoss | None) -> None:
@@ -161,21 +171,22 @@ def _loss(loss: AnswerLoss | None) -> None:
                "clamped to its length, and a label of exactly that length is ignored.")  # fmt: skip
 
 
-def _choices(checkpoint: Opened, answer: HeadAnswer, result: Choices) -> None:
+def _choices(asked: Answered, result: Choices) -> None:
     best = result.choices.iloc[result.best]
     st.markdown(f"Best: **{literal(best['text'])}**, {percent_text(best['probability'])} of the "
                 "choices together.")  # fmt: skip
-    _bars(checkpoint, result.choices, ("text", "choice", "probability"), what="Endings")
+    _bars(asked.checkpoint, result.choices, ("text", "choice", "probability"), what="Endings")
     parts.table(result.choices, alt="Choices with their probabilities")
-    shape = (1, len(answer.tokens), len(answer.tokens[0]))
+    tokens = asked.answer.tokens
+    shape = (1, len(tokens), len(tokens[0]))
     st.caption(words.CHOICES.format(shape=shape))
 
 
-def _next_tokens(checkpoint: Opened, answer: HeadAnswer, result: NextTokens) -> None:
+def _next_tokens(asked: Answered, result: NextTokens) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         parts.chart(
-            topk_bars(result.next.head(30), title=f"Next token, by {checkpoint.name}",
+            topk_bars(result.next.head(30), title=f"Next token, by {asked.checkpoint.name}",
                               theme=session.theme()),
             alt="Likeliest next tokens as bars; the table below holds the same",
             key="next",
@@ -183,7 +194,7 @@ def _next_tokens(checkpoint: Opened, answer: HeadAnswer, result: NextTokens) -> 
     with right:
         how = "sampled with the seed" if result.sampled else "the likeliest token at each step"
         st.markdown(f"**Continuation**, {how}:")
-        grown = st.session_state["text"] + result.continuation
+        grown = asked.request.text + result.continuation
         st.code(grown, language=None, wrap_lines=True)
         st.caption(f"It ends since {literal(result.stopped)}.")
     if len(result.steps):
@@ -192,10 +203,10 @@ def _next_tokens(checkpoint: Opened, answer: HeadAnswer, result: NextTokens) -> 
                    "those of the whole vocabulary, before any temperature.")  # fmt: skip
     with st.expander(f"Table: the {plural(len(result.next), 'likeliest next token')}"):
         parts.table(result.next, alt="Likeliest next tokens")
-        parts.download(result.next, name=f"{checkpoint.name}-next")
+        parts.download(result.next, name=f"{asked.checkpoint.name}-next")
 
 
-def _filled(checkpoint: Opened, _: HeadAnswer, result: FilledTokens) -> None:
+def _filled(asked: Answered, result: FilledTokens) -> None:
     page = PAGES["masked_lm"]
     st.markdown("This head has a page of its own, with top-k, targets and joint answers for any "
                 "mask.")  # fmt: skip
@@ -203,10 +214,10 @@ def _filled(checkpoint: Opened, _: HeadAnswer, result: FilledTokens) -> None:
                  icon=f":material/{page.symbol}:")  # fmt: skip
     with st.expander("What it takes to stand at every position"):
         parts.table(result.tokens, alt="The likeliest token at every position")
-        parts.download(result.tokens, name=f"{checkpoint.name}-filled")
+        parts.download(result.tokens, name=f"{asked.checkpoint.name}-filled")
 
 
-_DRAWN: dict[type, Callable[[Opened, HeadAnswer, Any], None]] = {
+_DRAWN: dict[type, Callable[[Answered, Any], None]] = {
     NextSentence: _next_sentence,
     Labels: _labels,
     TokenLabels: _token_labels,

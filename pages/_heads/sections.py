@@ -5,42 +5,47 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from inspector.analyses.heads.request import HeadsRequest
 from inspector.analyses.heads.result import KEPT, MASKED, NOT_CHOSEN, REPLACED
 from inspector.analyses.overview.result import Overview
+from inspector.analyses.pretraining.request import PretrainRequest
 from inspector.analyses.pretraining.result import Pretraining
+from inspector.analyses.tokenization.request import TokenizeRequest
 from inspector.analyses.tokenization.result import Tokenization
 from inspector.results.checkpoint import Opened
 from inspector.text import percent_text, plural
 from pages._heads import words
-from pages._heads.asking import Asked
-from pages._ui import inputs, parts, session
+from pages._ui import options, parts, session
 from pages._ui.words import literal
 
 KINDS = {"first": "blue", "second": "green", "special": "violet", "padding": "gray",
          "unknown": "red"}  # fmt: skip
 FATES = {MASKED: "orange", REPLACED: "red", KEPT: "green"}
 MOST_BADGES = 300
-OTHER_TEXT = "A short one."
+OTHER_TEXTS = ("A short one.",)
 
 
-def pretraining(checkpoint: Opened, overview: Overview, asked: Asked) -> tuple[str, ...] | None:
-    """The objective on the same texts; gives its command line."""
+def pretraining(
+    checkpoint: Opened, overview: Overview, heads: HeadsRequest
+) -> PretrainRequest | None:
+    """The objective on the texts that the head reads; gives what was asked."""
     if overview.heads["masked_lm"] != "present":
         return None
     st.subheader("The pre-training objective", anchor=False)
-    pair = asked.texts["pair"]
-    both = overview.heads["next_sentence"] == "present" and bool(pair.strip())
+    chosen = {}
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        share = st.slider("Share of tokens chosen", 5, 100, 15, 5, format="%d %%", key="share",
-                          bind="query-params", width=260)  # fmt: skip
-        seed = int(st.number_input("Seed of the masking", 0, 2**31 - 1, 0, key="masking",
-                                   bind="query-params", width=180))  # fmt: skip
-        follows = both and st.toggle("The second text truly follows", value=True, key="follows",
-                                     bind="query-params")  # fmt: skip
-    result: Pretraining | None = session.ask(
-        "pretrain", text=asked.texts["text"], pair=pair, follows=follows, share=share / 100,
-        seed=seed, device=asked.device, dtype=asked.dtype,
+        chosen["share"] = options.ask(PretrainRequest, "share", label="Share of tokens chosen",
+                                      width=180)  # fmt: skip
+        if heads.head != "causal_lm":  # which asks for one above
+            chosen["seed"] = options.ask(PretrainRequest, "seed", width=180)
+        if overview.heads["next_sentence"] == "present" and heads.pair.strip():
+            chosen["follows"] = options.ask(PretrainRequest, "follows")
+    request = options.make(
+        PretrainRequest,
+        **{"text": heads.text, "pair": heads.pair, "seed": heads.seed, "device": heads.device,
+           "dtype": heads.dtype, **chosen},
     )  # fmt: skip
+    result: Pretraining | None = session.ask(request)
     if result is None:
         return None
     parts.warnings(result.warnings)
@@ -66,11 +71,7 @@ def pretraining(checkpoint: Opened, overview: Overview, asked: Asked) -> tuple[s
     parts.download(result.tokens, name=f"{checkpoint.name}-labels-table")
     with st.expander("What is masked, and what is ignored"):
         st.markdown(words.MASKING)
-    follow = [] if follows or not both else ["--does-not-follow"]
-    others = [f"--pair={pair}"] if pair.strip() else []
-    return ("pretrain", f"--text={asked.texts['text']}", *others, *follow,
-            f"--share={share / 100:g}", f"--seed={seed}",
-            *inputs.placement_options(asked.device, asked.dtype))  # fmt: skip
+    return request
 
 
 def _masked(rows: pd.DataFrame) -> str:
@@ -86,13 +87,13 @@ def _masked(rows: pd.DataFrame) -> str:
     return " ".join(pieces)
 
 
-def tokenization(checkpoint: Opened, asked: Asked) -> tuple[str, ...] | None:
-    """What the texts become; gives the command line."""
+def tokenization(checkpoint: Opened, heads: HeadsRequest) -> TokenizeRequest | None:
+    """What the texts become; gives what was asked."""
     st.subheader("Tokenization", anchor=False)
-    more = st.text_area("More texts for the batch, one a line", OTHER_TEXT, key="batch",
-                        bind="query-params", height=80)  # fmt: skip
-    texts = (asked.texts["text"], *(line for line in more.splitlines() if line.strip()))
-    result: Tokenization | None = session.ask("tokenize", texts=texts, pair=asked.texts["pair"])
+    more = options.ask(TokenizeRequest, "texts", label="More texts for the batch, one per line",
+                       default=OTHER_TEXTS, height=80)  # fmt: skip
+    request = options.make(TokenizeRequest, texts=(heads.text, *more), pair=heads.pair)
+    result: Tokenization | None = session.ask(request)
     if result is None:
         return None
     parts.warnings(result.warnings)
@@ -116,12 +117,11 @@ def tokenization(checkpoint: Opened, asked: Asked) -> tuple[str, ...] | None:
     parts.table(result.batch, alt="Every sequence of the batch with its masks")
     st.caption(words.BATCH.format(side=result.padding_side))
     parts.download(rows, name=f"{checkpoint.name}-tokens")
-    pair = [f"--pair={asked.texts['pair']}"] if asked.texts["pair"].strip() else []
-    return ("tokenize", *(f"--text={text}" for text in texts), *pair)
+    return request
 
 
 def _badges(rows: pd.DataFrame) -> str:
-    """Each token as a badge; a legend names the colours."""
+    """Each token as a badge; a legend names the colors."""
     pieces, kinds = [], []
     for row in rows.head(MOST_BADGES).to_dict("records"):
         kind = "unknown" if row["is_unknown"] else row["part"] or "special"
@@ -132,4 +132,4 @@ def _badges(rows: pd.DataFrame) -> str:
         f":{KINDS[kind]}[{names.get(kind, kind)}]" for kind in KINDS if kind in kinds
     )
     rest = f" … and {len(rows) - MOST_BADGES:,} more" if len(rows) > MOST_BADGES else ""
-    return f"{' '.join(pieces)}{rest}\n\nColours: {legend}."
+    return f"{' '.join(pieces)}{rest}\n\nColors: {legend}."

@@ -49,13 +49,13 @@ def test_the_next_sentence_is_the_models_own_and_the_file_lacks_other_heads(
     absent = next(each.value for each in app.caption if "Not in this file" in each.value)
     assert "Causal LM, Sequence classification" in absent
     assert "| logits | 1 × 2 | batch × 2 |" in said(app)
-    assert f"heads demo-bert --head=next_sentence '--text={TEXT}' '--pair={PAIR}'" in (
+    assert f"heads demo-bert '--text={TEXT}' '--pair={PAIR}' --head=next_sentence" in (
         app.code[-1].value
     )
 
 
 def test_the_labels_table_and_losses_are_those_of_the_objective(open_app: Open, outputs) -> None:
-    app = open_app("heads", text=TEXT, pair=PAIR, share="60", masking="5", follows="false")
+    app = open_app("heads", text=TEXT, pair=PAIR, share="0.6", seed="5", follows="false")
     rows = table(app, "label")
     labels = torch.tensor([rows["label"].tolist()])
     changed = torch.tensor([rows["after_id"].tolist()])
@@ -70,7 +70,7 @@ def test_the_labels_table_and_losses_are_those_of_the_objective(open_app: Open, 
 
 
 def test_the_masked_lm_head_points_to_its_page(open_app: Open) -> None:
-    app = open_app("heads", head="Masked LM", text="the [MASK] of england.")
+    app = open_app("heads", head="masked_lm", text="the [MASK] of england.")
     assert not app.exception
     assert metrics(app)["Class"] == "BertForMaskedLM"
     assert any("What does the model predict" in link.proto.label for link in app.get("page_link"))
@@ -89,7 +89,7 @@ def test_the_continuation_stands_step_by_step(open_app: Open) -> None:
 
 
 def test_the_batch_is_padded_to_the_longest(open_app: Open) -> None:
-    app = open_app("heads", text=TEXT, pair=PAIR, batch="one.\n☃ two three")
+    app = open_app("heads", text=TEXT, pair=PAIR, texts="one.\n☃ two three")
     batch = table(app, "padding")
     assert [len(ids) for ids in batch["ids"]] == (batch["tokens"] + batch["padding"]).tolist()
     assert batch["unknown"].tolist() == [0, 0, 1]

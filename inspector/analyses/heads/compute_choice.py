@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspector.analyses.heads.result import default_head, named_head
-from inspector.errors import NotInCheckpointError, RequestError
+from inspector.errors import NotInCheckpointError
 from inspector.models.build import TASKS
 from inspector.models.checkpoint import Checkpoint
 from inspector.results.checkpoint import HEADS
@@ -24,19 +24,14 @@ def choose_head(checkpoint: Checkpoint, wanted: str | None) -> tuple[str, list[s
 
     Args:
         checkpoint: Its file and its config.json are asked.
-        wanted: One of results.HEADS, or None.
+        wanted: One of HEADS, or None.
 
     Returns:
         The head, and a warning where config.json names one that the file lacks.
 
     Raises:
-        RequestError: If there is no head of this name.
         NotInCheckpointError: If the file lacks its weights, or those of every head.
     """
-    if wanted is not None and wanted not in HEADS:
-        raise RequestError(
-            f"There is no head {wanted[:40]!r} (--head): choose one of {', '.join(HEADS)}."
-        )
     present = [head for head in HEADS if checkpoint.heads[head] == "present"]
     if wanted is not None:
         if wanted not in present:

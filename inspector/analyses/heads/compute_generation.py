@@ -13,8 +13,6 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.models.inputs import HeadRun
 from inspector.models.running import Loaded, memory_guard
 
-MOST_NEW = 200  # steps
-
 
 def next_tokens(
     checkpoint: Checkpoint,

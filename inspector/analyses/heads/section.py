@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from inspector.analyses.heads.request import HeadsRequest
 from inspector.analyses.heads.result import (
     AnswerSpan,
     Choices,
@@ -28,45 +29,31 @@ SECOND = {
     "question_answering": "The Eiffel Tower stands in Paris. It was built in 1889.",
 }
 ENDINGS = ("and waited for the water to boil.", "and drove it to the airport.")
-STEPS = 12  # of a continuation
 
 
-def asked(context: Context) -> dict[str, Any]:
-    """What the head is asked, as parameters of the analysis."""
+def asked(context: Context) -> HeadsRequest:
+    """What the head that config.json names is asked, else the first that the file holds."""
     head = default_head(context.overview.architecture or "", context.overview.heads)
-    texts = {"text": context.setting.text}
-    if head in SECOND:
-        texts["pair"] = SECOND[head]
-    more = {"head": head} if head else {}
-    if head == "multiple_choice":
-        more |= {"choices": ENDINGS}
-    if head == "causal_lm":
-        more |= {"k": 10, "new_tokens": STEPS, "temperature": 0.0, "seed": context.setting.seed}
-    return {**texts, **more}
-
-
-def ask(context: Context) -> tuple[Question, ...]:
-    """The head that config.json names, else the first that the file holds."""
-    parameters = asked(context)
-    options = [
-        *(f"--choice={choice}" for choice in parameters.get("choices", ())),
-        *(f"--{name.replace('_', '-')}={value}" for name, value in parameters.items()
-          if name not in ("choices", "k")),
-        *(("-k", str(parameters["k"])) if "k" in parameters else ()),
-    ]  # fmt: skip
-    return (Question("heads", {**parameters, **context.placement},
-                     (*options, *context.placement_options)),)  # fmt: skip
+    return HeadsRequest(
+        text=context.setting.text,
+        pair=SECOND.get(head or "", ""),
+        choices=ENDINGS if head == "multiple_choice" else (),
+        head=head,
+        seed=context.setting.seed if head == "causal_lm" else 0,
+        device=context.setting.device,
+        dtype=context.setting.dtype,
+    )
 
 
 def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     """The texts, the answer, and the fields of the output."""
     answer: HeadAnswer = answers[0]
-    parameters = asked(context)
+    request = asked(context)
     yield Facts({
         "Head": answer.head.replace("_", " "),
         "Class": answer.architecture,
-        "Text": parameters["text"],
-        **({"Second text": parameters["pair"]} if "pair" in parameters else {}),
+        "Text": request.text,
+        **({"Second text": request.pair} if request.pair else {}),
     })  # fmt: skip
     yield from _SHOWN[type(answer.result)](context, answer.result)
     yield Tabled("output", f"What {answer.output_class} holds", pd.DataFrame(
@@ -74,14 +61,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     ))  # fmt: skip
     lacking = [head.replace("_", " ") for head, state in answer.heads.items() if state == "absent"]
     if lacking:
-        yield Said(f"Not in this file, and so never run: {', '.join(lacking)}.")
-
-
-def query(context: Context) -> dict[str, str]:
-    """The page's inputs."""
-    parameters = asked(context)
-    texts = {name: parameters[name] for name in ("text", "pair", "head") if name in parameters}
-    return texts | ({"choices": "\n".join(ENDINGS)} if "choices" in parameters else {})
+        yield Said(f"Not in this file, so not run: {', '.join(lacking)}.")
 
 
 def _next_sentence(_: Context, result: NextSentence) -> Iterator[Block]:
@@ -139,4 +119,9 @@ _SHOWN: dict[type, Callable[[Context, Any], Iterator[Block]]] = {
     NextTokens: _next_tokens,
     FilledTokens: _filled,
 }
-SECTION = Section("heads", ask=ask, show=show, query=query)
+SECTION = Section(
+    "heads",
+    ask=lambda context: (Question.of(asked(context)),),
+    show=show,
+    query=lambda context: asked(context).to_query(),
+)

@@ -11,12 +11,14 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from inspector.analyses.heads.result import IGNORED, KEPT, MASKED, NOT_CHOSEN, REPLACED
+from inspector.analyses.pretraining.request import PretrainRequest
 from inspector.analyses.pretraining.result import Pretraining
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.inputs import HeadInput, HeadRun, arguments, encode_all, run_head
 from inspector.models.running import Loaded
 from inspector.progress import Progress
+from inspector.request import answers
 
 # Of the chosen tokens, 80 % become [MASK], 10 % a random token, 10 % stay (Devlin et al. 2019).
 MASK_SHARE, RANDOM_SHARE = 0.8, 0.1
@@ -33,51 +35,38 @@ class Masking:
     labels: list[int]  # the id before, or IGNORED
 
 
+@answers(PretrainRequest)
 def pretrain(
-    checkpoint: Checkpoint,
-    *,
-    progress: Progress,
-    text: str,
-    pair: str = "",
-    follows: bool = True,
-    share: float = 0.15,
-    seed: int = 0,
-    device: str = "auto",
-    dtype: str = "auto",
+    checkpoint: Checkpoint, request: PretrainRequest, *, progress: Progress
 ) -> Pretraining:
     """Mask a text as BERT's pre-training does, and take the losses of its objective.
 
     Args:
         checkpoint: With a masked-LM head; with a next-sentence head too, both are asked.
+        request: The texts, the next-sentence label, and how many tokens are chosen: at least one.
         progress: Told what is being done.
-        text: The first text.
-        pair: The second one; "" leaves the next-sentence loss out.
-        follows: Whether the second text truly follows: the next-sentence label.
-        share: Of the ordinary tokens, how many are chosen, above 0, up to 1; at least one is.
-        seed: Of the choice.
-        device: "auto", "cpu", "cuda" or "mps".
-        dtype: "auto", "float32", "bfloat16" or "float16".
 
     Raises:
         NotInCheckpointError: If there is no masked-LM head, no tokenizer or no mask token.
-        RequestError: If a parameter does not fit.
+        RequestError: If there is nothing to mask in the text.
     """
-    if not 0 < share <= 1:
-        raise RequestError(f"The share is {share:g}: choose above 0, up to 1 (all tokens).")
-    if not 0 <= seed < 2**63:
-        raise RequestError(f"The seed is {seed}: choose a whole number from 0.")
     _require_head(checkpoint)
+    text, pair = request.text, request.pair
     if not text.strip():
         raise RequestError("There is no text: type a sentence to be masked.")
     both = checkpoint.heads["next_sentence"] == "present"
     asked = both and bool(pair.strip())
     given = encode_all(checkpoint, [(text, pair if pair.strip() else None)])
-    masking = mask_tokens(checkpoint, given, share=share, seed=seed)
+    masking = mask_tokens(checkpoint, given, share=request.share, seed=request.seed)
     progress(None, "Loading the model")
     task = "pretraining" if both else "masked_lm"
-    loaded = checkpoint.load(task, device=device, dtype=dtype)  # type: ignore[arg-type]
+    loaded = checkpoint.load(
+        task,
+        device=request.device,  # type: ignore[arg-type]
+        dtype=request.dtype,  # type: ignore[arg-type]
+    )
     progress(None, "Running the model")
-    label = (0 if follows else 1) if asked else None
+    label = (0 if request.follows else 1) if asked else None
     run = _run(loaded, given, masking, label)
     warnings = []
     if pair.strip() and not both:
@@ -93,8 +82,8 @@ def pretrain(
     next_logits = run.fields["seq_relationship_logits"] if asked else None
     return Pretraining(
         architecture=type(loaded.model).__name__,
-        share=share,
-        seed=seed,
+        share=request.share,
+        seed=request.seed,
         tokens=tokens,
         chosen=len(kinds) - kinds.count(NOT_CHOSEN),
         counts={kind: kinds.count(kind) for kind in (MASKED, REPLACED, KEPT)},

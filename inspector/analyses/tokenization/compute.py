@@ -8,42 +8,39 @@ from typing import Any
 import pandas as pd
 from tokenizers import Encoding
 
+from inspector.analyses.tokenization.request import TokenizeRequest
 from inspector.analyses.tokenization.result import Tokenization
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.inputs import pad
 from inspector.models.tokens import SPECIAL_ROLES, Tokens
 from inspector.progress import Progress
+from inspector.request import answers
 
-MOST_TEXTS = 64
 PARTS = {0: "first", 1: "second"}
 
 
+@answers(TokenizeRequest)
 def tokenize(
-    checkpoint: Checkpoint,
-    *,
-    progress: Progress,
-    texts: Sequence[str],
-    pair: str = "",
+    checkpoint: Checkpoint, request: TokenizeRequest, *, progress: Progress
 ) -> Tokenization:
     """Tokenize texts and pad them to one length.
 
     Args:
         checkpoint: With a tokenizer.
+        request: The texts, one sequence each.
         progress: Not needed: this is quick.
-        texts: One sequence each, 1..64.
-        pair: The second text of the first sequence; "" for none.
 
     Raises:
         NotInCheckpointError: If the checkpoint brings no tokenizer.
-        RequestError: If a text is empty, too long or no Unicode text, or there are too many.
+        RequestError: If every text is empty, or one is too long or not Unicode text.
     """
     progress(None, "Tokenizing")
-    wanted = [text for text in texts if text.strip()]
-    if not 1 <= len(wanted) <= MOST_TEXTS:
-        raise RequestError(f"There are {len(wanted)} texts: give 1 to {MOST_TEXTS}.")
+    wanted = [text for text in request.texts if text.strip()]
+    if not wanted:
+        raise RequestError("There is no text: type one.")
     tokens = checkpoint.require_tokens()
-    pairs = [pair if pair.strip() else None, *[None] * (len(wanted) - 1)]
+    pairs = [request.pair if request.pair.strip() else None, *[None] * (len(wanted) - 1)]
     encodings = [tokens.encoding(text, other) for text, other in zip(wanted, pairs, strict=True)]
     longest = _positions(checkpoint)
     warnings = _warnings(checkpoint, tokens, encodings, longest)

@@ -223,11 +223,11 @@ def test_the_loss_of_a_labelled_answer_and_positions_past_the_input(make):
     truth = case.output(
         TEXT, PAIR, start_positions=torch.tensor([8]), end_positions=torch.tensor([9])
     )
-    found = case.ask(pair=PAIR, answer=(8, 9)).result.loss
+    found = case.ask(pair=PAIR, right_answer=(8, 9)).result.loss
     assert close(found.loss, truth.loss)
     assert close((found.start_loss + found.end_loss) / 2, truth.loss)
     count = len(case.tokenizer(TEXT, PAIR)["input_ids"])
-    far = case.ask(pair=PAIR, answer=(8, 900)).result.loss
+    far = case.ask(pair=PAIR, right_answer=(8, 900)).result.loss
     assert (far.end, far.end_clamped, far.end_loss, far.loss) == (900, count, None, None)
     assert close(far.start_loss, found.start_loss)
 
@@ -516,8 +516,10 @@ SURROGATE = (
          "and a second text that holds the answer."),
         ("BertForNextSentencePrediction", {"pair": "  "}, "There is no second text: this head "
          "reads a sentence, and a second one that may follow it."),
-        ("BertForMultipleChoice", {"choices": ("w1", "")}, "There are 1 choices: give 2 to 64, "
-         "one a line or one for each --choice."),
+        ("BertForMultipleChoice", {"choices": ("w1", "")}, "This head chooses between endings: "
+         "give at least two, one per line or one for each --choice."),
+        ("BertForMultipleChoice", {"choices": ("w1",) * 65}, "Endings: give at most 64, not "
+         "65."),
         ("BertForTokenClassification", {"text": " "}, "There is no text: type a sentence."),
         ("BertForTokenClassification", {"text": LONG}, "The text has 602 tokens and "
          "BertForTokenClassification takes 64: shorten it."),
@@ -525,13 +527,19 @@ SURROGATE = (
          "BertForQuestionAnswering takes 64: shorten it."),
         ("BertForSequenceClassification", {"text": "a\ud800"}, SURROGATE),
         ("BertForQuestionAnswering", {"pair": "a\udfff"}, SURROGATE),
-        ("GPT2LMHeadModel", {"k": 0}, "k is 0: ask for 1 to 1,000 tokens."),
-        ("GPT2LMHeadModel", {"temperature": -1.0}, "The temperature is -1: choose 0 (the likeliest "
-         "token) to 10."),
-        ("GPT2LMHeadModel", {"new_tokens": 201}, "201 new tokens are asked for: ask for 0 to 200."),
-        ("GPT2LMHeadModel", {"head": "x"}, "There is no head 'x': choose one of masked_lm, "
-         "causal_lm, next_sentence, sequence_classification, token_classification, "
-         "question_answering, multiple_choice."),
+        ("GPT2LMHeadModel", {"k": 0}, "Next tokens must be between 1 and 1,000, not 0."),
+        ("GPT2LMHeadModel", {"temperature": -1.0}, "Temperature must be between 0 and 10, not "
+         "-1."),
+        ("GPT2LMHeadModel", {"new_tokens": 201}, "New tokens must be between 0 and 200, not 201."),
+        ("GPT2LMHeadModel", {"head": "x"}, "Head must be masked_lm, causal_lm, next_sentence, "
+         "sequence_classification, token_classification, question_answering or multiple_choice, "
+         "not 'x'."),
+        ("GPT2LMHeadModel", {"seed": -1}, "Seed must be between 0 and 4,294,967,295, not -1."),
+        ("BertForQuestionAnswering", {"longest_answer": 501}, "Longest answer must be between 1 "
+         "and 500, not 501."),
+        *(("BertForQuestionAnswering", {"right_answer": places}, "Right answer must be the "
+           "positions of its first and last token, counted from 0, such as 3,5.")
+          for places in ((1, 2, 3), (-1, 2), (0, 2**31))),
     ],
 )  # fmt: skip
 def test_refusals(open_model, architecture, options, sentence):
@@ -543,7 +551,7 @@ def test_refusals(open_model, architecture, options, sentence):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"share": 0.0}, "The share is 0: choose above 0, up to 1 (all tokens)."),
+        ({"share": 0.0}, "Share must be above 0 and at most 1, not 0."),
         ({"text": ""}, "There is no text: type a sentence to be masked."),
         ({"text": "[MASK]"}, "The text has no ordinary token to mask: type a word or a sentence."),
         ({"text": "a\ud800"}, SURROGATE),
@@ -557,8 +565,10 @@ def test_refusals_of_the_objective(open_model, options, sentence):
 
 def test_refusals_of_tokenization(open_model):
     checkpoint = open_model("BertModel")
-    with pytest.raises(RequestError, match="There are 0 texts: give 1 to 64"):
+    with pytest.raises(RequestError, match=r"^There is no text: type one\.$"):
         run_tokenize(checkpoint, progress=silent, texts=[" "])
+    with pytest.raises(RequestError, match=r"^Texts: give at most 64, not 65\.$"):
+        run_tokenize(checkpoint, progress=silent, texts=["w1"] * 65)
     assert run_tokenize(checkpoint, progress=silent, texts=[LONG]).warnings == (
         "602 tokens are more than the 64 positions of BertModel: its model cannot read this text.",
     )

@@ -1,0 +1,33 @@
+"""The question: what do masking and the next sentence ask of the model?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inspector.placing import device, dtype
+from inspector.request import Request, option
+
+
+@dataclass(frozen=True)
+class PretrainRequest(Request):
+    """Options of `pretrain`."""
+
+    verb = "pretrain"
+
+    text: str = option(help="What the model reads")
+    pair: str = option(
+        "", "The text that may follow; without one there is no next-sentence loss",
+        label="Second text",
+    )  # fmt: skip
+    follows: bool = option(
+        True, "The next-sentence label", label="The second text follows the first",
+        flag="--follows/--does-not-follow",
+    )  # fmt: skip
+    share: float = option(
+        0.15, "Share of the ordinary tokens that are chosen for masking", above=0, most=1, step=0.05
+    )
+    seed: int = option(
+        0, "Random seed; the same seed gives the same result", least=0, most=2**32 - 1
+    )
+    device: str = device()
+    dtype: str = dtype()
