@@ -1,5 +1,5 @@
 """`python -m inspector`: the command line."""
 
-from inspector.cli import main
+from inspector.cli.main import main
 
 main()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks
 from pages._checks import cards as check_cards
 from pages._ui import parts, session
@@ -17,7 +18,7 @@ annotations for GitHub or JUnit's XML for other pipelines."""
 session.guard()
 checkpoint = session.opened()
 parts.heading("checks", checkpoint)
-checks: Checks = session.run("check")
+checks: Checks = session.run(CheckRequest())
 check_cards.sum_up(checks)
 
 ordered = checks.worst_first()
@@ -50,4 +51,4 @@ st.code(
     language=None,
     wrap_lines=True,
 )
-parts.elsewhere(checkpoint, ("check",))
+parts.elsewhere(checkpoint, CheckRequest())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
 from inspector.analyses.compare.figures import change_bars, change_heatmap, changed_outside
+from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import STATUSES, Comparison
 from pages._compare import inputs, words
-from pages._ui import parts, session, table_files
+from pages._ui import options, parts, session, table_files
 from pages._ui.words import literal, source
 
 OUTSIDE = 15  # bars
@@ -18,10 +21,9 @@ checkpoint = session.opened()
 parts.heading("compare", checkpoint)
 
 second = inputs.choose(checkpoint)
-align = st.toggle("Rotate one embedding space onto the other first", key="align",
-                  bind="query-params", help="Orthogonal Procrustes; for models that were trained "
-                  "apart, or have other widths. Concerns the tokens alone.")  # fmt: skip
-result: Comparison = session.run("compare", beside=second.opened, align=align)
+align = options.ask(CompareRequest, "align")
+request = options.make(CompareRequest, other=second.opened.fingerprint, align=align)
+result: Comparison = session.run(request, beside=second.opened)
 both = f"{result.name} and {result.other_name}"
 parts.warnings(result.warnings)
 with st.container(border=True):
@@ -116,4 +118,4 @@ with st.expander("When to rotate, and what it does"):
 
 st.subheader("The same sentence in both", anchor=False)
 inputs.side_by_side(checkpoint, second)
-parts.elsewhere(checkpoint, ("compare", source(second.opened), *(["--align"] if align else [])))
+parts.elsewhere(checkpoint, replace(request, other=source(second.opened)))

@@ -46,5 +46,5 @@ made = report_files.make(checkpoint, chosen, setting, other=other)
 if made is not None:
     report_files.offer(checkpoint, made)
 options = ("-o", "report.zip", "--sections", ",".join(chosen), f"--text={text}",
-           *([f"--versus={source(other)}"] if other else []))  # fmt: skip
+           *([f"--other={source(other)}"] if other else []))  # fmt: skip
 parts.elsewhere(checkpoint, ("report", *options, *inputs.placement_options(device, dtype)))

@@ -42,15 +42,15 @@ def report(
     results: Kept = None,
     sections: Annotated[
         str, typer.Option("--sections", help=f"Comma-separated, of: {', '.join(BY_SLUG)}; default: "
-                     "all but compare, which --versus adds.")
+                     "all but compare, which --other adds.")
     ] = "",
     text: Annotated[
         str, typer.Option("--text", help="What the model reads; default: an example.")
     ] = "",
-    versus: Annotated[
-        str,
-        typer.Option("--versus", help="A second checkpoint, for the section compare."),
+    other: Annotated[
+        str, typer.Option("--other", help="A second checkpoint, for the section compare.")
     ] = "",
+    versus: Annotated[str, typer.Option("--versus", hidden=True)] = "",  # --other of old scripts
     seed: Annotated[int, typer.Option("--seed", help="Of whatever is random.")] = 0,
     device: Device = "auto",
     dtype: Dtype = "auto",
@@ -58,12 +58,13 @@ def report(
 ) -> None:  # fmt: skip
     """Write a report that can be sent, trusted and reproduced; of many, one each."""
     setting = Setting(text=text, device=device, dtype=dtype, seed=seed)
+    named = other or versus
     with refusals():
-        chosen = _sections(sections, versus)
+        chosen = _sections(sections, named)
         sought = seek(checkpoints, listed)
         checkpoint = sought.single
         if checkpoint is None:
-            lines = _report_many(sought.entries, output, results, chosen, setting, versus)
+            lines = _report_many(sought.entries, output, results, chosen, setting, named)
             show_many("report", lines, as_json=as_json, row=_row)
             leave(lines)
             return
@@ -71,9 +72,9 @@ def report(
         engine = answering.start_engine(settings(), restrict_paths=False, spare=False)
         try:
             opened: Opened = waited(engine.open(find_reference(checkpoint)))
-            other = waited(engine.open(find_reference(versus))) if versus else None
+            second = waited(engine.open(find_reference(named))) if named else None
             with Console(stderr=True).status("Starting") as status:
-                made = make_report(engine, opened, sections=chosen, setting=setting, other=other,
+                made = make_report(engine, opened, sections=chosen, setting=setting, other=second,
                                    tell=lambda _, said: status.update(said))  # fmt: skip
         finally:
             engine.close()
@@ -90,7 +91,7 @@ def _report_many(
     results: Path | None,
     chosen: tuple[str, ...],
     setting: Setting,
-    versus: str,
+    other: str,
 ) -> list[dict[str, Any]]:
     """Write one HTML file for each checkpoint into a folder."""
     if folder.suffix in (".html", ".zip") or folder.is_file():
@@ -110,8 +111,8 @@ def _report_many(
         second: list[Opened] = []  # opened once, for all
 
         def ask(snapshot: Snapshot, opened: Opened, wait: Wait) -> dict[str, Any]:
-            if versus and not second:
-                second.append(wait(engine.open(find_reference(versus))))
+            if other and not second:
+                second.append(wait(engine.open(find_reference(other))))
             made = make_report(engine, opened, sections=chosen, setting=setting,
                                other=second[0] if second else None,
                                tell=lambda *_: None)  # fmt: skip
@@ -123,7 +124,7 @@ def _report_many(
         return ask
 
     question = {"verb": "report", "sections": list(chosen), "setting": asdict(setting),
-                "versus": versus, "folder": str(folder.absolute())}  # fmt: skip
+                "other": other, "folder": str(folder.absolute())}  # fmt: skip
     return ask_many(
         sought, asking, question=question, results=results, is_valid=_is_there, by_content=False,
         tell=lambda result: f"wrote {result['file']}",
@@ -139,10 +140,10 @@ def _row(result: dict[str, Any]) -> dict[str, Any]:
     return {name: result[name] for name in ("file", "nbytes", "figures", "tables")}
 
 
-def _sections(sections: str, versus: str) -> tuple[str, ...]:
+def _sections(sections: str, other: str) -> tuple[str, ...]:
     """Those that are named, and the one that compares where there is something to compare with."""
     named = sections or ",".join(DEFAULT)
-    return check_sections([*named.split(","), *([COMPARING] if versus else [])])
+    return check_sections([*named.split(","), *([COMPARING] if other else [])])
 
 
 def _check_output(output: Path) -> None:

@@ -21,7 +21,7 @@ DEFAULT = tuple(section.slug for section in SECTIONS if section.quick)
 PLAIN = "the capital and largest city of {}."  # for checkpoints that bring no example
 COMPARING = "compare"  # the section that needs a second checkpoint
 NO_SECOND = (
-    "The section compare needs a second checkpoint: name one (--versus), or leave the section out."
+    "The section compare needs a second checkpoint: name one (--other), or leave the section out."
 )
 POLL_SECONDS = 0.1
 

@@ -81,9 +81,9 @@ def command_of_report(context: Context, sections: Sequence[str]) -> str:
     """The command line that makes the same report."""
     setting = context.setting
     seed = (f"--seed={setting.seed}",) if setting.seed else ()
-    versus = (f"--versus={source(context.other)}",) if context.other else ()
+    other = (f"--other={source(context.other)}",) if context.other else ()
     return _line(context, "report", "-o", "report.zip", "--sections", ",".join(sections),
-                 f"--text={setting.text}", *versus, *context.placement_options, *seed)  # fmt: skip
+                 f"--text={setting.text}", *other, *context.placement_options, *seed)  # fmt: skip
 
 
 def source(opened: Opened) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
 from inspector.catalog import PAGES
 from inspector.demo import DEMOS
@@ -33,9 +34,9 @@ def choose(checkpoint: Opened) -> Second:
     state = st.session_state
     if "second arrived" in state:
         arrived = state["second arrived"]
-        state["versus"] = next((name for name in names if names[name] == arrived), arrived)
+        state["other"] = next((name for name in names if names[name] == arrived), arrived)
     name = picker.selectbox(
-        "Second checkpoint", list(names), key="versus", bind="query-params", index=None,
+        "Second checkpoint", list(names), key="other", bind="query-params", index=None,
         placeholder="Choose or type one", accept_new_options=True,
         help="A demo, an upload, hub:NAME or path:FOLDER",
     )  # fmt: skip
@@ -78,12 +79,14 @@ def _teach(checkpoint: Opened) -> None:
 
 
 def _take(name: str) -> None:
-    st.session_state["versus"] = name
+    st.session_state["other"] = name
 
 
 def side_by_side(checkpoint: Opened, second: Second) -> None:
     """Link to the pages that ask both checkpoints the same sentence."""
-    first, other = (session.quietly("overview", of=each) for each in (checkpoint, second.opened))
+    first, other = (
+        session.quietly(OverviewRequest(), of=each) for each in (checkpoint, second.opened)
+    )
     text = _sentence(checkpoint, first)
     link = {"checkpoint": checkpoint.reference, "other": second.name, "text": text}
     st.markdown(f"Ask both the same: “{literal(text)}”")

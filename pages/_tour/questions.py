@@ -103,7 +103,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
                  "Rows of both vocabularies are matched by their text, and one space is rotated "
                  "onto the other. With two versions of one model, the heat map shows which layers "
                  "changed.",
-                 "compare", BERT, {"versus": GPT2, "align": "true"}),
+                 "compare", BERT, {"other": GPT2, "align": "true"}),
     ),
     "Before you rely on it": (
         Question("Is this checkpoint whole and safe?",

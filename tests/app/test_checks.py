@@ -12,9 +12,9 @@ import pytest
 from safetensors.numpy import load_file, save
 from streamlit.testing.v1 import AppTest
 
+from inspector.analyses.checks.command_baseline import compare, read_baseline
 from inspector.analyses.checks.result import Checks
 from inspector.catalog import PAGES
-from inspector.cli.check_baseline import compare, read_baseline
 from inspector.demo import DEMOS
 from pages._checks import cards as check_cards
 from pages._ui import session

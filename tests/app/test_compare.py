@@ -79,12 +79,12 @@ def test_without_a_second_checkpoint_the_page_teaches(open_app: Open) -> None:
     assert "Before and after fine-tuning" in said(app)
     button(app, "Compare with demo-gpt2").click().run()
     assert not app.exception
-    assert app.query_params["versus"] == "demo-gpt2"
+    assert app.query_params["other"] == "demo-gpt2"
     assert "78 removed" in said(app)
 
 
 def test_a_checkpoint_with_itself_is_said_to_be_that(open_app: Open) -> None:
-    app = open_app("compare", versus="demo-bert")
+    app = open_app("compare", other="demo-bert")
     assert not app.exception
     assert "is compared with itself" in said(app)
     assert set(table(app, "status")["status"]) == {"equal"}
@@ -93,7 +93,7 @@ def test_a_checkpoint_with_itself_is_said_to_be_that(open_app: Open) -> None:
 
 
 def test_what_changed_is_measured_and_linked_on(open_app: Open, tuned: str) -> None:
-    app = open_app("compare", versus=tuned)
+    app = open_app("compare", other=tuned)
     assert not app.exception
     assert "Of 78 tensors\\: 2 changed and 76 equal" in said(app)
     rows = table(app, "status")
@@ -116,7 +116,7 @@ def test_what_changed_is_measured_and_linked_on(open_app: Open, tuned: str) -> N
 
 
 def test_layers_of_another_width_are_no_empty_picture(open_app: Open, narrow: str) -> None:
-    app = open_app("compare", versus=narrow)
+    app = open_app("compare", other=narrow)
     assert not app.exception
     assert any("No tensor of a layer could be measured" in each.value for each in app.info)
     assert not app.get("plotly_chart")
@@ -124,25 +124,25 @@ def test_layers_of_another_width_are_no_empty_picture(open_app: Open, narrow: st
 
 
 def test_two_families_meet_in_their_tokens_alone(open_app: Open) -> None:
-    app = open_app("compare", versus="demo-gpt2")
+    app = open_app("compare", other="demo-gpt2")
     assert "no layer in common" in app.info[0].value
     assert any("160 and 128 numbers have no distance" in each.value for each in app.info)
     ties = table(app, "tied in")
     assert ties["tied in"].tolist() == ["demo-bert", "demo-bert", "demo-gpt2"]
-    app = open_app("compare", versus="demo-gpt2", align="true")
+    app = open_app("compare", other="demo-gpt2", align="true")
     assert not app.exception
     assert len(table(app, "token")) == 50
     assert app.code[-1].value == "python -m inspector compare demo-bert demo-gpt2 --align"
 
 
 def test_a_second_checkpoint_that_is_not_there_is_one_sentence(open_app: Open) -> None:
-    app = open_app("compare", versus="no-such-thing")
+    app = open_app("compare", other="no-such-thing")
     assert not app.exception
     assert len(app.error) == 1
 
 
 def test_the_filter_finds_by_name_and_by_status(open_app: Open) -> None:
-    app = open_app("compare", versus="demo-gpt2", find="LAYER.3.output")
+    app = open_app("compare", other="demo-gpt2", find="LAYER.3.output")
     names = table(app, "status")["name"]
     assert len(names) == 4
     assert all("layer.3.output" in name for name in names)

@@ -16,7 +16,7 @@ def test_a_second_checkpoint_is_chosen_rotated_and_linked_on(page: Page, server:
     expect(page.get_by_text("What you can learn from two checkpoints")).to_be_visible()
     page.get_by_role("button", name="Compare with demo-gpt2").click()
     expect(page.get_by_text("Of 130 tensors: 52 added and 78 removed")).to_be_visible()
-    expect(page).to_have_url(re.compile("versus=demo-gpt2"))
+    expect(page).to_have_url(re.compile("other=demo-gpt2"))
     expect(page.get_by_text("160 and 128 numbers have no distance")).to_be_visible()
     page.get_by_text("Rotate one embedding space onto the other first").click()
     expect(page.get_by_text("In proportion to their length, the rows differ")).to_be_visible()
@@ -33,7 +33,7 @@ def test_a_second_checkpoint_is_chosen_rotated_and_linked_on(page: Page, server:
 
 
 def test_the_way_back_leads_to_the_same_two_checkpoints(page: Page, server: Server) -> None:
-    page.goto(f"{server.url}/compare?checkpoint=demo-gpt2&versus=demo-bert")
+    page.goto(f"{server.url}/compare?checkpoint=demo-gpt2&other=demo-bert")
     expect_page(page, "compare", "demo-gpt2")
     page.get_by_role("button", name="Vocabulary lens: what each layer of both says").click()
     expect_page(page, "lens", "demo-gpt2")
@@ -41,14 +41,14 @@ def test_the_way_back_leads_to_the_same_two_checkpoints(page: Page, server: Serv
         if "/compare" not in page.url:
             page.go_back()
             expect_calm(page)
-    expect(page).to_have_url(re.compile("/compare[?].*checkpoint=demo-gpt2.*versus=demo-bert"))
+    expect(page).to_have_url(re.compile("/compare[?].*checkpoint=demo-gpt2.*other=demo-bert"))
     page.reload()
     expect_page(page, "compare", "demo-gpt2")
     expect(page.get_by_text("Of 130 tensors")).to_be_visible()
 
 
 def test_the_layers_are_drawn_and_come_as_a_file(page: Page, server: Server) -> None:
-    page.goto(f"{server.url}/compare?checkpoint=demo-gpt2&versus=demo-gpt2")
+    page.goto(f"{server.url}/compare?checkpoint=demo-gpt2&other=demo-gpt2")
     expect_page(page, "compare", "demo-gpt2")
     expect(page.get_by_text("is compared with itself")).to_be_visible()
     cells = page.locator(".js-plotly-plot .heatmap-label")

@@ -255,9 +255,9 @@ def test_second_checkpoints_in_a_row(page: Page, server: Server, tmp_path: Path)
         give(where, as_zip(tmp_path / f"{name}.zip", contents))
         if name == "broken":
             expect(page.get_by_test_id("stAlert").filter(has_text="weights")).to_be_visible()
-            expect(page).to_have_url(re.compile(r"versus=two"))
+            expect(page).to_have_url(re.compile(r"other=two"))
         else:
-            expect(page).to_have_url(re.compile(rf"versus={name}"))
+            expect(page).to_have_url(re.compile(rf"other={name}"))
             expect(where.get_by_text(f"What changed outside of the layers, demo-bert and {name}")
                    .or_(where.get_by_role("heading", name="Tensors", exact=True))
                    .first).to_be_visible()  # fmt: skip

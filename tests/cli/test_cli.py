@@ -18,10 +18,10 @@ from safetensors.numpy import load_file, save_file
 from typer.testing import CliRunner
 
 import inspector
-from inspector import cli
 from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.cli import answering
+from inspector.cli import main as cli
 from inspector.demo import DEMOS
 from inspector.engine.local import LocalEngine
 from inspector.errors import CheckpointError, RequestError
@@ -404,12 +404,12 @@ def test_report(answer, tmp_path):
 def test_report_of_a_comparison(answer, call, tmp_path):
     path = tmp_path / "report.html"
     found = answer("report", "demo-bert", "-o", str(path), "--sections", "overview",
-                   "--versus", "demo-gpt2")  # fmt: skip
+                   "--other", "demo-gpt2")  # fmt: skip
     assert (found["sections"], found["absent"]) == (["overview", "compare"], [])
-    assert "--versus=demo-gpt2" in path.read_text("utf-8")
+    assert "--other=demo-gpt2" in path.read_text("utf-8")
     status, stdout, stderr = call("report", "demo-bert", "-o", str(path), "--sections", "compare")
     assert (status, stdout) == (2, "")
-    assert stderr.startswith("The section compare needs a second checkpoint: name one (--versus)")
+    assert stderr.startswith("The section compare needs a second checkpoint: name one (--other)")
 
 
 @EVERY

@@ -16,8 +16,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from typer.testing import CliRunner
 
-from inspector import cli
 from inspector.cli import answering
+from inspector.cli import main as cli
 from inspector.cli.report_names import file_names
 from inspector.engine.local import LocalEngine
 from inspector.settings import read_settings
@@ -217,10 +217,10 @@ def test_compare_goes_from_the_first_to_each_or_from_each_to_the_next(call, run)
             assert change == pytest.approx(expected(step, before), rel=1e-5)
     status, _, stderr = call("compare", run / "checkpoint-5")
     assert status == 2
-    assert "Two checkpoints are compared at least" in stderr
+    assert "Name at least two checkpoints" in stderr
     status, _, stderr = call("compare", "no-such-thing", run)
     assert status == 2
-    assert "The first checkpoint cannot be compared with" in stderr
+    assert "The first checkpoint could not be opened" in stderr
 
 
 def test_reports_of_many_are_one_file_each(call, run, tmp_path) -> None:

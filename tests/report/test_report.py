@@ -367,7 +367,7 @@ def test_a_second_checkpoint_is_compared_tensor_by_tensor(make, tmp_path):
     (part,) = (part for part in report.parts if part.slug == "compare")
     assert part.link == "/compare?checkpoint=demo-bert"  # no path of this machine
     assert part.commands == ("python -m inspector compare demo-bert stronger",)
-    assert report.command.endswith(" --versus=stronger")
+    assert report.command.endswith(" --other=stronger")
     assert report.provenance["Compared with"].startswith("stronger, ")
     for each in part.figures:
         text = each.draw(LIGHT).to_dict()["layout"]["title"]["text"]
@@ -380,7 +380,7 @@ def test_a_report_compares_with_nothing_only_where_it_is_told_to(make):
     with pytest.raises(RequestError, match=r"^The section compare needs a second checkpoint"):
         make("demo-bert", sections=("compare",))
     report = make("demo-bert", other="demo-gpt2", sections=("overview",))
-    assert "versus" not in report.command
+    assert "--other" not in report.command
 
 
 @pytest.mark.parametrize(

@@ -21,15 +21,18 @@ from inspector.analyses.checks.compute_structure import (
     check_weights,
 )
 from inspector.analyses.checks.compute_vocabulary import check_vocabulary
+from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import STATUSES, Checks
 from inspector.analyses.sharing.result import Sharing
 from inspector.catalog import answer
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 from inspector.progress import Progress
+from inspector.request import answers
 
 
-def check(checkpoint: Checkpoint, *, progress: Progress) -> Checks:
+@answers(CheckRequest)
+def check(checkpoint: Checkpoint, _: CheckRequest, *, progress: Progress) -> Checks:
     """Ask a checkpoint everything that a healthy one answers in the same way.
 
     Nothing is refused: what keeps a check from being made is told by that check, and what a

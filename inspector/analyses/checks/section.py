@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks
 from inspector.report.content import Block, Context, Listed, Question, Said, Section, Tabled
 from inspector.text import plural
@@ -42,4 +43,4 @@ def show(_: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
         yield Tabled("evidence", "Evidence", pd.DataFrame(evidence))
 
 
-SECTION = Section("checks", ask=lambda _: (Question("check"),), show=show)
+SECTION = Section("checks", ask=lambda _: (Question.of(CheckRequest()),), show=show)

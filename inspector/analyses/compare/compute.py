@@ -19,6 +19,7 @@ from inspector.analyses.compare.compute_table import Row, count, not_finite_warn
 from inspector.analyses.compare.compute_tensors import Measured, Stored, compare_tensors
 from inspector.analyses.compare.compute_ties import changed_ties
 from inspector.analyses.compare.compute_tokens import COLUMNS, compare_rows
+from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import Comparison, VocabularyMatch
 from inspector.analyses.compare.words import summary
 from inspector.analyses.sharing.result import Sharing
@@ -26,9 +27,8 @@ from inspector.catalog import answer
 from inspector.errors import CheckpointError, InspectorError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.progress import Progress
+from inspector.request import answers
 from inspector.store.holding import load_held
-
-MOST_MOVED = 1_000  # rows that may be asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,8 @@ class _Two:
         return self.first.name, self.second.name
 
 
-def compare(
-    checkpoint: Checkpoint,
-    *,
-    progress: Progress,
-    other: str,
-    align: bool = False,
-    moved: int = 50,
-) -> Comparison:
+@answers(CompareRequest)
+def compare(checkpoint: Checkpoint, request: CompareRequest, *, progress: Progress) -> Comparison:
     """Compare a checkpoint with another one that has been opened.
 
     Tensors are read block by block, summed in float64, and never in memory whole. Names that differ
@@ -61,17 +55,14 @@ def compare(
 
     Args:
         checkpoint: The first: before.
+        request: The fingerprint of the second (after), and whether to rotate the first embedding
+            space onto its own (orthogonal Procrustes, Schönemann 1966).
         progress: Told what is being done.
-        other: Fingerprint of the second: after.
-        align: True: rotate the first embedding space onto the second before distances are taken
-            (orthogonal Procrustes, Schönemann 1966).
-        moved: Tokens listed in `tokens_moved`, 1..1,000.
 
     Raises:
-        RequestError: If the second is not in the store any more, or `moved` is out of range.
+        RequestError: If the second is no longer in the store.
     """
-    if not 1 <= moved <= MOST_MOVED:
-        raise RequestError(f"{moved} tokens are asked for: ask for 1 to {MOST_MOVED:,}.")
+    other = request.other
     second = _second(checkpoint, other)
     warnings: list[str] = []
     progress(None, "Finding what is tied")
@@ -85,7 +76,7 @@ def compare(
     ties = None
     if two.shared:
         ties = changed_ties(*two.shared, names=two.names, spelling=two.spelling)
-    vocabulary, tokens = _tokens(two, warnings, align=align, progress=progress)
+    vocabulary, tokens = _tokens(two, warnings, align=request.align, progress=progress)
     table, layers = tables(rows, two.spelling)
     sums = whole(rows)
     overall = {
@@ -93,7 +84,7 @@ def compare(
         "cosine": sums.cosine,
         "max_abs": sums.max_abs if sums.count else math.nan,
     }
-    furthest = _furthest(tokens, moved)
+    furthest = _furthest(tokens, request.moved)
     same = checkpoint.manifest.fingerprint == other
     counts = count(rows)
     return Comparison(

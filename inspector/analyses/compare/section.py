@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from inspector.analyses.compare.figures import change_bars, change_heatmap, changed_outside
+from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import Comparison
 from inspector.report import provenance
 from inspector.report.content import (
@@ -34,9 +36,9 @@ MEASURED = (
 def ask(context: Context) -> tuple[Question, ...]:
     """The comparison with the second checkpoint, which `make_report` has made sure of."""
     other = _other(context)
-    return (
-        Question("compare", {"other": other.fingerprint}, (provenance.source(other),)),
-    )  # fmt: skip
+    request = CompareRequest(other=other.fingerprint)
+    typed = replace(request, other=provenance.source(other))
+    return (replace(Question.of(request), options=tuple(typed.to_argv())),)
 
 
 def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
@@ -91,7 +93,7 @@ def _other(context: Context) -> Opened:
 
 def _query(context: Context) -> dict[str, str]:
     named = provenance.reference(_other(context))
-    return {"versus": named} if named else {}
+    return CompareRequest(other=named).to_query() if named else {}
 
 
 SECTION = Section("compare", ask=ask, show=show, query=_query, quick=False)

@@ -595,5 +595,7 @@ def test_a_second_checkpoint_that_is_gone_is_one_sentence(open_model):
         "The second checkpoint cannot be read. This checkpoint is no longer in the store: open it "
         "again."
     )
-    with pytest.raises(RequestError, match="0 tokens are asked for"):
+    with pytest.raises(
+        RequestError, match="Tokens that moved most must be between 1 and 1,000, not 0"
+    ):
         ask(checkpoint, checkpoint, moved=0)

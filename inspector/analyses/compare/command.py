@@ -1,4 +1,4 @@
-"""The verb about two checkpoints."""
+"""The verb that compares two checkpoints, or the first of many with each of the others."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import Comparison
 from inspector.batch.asking import Ask, Entry, Wait
-from inspector.cli.answering import AsJson, answer, app, refusals
+from inspector.cli.answering import AsJson, answer, refusals
 from inspector.cli.fleets import (
     Kept,
     Listed,
@@ -23,6 +24,7 @@ from inspector.cli.fleets import (
     seek,
     show_many,
 )
+from inspector.cli.verbs import flagged
 from inspector.engine.protocol import Engine
 from inspector.errors import CheckpointError, RequestError
 from inspector.results.checkpoint import Opened
@@ -32,51 +34,46 @@ from inspector.store.snapshots import Snapshot
 CHANGED_SHOWN = 20  # tensors on a terminal, those that changed most
 
 
-@app.command()
 def compare(
     checkpoints: Sources = None,
+    *,
     listed: Listed = None,
     results: Kept = None,
     previous: Annotated[
-        bool, typer.Option("--previous", help="Of many: each with the one before, not the first.")
-    ] = False,
-    align: Annotated[
         bool,
-        typer.Option("--align", help="Rotate one embedding space onto the other (Procrustes)."),
+        typer.Option(
+            "--previous", help="With many: compare each with the one before it, not with the first."
+        ),
     ] = False,
-    moved: Annotated[
-        int, typer.Option("--moved", help="Tokens that moved furthest, 1 to 1,000.")
-    ] = 50,
+    align: Annotated[bool, flagged(CompareRequest, "align")] = CompareRequest.align,
+    moved: Annotated[int, flagged(CompareRequest, "moved")] = CompareRequest.moved,
     as_json: AsJson = False,
 ) -> None:
     """What changed between two checkpoints, or from the first of many to each of the others?"""
     given = checkpoints or []
-    options = {"align": align, "moved": moved}
     with refusals():
-        sought = seek(checkpoints, listed)
-        entries = _pairable(sought)
+        request = CompareRequest(other=given[-1] if given else "", align=align, moved=moved)
+        entries = _pairable(seek(checkpoints, listed))
         if not _is_pair(given, listed, entries):
             pairs = _pairs(entries, previous=previous)
-            question = {"verb": "compare", "previous": previous, **options}
+            question = {"verb": request.verb, "previous": previous, "align": align, "moved": moved}
             lines = ask_many(
                 [pair for pair, _ in pairs],
-                lambda engine: _asking(engine, dict(pairs), options),
+                lambda engine: _asking(engine, dict(pairs), request),
                 question=question, results=results, by_content=False, tell=_summary,
             )  # fmt: skip
-            show_many("compare", lines, as_json=as_json, row=_row)
+            show_many(request.verb, lines, as_json=as_json, row=_row)
             leave(lines)
             return
     answer(
-        "compare", given[0], as_json=as_json, beside=given[1],
-        then=(lambda result: result) if as_json else _in_short, **options,
+        request.verb, given[0], as_json=as_json, beside=given[1],
+        then=(lambda result: result) if as_json else _in_short, **request.parameters(),
     )  # fmt: skip
 
 
 def _pairable(sought: Sought) -> tuple[Snapshot | Entry, ...]:
     if len(sought.entries) < 2:
-        raise RequestError(
-            "Two checkpoints are compared at least: name a second one, or a folder of snapshots."
-        )
+        raise RequestError("Name at least two checkpoints to compare, or a folder of snapshots.")
     return sought.entries
 
 
@@ -94,7 +91,7 @@ def _pairs(
     """Each checkpoint with the one that it is compared with; known by the files of both."""
     first = entries[0]
     if isinstance(first, Entry):
-        raise CheckpointError(f"The first checkpoint cannot be compared with: {first.error}")
+        raise CheckpointError(f"The first checkpoint could not be opened: {first.error}")
     pairs: list[tuple[Snapshot | Entry, Snapshot | None]] = []
     before = first
     for entry in entries[1:]:
@@ -109,19 +106,20 @@ def _pairs(
 
 
 def _asking(
-    engine: Engine, before: dict[Snapshot | Entry, Snapshot | None], options: dict[str, Any]
+    engine: Engine, before: dict[Snapshot | Entry, Snapshot | None], request: CompareRequest
 ) -> Ask:
     opened_before: dict[Snapshot, Opened] = {}
 
     def ask(snapshot: Snapshot, opened: Opened, wait: Wait) -> dict[str, Any]:
         base = before[snapshot]
         if base is None:
-            raise RequestError(f"{snapshot.name} is compared with nothing.")
+            raise RequestError(f"{snapshot.name} has no baseline.")
         if base not in opened_before:
             opened_before[base] = wait(engine.open(base.reference))
         first = opened_before[base]
-        job = engine.run(first.fingerprint, "compare", called=(first.name, opened.name),
-                         other=opened.fingerprint, **options)  # fmt: skip
+        asked = replace(request, other=opened.fingerprint)
+        job = engine.run(first.fingerprint, request.verb, called=(first.name, opened.name),
+                         **asked.parameters())  # fmt: skip
         return {"against": base.name, **to_json(wait(job))}
 
     return ask
@@ -164,3 +162,6 @@ def _in_short(result: Comparison) -> dict[str, Any]:
         ],
         "warnings": plain.get("warnings", []),
     }
+
+
+COMMAND = compare

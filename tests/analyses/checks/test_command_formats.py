@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from inspector.analyses.checks.command_baseline import compare, read_baseline
+from inspector.analyses.checks.command_formats import as_github, as_junit, write_checks
 from inspector.analyses.checks.result import Baseline, Check, Checks, Evidence
-from inspector.cli.check_baseline import compare, read_baseline
-from inspector.cli.check_formats import as_github, as_junit, write_checks
 from inspector.errors import RequestError
 from inspector.results.plain import to_json
 

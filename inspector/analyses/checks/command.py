@@ -10,12 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
+from inspector.analyses.checks.command_baseline import compare, read_baseline
+from inspector.analyses.checks.command_formats import as_github, as_junit, write_checks
+from inspector.analyses.checks.command_many import FORMATS as FORMATS_OF_MANY
+from inspector.analyses.checks.command_many import check_many, is_failing
+from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks
-from inspector.cli.answering import AsJson, app, ask, refusals, show
-from inspector.cli.check_baseline import compare, read_baseline
-from inspector.cli.check_formats import as_github, as_junit, write_checks
-from inspector.cli.check_many import FORMATS as FORMATS_OF_MANY
-from inspector.cli.check_many import check_many, is_failing
+from inspector.cli.answering import AsJson, ask, refusals, show
 from inspector.cli.fleets import Kept, Listed, Sources, leave, seek
 from inspector.errors import RequestError
 
@@ -28,9 +29,9 @@ FORMATS: dict[str, Callable[..., None]] = {
 }
 
 
-@app.command()
 def check(
     checkpoints: Sources = None,
+    *,
     listed: Listed = None,
     results: Kept = None,
     baseline: Annotated[
@@ -61,7 +62,7 @@ def check(
             return checks
         return dataclasses.replace(checks, baseline=compare(checks, earlier))
 
-    checks: Checks = ask("check", sought.single, then=then)
+    checks: Checks = ask(CheckRequest.verb, sought.single, then=then)
     write(checks, strict=strict)
     if checks.failing(strict=strict):
         raise typer.Exit(FAILED)
@@ -77,3 +78,6 @@ def _writer(form: str, *, as_json: bool) -> Callable[..., Any]:
 
 def _print(text: str) -> None:
     sys.stdout.write(text)
+
+
+COMMAND = check

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from inspector.analyses.checks.command_formats import as_github, as_junit
+from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks, read_checks
 from inspector.batch.asking import Ask, Entry, Wait
-from inspector.cli.check_formats import as_github, as_junit
 from inspector.cli.fleets import ask_many, show_many
 from inspector.engine.protocol import Engine
 from inspector.errors import escaped
@@ -31,7 +32,7 @@ def check_many(
         failing = [check.name for check in read_checks(result).failing(strict=strict)]
         return f"failed: {', '.join(failing)}" if failing else "passed"
 
-    return ask_many(sought, _ask, question={"verb": "check"}, results=results, tell=tell)
+    return ask_many(sought, _ask, question={"verb": CheckRequest.verb}, results=results, tell=tell)
 
 
 def is_failing(lines: Sequence[Line], *, strict: bool) -> bool:
@@ -41,7 +42,9 @@ def is_failing(lines: Sequence[Line], *, strict: bool) -> bool:
 
 def _ask(engine: Engine) -> Ask:
     def ask(_: Snapshot, opened: Opened, wait: Wait) -> Line:
-        return to_json(wait(engine.run(opened.fingerprint, "check", called=(opened.name,))))
+        return to_json(
+            wait(engine.run(opened.fingerprint, CheckRequest.verb, called=(opened.name,)))
+        )
 
     return ask
 
