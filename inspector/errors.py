@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-STOPPED = "The work was stopped. Ask again to start it anew."
-CLOSING = "The app is shutting down: start it again, then ask again."
+STOPPED = "Stopped. Run it again."
+CLOSING = "The app is shutting down: start it again, then try again."
 
 
 def escaped(text: str) -> str:

@@ -107,8 +107,9 @@ def _store(text: str) -> str | None:
         return f"file://{Path(text).expanduser().absolute()}" if text else None
     if ":" in rest.partition("/")[0].rpartition("@")[0] or "?" in rest or "#" in rest:
         raise SettingsError(
-            "INSPECTOR_STORE holds more than a place: set it to a folder or a URL such as "
-            "s3://bucket/folder, and give keys and options by the object store's own variables."
+            "INSPECTOR_STORE contains more than a location: set it to a folder or a URL such as "
+            "s3://bucket/folder, and pass keys and options through the object store's own "
+            "variables."
         )
     return f"{_scheme(scheme)}://{rest.rstrip('/')}"
 
@@ -124,8 +125,8 @@ def _scheme(scheme: str) -> str:
         )
     if find_spec(known["class"].partition(".")[0]) is None:
         raise SettingsError(
-            f"INSPECTOR_STORE is a {scheme.lower()}:// store, and the package for those is not "
-            "installed: install requirements-ray.txt, or the one that fsspec names for it."
+            f"INSPECTOR_STORE is a {scheme.lower()}:// store, but its package is not installed: "
+            "install requirements-ray.txt, or the package that fsspec names for it."
         )
     return scheme.lower()
 
@@ -148,8 +149,8 @@ def _cluster(environ: Mapping[str, str]) -> ClusterSettings:
     )
     if found.most < found.least:
         raise SettingsError(
-            f"INSPECTOR_RAY_MAX is {found.most} and INSPECTOR_RAY_MIN is {found.least}: set the "
-            "first at least as high as the second."
+            f"INSPECTOR_RAY_MAX is {found.most}, but INSPECTOR_RAY_MIN is {found.least}: set the "
+            "maximum at least as high as the minimum."
         )
     if found.gpus > 1 and found.gpus != round(found.gpus):
         raise SettingsError(

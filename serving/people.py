@@ -41,8 +41,8 @@ def check_sign_in(settings: Serving) -> None:
         _check_oidc()
     if settings.sign_in == "proxy" and listens_beyond_loopback() and not settings.secret:
         raise SettingsError(
-            "INSPECTOR_SIGN_IN is 'proxy' and the server listens beyond localhost, where anybody "
-            "can send the proxy's header: let it listen on localhost, or set "
+            "INSPECTOR_SIGN_IN is 'proxy' and the server listens beyond localhost, where anyone "
+            "can send the proxy's header: make it listen on localhost, or set "
             f"INSPECTOR_PROXY_SECRET and have the proxy send it as {SECRET_HEADER}."
         )
 
@@ -50,19 +50,19 @@ def check_sign_in(settings: Serving) -> None:
 def _check_oidc() -> None:
     if find_spec("authlib") is None:
         raise SettingsError(
-            "INSPECTOR_SIGN_IN is 'oidc' and Authlib is not installed: "
-            "pip install -r requirements-auth.txt."
+            "INSPECTOR_SIGN_IN is 'oidc', but Authlib is not installed: pip install -r "
+            "requirements-auth.txt."
         )
     missing = sorted(KEYS - set(get_secrets_auth_section()))
     if missing or not providers():
         raise SettingsError(
-            "INSPECTOR_SIGN_IN is 'oidc' and .streamlit/secrets.toml is incomplete: give [auth] "
-            f"{', '.join(sorted(KEYS | PROVIDER_KEYS))}."
+            "INSPECTOR_SIGN_IN is 'oidc', but .streamlit/secrets.toml is incomplete: set "
+            f"{', '.join(sorted(KEYS | PROVIDER_KEYS))} in [auth]."
         )
     if len(get_cookie_secret()) < SECRET_CHARACTERS:
         raise SettingsError(
-            f"The cookie_secret in [auth] has fewer than {SECRET_CHARACTERS} characters: take a "
-            "longer random one, such as `openssl rand -hex 32` prints."
+            f"The cookie_secret in [auth] has fewer than {SECRET_CHARACTERS} characters: use a "
+            "long random one, such as the output of `openssl rand -hex 32`."
         )
 
 

@@ -37,15 +37,15 @@ def read_serving(environ: Mapping[str, str]) -> Serving:
     secret = environ.get("INSPECTOR_PROXY_SECRET") or ""
     if secret and (len(secret) < SECRET_CHARACTERS or not secret.isascii()):
         raise SettingsError(
-            f"INSPECTOR_PROXY_SECRET has fewer than {SECRET_CHARACTERS} characters, or others "
-            "than ASCII: take a longer random one, such as `openssl rand -hex 32` prints."
+            f"INSPECTOR_PROXY_SECRET has fewer than {SECRET_CHARACTERS} characters or is not "
+            "ASCII: use a long random one, such as the output of `openssl rand -hex 32`."
         )
     people = _people(environ.get("INSPECTOR_PEOPLE") or "")
     sign_in = _sign_in(environ)
     if people and sign_in == "none":
         raise SettingsError(
-            "INSPECTOR_PEOPLE lists who may use the server, and nobody signs in: set "
-            "INSPECTOR_SIGN_IN to oidc or proxy, or take the list away."
+            "INSPECTOR_PEOPLE lists who may use the server, but sign-in is off: set "
+            "INSPECTOR_SIGN_IN to oidc or proxy, or remove the list."
         )
     return Serving(
         paths=_yes_or_no(environ, "INSPECTOR_PATHS"),

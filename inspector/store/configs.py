@@ -75,6 +75,10 @@ FACTS: dict[str, Callable[[Any], bool]] = {
         isinstance(value, list) and len(value) == 2 and all(map(_is_count, value))
     ),
 }
+CUSTOM_CODE = (
+    "config.json refers to custom code (auto_map), which never runs here: transformers' own "
+    "architecture is used instead."
+)
 NESTED = re.compile(r"[a-z_]+_config|encoder|decoder|generator")
 
 
@@ -95,7 +99,7 @@ def rebuild_config(path: Path) -> RebuiltConfig:
     """
     config = read_json(path, "config.json", limit=MAX_NBYTES)
     if not isinstance(config, dict):
-        raise CheckpointError("config.json holds no settings: check that it is a model's.")
+        raise CheckpointError("config.json contains no settings: check that it belongs to a model.")
     dropped: set[str] = set()
     kept = _settings(config, dropped, depth=1)
     return RebuiltConfig(kept, _quantization(config), _warnings(config, dropped))
@@ -112,15 +116,11 @@ def _quantization(config: dict[str, Any]) -> dict[str, Any]:
 def _warnings(config: dict[str, Any], dropped: set[str]) -> tuple[str, ...]:
     warnings = []
     if "auto_map" in config:
-        warnings.append(
-            "config.json names code of its own (auto_map): it is never run here, "
-            "and the architecture that transformers itself has is used."
-        )
+        warnings.append(CUSTOM_CODE)
     if "quantization_config" in config:
         warnings.append(
-            "config.json declares quantised weights (quantization_config): "
-            "the file's tensors are listed as they are stored, and read as the numbers that they "
-            "stand for."
+            "config.json declares quantized weights (quantization_config): tensors are listed "
+            "as stored, and dequantized when they are read."
         )
     rest = sorted(
         key for key in dropped - {"auto_map", "quantization_config"} if not key.startswith("_")
@@ -128,7 +128,7 @@ def _warnings(config: dict[str, Any], dropped: set[str]) -> tuple[str, ...]:
     if rest:
         names = ", ".join(visible(key, 40) for key in rest[:5])
         more = f" and {len(rest) - 5} more" if len(rest) > 5 else ""
-        warnings.append(f"config.json: left out {names}{more}, which is no plain setting.")
+        warnings.append(f"config.json: ignored {names}{more} (only plain settings are read).")
     return tuple(warnings)
 
 
@@ -137,8 +137,8 @@ def _settings(config: dict[str, Any], dropped: set[str], *, depth: int) -> dict[
     for key, value in config.items():
         if key in METHODS:
             raise CheckpointError(
-                f"config.json sets {key!r}, which is a method of the configuration and "
-                "no setting: take that line out."
+                f"config.json sets {key!r}, which is a method of the configuration class, not a "
+                "setting: remove that line."
             )
         if not KEY.fullmatch(key) or DROPPED.fullmatch(key):
             dropped.add(key)
@@ -180,8 +180,8 @@ def _is_precision(value: Any) -> bool:
 def _refuse_wrong_names(key: str, value: Any) -> None:
     if (key in ACTIVATION_KEYS and isinstance(value, str)) and value.lower() not in ACTIVATIONS:
         raise CheckpointError(
-            f"config.json sets {key} to {visible(value)}, which is no activation function "
-            "that transformers has: correct it."
+            f"config.json sets {key} to {visible(value)}, which is not an activation function of "
+            "transformers: correct it."
         )
     named = value if key == "architectures" and isinstance(value, list) else [value]
     if key in {"model_type", "architectures"} and any(
@@ -189,8 +189,8 @@ def _refuse_wrong_names(key: str, value: Any) -> None:
         for name in named
     ):
         raise CheckpointError(
-            f"config.json sets {key} to {visible(str(value))}, which names no architecture: "
-            "correct it."
+            f"config.json sets {key} to {visible(str(value))}, which is not the name of an "
+            "architecture: correct it."
         )
 
 
@@ -218,8 +218,8 @@ def _is_plain_list(values: list[Any], *, levels: int) -> bool:
 def _labels(key: str, labels: dict[str, Any]) -> dict[str, Any] | None:
     if len(labels) > MAX_LABELS:
         raise CheckpointError(
-            f"config.json lists {len(labels):,} labels in {key}, and at most {MAX_LABELS:,} "
-            "are read: check that it is a model's."
+            f"config.json lists {len(labels):,} labels in {key}, more than the limit of "
+            f"{MAX_LABELS:,}: check that it belongs to a model."
         )
     wanted = (int, str) if key == "label2id" else (str,)
     fine = all(is_scalar(v) and isinstance(v, wanted) and is_text(k) for k, v in labels.items())

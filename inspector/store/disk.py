@@ -18,7 +18,7 @@ def disk_sentence(error: OSError, settings: Settings) -> str | None:
         )
     if error.errno == errno.EMFILE:
         return (
-            f"More files would be open than the {settings.worker_files:,} that a worker may have: "
-            "set INSPECTOR_WORKER_FILES higher, or use a checkpoint of fewer shards."
+            f"A worker may have at most {settings.worker_files:,} files open, and this needs "
+            "more: set INSPECTOR_WORKER_FILES higher, or use a checkpoint with fewer shards."
         )
     return None

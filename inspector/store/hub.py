@@ -56,7 +56,7 @@ def download(model: str, *, progress: Progress) -> Path:
         ) from error
     except RepositoryNotFoundError as error:
         raise CheckpointError(
-            f"The hub has no model {model} that you may read: check the name."
+            f"The hub has no model {model}, or you may not read it: check the name."
         ) from error
     except LocalEntryNotFoundError as error:
         raise CheckpointError(

@@ -99,7 +99,7 @@ def _open_upload(
         if path.name.startswith(reference.value)
     ]
     if len(found) != 1:
-        what = "is no longer" if not found else "is the start of more than one name"
+        what = "is no longer" if not found else "matches more than one name"
         raise CheckpointError(
             f"The upload {reference.value[:12]}… {what} in the store: pick one from the list, "
             "or upload it again."
@@ -136,8 +136,8 @@ def _upload_source(folder: Path, temporary: Path, settings: Settings, progress: 
     archives = [name for name in names if is_archive(name)]
     if archives and len(names) > 1:
         raise CheckpointError(
-            f"{visible(archives[0])} came together with other files: upload one archive, "
-            "or the checkpoint's files without an archive."
+            f"{visible(archives[0])} was uploaded together with other files: upload either one "
+            "archive or the checkpoint's separate files."
         )
     if archives:
         packed = names[archives[0]]
@@ -147,8 +147,8 @@ def _upload_source(folder: Path, temporary: Path, settings: Settings, progress: 
     nbytes = sum(path.stat().st_size for path in names.values())
     if nbytes > settings.upload_nbytes:
         raise CheckpointError(
-            f"The upload has {nbytes:,} bytes, and at most {settings.upload_nbytes:,} are "
-            "taken: open it as a folder or from the hub instead."
+            f"The upload has {nbytes:,} bytes, more than the limit of "
+            f"{settings.upload_nbytes:,}: open it as a folder or from the hub instead."
         )
     chosen, ignored = choose_members(names)
     files = {name: names[member] for name, member in chosen.items()}
@@ -177,7 +177,7 @@ def _open_path(
         source = file_source(path, within=roots)
     else:
         raise CheckpointError(
-            f"{visible(path.name)} is no checkpoint: give a folder, an archive (.zip, .tar, "
+            f"{visible(path.name)} is not a checkpoint: give a folder, an archive (.zip, .tar, "
             ".tar.gz) or a weight file (.safetensors, .bin, .pt, .pth)."
         )
     return stage(source, settings=settings, progress=progress), reference
@@ -252,8 +252,8 @@ def _translated(settings: Settings) -> Iterator[None]:
         yield
     except PermissionError as error:
         raise CheckpointError(
-            "A file of the checkpoint, or the store itself, may not be read or written: "
-            "check their permissions."
+            "A file of the checkpoint or of the store cannot be read or written: check the "
+            "permissions."
         ) from error
     except OSError as error:
         raise CheckpointError(

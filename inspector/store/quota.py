@@ -35,7 +35,7 @@ KINDS = {
     UPLOADS: ("uploads", "when you delete it"),
     OPENED: ("copies of configurations and tokenizers", "first, unless in use"),
     MAPS: ("maps and neighbours", "first"),
-    COMPILED: ("compiled code", "never: it is small and slow to make"),
+    COMPILED: ("compiled code", "never: small, but slow to rebuild"),
     registry.INCOMINGS: ("arriving uploads", "when they are stored or refused"),
     registry.TEMPORARY: ("work under way", "when it is done"),
 }
@@ -178,17 +178,19 @@ def _refusal(missing: int, nbytes: int, settings: Settings) -> str:
     quota = f"{settings.store_nbytes / MB:,.1f} MB"
     if nbytes > settings.store_nbytes:
         return (
-            f"The upload has {nbytes / MB:,.1f} MB and the store may hold {quota} in all: set "
-            "INSPECTOR_STORE_MB higher, or open the checkpoint as a folder."
+            f"The upload has {nbytes / MB:,.1f} MB, but the store may hold only {quota} in "
+            "total: set INSPECTOR_STORE_MB higher, or open the checkpoint as a folder."
         )
     named, freed = [], 0
     for upload in account(settings).uploads:
         if freed < missing and len(named) < NAMED and not upload.pinned:
             named.append(f"{upload.name} ({upload.nbytes / MB:,.1f} MB)")
             freed += upload.nbytes
-    advice = f"delete {' and '.join(named)}, not used for longest, or" if named else "unpin one, or"
+    advice = (
+        f"delete {' and '.join(named)}, the least recently used, or" if named else "unpin one, or"
+    )
     return (
-        f"The store is full: {missing / MB:,.1f} MB more than its {quota} would be needed: "
+        f"The store is full: it would need {missing / MB:,.1f} MB more than its {quota}: "
         f"{advice} set INSPECTOR_STORE_MB higher."
     )
 

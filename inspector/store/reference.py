@@ -58,7 +58,7 @@ class CheckpointRef:
             if kind == start and allowed.fullmatch(value):
                 return cls(kind, value)
         raise CheckpointError(
-            f"{text[:80]!r} names no checkpoint: pick one from the list, or upload it again."
+            f"{text[:80]!r} does not name a checkpoint: pick one from the list, or upload it again."
         )
 
 

@@ -72,7 +72,7 @@ def write_upload(folder: Path, name: str, data: bytes | memoryview | Iterable[by
     quoted = _PREFIX + quote(name, safe="", errors="replace")
     if len(quoted) > MAX_FILE_NAME_NBYTES or not name:
         raise CheckpointError(
-            f"{visible(name)} is too long a name for an uploaded file: rename it, or its folder."
+            f"{visible(name)} is too long a file name: rename the file or its folder."
         )
     pieces = [data] if isinstance(data, bytes | memoryview) else data
     with (folder / quoted).open("wb") as file:
@@ -140,8 +140,8 @@ def refuse_name(name: str) -> None:
     """
     if not 1 <= len(name.strip()) <= MAX_NAME or not name.isprintable():
         raise CheckpointError(
-            f"A checkpoint's name has from 1 to {MAX_NAME} printable characters, "
-            f"and this one has {len(name.strip())}: choose another."
+            f"A checkpoint's name must have 1 to {MAX_NAME} printable characters, and this one "
+            f"has {len(name.strip())}: choose another."
         )
 
 

@@ -49,8 +49,8 @@ def size_warnings(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> tupl
     if len(stacks) != 1 or SHARED_LAYERS in config:
         return ()
     return tuple(
-        f"config.json says {key} {layers:,}, but the weights hold {shown:,} layers: "
-        "the others are listed and never run."
+        f"config.json sets {key} to {layers:,}, but the weights have {shown:,} layers: the "
+        "others are listed but never run."
         for key in LAYERS
         if type(layers := config.get(key)) is int and layers < shown
     )
@@ -71,7 +71,7 @@ def _refuse_absent_dimensions(config: dict[str, Any], tensors: Sequence[TensorIn
         size = config.get(key)
         if type(size) is int and size not in dimensions:
             raise CheckpointError(
-                f"config.json says {key} {size:,}, but no tensor in the weights has that "
+                f"config.json sets {key} to {size:,}, but no tensor in the weights has that "
                 f"dimension{there}: use the config.json that belongs to these weights."
             )
 
@@ -85,12 +85,12 @@ def _refuse_layers(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> Non
         most = 1_000 if SHARED_LAYERS in config else (shown or len(tensors))
         if layers < 0:
             raise CheckpointError(
-                f"config.json says {key} {layers:,}, which is no number of layers: "
-                "use the config.json that belongs to these weights."
+                f"config.json sets {key} to {layers:,}, which is not a number of layers: use the "
+                "config.json that belongs to these weights."
             )
         if layers > most:
             raise CheckpointError(
-                f"config.json says {key} {layers:,}, but the weights hold {most:,} layers: "
+                f"config.json sets {key} to {layers:,}, but the weights have {most:,} layers: "
                 "use the config.json that belongs to these weights."
             )
 
@@ -121,13 +121,13 @@ def _refuse_labels(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> Non
     )
     if claimed > (MAX_LABELS if rows is None else max(rows, 2)):
         there = (
-            "the weights hold no classifier"
+            "the weights have no classifier"
             if rows is None
             else f"the classifier has {rows:,} rows"
         )
         raise CheckpointError(
-            f"config.json says num_labels {claimed:,}, but {there}: "
-            "use the config.json that belongs to these weights."
+            f"config.json sets num_labels to {claimed:,}, but {there}: use the config.json that "
+            "belongs to these weights."
         )
 
 
@@ -137,10 +137,10 @@ def _refuse_positions(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> 
     for key in POSITIONS:
         value = config.get(key)
         if type(value) is int and value > most:
-            there = f"the weights hold {most:,} of them" if rows else f"at most {most:,} are opened"
+            there = f"the weights have {most:,} of them" if rows else f"at most {most:,} are opened"
             raise CheckpointError(
-                f"config.json says {key} {value:,}, but {there}: "
-                "use the config.json that belongs to these weights."
+                f"config.json sets {key} to {value:,}, but {there}: use the config.json that "
+                "belongs to these weights."
             )
 
 
@@ -154,8 +154,8 @@ def _refuse_bounds(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> Non
             limit = max(largest, len(tensors))
         if limit is not None and value > limit:
             raise CheckpointError(
-                f"config.json says {key} {value:,}, but the largest dimension of any tensor is "
-                f"{largest:,}: use the config.json that belongs to these weights."
+                f"config.json sets {key} to {value:,}, but the largest dimension of any tensor "
+                f"is {largest:,}: use the config.json that belongs to these weights."
             )
 
 

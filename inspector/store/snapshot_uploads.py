@@ -45,16 +45,16 @@ def _unpack(folder: Path, temporary: Path, settings: Settings, progress: Progres
     names = read_names(folder)
     if len(names) != 1 or not is_archive(next(iter(names))):
         raise CheckpointError(
-            "Snapshots come as one archive (.zip, .tar, .tar.gz), a folder for each: pack the "
-            "run's folder, and upload it again."
+            "Upload snapshots as one archive (.zip, .tar, .tar.gz) with a folder for each: pack "
+            "the run's folder, and upload it again."
         )
     ((name, packed),) = names.items()
     sources = unpack_snapshots(packed, name, temporary, settings=settings, progress=progress)
     make_room(-packed.stat().st_size, settings)
     if len(sources) < 2:
         raise CheckpointError(
-            f"{visible(name)} does not hold several folders with weights: one checkpoint is opened "
-            "in the sidebar, under “Open your own”."
+            f"{visible(name)} does not contain several folders with weights: open a single "
+            "checkpoint in the sidebar, under “Open your own”."
         )
     return sources
 

@@ -80,13 +80,13 @@ def list_snapshots(folder: Path, *, within: tuple[Path, ...] = ()) -> tuple[Snap
     found = [path for path in paths if _is_snapshot(path, within)]
     if not found:
         raise CheckpointError(
-            f"There are no snapshots in {visible(folder.name)}: give the folder in which the run's "
-            "checkpoint folders lie, such as checkpoint-500 and checkpoint-1000."
+            f"There are no snapshots in {visible(folder.name)}: give the folder that contains "
+            "the run's checkpoint folders, such as checkpoint-500 and checkpoint-1000."
         )
     if len(found) > MAX_SNAPSHOTS:
         raise CheckpointError(
-            f"{visible(folder.name)} holds {len(found):,} snapshots, and at most "
-            f"{MAX_SNAPSHOTS:,} are taken: move some into a folder of their own."
+            f"{visible(folder.name)} contains {len(found):,} snapshots, more than the limit of "
+            f"{MAX_SNAPSHOTS:,}: move some into another folder."
         )
     return in_order(snapshot_of(path) for path in found)
 

@@ -57,7 +57,7 @@ def choose_members(names: Iterable[str]) -> tuple[dict[str, str], tuple[str, ...
         if len(inner) != 1 or file_format(inner[0]) is None:
             ignored.append("/".join(inner))
         elif inner[0] in chosen:
-            raise CheckpointError(f"{inner[0]} is there twice: keep one of them.")
+            raise CheckpointError(f"{inner[0]} occurs twice: keep one of them.")
         else:
             chosen[inner[0]] = name
     return chosen, tuple(sorted(ignored))
@@ -118,8 +118,8 @@ def folder_source(folder: Path, *, kind: str, name: str, within: tuple[Path, ...
         real = path.resolve()
         if within and not is_below(real, within):
             raise CheckpointError(
-                f"{path.name} is a link that leads out of the folders that this server may open: "
-                "put the file itself there."
+                f"{path.name} is a link to a place outside the folders that this server may "
+                "open: replace it with the file itself."
             )
         files[path.name] = path
     return Source(kind, name, files, tuple(ignored), owned=False)
@@ -143,8 +143,8 @@ def _relative(name: str) -> PurePosixPath:
     climbs = ".." in path.parts or path.is_absolute() or "\\" in name or ":" in name[:2]
     if climbs or not path.parts or "\0" in name or len(name) > MAX_PATH:
         raise CheckpointError(
-            f"{visible(name)} is no name inside a checkpoint's folder: "
-            "pack the folder again with plain relative names."
+            f"{visible(name)} is not a valid name inside a checkpoint's folder: pack the folder "
+            "again with plain relative names."
         )
     return path
 

@@ -43,7 +43,7 @@ NO_CONFIG = (
     "There is no config.json: the tensors can be listed, but no model can be built from them."
 )
 NO_TOKENIZER = "There is no tokenizer in this checkpoint: tokens are shown by their ids."
-CODE = "The checkpoint brings Python files: they are not read and never run."
+CODE = "The checkpoint contains Python files: they are not read and never run."
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,8 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
         fingerprint = fingerprint_of({name: each.digest for name, each in known.items()})
         if source.expected not in {None, fingerprint}:
             raise CheckpointError(
-                "What came from the shared store is not the upload that was asked for: delete the "
-                "upload, and upload it again."
+                "The files from the shared store are not the upload that was requested: delete "
+                "the upload, and upload it again."
             )
         entry = settings.home / (UPLOADS if source.owned else OPENED) / fingerprint
         manifest = Manifest(

@@ -173,14 +173,14 @@ def _rebuild(settings: Any, name: str, table: Mapping[str, Callable[[Any], Any]]
 
 def _refuse_no_object(settings: Any, name: str) -> None:
     if not isinstance(settings, dict):
-        raise CheckpointError(f"{name} holds no settings: check that it is a tokenizer's.")
+        raise CheckpointError(f"{name} contains no settings: check that it belongs to a tokenizer.")
 
 
 def _copy_vocabulary(source: Path, name: str, target: Path) -> None:
     nbytes = source.stat().st_size
     if not 0 < nbytes <= MAX_VOCABULARY_NBYTES:
         raise CheckpointError(
-            f"{name} has {nbytes:,} bytes, and a vocabulary has from 1 to "
+            f"{name} has {nbytes:,} bytes, but a vocabulary must have 1 to "
             f"{MAX_VOCABULARY_NBYTES:,}: get the file again."
         )
     if name.endswith(".json"):

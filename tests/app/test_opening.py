@@ -118,8 +118,8 @@ def test_equal_files_are_spoken_of_by_the_name_that_each_gave_them(open_app: Ope
         ("demo-elephant", "There is no demo"),
         ("path:/etc", "This path cannot be opened here"),
         ("path:/proc/self/environ", "This path cannot be opened here"),
-        ("what is this?", "names no checkpoint"),
-        ("![x](http://example.com/x.png)", "names no checkpoint"),
+        ("what is this?", "does not name a checkpoint"),
+        ("![x](http://example.com/x.png)", "does not name a checkpoint"),
     ],
 )
 def test_a_bad_link_says_what_is_wrong_and_offers_the_demo(

@@ -173,12 +173,12 @@ def test_a_cookie_of_ones_own_making_is_nobodys(page: Page, guarded: Server) -> 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"INSPECTOR_SIGN_IN": "oidc"}, "secrets.toml is incomplete: give [auth] client_id"),
+        ({"INSPECTOR_SIGN_IN": "oidc"}, "secrets.toml is incomplete: set client_id"),
         ({"INSPECTOR_SIGN_IN": "on"}, "set it to one of none, oidc, proxy."),
         (
             {"INSPECTOR_SIGN_IN": "proxy", "STREAMLIT_SERVER_ADDRESS": "0.0.0.0",
              "STREAMLIT_BROWSER_SERVER_ADDRESS": "localhost"},
-            "anybody can send the proxy's header",
+            "anyone can send the proxy's header",
         ),
     ],
 )  # fmt: skip

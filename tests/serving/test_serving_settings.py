@@ -52,7 +52,7 @@ def test_without_settings_nobody_signs_in_and_paths_are_for_this_machine():
         ("INSPECTOR_PATHS", "yes", "set it to 0 or 1"),
         ("INSPECTOR_PEOPLE", "*@example.org", "separated by commas"),
         ("INSPECTOR_PEOPLE", "a@b.c, @", "separated by commas"),
-        ("INSPECTOR_PEOPLE", "ada@example.org", "nobody signs in"),
+        ("INSPECTOR_PEOPLE", "ada@example.org", "sign-in is off"),
         ("INSPECTOR_PROXY_SECRET", "short", "fewer than 16 characters"),
     ],
 )

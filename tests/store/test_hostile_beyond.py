@@ -33,10 +33,10 @@ from tests.store.test_store_refusals import change_config, header, tensor
 from tools.fuzz.seeds import PID, TENSOR
 
 NO_ARCHIVE = (
-    "'a.tar.gz' is broken, encrypted or no archive: get it again, or pack it as a plain .zip."
+    "'a.tar.gz' is broken, encrypted or not an archive: get it again, or pack it as a plain .zip."
 )
 BELONGS = "use the config.json that belongs to these weights."
-WEIGHTS = "Save the weights alone, with save_pretrained() or torch.save(model.state_dict(), …)."
+WEIGHTS = "Save only the weights, with save_pretrained() or torch.save(model.state_dict(), …)."
 BROKEN = (
     "w.bin is truncated or broken: its list of tensors cannot be read ({}). Get the file again."
 )
@@ -129,7 +129,7 @@ def test_a_name_that_is_a_number_of_thousands_of_digits(tmp_path):
     number = b"\x8b" + struct.pack("<I", 5_000) + b"\1" * 5_000
     path = zipped(tmp_path / "w.bin", b"}" + number + TENSOR + b"s")
     assert refusal(lambda: read_pytorch(path, "w.bin")) == (
-        f"w.bin names a tensor by a value of type int, which is no name: {WEIGHTS}"
+        f"w.bin names a tensor with a value of type int, which is not a valid name: {WEIGHTS}"
     )
 
 
@@ -162,7 +162,7 @@ def test_storages_on_the_same_bytes(tmp_path):
     place = data.rindex(struct.pack("<I", one))
     path.write_bytes(data[:place] + struct.pack("<I", zero) + data[place + 4 :])
     assert refusal(lambda: read_pytorch(path, "w.bin")) == (
-        "w.bin is broken: two of its storages lie on the same bytes. Get the file again."
+        "w.bin is broken: two of its storages overlap. Get the file again."
     )
 
 
@@ -178,7 +178,7 @@ def test_storages_on_the_same_bytes(tmp_path):
         ),
         (
             json.dumps({"a": tensor(0, 4) | {"shape": [0, 2**62, 2**62], "data_offsets": [0, 0]}}),
-            "The tensor 'a' in w has a shape that no memory holds: get the file again.",
+            "The tensor 'a' in w has a shape that is too large for any memory: get the file again.",
         ),
         (
             json.dumps({"a": tensor(0, 4) | {"data_offsets": [-4, 0]}}),
@@ -194,13 +194,13 @@ def test_storages_on_the_same_bytes(tmp_path):
         ),
         (
             '{"a": {"dtype": "F32", "shape": [%s], "data_offsets": [0, 4]}}' % ("9" * 5_000),
-            "the header of w is not valid JSON (a number or a nesting is too large): get the file "
-            "again.",
+            "the header of w is not valid JSON (a number or the nesting is too large): get the "
+            "file again.",
         ),
         (
             json.dumps({"a": tensor(0, 4) | {"dtype": "F4"}}),
-            "The tensor 'a' in w has the dtype 'F4', which is not read: convert the weights to a "
-            "plain floating-point dtype.",
+            "The tensor 'a' in w has the dtype 'F4', which is not supported: convert the "
+            "weights to a plain floating-point dtype.",
         ),
         (
             json.dumps({"a": tensor(0, 4), "b": tensor(8, 12)}),
@@ -208,8 +208,8 @@ def test_storages_on_the_same_bytes(tmp_path):
         ),
         (
             json.dumps({"x" * 2_000: tensor(0, 4)}),
-            "w names a tensor 'xxxxxxxxxxxxxxxxxxxx\\u2026' with 2,000 characters, and a name has "
-            "at most 1,000: get the file again.",
+            "w names a tensor 'xxxxxxxxxxxxxxxxxxxx\\u2026' with 2,000 characters, more than "
+            "the limit of 1,000: get the file again.",
         ),
     ],
 )
@@ -302,7 +302,7 @@ def test_a_directory_of_a_zip_that_is_too_long(tmp_path):
     path.write_bytes(data[: data.rindex(b"PK\x05\x06")] + bytes(5_000_000) + struct.pack(
         "<4s4H2LH", b"PK\x05\x06", 0, 0, 20, 20, 5_000_000, 100, 0))  # fmt: skip
     assert small(lambda: refusal(lambda: unpacked(path, tmp_path / "out")), 3_000_000) == (
-        "'a.zip' is broken, encrypted or no archive: get it again, or pack it as a plain .zip."
+        "'a.zip' is broken, encrypted or not an archive: get it again, or pack it as a plain .zip."
     )
 
 
@@ -322,9 +322,9 @@ def test_members_of_a_zip_on_the_same_bytes_are_counted_each(tmp_path):
     packed = path.stat().st_size
     sentence = refusal(lambda: unpacked(path, tmp_path / "out"))
     assert sentence in {
-        f"'a.zip' unpacks to more than 50 times its {packed:,} bytes, as no weights do: check the "
-        "archive.",
-        "'a.zip' is broken, encrypted or no archive: get it again, or pack it as a plain .zip.",
+        f"'a.zip' unpacks to more than 50 times its {packed:,} bytes, which weights never do: "
+        "check the archive.",
+        "'a.zip' is broken, encrypted or not an archive: get it again, or pack it as a plain .zip.",
     }
     assert sum(file.stat().st_size for file in (tmp_path / "out").iterdir()) < 60_000_000
 
@@ -333,8 +333,8 @@ def test_members_of_a_zip_on_the_same_bytes_are_counted_each(tmp_path):
 def test_a_path_without_end_or_without_a_name(name):
     beginning = ascii(name[:80] + ("…" if len(name) > 80 else ""))
     assert refusal(lambda: choose_members([name])) == (
-        f"{beginning} is no name inside a checkpoint's folder: pack the folder again with plain "
-        "relative names."
+        f"{beginning} is not a valid name inside a checkpoint's folder: pack the folder again "
+        "with plain relative names."
     )
 
 
@@ -382,26 +382,27 @@ def test_a_config_that_computes_tables_without_end(tmp_path, open_path):
     [
         (
             {"num_hidden_layers": -1},
-            "config.json says num_hidden_layers -1, which is no number of layers: " + BELONGS,
+            "config.json sets num_hidden_layers to -1, which is not a number of layers: " + BELONGS,
         ),
         (
             {"vocab_size": 10**9},
-            "config.json says vocab_size 1,000,000,000, but no tensor in the weights has that "
+            "config.json sets vocab_size to 1,000,000,000, but no tensor in the weights has that "
             f"dimension; its largest matrix is 64 × 32: {BELONGS}",
         ),
         (
             {"num_experts": 10**6},
-            "config.json says num_experts 1,000,000, but the largest dimension of any tensor is "
+            "config.json sets num_experts to 1,000,000, but the largest dimension of any tensor is "
             f"64: {BELONGS}",
         ),
         (
             {"intermediate_size": 10**9},
-            "config.json says intermediate_size 1,000,000,000, but the largest dimension of any "
+            "config.json sets intermediate_size to 1,000,000,000, but the largest dimension of any "
             f"tensor is 64: {BELONGS}",
         ),
         (
             {"model_type": "../../x"},
-            "config.json sets model_type to '../../x', which names no architecture: correct it.",
+            "config.json sets model_type to '../../x', which is not the name of an "
+            "architecture: correct it.",
         ),
     ],
 )
@@ -422,7 +423,7 @@ def test_settings_that_change_how_a_model_answers_are_left_out(tmp_path, open_pa
     folder = change_config(small_checkpoint(tmp_path / "sound"), **changes)
     checkpoint = open_path(folder)
     (key,) = changes
-    said = f"config.json: left out {key!r}, which is no plain setting."
+    said = f"config.json: ignored {key!r} (only plain settings are read)."
     assert checkpoint.manifest.warnings == (said,)
     ids = torch.tensor([[2, 9, 4, 3]])
     with torch.inference_mode():
@@ -433,8 +434,8 @@ def test_settings_that_change_how_a_model_answers_are_left_out(tmp_path, open_pa
 def test_fewer_layers_than_the_file_holds_are_said(tmp_path, open_path):
     folder = change_config(small_checkpoint(tmp_path / "sound"), num_hidden_layers=1)
     assert open_path(folder).manifest.warnings == (
-        "config.json says num_hidden_layers 1, but the weights hold 2 layers: the others are "
-        "listed and never run.",
+        "config.json sets num_hidden_layers to 1, but the weights have 2 layers: the others are "
+        "listed but never run.",
     )
 
 

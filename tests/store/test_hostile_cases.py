@@ -32,7 +32,7 @@ from tests.families import random_model, save_checkpoint, words
 from tests.store.store_builders import opened, small_checkpoint, upload_of, uploaded
 from tools.fuzz.watch import watched
 
-WEIGHTS = "Save the weights alone, with save_pretrained() or torch.save(model.state_dict(), …)."
+WEIGHTS = "Save only the weights, with save_pretrained() or torch.save(model.state_dict(), …)."
 BREAKS = (
     "The checkpoint's tokenizer files break down on this text: save them again with "
     "tokenizer.save_pretrained()."
@@ -72,8 +72,8 @@ def engine(tmp_path_factory):
 BOMBS = {
     "a bytearray of two gigabytes": (
         b"cbuiltins\nbytearray\nJ\x00\x94\x35\x77\x85R.",
-        "pytorch_model.bin holds 'builtins.bytearray', which is no tensor: nothing of it was run. "
-        + WEIGHTS,
+        "pytorch_model.bin contains 'builtins.bytearray', which is not a tensor: nothing in it was "
+        "run. " + WEIGHTS,
     ),
     "one of its own opcode": (
         b"\x96" + struct.pack("<Q", 2_000_000_000) + b".",
@@ -134,8 +134,8 @@ def test_a_storage_packed_a_thousandfold_is_not_unpacked(tmp_path):
     finally:
         tracemalloc.stop()
     assert sentence == (
-        f"w.bin holds compressed data ({packed:,} bytes for 200,000,000), as PyTorch never writes "
-        "it: save it again with torch.save()."
+        f"w.bin contains compressed data ({packed:,} bytes for 200,000,000), which PyTorch never "
+        "writes: save it again with torch.save()."
     )
 
 
@@ -174,8 +174,8 @@ def test_an_index_reads_nothing_outside_its_folder(folder, settings, tmp_path, p
     with watched(settings.home):
         sentence = refusal(lambda: opened(reference, settings))
     assert re.fullmatch(
-        r"model\.safetensors\.index\.json points to '.*', which is no safetensors file beside it: "
-        r"an index may only name the shards of its own folder\.",
+        r"model\.safetensors\.index\.json points to '.*', which is not a safetensors file in "
+        r"the same folder: an index may only name shards next to it\.",
         sentence,
     )
 

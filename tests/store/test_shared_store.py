@@ -151,7 +151,7 @@ def test_the_first_digits_are_enough_unless_two_uploads_have_them(tmp_path, plac
     digits = f"{fingerprint[:12]}…"
     place.put(f"checkpoints/{fingerprint[:-1]}{'0' if fingerprint[-1] != '0' else '1'}.json", b"{}")
     assert refused(second, fingerprint[:12]) == (
-        f"The checkpoint {digits} is the start of more than one name in the shared store: pick "
+        f"The checkpoint {digits} matches more than one name in the shared store: pick "
         "one from the list, or upload it again."
     )
     assert refused(second, "f" * 64) == (
@@ -229,7 +229,7 @@ def test_what_comes_out_of_staging_must_be_what_was_asked_for(tmp_path, folder_p
     folder_place.put(
         f"checkpoints/{forged}.json", json.dumps(listed | {"fingerprint": forged}).encode()
     )
-    with pytest.raises(CheckpointError, match="is not the upload that was asked for"):
+    with pytest.raises(CheckpointError, match="are not the upload that was requested"):
         fetch(second, forged)
     assert list((second.home / "checkpoints").glob("*")) == []
 
@@ -283,7 +283,7 @@ def test_a_new_name_counts_everywhere(tmp_path, place, folder):
     assert (names(first), names(second)) == (["theirs"], ["theirs"])
     rename_upload(fingerprint, "ours", settings=first)
     assert load_manifest(fingerprint, settings=first).name == "ours"
-    with pytest.raises(CheckpointError, match="from 1 to 80 printable characters"):
+    with pytest.raises(CheckpointError, match="must have 1 to 80 printable characters"):
         rename_upload(fingerprint, "", settings=first)
 
 
@@ -316,8 +316,8 @@ def test_uploads_of_an_earlier_version_are_not_shared_half(tmp_path, folder_plac
     with pytest.raises(CheckpointError) as error:
         shared.publish(manifest.fingerprint, settings=first, carrying=SILENT)
     assert str(error.value) == (
-        "config.json is not kept here as it was uploaded, so the shared store cannot take it: "
-        "delete the upload, and upload it again."
+        "This server's copy of config.json is not what was uploaded, so it cannot go to the "
+        "shared store: delete the upload, and upload it again."
     )
     assert not [path for path in folder_place.files() if path.startswith("checkpoints/")]
 
@@ -330,9 +330,8 @@ def test_a_store_out_of_reach_is_one_sentence(tmp_path, monkeypatch, folder, kin
     first = read_settings({"INSPECTOR_HOME": str(tmp_path / "first"), "INSPECTOR_STORE": url})
     manifest, _ = opened(upload_of(first, folder, prefix="mine/"), first)
     sentence = {
-        "file": "The folder of the shared store is not there: make it, or mount it again.",
-        "s3": "The shared store cannot be reached (EndpointConnectionError): try again when it "
-        "answers.",
+        "file": "The shared store's folder does not exist: create it, or mount it again.",
+        "s3": "The shared store cannot be reached (EndpointConnectionError): try again later.",
     }[kind]
     for work in (
         lambda: shared.publish(manifest.fingerprint, settings=first, carrying=SILENT),
@@ -357,7 +356,7 @@ def test_a_bucket_that_is_not_there_is_one_sentence(tmp_path, monkeypatch, s3_ad
     manifest, _ = opened(upload_of(first, folder, prefix="mine/"), first)
     with pytest.raises(CheckpointError) as error:
         shared.publish(manifest.fingerprint, settings=first, carrying=SILENT)
-    assert str(error.value) == "The place that INSPECTOR_STORE names is not there: make it first."
+    assert str(error.value) == "The location in INSPECTOR_STORE does not exist: create it first."
 
 
 @pytest.mark.parametrize(
@@ -366,9 +365,9 @@ def test_a_bucket_that_is_not_there_is_one_sentence(tmp_path, monkeypatch, s3_ad
         (OSError(errno.ENOSPC, "No space left"),
          "The shared store is full: delete uploads, or give it more room."),
         (PermissionError(errno.EACCES, f"denied {SECRET}"),
-         "The shared store refuses this server: check its keys, and what they may do."),
+         "The shared store denies this server access: check its keys and their permissions."),
         (RuntimeError(f"https://me:{SECRET}@store"),
-         "The shared store cannot be reached (RuntimeError): try again when it answers."),
+         "The shared store cannot be reached (RuntimeError): try again later."),
     ],
 )  # fmt: skip
 def test_the_stores_errors_become_sentences(tmp_path, folder_place, folder, monkeypatch, failure):
@@ -405,7 +404,7 @@ def test_what_this_server_does_not_take_is_not_fetched(tmp_path, folder_place, f
     nbytes = sum(path.stat().st_size for path in folder.iterdir() if path.suffix != ".py")
     second = replace(server(tmp_path, "second", folder_place), upload_nbytes=nbytes - 1)
     assert refused(second, fingerprint) == (
-        f"mine has {nbytes:,} bytes in the shared store, and this server takes at most "
+        f"mine has {nbytes:,} bytes in the shared store, but this server accepts at most "
         f"{nbytes - 1:,}: set INSPECTOR_UPLOAD_MB higher."
     )
     third = replace(server(tmp_path, "third", folder_place), store_nbytes=nbytes - 1)
@@ -466,8 +465,8 @@ def test_the_setting(text, url):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("s3://me:hush@bucket", "holds more than a place"),
-        ("s3://bucket?key=hush", "holds more than a place"),
+        ("s3://me:hush@bucket", "contains more than a location"),
+        ("s3://bucket?key=hush", "contains more than a location"),
         ("nowhere://hush", "starts with an unknown kind of store"),
     ],
 )

@@ -24,7 +24,7 @@ FILES = {
     "minilm/1_Pooling/config.json": b"[]",
 }
 NOT_AN_ARCHIVE = (
-    "'b.tar.gz' is broken, encrypted or no archive: get it again, or pack it as a plain .zip."
+    "'b.tar.gz' is broken, encrypted or not an archive: get it again, or pack it as a plain .zip."
 )
 
 
@@ -111,8 +111,8 @@ def test_files_that_are_not_read_count_too(tmp_path, unpacked):
     with pytest.raises(CheckpointError) as error:
         unpacked(write_tar(tmp_path / "b.tar.gz", files), megabytes=10)
     assert str(error.value) == (
-        "'b.tar.gz' unpacks to more than 10,000,000 bytes, the most that is taken: open the "
-        "checkpoint as a folder or from the hub instead."
+        "'b.tar.gz' unpacks to more than the limit of 10,000,000 bytes: open the checkpoint as "
+        "a folder or from the hub instead."
     )
 
 
@@ -129,8 +129,8 @@ def test_more_than_weights_can_be_packed(tmp_path, unpacked, monkeypatch, suffix
     with pytest.raises(CheckpointError) as error:
         unpacked(path)
     assert str(error.value) == (
-        f"'b{suffix}' unpacks to more than 50 times its {packed:,} bytes, as no weights do: "
-        "check the archive."
+        f"'b{suffix}' unpacks to more than 50 times its {packed:,} bytes, which weights never "
+        "do: check the archive."
     )
 
 

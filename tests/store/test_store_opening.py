@@ -162,7 +162,7 @@ def hub_error(kind: type[HfHubHTTPError], status: int) -> HfHubHTTPError:
         ),
         (
             hub_error(RepositoryNotFoundError, 404),
-            "The hub has no model org/mini that you may read: check the name.",
+            "The hub has no model org/mini, or you may not read it: check the name.",
         ),
         (
             hub_error(HfHubHTTPError, 500),
@@ -189,22 +189,22 @@ def test_what_the_hub_refuses(monkeypatch, error, sentence):
     [
         (
             ["a.zip", "config.json"],
-            "'a.zip' came together with other files: upload one archive, or the checkpoint's "
-            "files without an archive.",
+            "'a.zip' was uploaded together with other files: upload either one archive or the "
+            "checkpoint's separate files.",
         ),
         (
             ["../../evil.bin"],
-            "'../../evil.bin' is no name inside a checkpoint's folder: pack the folder again with "
-            "plain relative names.",
+            "'../../evil.bin' is not a valid name inside a checkpoint's folder: pack the folder "
+            "again with plain relative names.",
         ),
         (
             ["a/config.json", "b/config.json"],
-            "There is no file of a checkpoint here: add model.safetensors (or pytorch_model.bin), "
+            "There are no checkpoint files here: add model.safetensors (or pytorch_model.bin), "
             "with config.json and tokenizer files.",
         ),
         (
             ["<b>\n.h5"],
-            "'<b>\\n.h5' is in a format that is not read here: add model.safetensors (or "
+            "'<b>\\n.h5' is in an unsupported format: add model.safetensors (or "
             "pytorch_model.bin), with config.json and tokenizer files.",
         ),
     ],
@@ -224,7 +224,7 @@ def test_an_upload_larger_than_is_taken(folder, settings):
     with pytest.raises(CheckpointError) as error:
         opened(upload_of(small, folder), small)
     assert str(error.value) == (
-        f"The upload has {nbytes:,} bytes, and at most 1,000 are taken: open it as a folder or "
+        f"The upload has {nbytes:,} bytes, more than the limit of 1,000: open it as a folder or "
         "from the hub instead."
     )
 
@@ -232,7 +232,7 @@ def test_an_upload_larger_than_is_taken(folder, settings):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"max_position_embeddings": 10**9}, "the weights hold 64 of them"),
+        ({"max_position_embeddings": 10**9}, "the weights have 64 of them"),
         ({"text_config": {"hidden_size": 10**9}}, "the largest dimension of any tensor is 64"),
         ({"generator": {"n_embd": 10**9}}, "the largest dimension of any tensor is 64"),
         ({"type_vocab_size": 10**9}, "the largest dimension of any tensor is 64"),
@@ -249,7 +249,7 @@ def test_settings_without_a_name_or_a_number_are_left_out(folder, settings, text
     (folder / "config.json").write_text(text, encoding="utf-8")
     manifest, _ = opened(upload_of(settings, folder), settings)
     assert manifest.config == {}
-    assert manifest.warnings[0].endswith("which is no plain setting.")
+    assert manifest.warnings[0].endswith("(only plain settings are read).")
 
 
 def test_a_bare_weight_file_may_be_renamed(folder, settings, tmp_path):
@@ -266,7 +266,7 @@ def test_zip_methods_that_unpack_without_a_bound(settings, tmp_path, method):
     with pytest.raises(CheckpointError) as error:
         opened(CheckpointRef("path", str(tmp_path / "a.zip")), settings, strangers=False)
     assert str(error.value) == (
-        "'a.zip' is broken, encrypted or no archive: get it again, or pack it as a plain .zip."
+        "'a.zip' is broken, encrypted or not an archive: get it again, or pack it as a plain .zip."
     )
 
 
@@ -281,8 +281,8 @@ def test_a_header_of_too_many_objects_is_refused_before_they_are_built(folder, s
     finally:
         tracemalloc.stop()
     assert str(error.value) == (
-        "model.safetensors lists 200,000 tensors, and at most 100,000 are read: check that it is "
-        "a model's checkpoint."
+        "model.safetensors lists 200,000 tensors, more than the limit of 100,000: check that it "
+        "is a model's checkpoint."
     )
 
 
@@ -293,7 +293,8 @@ def test_a_shape_that_no_memory_holds(settings):
     with pytest.raises(CheckpointError) as error:
         opened(uploaded(settings, {"model.safetensors": data}), settings)
     assert str(error.value) == (
-        "The tensor 'a' in model.safetensors has a shape that no memory holds: get the file again."
+        "The tensor 'a' in model.safetensors has a shape that is too large for any memory: get "
+        "the file again."
     )
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from inspector.errors import CheckpointError
 from inspector.store.readers.pytorch import read_pytorch
 
-WEIGHTS = "Save the weights alone, with save_pretrained() or torch.save(model.state_dict(), …)."
+WEIGHTS = "Save only the weights, with save_pretrained() or torch.save(model.state_dict(), …)."
 DTYPES = (
     torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32,
     torch.int16, torch.int8, torch.uint8, torch.bool, torch.complex64, torch.uint16,
@@ -91,8 +91,8 @@ def test_code_is_named_and_not_run(tmp_path, legacy):
     marker = tmp_path / "ran"
     path = save({"w": torch.ones(2), "x": Runs(marker)}, tmp_path / "w.bin", legacy=legacy)
     assert refusal(path) == (
-        f"w.bin holds '{os.system.__module__}.system', which is no tensor: nothing of it was run. "
-        f"{WEIGHTS}"
+        f"w.bin contains '{os.system.__module__}.system', which is not a tensor: nothing in it "
+        f"was run. {WEIGHTS}"
     )
     assert not marker.exists()
 
@@ -102,8 +102,8 @@ def test_plain_pickle_with_code(tmp_path):
     path = tmp_path / "w.bin"
     path.write_bytes(pickle.dumps(Runs(marker)))
     assert refusal(path) == (
-        f"w.bin holds '{os.system.__module__}.system', which is no tensor: nothing of it was run. "
-        f"{WEIGHTS}"
+        f"w.bin contains '{os.system.__module__}.system', which is not a tensor: nothing in it "
+        f"was run. {WEIGHTS}"
     )
     assert not marker.exists()
 
@@ -112,10 +112,10 @@ def test_plain_pickle_with_code(tmp_path):
 def test_namespace_and_module_are_named(tmp_path, legacy):
     state = {"w": torch.ones(2), "args": argparse.Namespace(lr=1)}
     path = save(state, tmp_path / "w.bin", legacy=legacy)
-    no_tensor = f"which is no tensor: nothing of it was run. {WEIGHTS}"
-    assert refusal(path) == f"w.bin holds 'argparse.Namespace', {no_tensor}"
+    no_tensor = f"which is not a tensor: nothing in it was run. {WEIGHTS}"
+    assert refusal(path) == f"w.bin contains 'argparse.Namespace', {no_tensor}"
     path = save(torch.nn.Linear(2, 2), tmp_path / "m.pt", legacy=legacy)
-    assert refusal(path) == f"m.pt holds 'torch.nn.modules.linear.Linear', {no_tensor}"
+    assert refusal(path) == f"m.pt contains 'torch.nn.modules.linear.Linear', {no_tensor}"
 
 
 def test_torchscript_is_refused(tmp_path):
@@ -125,8 +125,7 @@ def test_torchscript_is_refused(tmp_path):
         archive.writestr("s/constants.pkl", b"\x80\x02).")
         archive.writestr("s/code/__torch__.py", "def f(): pass")
     assert refusal(path) == (
-        "s.pt is a TorchScript archive, which is code with weights: it is never run here. "
-        f"{WEIGHTS}"
+        f"s.pt is a TorchScript archive (code with weights), which never runs here. {WEIGHTS}"
     )
 
 
@@ -135,8 +134,8 @@ def test_tar_named_pt(tmp_path):
     with tarfile.open(path, "w") as archive:
         archive.addfile(tarfile.TarInfo("x"), io.BytesIO())
     assert refusal(path) == (
-        "t.pt is no file that torch.save() writes: check that it is the weight file, and not an "
-        "archive or a text."
+        "t.pt was not written by torch.save(): check that it is the weight file, not an archive "
+        "or a text file."
     )
 
 
@@ -159,11 +158,12 @@ def test_bytearray_bomb_and_memo_bomb(tmp_path):
     path = tmp_path / "w.bin"
     path.write_bytes(bomb)
     assert refusal(path) == (
-        "w.bin holds 'builtins.bytearray', which is no tensor: nothing of it was run. " + WEIGHTS
+        "w.bin contains 'builtins.bytearray', which is not a tensor: nothing in it was run. "
+        + WEIGHTS
     )
     path.write_bytes(memo)
     assert refusal(path) == (
-        "w.bin is a pickle, but none that torch.save() writes: nothing of it was run. " + WEIGHTS
+        "w.bin is a pickle, but not one that torch.save() writes: nothing in it was run. " + WEIGHTS
     )
 
 
@@ -217,7 +217,7 @@ def test_a_set_is_never_hashed(tmp_path):
     program = b"}X\x01\0\0\0w" + TENSOR + b"s" + sets
     header = read_pytorch(zip_with_pickle(program, tmp_path / "w.bin"), "w.bin")
     assert [tensor.name for tensor in header.tensors] == ["w"]
-    assert header.warnings == ("w.bin: left out 'f' and 1 more, no tensors.",)
+    assert header.warnings == ("w.bin: ignored 'f' and 1 more (not tensors).",)
 
 
 def test_compressed_storage_is_refused(tmp_path):
@@ -229,15 +229,16 @@ def test_compressed_storage_is_refused(tmp_path):
     with zipfile.ZipFile(packed) as archive:
         first = archive.infolist()[0]
     assert refusal(packed) == (
-        f"packed.bin holds compressed data ({first.compress_size:,} bytes for "
-        f"{first.file_size:,}), as PyTorch never writes it: save it again with torch.save()."
+        f"packed.bin contains compressed data ({first.compress_size:,} bytes for "
+        f"{first.file_size:,}), which PyTorch never writes: save it again with torch.save()."
     )
 
 
 def test_stride_zero_cannot_claim_any_size(tmp_path):
     path = save({"w": torch.ones(1).expand(10**6, 10**6)}, tmp_path / "w.bin")
     assert refusal(path) == (
-        "The tensor 'w' in w.bin spreads 4 bytes over 4,000,000,000,000: save it contiguous."
+        "The tensor 'w' in w.bin spreads 4 bytes over 4,000,000,000,000: make it contiguous and "
+        "save it again."
     )
     header = read_pytorch(save({"w": torch.ones(1).expand(50)}, tmp_path / "w.bin"), "w.bin")
     assert header.tensors[0].strides == (0,)
@@ -249,7 +250,7 @@ def test_truncated_files(tmp_path, legacy):
     whole = path.read_bytes()
     sentences = {
         "w.bin is truncated: its last tensors are missing. Get it again.",
-        "w.bin is truncated or broken: PyTorch's archive in it cannot be read. Get the file again.",
+        "w.bin is truncated or broken: its PyTorch archive cannot be read. Get the file again.",
         "w.bin is truncated or broken: its list of tensors cannot be read (EOFError). Get the file "
         "again.",
     }
@@ -270,9 +271,9 @@ def test_wrapped_state_dict_is_unwrapped_and_said(tmp_path, legacy):
 
 def test_other_values_are_left_out_and_named(tmp_path):
     header = read_pytorch(save({"w": torch.ones(2), "epoch": 3}, tmp_path / "w.bin"), "w.bin")
-    assert header.warnings == ("w.bin: left out 'epoch', no tensors.",)
+    assert header.warnings == ("w.bin: ignored 'epoch' (not tensors).",)
     assert refusal(save([torch.ones(2)], tmp_path / "l.bin")).startswith(
-        "l.bin holds no weights by name (a state dict), but a list"
+        "l.bin does not contain named weights (a state dict) but a list"
     )
 
 

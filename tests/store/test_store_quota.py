@@ -171,10 +171,9 @@ def test_a_full_store_refuses_an_upload_and_says_what_to_delete(settings, tmp_pa
         reserve_upload(full.store_nbytes, full)
     size = {each.name: f"{each.nbytes / MB:,.1f} MB" for each in account(full).uploads}
     assert str(error.value) == (
-        f"The store is full: {full.store_nbytes / MB:,.1f} MB more than its "
-        f"{full.store_nbytes / MB:,.1f} MB would be "
-        f"needed: delete first ({size['first']}) and second ({size['second']}), not used for "
-        "longest, or set INSPECTOR_STORE_MB higher."
+        f"The store is full: it would need {full.store_nbytes / MB:,.1f} MB more than its "
+        f"{full.store_nbytes / MB:,.1f} MB: delete first ({size['first']}) and second "
+        f"({size['second']}), the least recently used, or set INSPECTOR_STORE_MB higher."
     )
     assert names(full) == {"first", "second"}
     assert not list((settings.home / "incoming").iterdir())
@@ -185,7 +184,9 @@ def test_a_full_store_refuses_an_upload_and_says_what_to_delete(settings, tmp_pa
 
 def test_an_upload_larger_than_the_store_is_refused_at_once(settings):
     tiny = replace(settings, store_nbytes=MB)
-    with pytest.raises(CheckpointError, match=r"has 5\.0 MB and the store may hold 1\.0 MB in all"):
+    with pytest.raises(
+        CheckpointError, match=r"has 5\.0 MB, but the store may hold only 1\.0 MB in total"
+    ):
         reserve_upload(5 * MB, tiny)
 
 
@@ -256,7 +257,9 @@ def test_pinned_held_and_fresh_uploads_never_go(settings, tmp_path):
     rest(settings.home / "checkpoints" / held)
     os.utime(settings.home / "checkpoints" / fresh / "manifest.json")
     full = small_store(settings, store_evict="uploads")
-    with pytest.raises(CheckpointError, match=r"delete held .* and fresh .*, not used for"):
+    with pytest.raises(
+        CheckpointError, match=r"delete held .* and fresh .*, the least recently used"
+    ):
         make_room(full.store_nbytes, full)
 
     assert names(settings) == {"pinned", "held", "fresh"}

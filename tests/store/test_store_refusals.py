@@ -79,8 +79,8 @@ def tensor(begin: int, end: int, shape: list[int] | None = None) -> dict:
         ),
         (
             struct.pack("<Q", 2**63) + b"{}",
-            "model.safetensors is truncated or no safetensors file: its header should have "
-            "9,223,372,036,854,775,808 bytes and the file has 10. Get the file again.",
+            "model.safetensors is truncated or not a safetensors file: its header should have "
+            "9,223,372,036,854,775,808 bytes, but the file has 10. Get the file again.",
         ),
         (
             header({}),
@@ -93,18 +93,18 @@ def tensor(begin: int, end: int, shape: list[int] | None = None) -> dict:
         ),
         (
             header({"a": tensor(0, 8)}, b"\0" * 4),
-            "model.safetensors is truncated: its header lists 8 bytes of weights and 4 are there. "
-            "Get the file again.",
+            "model.safetensors is truncated: its header lists 8 bytes of weights, but only 4 "
+            "are there. Get the file again.",
         ),
         (
             header({"a": tensor(0, 8, [10**6, 10**6])}, b"\0" * 8),
-            "The tensor 'a' in model.safetensors should have 4,000,000,000,000 bytes by its shape "
-            "and has 8 by its offsets: get the file again.",
+            "The tensor 'a' in model.safetensors should have 4,000,000,000,000 bytes by its "
+            "shape, but has 8 by its offsets: get the file again.",
         ),
         (
             struct.pack("<Q", 200_000) + b"[" * 100_000 + b"]" * 100_000,
-            "the header of model.safetensors is nested more than 32 levels deep or has brackets "
-            "that do not match: check that it is the right file.",
+            "the header of model.safetensors is nested more than 32 levels deep or has "
+            "unmatched brackets: check that it is the right file.",
         ),
     ],
 )
@@ -124,7 +124,7 @@ def test_half_a_safetensors_file(folder, refused):
         if name != "__metadata__"
     )
     assert refused(folder) == (
-        f"model.safetensors is truncated: its header lists {listed:,} bytes of weights and "
+        f"model.safetensors is truncated: its header lists {listed:,} bytes of weights, but only "
         f"{len(data) - start:,} are there. Get the file again."
     )
 
@@ -133,8 +133,8 @@ def test_too_many_tensors(folder, refused):
     entries = {f"t{n}": tensor(0, 0, [0]) for n in range(100_001)}
     (folder / "model.safetensors").write_bytes(header(entries))
     assert refused(folder) == (
-        "model.safetensors lists 100,001 tensors, and at most 100,000 are read: check that it is a "
-        "model's checkpoint."
+        "model.safetensors lists 100,001 tensors, more than the limit of 100,000: check that it "
+        "is a model's checkpoint."
     )
 
 
@@ -158,8 +158,8 @@ def test_index_that_points_elsewhere(folder, refused, shard):
     (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
     (folder / "x-00001-of-00001.safetensors").write_bytes(header({"a": tensor(0, 4)}, b"\0" * 4))
     assert refused(folder) == (
-        f"model.safetensors.index.json points to {shard!r}, which is no safetensors file beside "
-        "it: an index may only name the shards of its own folder."
+        f"model.safetensors.index.json points to {shard!r}, which is not a safetensors file in "
+        "the same folder: an index may only name shards next to it."
     )
 
 
@@ -177,15 +177,15 @@ def test_index_whose_shards_lack_a_tensor(folder, refused, open_path):
     index.write_text(json.dumps({"weight_map": weight_map | extra}), encoding="utf-8")
     assert refused(folder) == (
         "model.safetensors.index.json lists 'extra' in model-00001-of-00002.safetensors, which "
-        f"does not hold it (1 of {len(names) + 1} tensors are missing so): get the index and its "
+        f"does not contain it (1 of {len(names) + 1} tensors are missing): get the index and its "
         "shards again."
     )
     index.write_text(json.dumps({"weight_map": weight_map}), encoding="utf-8")  # no metadata
     assert sorted(open_path(folder).state) == names
     (folder / "model-00002-of-00002.safetensors").unlink()
     assert refused(folder) == (
-        "model-00002-of-00002.safetensors is missing (1 of 2 shards that "
-        "model.safetensors.index.json lists are not there): add the missing shards."
+        "model-00002-of-00002.safetensors is missing (1 of the 2 shards in "
+        "model.safetensors.index.json are): add the missing shards."
     )
 
 
@@ -194,27 +194,28 @@ def test_index_whose_shards_lack_a_tensor(folder, refused, open_path):
     [
         (
             {"hidden_size": 12_000},
-            "config.json says hidden_size 12,000, but no tensor in the weights has that dimension; "
-            f"its largest matrix is 64 × 32: {BELONGS}",
+            "config.json sets hidden_size to 12,000, but no tensor in the weights has that "
+            f"dimension; its largest matrix is 64 × 32: {BELONGS}",
         ),
         (
             {"num_hidden_layers": 20_000},
-            "config.json says num_hidden_layers 20,000, but the weights hold 2 layers: " + BELONGS,
+            "config.json sets num_hidden_layers to 20,000, but the weights have 2 layers: "
+            + BELONGS,
         ),
         (
             {"num_labels": 30_000_000},
-            "config.json says num_labels 30,000,000, but the weights hold no classifier: "
+            "config.json sets num_labels to 30,000,000, but the weights have no classifier: "
             + BELONGS,
         ),
         (
             {"hidden_act": "os.system"},
-            "config.json sets hidden_act to 'os.system', which is no activation function that "
-            "transformers has: correct it.",
+            "config.json sets hidden_act to 'os.system', which is not an activation function of "
+            "transformers: correct it.",
         ),
         (
             {"to_dict": 1},
-            "config.json sets 'to_dict', which is a method of the configuration and no setting: "
-            "take that line out.",
+            "config.json sets 'to_dict', which is a method of the configuration class, not a "
+            "setting: remove that line.",
         ),
     ],
 )
@@ -231,8 +232,8 @@ def test_config_that_lies_is_refused_before_anything_is_built(folder, refused, c
 def test_deep_json(folder, refused):
     (folder / "config.json").write_text("[" * 100_000 + "]" * 100_000, encoding="utf-8")
     assert refused(folder) == (
-        "config.json is nested more than 32 levels deep or has brackets that do not match: check "
-        "that it is the right file."
+        "config.json is nested more than 32 levels deep or has unmatched brackets: check that "
+        "it is the right file."
     )
 
 
@@ -250,10 +251,10 @@ def test_code_is_left_out_and_said(folder, open_path, settings):
     assert not marker.exists()
     assert not {"auto_map", "attn_implementation"} & set(checkpoint.config_values)
     assert checkpoint.manifest.warnings == (
-        "The checkpoint brings Python files: they are not read and never run.",
-        "config.json names code of its own (auto_map): it is never run here, and the architecture "
-        "that transformers itself has is used.",
-        "config.json: left out 'attn_implementation', which is no plain setting.",
+        "The checkpoint contains Python files: they are not read and never run.",
+        "config.json refers to custom code (auto_map), which never runs here: transformers' own "
+        "architecture is used instead.",
+        "config.json: ignored 'attn_implementation' (only plain settings are read).",
     )
     assert not list(settings.home.rglob("*.py"))
 
@@ -302,7 +303,7 @@ def test_no_weights(folder, refused):
         "pytorch_model.bin), with config.json and tokenizer files."
     )
     (folder / "tf_model.h5").write_bytes(b"x")
-    assert refused(folder).startswith("'tf_model.h5' is in a format that is not read here: add")
+    assert refused(folder).startswith("'tf_model.h5' is in an unsupported format: add")
 
 
 def test_names_that_deceive_are_shown_as_they_are(folder, open_path):
@@ -338,8 +339,8 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfil
 @pytest.mark.parametrize("name", ["../config.json", "/config.json", "a/../../config.json"])
 def test_archive_members_that_climb(tmp_path, refused, name):
     sentence = (
-        f"{name!r} is no name inside a checkpoint's folder: pack the folder again with plain "
-        "relative names."
+        f"{name!r} is not a valid name inside a checkpoint's folder: pack the folder again with "
+        "plain relative names."
     )
     assert refused(tar_of(tmp_path / "a.tar", member(name))) == sentence
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
@@ -354,8 +355,8 @@ def test_archive_members_that_climb(tmp_path, refused, name):
 def test_tar_members_that_are_no_files(tmp_path, refused, kind):
     path = tar_of(tmp_path / "a.tar", member("config.json", kind, "/etc/passwd"))
     assert refused(path) == (
-        "'config.json' in 'a.tar' is a link, a device or a pipe and no plain file: pack the files "
-        "themselves."
+        "'config.json' in 'a.tar' is a link, a device or a pipe, not a plain file: pack the "
+        "files themselves."
     )
 
 
@@ -365,8 +366,8 @@ def test_zip_with_a_link(tmp_path, refused):
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr(info, "/etc/passwd")
     assert refused(tmp_path / "a.zip") == (
-        "'config.json' in 'a.zip' is a link, a device or a pipe and no plain file: pack the files "
-        "themselves."
+        "'config.json' in 'a.zip' is a link, a device or a pipe, not a plain file: pack the "
+        "files themselves."
     )
 
 
@@ -379,8 +380,8 @@ def test_zip_bomb_is_stopped_by_counted_bytes(tmp_path, refused, settings):
             file.write(b"\0" * 1_000_000)
     packed = (tmp_path / "a.zip").stat().st_size
     assert refused(tmp_path / "a.zip") == (
-        f"'a.zip' unpacks to more than 50 times its {packed:,} bytes, as no weights do: check the "
-        "archive."
+        f"'a.zip' unpacks to more than 50 times its {packed:,} bytes, which weights never do: "
+        "check the archive."
     )
     assert not list(settings.home.rglob("*.safetensors"))
 
@@ -389,8 +390,8 @@ def test_broken_and_mislabelled_archives(tmp_path, refused):
     for name in ("a.zip", "a.tar", "a.tar.gz"):
         (tmp_path / name).write_bytes(b"PK\x03\x04 nothing")
         assert refused(tmp_path / name) == (
-            f"{name!r} is broken, encrypted or no archive: get it again, or pack it as a plain "
-            ".zip."
+            f"{name!r} is broken, encrypted or not an archive: get it again, or pack it as a "
+            "plain .zip."
         )
 
 
@@ -410,8 +411,8 @@ def test_a_link_as_vocabulary_stays_inside_the_roots(folder, settings, tmp_path)
         open_checkpoint(CheckpointRef("path", str(folder)), settings=roots, progress=silent,
                         restrict_paths=True)  # fmt: skip
     assert str(error.value) == (
-        "vocab.txt is a link that leads out of the folders that this server may open: put the file "
-        "itself there."
+        "vocab.txt is a link to a place outside the folders that this server may open: replace "
+        "it with the file itself."
     )
 
 
@@ -519,6 +520,6 @@ def test_a_weight_file_brings_what_lies_beside_it(folder, open_path, settings, t
     (folder / "vocab.txt").rename(outside)
     (folder / "vocab.txt").symlink_to(outside)
     roots = dataclasses.replace(settings, roots=(folder,))
-    with pytest.raises(CheckpointError, match=r"vocab\.txt.* is a link that leads out"):
+    with pytest.raises(CheckpointError, match=r"vocab\.txt.* is a link to a place outside"):
         open_checkpoint(CheckpointRef("path", str(weights)), settings=roots, progress=silent,
                         restrict_paths=True)  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from inspector.analyses.checks.compute_parts import at_least, conclude, example, plural
 from inspector.analyses.checks.result import Check, Evidence
+from inspector.store.configs import CUSTOM_CODE
 from inspector.store.manifest import FileInfo, Manifest
 from inspector.store.sizes import size_warnings
 from inspector.store.staging import CODE, NO_CONFIG, NO_TOKENIZER
@@ -15,7 +16,7 @@ PICKLES, FILES = "Pickle formats", "Files"
 WEIGHTS = ("safetensors", "pytorch")
 LARGE_NBYTES = 100_000_000  # of a file without weights; the largest vocabularies have 35 million
 FREE_NBYTES, FREE_SHARE = 1_000_000, 0.05  # of a weight file, for headers and padding
-ODD = (CODE, "config.json names code of its own", "There are two sets of weights")
+ODD = (CODE, CUSTOM_CODE, "There are two sets of weights")
 
 
 def check_pickles(manifest: Manifest) -> Check:

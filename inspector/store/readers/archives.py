@@ -96,7 +96,7 @@ def _unpack(
         by_name = {member.name: member for member in members}
         if len(by_name) < len(listed):
             twice = Counter(listed).most_common(1)[0][0]
-            raise CheckpointError(f"{visible(twice)} is twice in {short}: pack it again.")
+            raise CheckpointError(f"{visible(twice)} occurs twice in {short}: pack it again.")
         places = {part: folder / str(number) if part else folder  # one checkpoint has no part
                   for number, part in enumerate(parts)}  # fmt: skip
         targets = {
@@ -138,13 +138,13 @@ class _Limit:
     def check(self, unpacked_nbytes: int) -> None:
         if unpacked_nbytes > self.nbytes:
             raise CheckpointError(
-                f"{self.name} unpacks to more than {self.nbytes:,} bytes, the most that is "
-                "taken: open the checkpoint as a folder or from the hub instead."
+                f"{self.name} unpacks to more than the limit of {self.nbytes:,} bytes: open the "
+                "checkpoint as a folder or from the hub instead."
             )
         if unpacked_nbytes > max(FREE_NBYTES, MAX_RATIO * self.packed_nbytes):
             raise CheckpointError(
                 f"{self.name} unpacks to more than {MAX_RATIO} times its {self.packed_nbytes:,} "
-                "bytes, as no weights do: check the archive."
+                "bytes, which weights never do: check the archive."
             )
 
 
@@ -179,7 +179,8 @@ def _opened(archive: Path, name: str, limit: _Limit) -> Iterator[list[_Member]]:
         NotImplementedError, RuntimeError, ValueError, OverflowError,
     ) as error:  # fmt: skip
         raise CheckpointError(
-            f"{name} is broken, encrypted or no archive: get it again, or pack it as a plain .zip."
+            f"{name} is broken, encrypted or not an archive: get it again, or pack it as a plain "
+            ".zip."
         ) from error
 
 
@@ -219,12 +220,12 @@ def _extract(archive: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
 def _refuse_many(count: int, name: str) -> None:
     if count > MAX_MEMBERS:
         raise CheckpointError(
-            f"{name} has more than {MAX_MEMBERS:,} members: pack the checkpoint's folder alone."
+            f"{name} has more than {MAX_MEMBERS:,} members: pack only the checkpoint's folder."
         )
 
 
 def _not_plain(member: str, name: str) -> str:
     return (
-        f"{visible(member)} in {name} is a link, a device or a pipe and no plain file: "
-        "pack the files themselves."
+        f"{visible(member)} in {name} is a link, a device or a pipe, not a plain file: pack the "
+        "files themselves."
     )

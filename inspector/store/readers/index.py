@@ -69,8 +69,8 @@ def refuse_wrong_index(weights: Weights, tensors: Sequence[TensorInfo]) -> None:
     if missing:
         raise CheckpointError(
             f"{weights.index} lists {visible(missing[0])} in {weights.weight_map[missing[0]]}, "
-            f"which does not hold it ({len(missing):,} of {len(weights.weight_map):,} tensors are "
-            "missing so): get the index and its shards again."
+            f"which does not contain it ({len(missing):,} of {len(weights.weight_map):,} tensors "
+            "are missing): get the index and its shards again."
         )
 
 
@@ -82,15 +82,15 @@ def _indexed(files: Mapping[str, Path], index: str, wanted: str) -> Weights:
     for shard in weight_map.values():
         if not _is_shard(shard, wanted):
             raise CheckpointError(
-                f"{index} points to {visible(str(shard))}, which is no {wanted} file beside it: "
-                "an index may only name the shards of its own folder."
+                f"{index} points to {visible(str(shard))}, which is not a {wanted} file in the "
+                "same folder: an index may only name shards next to it."
             )
     names = sorted(set(weight_map.values()))
     missing = [name for name in names if name not in files]
     if missing:
         raise CheckpointError(
-            f"{missing[0]} is missing ({len(missing)} of {len(names)} shards that {index} lists "
-            "are not there): add the missing shards."
+            f"{missing[0]} is missing ({len(missing)} of the {len(names)} shards in {index} "
+            "are): add the missing shards."
         )
     return Weights(tuple(names), index, weight_map, ())
 
@@ -112,7 +112,7 @@ def _only_set(names: Sequence[str]) -> tuple[str, ...]:
     if len(sets) != 1 or not all(shards):
         listed = ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
         raise CheckpointError(
-            f"There are {len(names)} weight files and nothing says which belong together "
+            f"There are {len(names)} weight files, and nothing shows which belong together "
             f"({listed}): keep one set, or add its index file."
         )
     ((stem, count, suffix),) = sets
@@ -120,8 +120,8 @@ def _only_set(names: Sequence[str]) -> tuple[str, ...]:
     missing = [name for name in wanted if name not in names]
     if missing:
         raise CheckpointError(
-            f"{missing[0]} is missing ({len(missing)} of {int(count)} shards are not there): "
-            "add the missing shards."
+            f"{missing[0]} is missing ({len(missing)} of {int(count)} shards are): add the "
+            "missing shards."
         )
     return tuple(names)
 
@@ -140,7 +140,7 @@ def _no_weights(files: Mapping[str, Path], ignored: Sequence[str]) -> str:
     needed = "add model.safetensors (or pytorch_model.bin), with config.json and tokenizer files"
     foreign = [name for name in ignored if name.endswith(OTHER_WEIGHTS)]
     if foreign:
-        return f"{visible(foreign[0])} is in a format that is not read here: {needed}."
+        return f"{visible(foreign[0])} is in an unsupported format: {needed}."
     if not files:
-        return f"There is no file of a checkpoint here: {needed}."
+        return f"There are no checkpoint files here: {needed}."
     return f"There are no weights, only {', '.join(sorted(files)[:4])}: {needed}."

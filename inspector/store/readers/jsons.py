@@ -43,8 +43,8 @@ def read_json(path: Path, name: str, *, limit: int) -> Any:
     nbytes = path.stat().st_size
     if nbytes > limit:
         raise CheckpointError(
-            f"{name} has {nbytes:,} bytes, and at most {limit:,} are read: "
-            "check that it is the right file."
+            f"{name} has {nbytes:,} bytes, more than the limit of {limit:,}: check that it is "
+            "the right file."
         )
     return parse_json(path.read_bytes(), name)
 
@@ -62,8 +62,8 @@ def refuse_deep_json(data: bytes, name: str) -> None:
         brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
     if brackets:
         raise CheckpointError(
-            f"{name} is nested more than {MAX_DEPTH} levels deep or has brackets that do not "
-            "match: check that it is the right file."
+            f"{name} is nested more than {MAX_DEPTH} levels deep or has unmatched brackets: "
+            "check that it is the right file."
         )
 
 
@@ -79,4 +79,4 @@ def _reason(error: Exception) -> str:
         return f"line {error.lineno}, column {error.colno}"
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8"
-    return str(error) if "twice" in str(error) else "a number or a nesting is too large"
+    return str(error) if "twice" in str(error) else "a number or the nesting is too large"

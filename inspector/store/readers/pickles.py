@@ -169,8 +169,8 @@ class Unpickler(pickle._Unpickler):  # type: ignore[attr-defined]
                 "dense tensors."
             )
         raise CheckpointError(
-            f"{self._name} holds {visible(f'{module}.{name}')}, which is no tensor: nothing of it "
-            "was run. Save the weights alone, with save_pretrained() or "
+            f"{self._name} contains {visible(f'{module}.{name}')}, which is not a tensor: "
+            "nothing in it was run. Save only the weights, with save_pretrained() or "
             "torch.save(model.state_dict(), …)."
         )
 
@@ -283,8 +283,8 @@ class _Limited:
         if self._left < 0 or self._reads < 0:
             many = f"{MAX_PICKLE_NBYTES:,} bytes" if self._left < 0 else f"{MAX_READS:,} steps"
             raise CheckpointError(
-                f"{self._name} describes its tensors in more than {many}: "
-                "check that it is a model's checkpoint."
+                f"{self._name} needs more than {many} to describe its tensors: check that it is "
+                "a model's checkpoint."
             )
         return data
 

@@ -33,7 +33,7 @@ MAX_EXPANSION = 4  # bytes of a tensor per byte of its storage: stride 0 can cla
 FREE_NBYTES = 1_000_000  # to which that is not applied
 WRAPPERS = ("state_dict", "model_state_dict", "model", "module", "net")
 KEY = re.compile(r"[0-9A-Za-z_.-]{1,80}")
-AS_WEIGHTS = "Save the weights alone, with save_pretrained() or torch.save(model.state_dict(), …)."
+AS_WEIGHTS = "Save only the weights, with save_pretrained() or torch.save(model.state_dict(), …)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ def read_pytorch(path: Path, name: str) -> Header:
     left_out = [key for key, value in state.items() if not isinstance(value, Strided)]
     if left_out:
         warnings.append(
-            f"{name}: left out {visible(str(left_out[0]), 40)}"
-            f"{f' and {len(left_out) - 1} more' if len(left_out) > 1 else ''}, no tensors."
+            f"{name}: ignored {visible(str(left_out[0]), 40)}"
+            f"{f' and {len(left_out) - 1} more' if len(left_out) > 1 else ''} (not tensors)."
         )
     return Header(tensors, {}, tuple(warnings))
 
@@ -85,13 +85,13 @@ def _read_zip(file: IO[bytes], name: str) -> tuple[Any, dict[str, _Place]]:
             pickles = [member for member in members if member.endswith("/data.pkl")]
             if any("/code/" in m or m.endswith("/constants.pkl") for m in members):
                 raise CheckpointError(
-                    f"{name} is a TorchScript archive, which is code with weights: it is never "
-                    f"run here. {AS_WEIGHTS}"
+                    f"{name} is a TorchScript archive (code with weights), which never runs "
+                    f"here. {AS_WEIGHTS}"
                 )
             if len(pickles) != 1:
                 raise CheckpointError(
-                    f"{name} is a .zip, but none that PyTorch writes: give it the suffix .zip "
-                    "if it is an archive of files."
+                    f"{name} is a .zip file, but not a PyTorch archive: if it contains the "
+                    "checkpoint's files, rename it to .zip."
                 )
             prefix = pickles[0].removesuffix("data.pkl")
             _refuse_packed(members, name)
@@ -101,8 +101,8 @@ def _read_zip(file: IO[bytes], name: str) -> tuple[Any, dict[str, _Place]]:
                 saved = unpickle(data, name)
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
         raise CheckpointError(
-            f"{name} is truncated or broken: PyTorch's archive in it cannot be read. "
-            "Get the file again."
+            f"{name} is truncated or broken: its PyTorch archive cannot be read. Get the file "
+            "again."
         ) from error
     data_prefix = f"{prefix}data/"
     places = {
@@ -120,7 +120,7 @@ def _refuse_overlap(places: Iterable[_Place], name: str) -> None:
     for place in sorted(places, key=lambda place: (place.begin, place.nbytes)):
         if place.nbytes and place.begin < end:
             raise CheckpointError(
-                f"{name} is broken: two of its storages lie on the same bytes. Get the file again."
+                f"{name} is broken: two of its storages overlap. Get the file again."
             )
         end = max(end, place.begin + place.nbytes)
 
@@ -129,8 +129,9 @@ def _refuse_packed(members: Mapping[str, zipfile.ZipInfo], name: str) -> None:
     for info in members.values():
         if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
             raise CheckpointError(
-                f"{name} holds compressed data ({info.compress_size:,} bytes for "
-                f"{info.file_size:,}), as PyTorch never writes it: save it again with torch.save()."
+                f"{name} contains compressed data ({info.compress_size:,} bytes for "
+                f"{info.file_size:,}), which PyTorch never writes: save it again with "
+                "torch.save()."
             )
 
 
@@ -159,13 +160,13 @@ def _data_begin(file: IO[bytes], info: zipfile.ZipInfo, name: str) -> int:
 def _read_legacy(file: IO[bytes], nbytes: int, name: str) -> tuple[Any, dict[str, _Place]]:
     if file.read(1) != b"\x80":
         raise CheckpointError(
-            f"{name} is no file that torch.save() writes: check that it is the weight file, "
-            "and not an archive or a text."
+            f"{name} was not written by torch.save(): check that it is the weight file, not an "
+            "archive or a text file."
         )
     file.seek(0)
     if unpickle(file, name) != MAGIC or unpickle(file, name) != PROTOCOL:
         raise CheckpointError(
-            f"{name} is a pickle, but none that torch.save() writes: nothing of it was run. "
+            f"{name} is a pickle, but not one that torch.save() writes: nothing in it was run. "
             f"{AS_WEIGHTS}"
         )
     system = unpickle(file, name)
@@ -221,7 +222,7 @@ def _state(saved: Any, name: str) -> tuple[dict[str, Any], list[str]]:
                 warning = f"{name} keeps its weights under {wrapper!r}, and those are read."
                 return _checked(inner, name), [warning]
     raise CheckpointError(
-        f"{name} holds no weights by name (a state dict), but a {type(saved).__name__}: "
+        f"{name} does not contain named weights (a state dict) but a {type(saved).__name__}: "
         f"{AS_WEIGHTS[0].lower()}{AS_WEIGHTS[1:]}"
     )
 
@@ -234,8 +235,10 @@ def _checked(state: dict[Any, Any], name: str) -> dict[str, Any]:
     _refuse_many(len(state), name)
     if odd := [key for key in state if not _is_name(key)]:
         kind = type(odd[0]).__name__
-        which = visible(odd[0], 40) if isinstance(odd[0], str) else f"by a value of type {kind}"
-        raise CheckpointError(f"{name} names a tensor {which}, which is no name: {AS_WEIGHTS}")
+        which = visible(odd[0], 40) if isinstance(odd[0], str) else f"with a value of type {kind}"
+        raise CheckpointError(
+            f"{name} names a tensor {which}, which is not a valid name: {AS_WEIGHTS}"
+        )
     refuse_long_names(state, name)
     return state
 
@@ -243,8 +246,8 @@ def _checked(state: dict[Any, Any], name: str) -> dict[str, Any]:
 def _refuse_many(count: int, name: str) -> None:
     if count > MAX_TENSORS:
         raise CheckpointError(
-            f"{name} lists {count:,} tensors, and at most {MAX_TENSORS:,} are read: "
-            "check that it is a model's checkpoint."
+            f"{name} lists {count:,} tensors, more than the limit of {MAX_TENSORS:,}: check that "
+            "it is a model's checkpoint."
         )
 
 
@@ -272,7 +275,7 @@ def _tensor(key: str, strided: Strided, places: Mapping[str, _Place], file: str)
     place = places.get(storage.key)
     if place is None:
         raise CheckpointError(
-            f"The bytes of the tensor {visible(key)} are missing in {file}: get the file again."
+            f"The bytes of the tensor {visible(key)} are missing from {file}: get the file again."
         )
     shape, strides = tuple(strided.shape), tuple(strided.strides)
     refuse_huge(key, file, shape, itemsize)
@@ -288,7 +291,7 @@ def _tensor(key: str, strided: Strided, places: Mapping[str, _Place], file: str)
     if nbytes > MAX_EXPANSION * max(place.nbytes, FREE_NBYTES):
         raise CheckpointError(
             f"The tensor {visible(key)} in {file} spreads {place.nbytes:,} bytes over "
-            f"{nbytes:,}: save it contiguous."
+            f"{nbytes:,}: make it contiguous and save it again."
         )
     return TensorInfo(
         name=key,

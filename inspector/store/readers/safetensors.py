@@ -89,13 +89,13 @@ def read_safetensors(path: Path, name: str) -> Header:
         length = int.from_bytes(file.read(8), "little")
         if file_nbytes < 8 or length > file_nbytes - 8:
             raise CheckpointError(
-                f"{name} is truncated or no safetensors file: its header should have "
-                f"{length:,} bytes and the file has {file_nbytes:,}. Get the file again."
+                f"{name} is truncated or not a safetensors file: its header should have "
+                f"{length:,} bytes, but the file has {file_nbytes:,}. Get the file again."
             )
         if length > MAX_HEADER_NBYTES:
             raise CheckpointError(
-                f"The header of {name} has {length:,} bytes, and at most {MAX_HEADER_NBYTES:,} "
-                "are read: check that it is a model's checkpoint."
+                f"The header of {name} has {length:,} bytes, more than the limit of "
+                f"{MAX_HEADER_NBYTES:,}: check that it is a model's checkpoint."
             )
         data = file.read(length)
     _refuse_many(data.count(b"{") - 1, name)  # one object a tensor, counted before any is built
@@ -143,8 +143,8 @@ def refuse_long_names(names: Iterable[str], file: str) -> None:
     for name in names:
         if len(name) > MAX_NAME:
             raise CheckpointError(
-                f"{file} names a tensor {visible(name, 20)} with {len(name):,} characters, and a "
-                f"name has at most {MAX_NAME:,}: get the file again."
+                f"{file} names a tensor {visible(name, 20)} with {len(name):,} characters, more "
+                f"than the limit of {MAX_NAME:,}: get the file again."
             )
 
 
@@ -156,8 +156,8 @@ def refuse_huge(tensor: str, file: str, shape: Sequence[int], itemsize: int) -> 
     """
     if math.prod(max(size, 1) for size in shape) * itemsize >= 2**63:
         raise CheckpointError(
-            f"The tensor {visible(tensor)} in {file} has a shape that no memory holds: "
-            "get the file again."
+            f"The tensor {visible(tensor)} in {file} has a shape that is too large for any "
+            "memory: get the file again."
         )
 
 
@@ -178,8 +178,8 @@ def _tensor(key: str, entry: Any, file: str, start: int) -> TensorInfo:
         ) from error
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise CheckpointError(
-            f"The tensor {visible(key)} in {file} has the dtype {visible(str(dtype))}, "
-            "which is not read: convert the weights to a plain floating-point dtype."
+            f"The tensor {visible(key)} in {file} has the dtype {visible(str(dtype))}, which is "
+            "not supported: convert the weights to a plain floating-point dtype."
         )
     if not _are_sizes(shape) or not _are_sizes([begin, end]) or len(shape) > MAX_NDIM:
         raise CheckpointError(
@@ -191,8 +191,8 @@ def _tensor(key: str, entry: Any, file: str, start: int) -> TensorInfo:
     nbytes = math.prod(shape) * itemsize
     if end - begin != nbytes:
         raise CheckpointError(
-            f"The tensor {visible(key)} in {file} should have {nbytes:,} bytes by its shape "
-            f"and has {end - begin:,} by its offsets: get the file again."
+            f"The tensor {visible(key)} in {file} should have {nbytes:,} bytes by its shape, but "
+            f"has {end - begin:,} by its offsets: get the file again."
         )
     return TensorInfo(
         name=key,
@@ -210,8 +210,8 @@ def _tensor(key: str, entry: Any, file: str, start: int) -> TensorInfo:
 def _refuse_many(count: int, name: str) -> None:
     if count > MAX_TENSORS:
         raise CheckpointError(
-            f"{name} lists {count:,} tensors, and at most {MAX_TENSORS:,} are read: "
-            "check that it is a model's checkpoint."
+            f"{name} lists {count:,} tensors, more than the limit of {MAX_TENSORS:,}: check that "
+            "it is a model's checkpoint."
         )
 
 
@@ -232,12 +232,12 @@ def _refuse_gaps(tensors: list[TensorInfo], name: str, start: int, file_nbytes: 
         end += tensor.nbytes
     if end > file_nbytes:
         raise CheckpointError(
-            f"{name} is truncated: its header lists {end - start:,} bytes of weights and "
+            f"{name} is truncated: its header lists {end - start:,} bytes of weights, but only "
             f"{file_nbytes - start:,} are there. Get the file again."
         )
     if end < file_nbytes:
         raise CheckpointError(
-            f"{name} has {file_nbytes - end:,} bytes behind its last tensor that no header "
+            f"{name} has {file_nbytes - end:,} bytes after its last tensor that no header "
             "describes: get the file again."
         )
 

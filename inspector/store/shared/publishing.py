@@ -83,8 +83,8 @@ def fetch(fingerprint: str, *, settings: Settings, carrying: Carrying) -> str:
     upload = find_upload(remote, fingerprint)
     if upload.nbytes > settings.upload_nbytes:
         raise CheckpointError(
-            f"{upload.name} has {upload.nbytes:,} bytes in the shared store, and this server takes "
-            f"at most {settings.upload_nbytes:,}: set INSPECTOR_UPLOAD_MB higher."
+            f"{upload.name} has {upload.nbytes:,} bytes in the shared store, but this server "
+            f"accepts at most {settings.upload_nbytes:,}: set INSPECTOR_UPLOAD_MB higher."
         )
     arriving, folder = reserve_upload(upload.nbytes, settings)
     try:
@@ -114,7 +114,7 @@ def find_upload(remote: Remote, fingerprint: str) -> SharedUpload:
     found = read_upload(remote, names[0]) if len(names) == 1 else None
     if found is None:
         what = (
-            "is the start of more than one name in the shared store"
+            "matches more than one name in the shared store"
             if len(names) > 1
             else "is neither on this server nor in the shared store"
         )
@@ -167,8 +167,8 @@ def _publish(fingerprint: str, remote: Remote, settings: Settings, carrying: Car
     held = remote.stamps(f"{BLOBS}/{fingerprint}")
     if not {file.sha256 for file in upload.files} <= set(held):
         raise CheckpointError(
-            "The upload was deleted from the shared store while it was copied there: upload it "
-            "again."
+            "The upload was deleted from the shared store while it was being copied there: "
+            "upload it again."
         )
     remote.write(listed_path(fingerprint), [write_shared(upload)])
 
@@ -191,8 +191,8 @@ def _leaving(
             done += len(piece)
     if digest.hexdigest() != file.sha256:
         raise CheckpointError(
-            f"{file.name} is not kept here as it was uploaded, so the shared store cannot take it: "
-            "delete the upload, and upload it again."
+            f"This server's copy of {file.name} is not what was uploaded, so it cannot go to the "
+            "shared store: delete the upload, and upload it again."
         )
 
 

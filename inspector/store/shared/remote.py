@@ -46,7 +46,7 @@ class Remote:
             self._files, self._root = _file_system(url)
             if self._scheme == "file" and not self._files.isdir(self._root):
                 raise CheckpointError(
-                    "The folder of the shared store is not there: make it, or mount it again."
+                    "The shared store's folder does not exist: create it, or mount it again."
                 )
 
     def stamps(self, folder: str) -> dict[str, tuple[Any, ...]]:
@@ -106,7 +106,7 @@ class Remote:
                     self._files.mv(written, target)
             except FileNotFoundError:
                 raise CheckpointError(
-                    "The place that INSPECTOR_STORE names is not there: make it first."
+                    "The location in INSPECTOR_STORE does not exist: create it first."
                 ) from None
             except BaseException:
                 if not whole:
@@ -142,7 +142,7 @@ def open_remote(settings: Settings) -> Remote:
         CheckpointError: If there is none, or it cannot be used.
     """
     if settings.store is None:
-        raise CheckpointError("This server shares no store with others: set INSPECTOR_STORE.")
+        raise CheckpointError("This server has no shared store: set INSPECTOR_STORE.")
     return Remote(settings.store)
 
 
@@ -165,7 +165,7 @@ def _translated() -> Iterator[None]:
         raise
     except PermissionError:
         raise CheckpointError(
-            "The shared store refuses this server: check its keys, and what they may do."
+            "The shared store denies this server access: check its keys and their permissions."
         ) from None
     except Exception as error:
         if getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT}:
@@ -173,6 +173,5 @@ def _translated() -> Iterator[None]:
                 "The shared store is full: delete uploads, or give it more room."
             ) from None
         raise CheckpointError(
-            f"The shared store cannot be reached ({type(error).__name__}): try again when it "
-            "answers."
+            f"The shared store cannot be reached ({type(error).__name__}): try again later."
         ) from None

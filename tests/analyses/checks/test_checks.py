@@ -470,7 +470,7 @@ def test_code_and_a_second_set_of_weights_beside_the_first(checked, folder):
     found = named(checked(folder.path), "Files")
     assert found.status == "warn"
     said = [each.detail for each in found.evidence if each.severity == "minor"]
-    assert any("brings Python files" in text for text in said)
+    assert any("contains Python files" in text for text in said)
     assert any("two sets of weights" in text for text in said)
 
 

@@ -167,10 +167,10 @@ def test_an_archive_of_snapshots_becomes_uploads_of_one_run(settings, tmp_path: 
 
 def test_what_is_no_archive_of_snapshots_is_refused(settings, tmp_path: Path) -> None:
     small_checkpoint(tmp_path / "one" / "checkpoint-1")
-    with pytest.raises(CheckpointError, match="does not hold several folders with weights"):
+    with pytest.raises(CheckpointError, match="does not contain several folders with weights"):
         opened(archive(tmp_path / "one", settings=settings), settings)
     loose = uploaded(settings, {"model.safetensors": b""})
-    with pytest.raises(CheckpointError, match="Snapshots come as one archive"):
+    with pytest.raises(CheckpointError, match="Upload snapshots as one archive"):
         opened(CheckpointRef("snapshots", loose.value), settings)
     for step in (1, 2):
         touch(tmp_path / "bad" / f"checkpoint-{step}" / "model.safetensors")
