@@ -31,7 +31,7 @@ from inspector.store.shared.remote import open_remote
 LOG = logging.getLogger("inspector.engine")
 UPLOADED = {"upload", "shared"}
 POLL_SECONDS = 0.1
-NOT_SHARED = "The upload is kept on this server alone, and other servers do not have it yet: "
+NOT_SHARED = "The upload is on this server only, and other servers do not have it yet: "
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,7 +210,7 @@ def _message(request: OpenRequest | RunRequest) -> bytes:
     message = encode(request)
     if len(message) > MAX_REQUEST:
         raise RequestError(
-            f"The request is {len(message):,} bytes long and at most {MAX_REQUEST:,} are taken: "
+            f"The request has {len(message):,} bytes, more than the limit of {MAX_REQUEST:,}: "
             "shorten the text."
         )
     return message

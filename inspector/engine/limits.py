@@ -24,16 +24,16 @@ SIGNALS = {
     signal.SIGBUS: "crashed (SIGBUS), perhaps because a file was cut short or the disk is full",
     signal.SIGABRT: "gave up (SIGABRT), perhaps for lack of memory",
     signal.SIGILL: "crashed (SIGILL): a library was built for another processor",
-    signal.SIGSYS: "was ended for a call that a worker may not make (SIGSYS)",
+    signal.SIGSYS: "was ended because it made a system call that workers may not make (SIGSYS)",
     signal.SIGTERM: "was told to end (SIGTERM)",
 }
 # What torch's allocator for the CPU says; it raises no error of a kind of its own.
 NO_MEMORY = ("DefaultCPUAllocator: ", "std::bad_alloc")
 NO_THREAD = "can't start new thread"
 FORBIDDEN = (
-    "The work tried what a worker may not do: use the network, start a process, or open a file "
-    "that is not the store's. Report it with the lines in the server's log; for a checkpoint that "
-    "you trust, INSPECTOR_CONFINEMENT=off allows it."
+    "The work tried something that the worker sandbox forbids: use the network, start a "
+    "process, or open a file outside the store. Report it with the lines in the server's log; "
+    "for a checkpoint that you trust, INSPECTOR_CONFINEMENT=off allows it."
 )
 
 
@@ -162,7 +162,7 @@ def death_error(exit_code: int) -> WorkerError:
         how = SIGNALS.get(number, f"was ended by {number.name}")
     except ValueError:
         how = f"ended unexpectedly (exit status {exit_code})"
-    return WorkerError(f"The worker process {how}. Ask again: a new worker takes over.")
+    return WorkerError(f"The worker process {how}. Try again: a new worker takes over.")
 
 
 def _limit(kind: int, value: int, *, final: bool = True) -> None:

@@ -141,8 +141,8 @@ class WorkerProcess:
         except Exception as broken:  # bytes that are no message: the worker cannot be trusted
             name = type(broken).__name__
             error = WorkerError(
-                f"The worker answered with something that is no result ({name}), and was ended. "
-                "Ask again: a new worker takes over."
+                f"The worker sent an invalid reply ({name}) and was ended. Try again: a new "
+                "worker takes over."
             )
             self.kill()
         self._on_end(self, error, self._wait())

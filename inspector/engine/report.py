@@ -11,7 +11,7 @@ from inspector.settings import MB, Settings
 
 POLL_SECONDS = 0.05
 WAIT_SECONDS = 60.0  # for a worker to come up
-WATCHER = "the server, which looks every 0.1 s"
+WATCHER = "the server, which checks every 0.1 s"
 KERNEL = "the kernel"
 STORE = "the store"
 
@@ -66,17 +66,17 @@ def _restrictions(found: Confinement) -> tuple[Restriction, ...]:
     return (
         Restriction(
             "No network", found.network_off,
-            "A worker connects to nothing, this machine included. The one that downloads from the "
-            "hub has the network until the files are there.",
+            "A worker cannot connect to anything, this machine included. A worker that "
+            "downloads from the hub has the network until the files have arrived.",
         ),
         Restriction(
             "No other process", found.processes_off,
-            "A worker starts no process, and neither signals nor reads another one.",
+            "A worker cannot start a process, or signal or read another one.",
         ),
         Restriction(
             "No other file", found.files_off,
-            "A worker changes files of the store alone, and reads besides these only libraries "
-            "and the folders that may be opened.",
+            "A worker can change only the store's files. Besides these, it can read only "
+            "libraries and the folders that may be opened.",
         ),
     )  # fmt: skip
 

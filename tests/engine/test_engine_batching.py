@@ -165,10 +165,10 @@ def answer_after(queue: Queue, value: str) -> Any:
         ("panic", r"failed unexpectedly \(Panic\)"),
         ("too much", r"more than the 12,000 MB"),
         ("too little memory", r"too little memory left"),
-        ("smuggled", r"something that is no result \(UnpicklingError\)"),
-        ("forged", r"something that is no result \(TypeError\)"),
+        ("smuggled", r"sent an invalid reply \(UnpicklingError\)"),
+        ("forged", r"sent an invalid reply \(TypeError\)"),
         ("cannot be sent", r"failed unexpectedly \(TypeError\)"),
-        ("short", r"answered out of turn"),
+        ("short", r"sent an unexpected reply"),
     ],
 )
 def test_only_the_one_that_brings_the_worker_down_has_failed(engine, tmp_path, trouble, words):
@@ -409,7 +409,7 @@ def test_an_answer_that_does_not_fit_is_nobodys(message, requests):
     outcomes = read_outcomes(message, requests)
 
     assert [type(each) for each in outcomes] == [WorkerError] * len(requests)
-    assert "answered out of turn" in str(outcomes[0])
+    assert "sent an unexpected reply" in str(outcomes[0])
 
 
 def test_each_request_has_its_value_or_its_error():

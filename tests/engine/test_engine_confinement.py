@@ -231,7 +231,7 @@ def test_a_machine_that_lacks_something_says_so_and_can_be_told_to_refuse(
 
     calls = lacking != "libseccomp"
     assert found == Confinement(calls, calls, not calls, (lacking,))
-    with pytest.raises(WorkerError, match=rf"cannot be confined .*\({lacking} is missing\)"):
+    with pytest.raises(WorkerError, match=rf"cannot be sandboxed .*\({lacking} is missing\)"):
         confinement.refuse_unconfined(found, setup)
     relaxed = Setup(read_settings({"INSPECTOR_HOME": str(tmp_path)}), WorkerFunctions(), True)
     confinement.refuse_unconfined(found, relaxed)

@@ -108,7 +108,7 @@ def test_threads_spin_for_a_moment_only_unless_the_server_says_otherwise():
 def test_an_end_is_told_in_words(code, words):
     text = str(limits.death_error(code))
     assert words in text
-    assert text.endswith("Ask again: a new worker takes over.")
+    assert text.endswith("Try again: a new worker takes over.")
 
 
 def test_the_limits_of_a_process():

@@ -45,7 +45,7 @@ def engine():
         ("leave", {}, r"ended unexpectedly \(exit status 3\)"),
         ("panic", {}, r"failed unexpectedly \(Panic\)"),
         ("ask_too_much", {}, r"more than the 12,000 MB .* INSPECTOR_WORKER_MB"),
-        ("smuggle", {}, r"something that is no result \(UnpicklingError\)"),
+        ("smuggle", {}, r"sent an invalid reply \(UnpicklingError\)"),
     ],
 )
 def test_a_dead_worker_fails_its_job_and_the_next_request_works(engine, verb, parameters, words):

@@ -156,5 +156,5 @@ def test_each_caller_gets_an_exception_of_its_own():
 
 def test_a_request_that_is_too_long_is_refused_with_its_size():
     request = RunRequest("ab", "m:f", {"text": "x" * 1_000_001})
-    with pytest.raises(RequestError, match=r"1,000,\d\d\d bytes long.*shorten the text"):
+    with pytest.raises(RequestError, match=r"1,000,\d\d\d bytes, more.*shorten the text"):
         LocalJob("a", request, keep=True, stop=lambda job: None)

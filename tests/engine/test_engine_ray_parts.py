@@ -92,7 +92,7 @@ def test_a_full_queue_is_tried_until_there_is_a_place(hurried):
     full = [BackPressureError(1, 1)]
     pipe = asked(Handle(full, full, full, [FINISHED]))
 
-    text = "The queue is full, 1 requests wait here: this one is tried again"
+    text = "The queue is full, and 1 requests wait here: retrying"
     assert pipe.messages[:4] == [Progress(None, text)] * 3 + [decode(FINISHED)]
     assert [said.taken for said in pipe.said[:4]] == [False, False, False, True]
 
@@ -165,8 +165,8 @@ def test_no_replica_in_time_is_one_sentence(monkeypatch):
     assert pipe.messages == [
         Failure(
             "WorkerError",
-            "No replica of the cluster took this request within 1 seconds: ask again later, or set "
-            "INSPECTOR_RAY_MAX higher.",
+            "No replica of the cluster took this request within 1 seconds: try again later, or "
+            "set INSPECTOR_RAY_MAX higher.",
         )
     ]
 
@@ -218,11 +218,11 @@ class Evil:
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (pickle.dumps(Evil()), "The cluster answered with something that is no result"),
-        (b"", "The cluster answered with something that is no result"),
-        (encode(Answers(())), "The worker answered out of turn"),
-        (encode(Answers((1, 2))), "The worker answered out of turn"),
-        (encode("done"), "The worker answered out of turn"),
+        (pickle.dumps(Evil()), "The cluster sent an invalid reply"),
+        (b"", "The cluster sent an invalid reply"),
+        (encode(Answers(())), "The worker sent an unexpected reply"),
+        (encode(Answers((1, 2))), "The worker sent an unexpected reply"),
+        (encode("done"), "The worker sent an unexpected reply"),
     ],
 )
 def test_what_is_no_result_refuses_one_question_and_runs_nothing(made, capsys, data, sentence):
@@ -421,7 +421,7 @@ def test_an_address_that_is_no_cluster_to_join_is_refused(address):
 @pytest.mark.parametrize(
     ("environ", "words"),
     [
-        ({"INSPECTOR_RAY_MIN": "3", "INSPECTOR_RAY_MAX": "2"}, "at least as high as the second"),
+        ({"INSPECTOR_RAY_MIN": "3", "INSPECTOR_RAY_MAX": "2"}, "at least as high as the minimum"),
         ({"INSPECTOR_RAY_GPUS": "1.5"}, "a fraction of one GPU"),
         ({"INSPECTOR_RAY_GPUS": "-1"}, "a number from 0 to"),
         ({"INSPECTOR_RAY_QUEUE": "0"}, "a number from 1 to"),

@@ -31,8 +31,8 @@ LAST_SECONDS = 0.5
 CALL_SECONDS = 2.0  # for all replicas to return something
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds before a full queue is tried again
 DIED = (
-    f"The replica or the machine that worked on this died, {DEATHS + 1} times in a row: ask for "
-    "less, or ask again in a minute."
+    f"The replica or the machine that worked on this died {DEATHS + 1} times in a row: ask for "
+    "less, or try again in a minute."
 )
 FAILED = (
     "The work failed unexpectedly on the cluster ({}). Try again; if it fails again, report it "
@@ -97,7 +97,7 @@ class Client:
         self._untaken.add(ask.id)
         try:
             await self._ask_until_answered(ask)
-            failure = InspectorError(FAILED.format("it said nothing"))  # or nobody hears this
+            failure = InspectorError(FAILED.format("no reply"))  # or nobody hears this
         except InspectorError as error:
             failure = error
         except Exception as error:
@@ -117,8 +117,8 @@ class Client:
             try:
                 return await self._ask(ask)
             except BackPressureError:
-                self._report(ask, f"The queue is full, {len(self._untaken)} requests wait here: "
-                             "this one is tried again")  # fmt: skip
+                self._report(ask, f"The queue is full, and {len(self._untaken)} requests wait "
+                                  "here: retrying")  # fmt: skip
                 await asyncio.sleep(random.uniform(pause / 2, pause))
                 pause = min(2 * pause, LONGEST_PAUSE)
             except LocalRayletDiedError:  # this machine has left the cluster
@@ -133,7 +133,7 @@ class Client:
                 if deaths > DEATHS:
                     raise WorkerError(DIED) from error
                 self._untaken.add(ask.id)
-                self._report(ask, "The replica that worked on this died: another one is asked")
+                self._report(ask, "The replica that worked on this died: asking another one")
 
     async def _ask(self, ask: Ask) -> None:
         handle = self._handle.options(
@@ -149,7 +149,7 @@ class Client:
         except TimeoutError as error:
             raise WorkerError(
                 f"No replica of the cluster took this request within {self._patience:,.0f} "
-                "seconds: ask again later, or set INSPECTOR_RAY_MAX higher."
+                "seconds: try again later, or set INSPECTOR_RAY_MAX higher."
             ) from error
         finally:
             self._responses.pop(ask.id, None)

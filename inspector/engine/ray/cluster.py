@@ -34,29 +34,28 @@ NOT_FOR_REPLICAS = re.compile(
 NO_RAY = "Ray is not installed: install requirements-ray.txt, or set INSPECTOR_ENGINE to local."
 NO_CLUSTER = (
     "The Ray cluster cannot be reached: run `ray start --head` on this machine, or `ray start "
-    "--address=HEAD:6379` where it is to join another one's; RAY_ADDRESS says which if there are "
-    "several."
+    "--address=HEAD:6379` to join an existing cluster; if there are several, set RAY_ADDRESS."
 )
 NO_TOKEN = (
-    "The Ray cluster refuses this machine's token, or there is none: run `ray get-auth-token "
-    "--generate` on the head before `ray start`, and copy ~/.ray/auth_token to the other machines."
+    "The Ray cluster rejects this machine's token, or there is none: run `ray get-auth-token "
+    "--generate` on the head before `ray start`, and copy ~/.ray/auth_token to the other "
+    "machines."
 )
 NO_CLIENT = (
-    "RAY_ADDRESS names another kind of server: set it to the head's HOST:6379, and run `ray start "
-    "--address=HOST:6379` on this machine, which so joins the cluster."
+    "RAY_ADDRESS names another kind of server: set it to the head's HOST:6379, and run `ray "
+    "start --address=HOST:6379` on this machine to join the cluster."
 )
 NO_REPLICAS = (
-    "The inspector does not run on this cluster yet: run `python -m inspector cluster`, which "
-    "puts it there."
+    "The inspector is not deployed on this cluster yet: run `python -m inspector cluster`."
 )
 WHY = (
-    "`ray status` says whether the cluster has the processors and GPUs that they ask for "
+    "`ray status` shows whether the cluster has the processors and GPUs that they need "
     "(INSPECTOR_RAY_MIN, INSPECTOR_RAY_CPUS, INSPECTOR_RAY_GPUS)"
 )
 WAITING = f"The replicas are not up yet: {WHY}."
 NO_START = (
-    f"The replicas did not come up: {WHY}, the logs in session_latest/logs/serve of Ray's folder "
-    "say the rest."
+    f"The replicas did not start: {WHY}; the logs in session_latest/logs/serve of Ray's folder "
+    "show the rest."
 )
 
 

@@ -45,7 +45,7 @@ from inspector.store.reference import CheckpointRef
 
 CLOSE_SECONDS = 2.0
 STAGING = WorkerFunctions(light=(), warm_up=())  # here, no worker computes anything
-NO_RESULT = "The cluster answered with something that is no result ({}). Ask again."
+NO_RESULT = "The cluster sent an invalid reply ({}). Try again."
 
 
 class RayEngine:

@@ -18,8 +18,8 @@ from inspector.engine.wire import decode, encode
 from inspector.settings import Settings
 
 LOST = (
-    "The connection to the cluster was lost: ask again; if that does not help, look whether its "
-    "head still runs (`ray status`)."
+    "The connection to the cluster was lost: try again; if that does not help, check that its "
+    "head is still running (`ray status`)."
 )
 
 

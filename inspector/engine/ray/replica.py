@@ -30,12 +30,13 @@ NODE_DIGITS = 8  # of a node's id, shown to people
 OPENED_HERE = {"demo", "hub", "path"}  # a node can open these by itself
 UNDER_WAY = {"waiting", "running"}
 NOT_HERE = (
-    "This upload is not on the machine of the cluster that was asked: set INSPECTOR_STORE to a "
-    "place that all machines reach, start the server again, and open the upload once more."
+    "The machine of the cluster that got this request does not have the upload: set "
+    "INSPECTOR_STORE to a location that all machines can reach, restart the server, and open "
+    "the upload again."
 )
 OTHER = (
-    "The machine of the cluster that was asked has another checkpoint of this name: bring both to "
-    "the same version, or upload the checkpoint."
+    "The machine of the cluster that got this request has a different checkpoint of this name: "
+    "bring both to the same version, or upload the checkpoint."
 )
 
 

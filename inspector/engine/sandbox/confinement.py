@@ -70,8 +70,9 @@ def refuse_unconfined(found: Confinement, setup: Setup) -> None:
     """
     if setup.settings.confinement == "required" and found.missing:
         raise WorkerError(
-            f"Workers cannot be confined on this machine ({', '.join(found.missing)} is missing), "
-            "and INSPECTOR_CONFINEMENT is required: install it, or set that to auto."
+            f"Workers cannot be sandboxed on this machine ({', '.join(found.missing)} is "
+            "missing), but INSPECTOR_CONFINEMENT is required: install it, or set "
+            "INSPECTOR_CONFINEMENT to auto."
         )
 
 
