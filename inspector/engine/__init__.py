@@ -1,1 +1,1 @@
-"""Run analyses in worker processes and hand back result, progress and errors."""
+"""Run analyses in worker processes and return results, progress and errors."""

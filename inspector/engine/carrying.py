@@ -1,8 +1,8 @@
-"""Carry uploads between the shared store and this machine's, in threads of the engine's process.
+"""Copy uploads between the shared store and this machine's, in threads of the engine's process.
 
-Not in a worker: the process that reads strangers' files never has an object store's keys, nor a
-network. Here bytes are copied and hashed, and nothing of them is read. A job waits until what it is
-about has arrived; opening an upload is done only when the shared store holds it.
+Workers do not do this: a process that reads strangers' files has neither an object store's keys
+nor a network. The threads copy and hash bytes but never parse them. A job waits until its
+checkpoint has arrived, and opening an upload ends only once the shared store has it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NOT_SHARED = "The upload is on this server only, and other servers do not have i
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What the engine does for its carrier."""
+    """Functions of the engine that its carrier calls."""
 
     open: Callable[[CheckpointRef], LocalJob]
     proceed: Callable[[LocalJob], None]  # what the job is about is here: let it wait for a worker
@@ -44,7 +44,7 @@ class Hooks:
 
 
 class Carrier:
-    """Fetches what jobs lack and publishes what they bring; idle without a shared store."""
+    """Fetches missing uploads and publishes new ones; idle without a shared store."""
 
     def __init__(self, settings: Settings, hooks: Hooks) -> None:
         self._settings = settings
@@ -58,14 +58,14 @@ class Carrier:
         return tuple(self._under_way)
 
     def brings(self, job: LocalJob) -> bool:
-        """Start to fetch what a job lacks here, if it lacks something; the job then waits."""
+        """Start to fetch what a job needs, if this machine lacks it; the job then waits."""
         if self._settings.store is None or not any(self._lacking(job.request)):
             return False
         self._start(self._fetch, job)
         return True
 
     def lost(self, job: LocalJob) -> bool:
-        """Whether what a job has opened was removed since, to make room."""
+        """Whether the checkpoint that a job opened has since been removed to make room."""
         if self._settings.store is None or job.status != "done":
             return False
         opened = job.result()
@@ -74,7 +74,7 @@ class Carrier:
         )
 
     def stores(self, job: LocalJob, opened: Opened, nbytes: int) -> bool:
-        """Start to publish the upload that a job has opened, if the shared store may lack it."""
+        """Start to publish the upload that a job opened, if the shared store may lack it."""
         entry = self._settings.home / UPLOADS / opened.fingerprint
         if self._settings.store is None or not entry.is_dir():
             return False
@@ -111,7 +111,7 @@ class Carrier:
             self._fetched.discard(job)
 
     def _lacking(self, request: OpenRequest | RunRequest) -> Iterator[str]:
-        """Fingerprints, or first digits of one, of what a request is about and is not here."""
+        """Fingerprints, or their first digits, that a request needs and this machine lacks."""
         if isinstance(request, OpenRequest):
             if request.reference.kind in UPLOADED:
                 yield from self._unless_here(request.reference.value, (UPLOADS,))

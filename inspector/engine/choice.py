@@ -1,4 +1,4 @@
-"""Start the engine that the settings name; nothing above this module knows which it is."""
+"""Start the engine that the settings name; no module above this one knows which it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs: what waits, what runs, and results that are kept for a second visit."""
+"""Jobs that wait, run, or keep their results for the next visit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_REQUEST = 1_000_000  # bytes of one request
 class LocalJob:
     """One request to a worker; implements the protocol's Job.
 
-    Results are shared by everybody who asks for the same: treat them as read-only.
+    Everyone who asks the same question shares the result: treat it as read-only.
 
     Raises:
         RequestError: If the request is too long to send.
@@ -55,17 +55,17 @@ class LocalJob:
 
     @property
     def status(self) -> Status:
-        """Where the job stands."""
+        """The job's status."""
         return self._status
 
     @property
     def progress(self) -> Progress:
-        """How far it has come."""
+        """The job's latest progress."""
         return self._progress
 
     @property
     def settled(self) -> bool:
-        """True when nothing about the job will change any more."""
+        """True once the job can no longer change."""
         return self._settled.is_set()
 
     def result(self, timeout: float | None = None) -> Any:
@@ -85,36 +85,36 @@ class LocalJob:
         return self._settled.wait(timeout)
 
     def watch(self, changed: Callable[[], None]) -> None:
-        """Have a function called, in any thread, whenever status or progress may have changed."""
+        """Call a function, from any thread, whenever status or progress may have changed."""
         self._watchers.append(changed)
 
     # The rest is the engine's, which calls it under its lock.
 
     def turn_to(self, request: OpenRequest) -> None:
-        """Ask the worker for something else: what was to be opened has arrived elsewhere."""
+        """Replace the request: the upload to open has arrived under another reference."""
         self.request, self.message = request, _message(request)
 
     def report(self, progress: Progress) -> None:
-        """Say how far the work has come."""
+        """Set the progress and notify the watchers."""
         if not self.settled:
             self._progress = progress
             self._tell()
 
     @property
-    def company(self) -> Hashable:
-        """Jobs of equal company can be answered at once; a job without one runs alone."""
+    def batch_key(self) -> Hashable:
+        """Jobs with equal keys can be answered in one batch; a job without a key runs alone."""
         if self._alone or not isinstance(self.request, RunRequest) or not self.request.batch:
             return None
         return self.request.fingerprint, self.request.batch, self.request.called
 
     def start(self, batch: int) -> None:
-        """A worker takes the job, one of a batch."""
+        """Mark the job as taken by a worker, as one of a batch."""
         self.batch = batch
         self._status = "running"
         self._progress = Progress(None, "Starting")
 
     def put_back(self) -> None:
-        """The batch has failed and nobody knows by which job: this one waits to run alone."""
+        """Wait to run alone: the batch failed, and any of its jobs may be the cause."""
         self.batch, self._alone = 0, True
         self._status = "waiting"
 
@@ -142,7 +142,7 @@ class LocalJob:
 
 
 class JobBook:
-    """Finds jobs by id and by what was asked; forgets the least recently used results."""
+    """Finds jobs by id and by question; forgets the least recently used results."""
 
     def __init__(self, *, max_jobs: int = MAX_JOBS, max_nbytes: int = MAX_NBYTES) -> None:
         self._max_jobs = max_jobs
@@ -160,7 +160,7 @@ class JobBook:
         return self._touch(self._by_id.get(job_id))
 
     def asked(self, key: Hashable) -> LocalJob | None:
-        """The job under way or done that answers the same question."""
+        """The running or finished job that answers the same question."""
         return self._touch(self._by_key.get(key))
 
     def settled(self, job: LocalJob, *, also: Hashable = None) -> None:

@@ -1,4 +1,4 @@
-"""Limits of a worker process, and the words for what ended one."""
+"""Limits of a worker process, and the sentences that say why one ended."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FORBIDDEN = (
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a worker takes."""
+    """What a worker uses."""
 
     resident_nbytes: int
     cpu_seconds: float  # processor time of the request, in all threads
@@ -49,7 +49,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One limit that the server watches; whoever passes it is ended."""
+    """One limit that the server watches; a worker that exceeds it is ended."""
 
     title: str
     setting: str
@@ -103,9 +103,10 @@ def apply_limits(settings: Settings) -> None:
 
 
 def admit_files(nbytes: int) -> None:
-    """Let files of so many bytes be mapped besides: their pages are read and dropped as needed.
+    """Raise the address-space limit by the size of files that will be mapped.
 
-    Resident memory stays watched. A system without such a limit needs nothing.
+    The kernel reads and drops their pages as needed, and resident memory stays watched. A system
+    without such a limit needs nothing.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     if soft != resource.RLIM_INFINITY:

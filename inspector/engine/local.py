@@ -1,17 +1,18 @@
-"""The local engine: every open checkpoint in a process of its own on this machine.
+"""The local engine: one process on this machine for every open checkpoint.
 
-Why not loky, joblib or pebble: their pools hand any task to any process, and what matters here is
-one process for each checkpoint (its model stays loaded, ending it gives the memory back, and a
-hostile file meets nobody else), with progress while it works and an end by cancel, memory or time
-that leaves the other processes alone. `multiprocessing`'s own spawn is out as well: started from
-Streamlit it runs the app a second time in the child. So a worker is a module of its own, started
-by subprocess, and talks over a `multiprocessing.connection` pipe that only the two of them hold.
+Why not loky, joblib or pebble: their pools give any task to any process. This engine needs one
+process per checkpoint (the model stays loaded, ending the process frees its memory, and a hostile
+file affects no other checkpoint). It also needs progress during the work, and must end one process
+for cancellation, memory or time without disturbing the others. `multiprocessing`'s own spawn does
+not work either: started from Streamlit, it runs the app a second time in the child. So a worker is
+a separate module, started by subprocess, that talks over a private `multiprocessing.connection`
+pipe.
 
-A worker gets one batch at a time, and a batch is one job unless several wait for the same analysis
-of the same checkpoint, and the analysis can answer many at once. A job that finds the worker idle
-is sent alone, it never waits for company. Whatever else waits, waits here, in the order of arrival
-(but a loaded model first serves those who wait for it). When a worker dies with several jobs, each
-is put back and runs alone: only the one that kills its worker has failed.
+A worker gets one batch at a time. A batch is a single job unless several jobs wait for the same
+analysis of the same checkpoint and the analysis can answer many at once. A job that finds its
+worker idle is sent alone and never waits for others to join. The other jobs wait here in order of
+arrival, except that a loaded model first serves the jobs that wait for it. If a worker dies during
+a batch, each of its jobs runs again alone, so only the one at fault fails.
 """
 
 from __future__ import annotations
@@ -208,20 +209,20 @@ class LocalEngine:
         return job
 
     def _proceed(self, job: LocalJob) -> None:
-        """What a job is about has come: it waits for a worker."""
+        """Let a job wait for a worker: its checkpoint has arrived."""
         with self._lock:
             if not (job.settled or self._closed):
                 self._waiting.add(job)
         self._dispatch()
 
     def _carried(self, job: LocalJob, outcome: Any, nbytes: int) -> None:
-        """A job that was to fetch or to publish has an outcome."""
+        """Settle a job that fetched or published an upload."""
         with self._lock:
             self._forget_gone(job, outcome)
             self._settle(job, outcome, nbytes)
 
     def _forget_gone(self, job: LocalJob, outcome: Any) -> None:
-        """A checkpoint that a worker does not find has gone: let it be opened anew."""
+        """Forget a checkpoint that a worker cannot find, so that it can be opened again."""
         if isinstance(outcome, CheckpointError) and isinstance(job.request, RunRequest):
             self._book.forget(job.request.fingerprint)
 
@@ -269,7 +270,7 @@ class LocalEngine:
             self._endings.append(Ending(when, worker.name, str(error)))
 
     def _settle(self, job: LocalJob, outcome: Any, nbytes: int = 0) -> None:
-        """Give a job its outcome; a batch that failed is put back, for each to run alone."""
+        """Give a job its outcome; the jobs of a failed batch wait to run alone."""
         if job.settled:
             return
         if job.batch > 1 and type(outcome) in UNSURE:
@@ -343,5 +344,5 @@ class LocalEngine:
 
 
 def _keep_compiled() -> None:
-    """Keep our modules' bytecode on the disk: a confined worker may not write it there."""
+    """Write our modules' bytecode to disk, which a sandboxed worker cannot do."""
     compileall.compile_dir(Path(inspector.__file__).parent, quiet=2)

@@ -1,4 +1,4 @@
-"""Which worker does a job: one process for each open checkpoint, and one warm spare."""
+"""Choose the worker for a job: one process per open checkpoint, and one warm spare."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Pool:
 
     @property
     def all(self) -> list[WorkerProcess]:
-        """Every process, the spare last."""
+        """All processes, the spare last."""
         return [*self.workers, *([self.spare] if self.spare else [])]
 
     @property
     def busy(self) -> list[WorkerProcess]:
-        """The processes that do something."""
+        """The processes that are working."""
         return [worker for worker in self.workers if worker.jobs]
 
     @property
     def wants_spare(self) -> bool:
-        """True when a spare is missing, and starting one would be in nobody's way."""
+        """True if there is no spare and starting one would delay nobody."""
         calm = all(worker.warm and not worker.jobs for worker in self.workers)
         return self._keep_spare and not self._spare_died and self.spare is None and calm
 
@@ -67,7 +67,7 @@ class Pool:
         return worker
 
     def why_waiting(self, job: LocalJob) -> str:
-        """What a job that has no worker waits for."""
+        """What a job without a worker is waiting for."""
         if self._owner(job) and not isinstance(job.request, OpenRequest):
             return "Waiting for an earlier request to this checkpoint"
         return f"Waiting for a free worker: {len(self.busy)} are busy"

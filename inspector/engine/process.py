@@ -1,4 +1,4 @@
-"""A worker process as the server sees it: its pipe, its log and its end."""
+"""A worker process as the server sees it: its pipe, its log and how it ends."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class WorkerProcess:
         self.send(encode(replace(setup, network=network)))
 
     def take(self, jobs: tuple[LocalJob, ...]) -> None:
-        """Begin with jobs, which the engine then sends; its lock is held."""
+        """Mark jobs as taken; the engine, which holds its lock, then sends them."""
         self.jobs = jobs
         self.started = time.monotonic() + (0 if self.ready else BOOT_SECONDS)
         self._cpu_before = self.cpu_seconds()
@@ -96,7 +96,7 @@ class WorkerProcess:
             self._connection.send_bytes(data)
 
     def kill(self) -> None:
-        """End the process now, whatever it does."""
+        """End the process now, even in the middle of its work."""
         self._process.kill()
 
     def join(self, timeout: float) -> None:
@@ -118,7 +118,7 @@ class WorkerProcess:
         return times.user + times.system
 
     def usage(self) -> Usage:
-        """What it takes now; nothing when it is gone."""
+        """What the process uses now; nothing once it is gone."""
         try:
             process = psutil.Process(self.pid)
             return Usage(

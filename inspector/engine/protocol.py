@@ -52,7 +52,7 @@ class Job(Protocol[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """What a worker is kept from on this machine, as it says itself after trying."""
+    """What the sandbox of this machine enforces, as a worker reported after trying."""
 
     network_off: bool  # it can connect to nothing; the one that downloads: once it has
     processes_off: bool  # it can start no process, and reach no other one
@@ -77,7 +77,7 @@ class WorkerStatus:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a worker came to an end that nobody asked for."""
+    """How a worker ended unexpectedly."""
 
     when: str  # ISO 8601, UTC
     name: str  # of the checkpoint; empty: it had opened none
@@ -85,7 +85,7 @@ class Ending:
 
 
 class Engine(Protocol):
-    """Runs staging and analyses somewhere else than in the calling process."""
+    """Runs staging and analyses outside the calling process."""
 
     def open(self, reference: CheckpointRef) -> Job[Opened]:
         """Stage a checkpoint and read its headers; builds no model."""
@@ -114,14 +114,14 @@ class Engine(Protocol):
         ...
 
     def forget(self, fingerprint: str) -> None:
-        """Drop what is held of a checkpoint that was deleted."""
+        """Drop everything kept about a deleted checkpoint."""
         ...
 
     def release(self, fingerprint: str) -> bool:
-        """Give back the memory that a checkpoint takes; the next question loads it anew.
+        """Free the memory that a checkpoint uses; the next question loads it again.
 
         Returns:
-            False if it takes none, or is at work and was left to it.
+            False if it uses none, or is working and was left running.
         """
         ...
 
@@ -130,7 +130,7 @@ class Engine(Protocol):
         ...
 
     def endings(self) -> tuple[Ending, ...]:
-        """What ended the last workers that were not ended on purpose, newest first."""
+        """How the last workers ended that were not ended on purpose, newest first."""
         ...
 
     def close(self) -> None:

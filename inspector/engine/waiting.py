@@ -38,7 +38,7 @@ class Waiting:
         others = [
             other
             for other in self._jobs
-            if other is not job and other.company == job.company is not None
+            if other is not job and other.batch_key == job.batch_key is not None
         ]
         taken = (job, *others[: MAX_BATCH - 1])
         for each in taken:

@@ -1,7 +1,7 @@
 """Run analyses on a Ray cluster: the same worker processes, on many machines.
 
-The web server (`engine`) speaks over a pipe (`link`) to a process of its own that belongs to the
-cluster (`client`), which asks a Ray Serve deployment (`cluster`) of replicas (`replica`), each with
-a local engine on its node. Ray is imported in the client, in replicas and in the command that
-deploys them, and never in the web process: Ray ends a process that has lost its cluster.
+The web server (`engine`) talks over a pipe (`link`) to a separate process that has joined the
+cluster (`client`). The client asks a Ray Serve deployment (`cluster`) of replicas (`replica`), each
+with a local engine on its node. Only the client, the replicas and the command that deploys them
+import Ray. The web process never does, because Ray kills a process that has lost its cluster.
 """

@@ -1,8 +1,9 @@
 """The process that belongs to the cluster: `python -m inspector.engine.ray.client FD`.
 
-It passes questions on to replicas, and what they say back. A full queue is tried again; a question
-whose replica or node died is asked again elsewhere, at most twice. When the web server is gone its
-pipe closes and this process ends; when the cluster is gone, Ray ends it, and the server says so.
+It passes questions to replicas and their replies back. If the queue is full, it retries; if a
+replica or node dies, it asks the question again elsewhere, at most twice. When the web server is
+gone, the pipe closes and this process ends. When the cluster is gone, Ray kills this process, and
+the server reports it.
 """
 
 from __future__ import annotations
@@ -53,11 +54,11 @@ class Client:
         self._untaken: set[str] = set()  # questions that no replica has taken yet
 
     def begin(self, handle: Any) -> None:
-        """Say whom to ask."""
+        """Set the deployment to ask."""
         self._handle = handle
 
     def take(self, message: Ask | Cancel | Call | Leave) -> None:
-        """Do what the web server says."""
+        """Act on a message from the web server."""
         if isinstance(message, Cancel):
             self._cancel(message.id)
             return
@@ -68,7 +69,7 @@ class Client:
         self._start(message.id, work)
 
     def send(self, message: Any) -> None:
-        """Tell the web server something."""
+        """Send the web server a message."""
         try:
             self._connection.send_bytes(encode(message))
         except OSError:  # it is gone
@@ -168,7 +169,7 @@ class Client:
 
 
 def give_up(client: Client) -> NoReturn:
-    """End, for the cluster is not there: the web server starts another one when it is asked."""
+    """End, because the cluster is not there: the next question starts another client."""
     client.send(Lost(NO_CLUSTER))
     os._exit(1)
 

@@ -1,6 +1,6 @@
-"""Connect to a Ray cluster, and put the inspector's replicas on it.
+"""Connect to a Ray cluster, and deploy the inspector's replicas on it.
 
-Serve's HTTP proxies stay off: whoever reached one could ask without the token that Ray demands.
+Serve's HTTP proxies stay off: anyone who reached one could ask without the token that Ray requires.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ NO_START = (
 
 
 def give_up() -> None:
-    """End this program, for Ray waits for a cluster that does not answer."""
+    """End this program, because Ray keeps waiting for a cluster that does not answer."""
     sys.stderr.write(f"{NO_CLUSTER}\n")
     os._exit(2)
 
@@ -123,7 +123,7 @@ def find_replicas() -> Any:
 
 
 def deploy(settings: Settings) -> ClusterReport:
-    """Put replicas on the cluster, or others in the place of those that are there.
+    """Deploy replicas on the cluster, replacing any that are there.
 
     Raises:
         SettingsError: As `connected`.
@@ -146,7 +146,7 @@ def deploy(settings: Settings) -> ClusterReport:
 
 
 def withdraw() -> None:
-    """Take the replicas from the cluster; requests under way have a moment to finish.
+    """Remove the replicas from the cluster; running requests have a moment to finish.
 
     Raises:
         SettingsError: As `connected`.
@@ -160,7 +160,7 @@ def withdraw() -> None:
 
 
 def for_replicas(environ: Mapping[str, str]) -> dict[str, str]:
-    """The settings of an environment that replicas are to have."""
+    """The settings of an environment that are passed to replicas."""
     return {
         name: value
         for name, value in environ.items()

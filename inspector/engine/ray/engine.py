@@ -1,4 +1,4 @@
-"""The Ray engine: checkpoints are opened on this server, and analysed on a cluster."""
+"""The Ray engine: opens checkpoints on this server and analyzes them on a cluster."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ NO_RESULT = "The cluster sent an invalid reply ({}). Try again."
 
 
 class RayEngine:
-    """Stages checkpoints in workers of this server and has replicas of a cluster analyse them.
+    """Stages checkpoints in workers of this server and has a cluster's replicas analyze them.
 
     Every method may be called from any thread.
 
@@ -170,7 +170,7 @@ class RayEngine:
         self._local.close()
 
     def _named(self, worker: WorkerStatus) -> WorkerStatus:
-        """A node that has what others opened does not know what people call it."""
+        """Add the name that this server knows; the node may not know it."""
         opened = self._opened.get(worker.fingerprint or "")
         return replace(worker, name=worker.name or opened.name) if opened else worker
 
@@ -182,7 +182,7 @@ class RayEngine:
         return self._link
 
     def _known(self, request: RunRequest) -> tuple[tuple[str, str], ...]:
-        """How a replica opens what a request is about."""
+        """How a replica opens the checkpoint of a request."""
         for job in list(self._opening.values()):
             if job.status in ("waiting", "running"):
                 continue
@@ -216,14 +216,14 @@ class RayEngine:
             link.send(Cancel(job.id))
 
     def _on_message(self, message: Any) -> None:
-        """What the client says; takes the lock itself."""
+        """Handle a message from the client; takes the lock itself."""
         if isinstance(message, Returned):
             self._replicas.returned(message)
         elif isinstance(message, Said):
             self._hear(message)
 
     def _hear(self, said: Said) -> None:
-        """What a replica says, or the client of it; takes the lock itself."""
+        """Handle a message from or about a replica; takes the lock itself."""
         message = _read(said.data)
         gone = None
         with self._lock:
@@ -242,7 +242,7 @@ class RayEngine:
             self._local.forget(gone)
 
     def _on_end(self, link: Link, text: str) -> None:
-        """The client has ended; takes the lock itself."""
+        """Handle the end of the client; takes the lock itself."""
         with self._lock:
             if link is not self._link:
                 return
@@ -252,7 +252,7 @@ class RayEngine:
         self._replicas.lost()
 
     def _send(self, message: Ask | Call) -> None:
-        """Tell the client something, and start one if there is none; takes the lock itself."""
+        """Send the client a message, and start a client if needed; takes the lock itself."""
         with self._lock:
             link = None if self._closed else self._connect()
         if link is None:

@@ -30,7 +30,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """To the client: nobody waits for that any more."""
+    """To the client: stop; nobody waits for the answer."""
 
     id: str
 
@@ -46,7 +46,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """To the client: end, and let the replicas know that nobody waits for what they still do."""
+    """To the client: end, and tell the replicas that nobody waits for their running work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """From the client: what those replicas returned that did, encoded by each."""
+    """From the client: the encoded values of the replicas that returned one."""
 
     id: str
     values: tuple[bytes, ...]
@@ -68,7 +68,7 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """From the client, as its last words: why the cluster cannot be asked."""
+    """The client's last message: why the cluster cannot be asked."""
 
     text: str
 

@@ -1,9 +1,8 @@
 """A replica: a local engine on a node of the cluster, with the same confined workers and limits.
 
-A checkpoint that the node lacks is opened there by its reference, and must turn out to be the one
-that was asked for; uploads come from the shared store, which is the local engine's work. What
-crosses the cluster is bytes of our own encoding, so that the web server reads results of a replica
-with the same allow-list as those of a worker.
+If the node lacks a checkpoint, the replica opens it by its reference and verifies its fingerprint;
+the local engine fetches uploads from the shared store. Messages across the cluster use our own
+encoding, so the web server reads a replica's results with the same allow-list as a worker's.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class Replica:
         return encode(ReplicaStatus(tuple(workers), self._engine.endings()))
 
     def forget(self, fingerprint: str) -> bytes:
-        """Drop what is held of a checkpoint that was deleted."""
+        """Drop everything kept about a deleted checkpoint."""
         self._engine.forget(fingerprint)
         return encode(True)
 
@@ -120,7 +119,7 @@ class Replica:
         return any((home / kind / fingerprint / MANIFEST).exists() for kind in (UPLOADS, OPENED))
 
     async def _follow(self, job: Any) -> AsyncIterator[Progress]:
-        """The progress of a job until it is settled; when nobody follows it any more, it ends."""
+        """Yield a job's progress until it is settled; cancel it if nobody listens any more."""
         changed, loop = asyncio.Event(), asyncio.get_running_loop()
 
         def tell() -> None:
@@ -147,7 +146,7 @@ class Replica:
 
 
 class _Held:
-    """A checkpoint that Serve counts as loaded; letting go of it gives its memory back."""
+    """A checkpoint that Serve counts as loaded; dropping it frees its memory."""
 
     def __init__(self, engine: LocalEngine, fingerprint: str) -> None:
         self._engine, self._fingerprint = engine, fingerprint
