@@ -40,8 +40,6 @@ def register() -> None:
     """Add every verb of the catalog whose room writes no command of its own."""
     for analysis in CATALOG:
         own = command_module(analysis)
-        if not find_spec(f"{analysis.room}.request"):
-            continue
         if own is not None and hasattr(own, "COMMAND"):
             app.command(analysis.verb)(own.COMMAND)
         else:

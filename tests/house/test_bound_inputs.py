@@ -43,7 +43,7 @@ def inputs() -> Iterator[tuple[str, str, ast.Call]]:
 
 def test_every_input_of_a_view_is_bound_to_the_address() -> None:
     found = list(inputs())
-    assert len(found) > 60
+    assert len(found) > 35
     unbound = {
         (file, label)
         for file, label, call in found
