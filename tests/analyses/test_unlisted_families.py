@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 import transformers
@@ -18,7 +20,7 @@ from tests.conftest import silent
 from tests.families import ENCODER_DECODER, RENAMED, UNLISTED, random_model, save_checkpoint
 
 TEXT = "w1 w2 w3 ##a w30"
-ON_CPU = {"device": "cpu", "dtype": "float32"}
+ON_CPU: Any = {"device": "cpu", "dtype": "float32"}
 
 
 def own_logits(checkpoint, folder, architecture) -> torch.Tensor:
@@ -104,7 +106,7 @@ def test_a_tensor_without_a_place_is_still_named(open_path, tmp_path):
 )
 def test_the_overview_counts_what_sharing_counts(open_model, architecture):
     checkpoint = open_model(architecture)
-    shared, found = (each(checkpoint, progress=silent) for each in (sharing, overview))
+    shared, found = sharing(checkpoint, progress=silent), overview(checkpoint, progress=silent)
     assert found.listed_parameters == shared.listed_parameters
     assert found.unique_parameters == shared.unique_parameters
     assert found.layers == 2

@@ -504,8 +504,7 @@ CAUSAL = (
     "Its Vocabulary lens shows what it predicts at every position."
 )
 NO_PAIR = (
-    "There is no second text (--pair): this head reads a sentence, and a second one that may "
-    "follow it."
+    "There is no second text: this head reads a sentence, and a second one that may follow it."
 )
 TASK = (
     "Task must be masked_lm, causal_lm, seq2seq_lm, base, pretraining, next_sentence, "
