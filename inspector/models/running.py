@@ -172,7 +172,7 @@ def forward(
     )
 
 
-def has_output_layer(model: PreTrainedModel) -> bool:
+def has_output_layer(model: Any) -> bool:
     """Whether a model maps its hidden states to tokens."""
     return model.get_output_embeddings() is not None
 

@@ -33,8 +33,8 @@ def write_page(report: Report) -> str:
     Returns:
         The same text for the same report, but for its date.
     """
-    scripts = [get_plotlyjs(), (ASSETS / "report.js").readtext_html("utf-8")]
-    style = (ASSETS / "report.css").readtext_html("utf-8")
+    scripts = [get_plotlyjs(), (ASSETS / "report.js").read_text("utf-8")]
+    style = (ASSETS / "report.css").read_text("utf-8")
     body = "\n".join([_head(report), *map(_section, report.parts), _provenance(report)])
     return "\n".join([
         "<!DOCTYPE html>",

@@ -324,7 +324,7 @@ def test_nothing_is_left_of_a_deleted_checkpoint(settings, folder, tmp_path, dam
     tensors = load_file(folder / "model.safetensors")
     needles = {
         "fingerprint": manifest.fingerprint.encode(),
-        "digest": weights.sha256.encode(),
+        "digest": str(weights.sha256).encode(),
         "bytes": max(tensors.values(), key=lambda tensor: tensor.size).tobytes()[4096:4160],
     }
     assert found_in(settings.home, needles) == set(needles)

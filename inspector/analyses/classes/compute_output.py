@@ -137,7 +137,7 @@ def _run(model: PreTrainedModel, arguments: dict[str, Any], *, fake: bool) -> Mo
             name: mode.from_tensor(value) if isinstance(value, torch.Tensor) else value
             for name, value in arguments.items()
         }
-        held = {
+        held: dict[str, torch.Tensor] = {
             name: FakeTensor(mode, each.detach(), torch.device("cpu"))
             for name, each in named_tensors(model)
             if each.is_meta

@@ -13,9 +13,7 @@ def choose_layers(layers: Sequence[int], count: int) -> list[int]:
     Raises:
         RequestError: If there is no such layer.
     """
-    chosen = list(range(count)) if layers is None else sorted(set(layers))
-    if not chosen:
-        raise RequestError(f"No layer is named: this model has 0 (embeddings) to {count - 1}.")
+    chosen = sorted(set(layers)) or list(range(count))
     if outside := [layer for layer in chosen if not 0 <= layer < count]:
         raise RequestError(
             f"There is no layer {outside[0]}: this model has 0 (embeddings) to {count - 1}."
