@@ -28,11 +28,11 @@ if alarms:
     for check in alarms:
         check_cards.draw(check)
 if len(alarms) < len(ordered):
-    st.subheader("What is in order", anchor=False)
+    st.subheader("Passed checks", anchor=False)
     for check in ordered[len(alarms) :]:
         check_cards.draw(check)
 
-st.subheader("Take it along", anchor=False)
+st.subheader("Export", anchor=False)
 with st.container(horizontal=True, vertical_alignment="center"):
     parts.download(check_cards.evidence_frame(checks), name=f"{checkpoint.name}-checks",
                    label="All evidence: CSV")  # fmt: skip

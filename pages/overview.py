@@ -21,15 +21,15 @@ st.page_link("pages/tour.py", label="New to this? Start with the questions", ico
 
 with st.container(horizontal=True, key="facts"):
     parts.count("Parameters", overview.unique_parameters,
-                explanation="Every number counted once, tied ones too; of "
-                "codes, those that they stand for.")  # fmt: skip
+                explanation="Every number counted once, tied ones too; "
+                "quantized weights by their dequantized count.")  # fmt: skip
     parts.count("Layers", overview.layers)
     parts.count("Hidden size", overview.d_model)
     parts.count("Vocabulary rows", overview.vocab_rows)
     st.metric("On disk", bytes_text(overview.nbytes_on_disk), help="All files together.")
     st.metric("In memory", bytes_text(overview.nbytes_in_memory),
-              help="The weights as they are stored, tied ones once. A model is run from the "
-              "numbers that its codes stand for, which take more.")  # fmt: skip
+              help="The weights as they are stored, tied ones once. To run, quantized weights "
+              "are dequantized, which takes more.")  # fmt: skip
 
 left, right = st.columns([3, 2], gap="large")
 with left:
@@ -44,11 +44,11 @@ with left:
     ]  # fmt: skip
     st.markdown("\n".join(["| Head | Answers | In the files |", "|---|---|---|", *rows]))
 with right:
-    st.subheader("Make", anchor=False)
+    st.subheader("Model details", anchor=False)
     tokenizer = overview.tokenizer
     twice = overview.listed_parameters - overview.unique_parameters
     ways = ", ".join(f"{count:,} weights as {way}" for way, count in overview.quantised.items())
-    quantised = {"Codes": ways} if ways else {}
+    quantised = {"Quantized": ways} if ways else {}
     facts = {
         "Model type": overview.model_type or "no config.json",
         "Architecture": overview.architecture or "not stated",

@@ -1,4 +1,4 @@
-"""Checks as cards: what was found, its evidence, the next step, and where one sees more."""
+"""Checks as cards: what was found, its evidence, the next step, and where to see more."""
 
 from __future__ import annotations
 
@@ -87,9 +87,9 @@ def as_json(checks: Checks) -> str:
 
 def _draw_evidence(check: Check) -> None:
     listed = len(check.evidence)
-    label = f"Evidence: {plural(check.found, 'piece')}"
-    if listed < check.found:
-        label += f", the first {listed:,} listed"
+    label = f"Evidence ({check.found:,}" + (
+        f"; the first {listed:,} listed)" if listed < check.found else ")"
+    )
     with st.expander(label):
         frame = pd.DataFrame([dataclasses.asdict(each) for each in check.evidence])
         if all(each.count is None for each in check.evidence):

@@ -20,7 +20,7 @@ TEACHES = """
 
 - **Before and after fine-tuning**: which layers moved, and which were left as they were?
 - **Two steps of one training run**: does it still change, and where?
-- **float32 and a cast or quantised copy**: is it the plain rounding, or something else?
+- **float32 and a cast or quantised copy**: is it plain rounding, or something else?
 - **A base model and one with a head**: what was added, what is tied now and was not before?
 - **Two vocabularies**: which tokens have no partner, and whose vector moved furthest?
 """

@@ -52,11 +52,11 @@ def _next_sentence(_: Answered, result: NextSentence) -> None:
     with st.container(horizontal=True):
         st.metric("It follows", percent_text(result.is_next))
         st.metric("It does not", percent_text(result.not_next))
-    likelier = "follows" if result.is_next >= 0.5 else "does not follow"
+    verdict = "follows" if result.is_next >= 0.5 else "does not follow"
     st.markdown(
-        f"By this head the second text **{likelier}** the first. Its two scores are "
+        f"According to this head, the second text **{verdict}** the first. Its two scores are "
         f"{result.logits[0]:.3f} (label 0: it follows) and {result.logits[1]:.3f} (label 1: it "
-        "does not); a softmax makes probabilities of them."
+        "does not); a softmax turns them into probabilities."
     )
 
 
@@ -96,12 +96,12 @@ def _token_labels(asked: Answered, result: TokenLabels) -> None:
     st.caption("Neighbouring tokens with one label join into a span, B- begins a new one, and the "
                "score is the mean of its tokens (the pipeline's strategy \"simple\").")  # fmt: skip
     with st.expander(f"Every token: {plural(len(result.tokens), 'label')}"):
-        parts.table(result.tokens, alt="Every token with its likeliest label")
+        parts.table(result.tokens, alt="Every token with its most likely label")
         parts.download(result.tokens, name=f"{asked.checkpoint.name}-token-labels")
 
 
 def _marked(text: str, spans: pd.DataFrame, colors: dict[str, str]) -> str:
-    """The text with its spans coloured and named."""
+    """The text with its spans colored and named."""
     pieces, at = [], 0
     for span in spans.to_dict("records"):
         pieces.append(literal(text[at : span["start"]]))
@@ -120,8 +120,8 @@ def _span(asked: Answered, result: AnswerSpan) -> None:
         st.metric("Score of the best span", percent_text(result.score))
         if result.no_answer is not None:
             st.metric("No answer", percent_text(result.no_answer),
-                      help="The same product at the first special token, where models that may "
-                      "say so (SQuAD 2.0) put what has no answer.")  # fmt: skip
+                      help="The same product at the first special token, which stands for “no "
+                      "answer” (SQuAD 2.0).")  # fmt: skip
         st.metric("Positions", f"{result.start} to {result.end}")
     st.markdown(f"{literal(before)} :green-background[{literal(result.answer)} **answer**] "
                 f"{literal(after)}")  # fmt: skip
@@ -173,8 +173,8 @@ def _loss(loss: AnswerLoss | None) -> None:
 
 def _choices(asked: Answered, result: Choices) -> None:
     best = result.choices.iloc[result.best]
-    st.markdown(f"Best: **{literal(best['text'])}**, {percent_text(best['probability'])} of the "
-                "choices together.")  # fmt: skip
+    st.markdown(f"Best: **{literal(best['text'])}**, probability "
+                f"{percent_text(best['probability'])}.")  # fmt: skip
     _bars(asked.checkpoint, result.choices, ("text", "choice", "probability"), what="Endings")
     parts.table(result.choices, alt="Choices with their probabilities")
     tokens = asked.answer.tokens
@@ -188,21 +188,21 @@ def _next_tokens(asked: Answered, result: NextTokens) -> None:
         parts.chart(
             topk_bars(result.next.head(30), title=f"Next token, by {asked.checkpoint.name}",
                               theme=session.theme()),
-            alt="Likeliest next tokens as bars; the table below holds the same",
+            alt="Most likely next tokens as bars; the table below holds the same",
             key="next",
         )  # fmt: skip
     with right:
-        how = "sampled with the seed" if result.sampled else "the likeliest token at each step"
+        how = "sampled with the seed" if result.sampled else "the most likely token at each step"
         st.markdown(f"**Continuation**, {how}:")
         grown = asked.request.text + result.continuation
         st.code(grown, language=None, wrap_lines=True)
-        st.caption(f"It ends since {literal(result.stopped)}.")
+        st.caption(f"It ends because {literal(result.stopped)}.")
     if len(result.steps):
         parts.table(result.steps, alt="The continuation step by step")
-        st.caption("Probability, rank (0: the likeliest) and entropy (nats: how undecided) are "
-                   "those of the whole vocabulary, before any temperature.")  # fmt: skip
-    with st.expander(f"Table: the {plural(len(result.next), 'likeliest next token')}"):
-        parts.table(result.next, alt="Likeliest next tokens")
+        st.caption("Probability, rank (0 is the most likely) and entropy (in nats) are over the "
+                   "whole vocabulary, before temperature.")  # fmt: skip
+    with st.expander(f"Table: the {plural(len(result.next), 'most likely next token')}"):
+        parts.table(result.next, alt="Most likely next tokens")
         parts.download(result.next, name=f"{asked.checkpoint.name}-next")
 
 
@@ -212,8 +212,8 @@ def _filled(asked: Answered, result: FilledTokens) -> None:
                 "mask.")  # fmt: skip
     st.page_link("pages/masked_lm.py", label=f"{page.title}: {page.question}",
                  icon=f":material/{page.symbol}:")  # fmt: skip
-    with st.expander("What it takes to stand at every position"):
-        parts.table(result.tokens, alt="The likeliest token at every position")
+    with st.expander("Most likely token at every position"):
+        parts.table(result.tokens, alt="Most likely token at every position")
         parts.download(result.tokens, name=f"{asked.checkpoint.name}-filled")
 
 

@@ -62,7 +62,7 @@ def pretraining(
     )
     said = f"**{result.chosen}** of {plural(len(result.tokens), 'token')} chosen: {counts}."
     if result.is_next is not None:
-        said += (f" Next sentence: label **{result.next_sentence_label}**, and the head says "
+        said += (f" Next sentence: label **{result.next_sentence_label}**, and the head gives "
                  f"{percent_text(result.is_next)} that it follows.")  # fmt: skip
     st.markdown(said)
     st.markdown(_masked(result.tokens))

@@ -10,15 +10,15 @@ from pages._ui.words import HEADS, literal
 
 # head -> what each field of its output holds
 FIELDS = {
-    "masked_lm": {"logits": "one score a token of the vocabulary, at every position"},
-    "causal_lm": {"logits": "one score a token of the vocabulary, at every position: the last one "
+    "masked_lm": {"logits": "one score per vocabulary token, at every position"},
+    "causal_lm": {"logits": "one score per vocabulary token, at every position: the last one "
                   "says what comes next"},
     "next_sentence": {"logits": "label 0: the second text follows; label 1: it does not"},
-    "sequence_classification": {"logits": "one score a label"},
-    "token_classification": {"logits": "one score a label, at every position"},
+    "sequence_classification": {"logits": "one score per label"},
+    "token_classification": {"logits": "one score per label, at every position"},
     "question_answering": {"start_logits": "how well an answer starts at each position",
                            "end_logits": "how well an answer ends at each position"},
-    "multiple_choice": {"logits": "one score a choice"},
+    "multiple_choice": {"logits": "one score per choice"},
 }  # fmt: skip
 AXES = {
     "masked_lm": "batch × positions × vocabulary",
@@ -29,7 +29,7 @@ AXES = {
     "question_answering": "batch × positions",
     "multiple_choice": "batch × choices",
 }
-OTHER = "kept for the layers that follow, no answer"
+OTHER = "internal state, not an answer"
 LABEL_KINDS = {
     "softmax": "One label is right: a softmax over the labels.",
     "sigmoid": "Each label for itself (problem_type is multi_label_classification): a sigmoid "
@@ -39,8 +39,8 @@ LABEL_KINDS = {
     "of this number.",
 }
 ABSENT = (
-    "Not in this file, and so never run, since a head filled with random numbers would answer "
-    "nonsense: "
+    "Not in this file, so not run: a head filled with random numbers would answer nonsense. It "
+    "lacks: "
 )
 MASKING = """
 Of the ordinary tokens, a share is **chosen** (15 % in BERT). Of the chosen ones 80 % become the
@@ -51,18 +51,18 @@ The masked-LM loss is the mean cross-entropy over the chosen tokens, the next-se
 the two scores of the first position, and the objective is their **sum**. Both are in nats.
 """
 CHOICES = (
-    "Each ending stands behind the text as a sequence of its own; the sequences are padded to one "
-    "length and go through the model together, as input_ids of shape {shape} (batch × choices × "
-    "positions). The head gives one score each, and a softmax over the choices makes probabilities."
+    "Each ending follows the text in a sequence of its own. The sequences are padded to one length "
+    "and go through the model together, as input_ids of shape {shape} (batch × choices × "
+    "positions). The head gives each a score; a softmax over the choices makes them probabilities."
 )
 SPAN = (
     "Start and end each have a softmax over the second text's tokens{null}. A span's score is the "
-    "product; legal are spans inside the second text whose start is not after their end and which "
-    "have at most {longest} tokens."
+    "product. A span is legal if it lies inside the second text, does not end before it starts, "
+    "and has at most {longest} tokens."
 )
 BATCH = (
-    "Sequences of one batch must be equally long. The shorter ones are filled with the padding "
-    "token on the {side}; attention mask 0 tells the model to look past it."
+    "All sequences in a batch have the same length: shorter ones are padded on the {side}, and the "
+    "model ignores the padding, where the attention mask is 0."
 )
 
 

@@ -1,4 +1,4 @@
-"""What the sharing page shows: the answer in a sentence, and each group told three ways."""
+"""What the sharing page shows: the answer in a sentence, each group in config, file, memory."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def draw_groups(sharing: Sharing) -> None:
         _draw_group(sharing, alike)
     told = sum(map(len, families[:CARDS]))
     if told < len(sharing.groups):
-        st.caption(f"{len(sharing.groups) - told:,} more groups stand in the table.")
+        st.caption(f"{len(sharing.groups) - told:,} more groups are listed below.")
     if len(sharing.groups) > 1:
         with st.expander(f"All {plural(len(sharing.groups), 'group')} in a table"):
             parts.table(group_table(sharing), alt="Groups of names with their verdicts and sizes",

@@ -50,7 +50,7 @@ def test_a_sound_checkpoint_is_said_to_be_sound(open_app: Open, checkpoint: str)
     assert [each.value for each in app.success] == [
         "**Sound.** None of 14 checks found anything wrong."
     ]
-    assert [each.value for each in app.subheader] == ["What is in order", "Take it along"]
+    assert [each.value for each in app.subheader] == ["Passed checks", "Export"]
     assert "Next step" not in said(app)
     assert app.code[-1].value == f"python -m inspector check {checkpoint}"
     assert f"check {checkpoint} --baseline baseline.json" in app.code[0].value
@@ -62,7 +62,7 @@ def test_alarms_come_first_with_evidence_a_next_step_and_a_link(damaged: AppTest
         "**Broken.** 1 of 14 checks failed, and 1 warn."
     ]
     assert [each.value for each in damaged.subheader][:2] == [
-        "What to look at", "What is in order",
+        "What to look at", "Passed checks",
     ]  # fmt: skip
     badges = [each.value for each in damaged.markdown if "-badge[" in each.value]
     assert len(badges) == 14

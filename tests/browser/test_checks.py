@@ -47,7 +47,7 @@ def test_a_sound_demo_and_a_damaged_upload(page: Page, server: Server, damaged: 
     expect_page(page, "checks", "damaged")
     expect(page.get_by_test_id("stAlert")).to_contain_text("Broken. 1 of 14 checks failed")
     expect(page.get_by_text("broken · critical")).to_be_visible()
-    page.get_by_text("Evidence: 1 piece").first.click()
+    page.get_by_text("Evidence (1)").first.click()
     expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
     expect_calm(page)
 

@@ -25,7 +25,7 @@ def next_tokens(
     temperature: float,
     seed: int,
 ) -> NextTokens:
-    """List the likeliest next tokens, and go on from the text.
+    """List the most likely next tokens, and go on from the text.
 
     Args:
         checkpoint: For its tokenizer and its limits.
@@ -34,7 +34,7 @@ def next_tokens(
         run: What it returned: logits, (1, positions, vocab).
         k: Next tokens listed.
         new_tokens: Steps at most.
-        temperature: 0 takes the likeliest token; else logits are divided by it and sampled.
+        temperature: 0 takes the most likely token; else logits are divided by it and sampled.
         seed: Of the sampling.
     """
     tokens = checkpoint.require_tokens()
@@ -54,7 +54,7 @@ def next_tokens(
     ends = _ends(checkpoint, loaded)
     draw = torch.Generator().manual_seed(seed)
     steps: list[dict[str, Any]] = []
-    stopped = f"{new_tokens} steps were asked for"
+    stopped = f"that makes {new_tokens} new tokens"
     if room < new_tokens:
         stopped = f"the model has {checkpoint.positions:,} positions"
     for scores in _logits(loaded, inputs, steps, room):

@@ -65,10 +65,11 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
 
 
 def _next_sentence(_: Context, result: NextSentence) -> Iterator[Block]:
+    verdict = "follows" if result.is_next >= 0.5 else "does not follow"
     yield Said(
-        f"By this head the second text {'follows' if result.is_next >= 0.5 else 'does not follow'} "
-        f"the first: {percent_text(result.is_next)} that it does, {percent_text(result.not_next)} "
-        f"that it does not. Scores {result.logits[0]:.4f} and {result.logits[1]:.4f}."
+        f"According to this head, the second text {verdict} the first: "
+        f"{percent_text(result.is_next)} that it does, {percent_text(result.not_next)} that it "
+        f"does not. Scores {result.logits[0]:.4f} and {result.logits[1]:.4f}."
     )
 
 
@@ -100,14 +101,14 @@ def _choices(_: Context, result: Choices) -> Iterator[Block]:
 def _next_tokens(context: Context, result: NextTokens) -> Iterator[Block]:
     yield Drawn("next", lambda theme: topk_bars(
         result.next, title=f"What {context.name} says comes next", theme=theme),
-        "The likeliest next tokens, as bars")  # fmt: skip
-    yield Tabled("next", "Likeliest next tokens", result.next)
+        "Most likely next tokens, as bars")  # fmt: skip
+    yield Tabled("next", "Most likely next tokens", result.next)
     yield Said(f"Continued greedily: {context.setting.text}{result.continuation}")
     yield Tabled("continuation", "The continuation, step by step", result.steps)
 
 
 def _filled(_: Context, result: FilledTokens) -> Iterator[Block]:
-    yield Tabled("filled", "The likeliest token at every position", result.tokens)
+    yield Tabled("filled", "Most likely token at every position", result.tokens)
 
 
 _SHOWN: dict[type, Callable[[Context, Any], Iterator[Block]]] = {
