@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -23,6 +23,7 @@ from pages._ui.words import literal
 LOST = "lost in the link"  # name in the address -> Lost
 PAGE = "page"  # where the last run was
 ALONG = "came along"  # True: the page before wrote this address, no link did
+ABOVE = "place above the page"  # of a run that a link began; else None
 LEFT = "names of pages that were left"  # kept by Streamlit's object, which lives as the session
 MOST_CHOICES = 8  # that are listed
 
@@ -60,10 +61,11 @@ def judged(page: str) -> Iterator[None]:
         page: Its path.
     """
     state, context = st.session_state, get_script_run_ctx()
-    arrived = state.get(PAGE, page) != page
+    arrived, opened = state.get(PAGE, page) != page, PAGE not in state
     state[PAGE] = page
     place = st.container()
     linked = bool(context and context.is_history_navigation)
+    state[ABOVE] = place if opened or linked else None
     state[ALONG] = arrived and not linked
     state[LOST] = {
         name: lost for name, lost in state.get(LOST, {}).items()
@@ -109,6 +111,16 @@ def link(label: str, slug: str, *, key: str, icon: str, inputs: Mapping[str, str
 def asked(name: str) -> str | None:
     """What a link asks for; None where the address came along from the page before."""
     return None if st.session_state.get(ALONG) else st.query_params.get(name)
+
+
+def refuse(sentence: str) -> NoReturn:
+    """End the page with why its inputs cannot be used: above it where a link asked for them.
+
+    A link's input may be inside an expander that is closed; what is typed is refused where it is.
+    """
+    place = st.session_state.get(ABOVE) or st
+    place.error(literal(sentence), icon=":material/error:")
+    st.stop()
 
 
 def say_lost(name: str, lost: Lost) -> None:

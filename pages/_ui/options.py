@@ -109,5 +109,4 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except RequestError as error:
-        st.error(literal(error), icon=":material/error:")
-        st.stop()
+        address.refuse(str(error))
