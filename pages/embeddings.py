@@ -10,6 +10,7 @@ from inspector.analyses.embeddings.figures import norms_histogram
 from inspector.analyses.embeddings.request import EmbeddingsRequest
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.vocabulary_map.component import find_tokens
+from inspector.analyses.vocabulary_map.request import ProjectRequest
 from inspector.analyses.vocabulary_map.result import Projection
 from inspector.catalog import PAGES
 from pages._embeddings import inputs
@@ -38,12 +39,14 @@ asked = replace(query, token=f"id {selected}") if selected is not None else None
 near: Embeddings | None = session.peek(asked) if asked else None
 # PCA stays on the screen, and can be used, while UMAP is computed; a map, while it is judged.
 shown, projection, missing = steps[0], first, None
+maps: dict[ProjectRequest, Projection] = {}
 for step in steps[1:]:
     better: Projection | None = session.peek(step)
     if better is None:
         missing = step
         break
     shown, projection = step, better
+    maps[step] = better
 points = embedding_map.judged(projection.points, result)
 
 map_place, side = st.columns([7, 3], gap="medium")
@@ -60,6 +63,7 @@ with map_place:
         neighbours=near.neighbours["token_id"].tolist() if near else (),
     )
     parts.warnings(projection.warnings)
+    embedding_map.beside_ours(projection, maps.get(choice.ours))
     table_files.offer(points, name=f"{checkpoint.name}-{projection.method}", label="Whole map")
 with side:
     embedding_tables.found(hits, checkpoint=checkpoint, selected=selected)

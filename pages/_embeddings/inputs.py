@@ -8,7 +8,7 @@ import streamlit as st
 
 from inspector.analyses.embeddings.request import EmbeddingsRequest
 from inspector.analyses.vocabulary_map.component import COLORS
-from inspector.analyses.vocabulary_map.request import ProjectRequest
+from inspector.analyses.vocabulary_map.request import UMAP_LEARN, ProjectRequest
 from pages._ui import address, options
 
 LET_GO = "none"  # in the address bar: nothing is selected, though something was found
@@ -34,7 +34,17 @@ def _choose_umap() -> dict[str, object]:
                               segmented=True),
         "seed": options.ask(ProjectRequest, "seed", width=130),
         "stability": options.ask(ProjectRequest, "stability"),
+        **_choose_implementation(),
     }  # fmt: skip
+
+
+def _choose_implementation() -> dict[str, object]:
+    chosen = options.ask(ProjectRequest, "implementation", segmented=True)
+    names = ("min_dist", "spread") if chosen == UMAP_LEARN else ()
+    given = {name: options.ask(ProjectRequest, name, format="%g", width=150) for name in names}
+    if chosen == UMAP_LEARN:
+        given["densmap"] = options.ask(ProjectRequest, "densmap")
+    return {"implementation": chosen, **given}
 
 
 def choose_tokens() -> tuple[str, EmbeddingsRequest]:

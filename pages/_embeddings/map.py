@@ -11,7 +11,8 @@ import streamlit as st
 from inspector.analyses.embeddings.figures import pad_norm_curve
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.vocabulary_map import component as packing
-from inspector.analyses.vocabulary_map.request import ProjectRequest
+from inspector.analyses.vocabulary_map.frames import side_by_side
+from inspector.analyses.vocabulary_map.request import UMAP_LEARN, ProjectRequest
 from inspector.analyses.vocabulary_map.result import Projection
 from inspector.demo import DEMOS
 from inspector.results.checkpoint import Opened
@@ -22,6 +23,7 @@ from pages._ui import parts, session
 from pages._ui.words import literal
 
 CHOSEN = "chosen tokens"  # fingerprint and what the lasso holds, as the browser sent it
+SIDE_BY_SIDE = {"judged": "judged rows", "found": "true neighbors found"}
 READABLE = 0.1  # share of neighbors below which a map says nothing about who is near whom
 
 
@@ -50,7 +52,7 @@ def show(
         found: Token ids that the search found.
         neighbours: Token ids of the selected token's true neighbors.
     """
-    title = f"{projection.method.upper()} of {checkpoint.name}, {projection.dimensions}-D"
+    title = f"{_made_by(projection)} of {checkpoint.name}, {projection.dimensions}-D"
     key = (checkpoint.fingerprint, "project", repr(choice.parameters()))
     packed = session.kept(key, lambda: packing.pack(points))
     axes = _axes(projection)
@@ -83,6 +85,20 @@ def show(
         f"{projection.rows:,} rows of {literal(result.tensor)}, none sampled away; "
         f"computed in {projection.seconds:.1f} s."
     )
+
+
+def _made_by(projection: Projection) -> str:
+    return "umap-learn" if projection.implementation == UMAP_LEARN else projection.method.upper()
+
+
+def beside_ours(projection: Projection, ours: Projection | None) -> None:
+    """Compare a map of umap-learn with ours of the same neighbors, metric and seed."""
+    if projection.implementation != UMAP_LEARN or ours is None:
+        return
+    st.caption("Both maps have the same number of neighbors, metric and seed. The inspector's own "
+               "UMAP has a minimum distance of 0 and a spread of 1.")  # fmt: skip
+    parts.table(side_by_side(ours, projection).rename(columns=SIDE_BY_SIDE),
+                alt="How far our UMAP and umap-learn's can be trusted")  # fmt: skip
 
 
 def judged(points: pd.DataFrame, result: Embeddings) -> pd.DataFrame:

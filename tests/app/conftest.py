@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.settings import settings
 from inspector.store import registry
-from pages._ui import session
+from pages._ui import running, session
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 120  # for a model that has to be loaded first, on a busy machine
@@ -52,3 +52,15 @@ def open_app() -> Callable[..., AppTest]:
         return app.run()
 
     return opened
+
+
+@pytest.fixture
+def roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """A server that may open a folder, with an engine of its own."""
+    monkeypatch.setenv("INSPECTOR_ROOTS", str(tmp_path))
+    settings.cache_clear()
+    running.engine.clear()
+    yield tmp_path
+    running.engine().close()
+    running.engine.clear()
+    settings.cache_clear()

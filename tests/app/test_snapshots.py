@@ -18,7 +18,6 @@ from streamlit.testing.v1 import AppTest
 from inspector.demo import SNAPSHOTS
 from inspector.settings import settings
 from inspector.store import registry
-from pages._ui import running
 from tests.app.looking import button, said
 
 Open = Callable[..., AppTest]
@@ -81,18 +80,6 @@ def test_the_line_for_a_terminal_that_asks_one_works_as_it_stands(open_app: Open
     _, *line = app.code[0].value.split()
     done = subprocess.run([sys.executable, *line], cwd=ROOT, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-@pytest.fixture
-def roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """A server that may open a folder, with an engine of its own."""
-    monkeypatch.setenv("INSPECTOR_ROOTS", str(tmp_path))
-    settings.cache_clear()
-    running.engine.clear()
-    yield tmp_path
-    running.engine().close()
-    running.engine.clear()
-    settings.cache_clear()
 
 
 def copy(folder: Path, name: str) -> None:

@@ -24,10 +24,11 @@ def project(checkpoint: Checkpoint, request: ProjectRequest, *, progress: Progre
 
     Args:
         checkpoint: What to read.
-        request: Which map: a PCA of the centered rows, or a UMAP (McInnes et al. 2018, in our own
-            loops; see `compute_layout`). The same seed gives the same map on the same machine. PCA
-            makes no random choices: it has no stability. To judge every row, all rows are compared
-            with all; kept on disk, the true neighbors serve every later map with that metric.
+        request: Which map: a PCA of the centered rows, or a UMAP (McInnes et al. 2018), in our own
+            loops (see `compute_layout`) or by umap-learn. The same seed gives the same map on the
+            same machine. PCA makes no random choices: it has no stability. To judge every row, all
+            rows are compared with all; kept on disk, the true neighbors serve every later map with
+            that metric.
         progress: Told the share done and what is being done.
 
     Returns:
@@ -70,6 +71,7 @@ def project(checkpoint: Checkpoint, request: ProjectRequest, *, progress: Progre
         neighbour_recall=found.recall,
         stability=None if again is None else float(again.mean(dtype=np.float64)),
         cached=found.cached,
+        implementation=request.implementation if found.method == "umap" else None,
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,10 @@ import torch
 
 from inspector.analyses.vocabulary_map.compute_cache import MapCache
 from inspector.analyses.vocabulary_map.compute_components import principal_components
+from inspector.analyses.vocabulary_map.compute_kept import Map, map_from_arrays
 from inspector.analyses.vocabulary_map.compute_layout import fuzzy_graph, lay_out
 from inspector.analyses.vocabulary_map.compute_neighbors import comparable
-from inspector.analyses.vocabulary_map.compute_trust import JUDGED_NEIGHBOURS
+from inspector.analyses.vocabulary_map.compute_trust import JUDGED_NEIGHBOURS, shared
 from inspector.analyses.vocabulary_map.compute_trust import stability as stable_share
 from inspector.analyses.vocabulary_map.compute_trust import trust as trusted_share
 from inspector.analyses.vocabulary_map.compute_truth import (
@@ -25,7 +26,8 @@ from inspector.analyses.vocabulary_map.compute_truth import (
     sample_truth,
     whole_truth,
 )
-from inspector.analyses.vocabulary_map.request import SEEDS, ProjectRequest
+from inspector.analyses.vocabulary_map.compute_umap_learn import lay_out_by_umap_learn
+from inspector.analyses.vocabulary_map.request import SEEDS, UMAP_LEARN, ProjectRequest
 from inspector.errors import NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.device import pick_device
@@ -37,57 +39,16 @@ COUNTS = {  # what a map depends on; of a PCA only the judgment depends on the m
     "pca": ("method", "dimensions", "metric"),
     "umap": ("method", "dimensions", "neighbors", "metric", "seed"),
 }
+COUNTS_THERE = (*COUNTS["umap"], "implementation", "min_dist", "spread", "densmap")
 QUICK_ROWS = 6_000  # of a PCA whose rows are all judged: that takes no time
 
 
-@dataclass(frozen=True, slots=True)
-class Map:
-    """Places of the finite rows, and how far to trust them."""
-
-    method: str
-    finite: np.ndarray  # (rows of the matrix,) of bool
-    places: np.ndarray  # (finite rows, dimensions) of float32
-    norms: np.ndarray  # (finite rows,) of float32
-    trust: np.ndarray  # (finite rows,), 0..1; NaN where a row was not judged
-    explained: tuple[float, ...]
-    recall: float
-    seconds: float  # that it took to make
-    warnings: tuple[str, ...] = ()
-    cached: bool = False
-
-    @property
-    def wholly_judged(self) -> bool:
-        """Whether the trust of every row is known."""
-        return bool(np.isfinite(self.trust).all())
-
-    @property
-    def kept_neighbours(self) -> float:
-        """Mean trust of the judged rows."""
-        judged = self.trust[np.isfinite(self.trust)]
-        return float(judged.mean(dtype=np.float64)) if len(judged) else 1.0
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """For the disk."""
-        told = {
-            "method": self.method,
-            "explained": self.explained,
-            "recall": self.recall,
-            "seconds": self.seconds,
-            "warnings": self.warnings,
-        }
-        names = ("finite", "places", "norms", "trust")
-        return {**{name: getattr(self, name) for name in names}, "told": np.array(json.dumps(told))}
-
-
-def map_from_arrays(arrays: dict[str, np.ndarray]) -> Map:
-    """A map from the disk."""
-    told = json.loads(str(arrays.pop("told")))
-    told |= {"explained": tuple(told["explained"]), "warnings": tuple(told["warnings"])}
-    return Map(**arrays, **told, cached=True)
-
-
 def _key(request: ProjectRequest) -> dict[str, Any]:
-    return {name: getattr(request, name) for name in COUNTS[request.method]}
+    if request.implementation == UMAP_LEARN:
+        counts, release = COUNTS_THERE, {"release": version(UMAP_LEARN)}
+    else:
+        counts, release = COUNTS[request.method], {}
+    return {name: getattr(request, name) for name in counts} | release
 
 
 class Mapper:
@@ -117,12 +78,7 @@ class Mapper:
         started = time.perf_counter()
         self._progress(None, "Reading the embedding matrix")
         request, warnings = self._possible(request)
-        self._progress(None, "Computing the principal components")
-        places, explained = principal_components(self._matrix, request.dimensions)
-        recall = 1.0
-        if request.method == "umap":
-            places, recall = self._lay_out(request, places)
-            explained = ()
+        places, explained, recall = self._place(request)
         trust = self._judge(places, self._truth(request, whole=request.trust))
         finite = self._facts.finite.numpy()
         seconds = time.perf_counter() - started
@@ -167,12 +123,37 @@ class Mapper:
                 f"{rows} × {columns} embeddings are too few for a map in "
                 f"{request.dimensions} dimensions."
             )
-        if request.method == "pca" or rows > request.neighbors + 1:
+        least = request.neighbors + 1
+        if request.implementation == UMAP_LEARN:  # it starts from as many eigenvectors, and one
+            least = max(least, request.dimensions + 1)
+        if request.method == "pca" or rows > least:
             return request, ()
-        return replace(request, method="pca"), (
-            f"UMAP needs more than {request.neighbors + 1} tokens and there are {rows}: "
-            "this is a PCA.",
+        pca = ProjectRequest(
+            dimensions=request.dimensions, metric=request.metric, trust=request.trust
         )
+        return pca, (f"UMAP needs more than {least} tokens and there are {rows}: this is a PCA.",)
+
+    def _place(self, request: ProjectRequest) -> tuple[np.ndarray, tuple[float, ...], float]:
+        """Places, what the axes explain, and the share of true neighbors that was known."""
+        if request.implementation == UMAP_LEARN:
+            places, recall = self._lay_out_there(request)
+            return places, (), recall
+        self._progress(None, "Computing the principal components")
+        places, explained = principal_components(self._matrix, request.dimensions)
+        if request.method == "pca":
+            return places, explained, 1.0
+        places, recall = self._lay_out(request, places)
+        return places, (), recall
+
+    def _lay_out_there(self, request: ProjectRequest) -> tuple[np.ndarray, float]:
+        places, found = lay_out_by_umap_learn(
+            self._matrix, request, home=self._home, progress=self._progress
+        )
+        if found is None:
+            return places, 1.0
+        truth = self._truth(request, whole=request.trust)
+        nearest = truth.nearest[:, : request.neighbors - 1]  # it counts a row as its own first
+        return places, float(shared(nearest, found[truth.rows]).mean())
 
     def _lay_out(self, request: ProjectRequest, start: np.ndarray) -> tuple[np.ndarray, float]:
         found = self._neighbours(request)

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
-from inspector.request import Request, option
+from inspector.errors import RequestError
+from inspector.request import Request, defaults, option
 
 SEEDS = 2**32
+OURS, UMAP_LEARN = "inspector", "umap-learn"
+THEIRS = ("min_dist", "spread", "densmap")  # options of umap-learn
 
 
 @dataclass(frozen=True)
 class ProjectRequest(Request):
-    """Options of `project`; neighbors, seed and stability matter for UMAP alone."""
+    """Options of `project`; neighbors, seed and stability matter for UMAP alone.
+
+    What is said of umap-learn is refused with our own implementation, which has a minimum distance
+    of 0 and a spread of 1.
+    """
 
     verb = "project"
 
@@ -37,8 +45,57 @@ class ProjectRequest(Request):
         "takes as long again",
     )
     trust: bool = option(False, "Judge every row, not a sample of a large vocabulary")
+    implementation: str = option(
+        OURS,
+        "Which UMAP: the inspector's own, or umap-learn, which takes longer",
+        choices=(OURS, UMAP_LEARN),
+    )
+    min_dist: float = option(
+        0.1, "umap-learn's min_dist: how close points may lie on the map",
+        label="Minimum distance", least=0, most=10, step=0.05,
+    )  # fmt: skip
+    spread: float = option(
+        1.0, "umap-learn's spread: how far apart clusters lie", least=0.1, most=10, step=0.1
+    )
+    densmap: bool = option(
+        False, "umap-learn's densMAP: keeps local densities too", label="densMAP"
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse options that do not fit together.
+
+        Raises:
+            RequestError: If umap-learn is to make a PCA, or our UMAP is given its options.
+        """
+        super().__post_init__()
+        if self.implementation == UMAP_LEARN and self.method != "umap":
+            raise RequestError("umap-learn makes UMAPs alone: choose umap as the map.")
+        if self.implementation == OURS and self._theirs() != _defaults():
+            raise RequestError(
+                "Minimum distance, spread and densMAP are options of umap-learn: choose it as the "
+                "implementation."
+            )
+        if self.min_dist > self.spread:
+            raise RequestError(
+                f"Minimum distance must be at most the spread, {self.spread:g}, not "
+                f"{self.min_dist:g}."
+            )
+
+    def _theirs(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in THEIRS}
+
+    @property
+    def ours(self) -> ProjectRequest:
+        """The same map by our own implementation."""
+        return replace(self, implementation=OURS, **_defaults())
 
     def steps(self) -> tuple[ProjectRequest, ...]:
-        """What to show meanwhile, quickest first: a PCA, the map, the map judged."""
+        """What to show meanwhile, quickest first: a PCA, our UMAP, the map, the map judged."""
         plain = ProjectRequest(dimensions=self.dimensions)
-        return tuple(dict.fromkeys((plain, replace(self, stability=False, trust=False), self)))
+        ours = (self.ours,) if self.implementation == UMAP_LEARN else ()
+        unjudged = replace(self, stability=False, trust=False)
+        return tuple(dict.fromkeys((plain, *ours, unjudged, self)))
+
+
+def _defaults() -> dict[str, Any]:
+    return {name: defaults(ProjectRequest)[name] for name in THEIRS}

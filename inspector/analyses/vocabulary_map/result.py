@@ -33,3 +33,4 @@ class Projection:
     neighbour_recall: float = 1.0  # share of true neighbors that the map was made from, 0..1
     stability: float | None = None  # mean of the column; None: not asked for, or a PCA
     cached: bool = False  # found on the disk
+    implementation: str | None = None  # of a UMAP: "inspector" or "umap-learn"

@@ -19,22 +19,8 @@ from inspector.errors import NotInCheckpointError, RequestError
 from tests.analyses.vocabulary_map.test_neighbours import clustered
 from tests.analyses.vocabulary_map.test_preservation import naive_neighbours
 from tests.conftest import silent
-from tests.families import random_model, save_checkpoint
 
 UMAP = {"method": "umap", "neighbors": 10, "seed": 3}
-
-
-@pytest.fixture
-def open_matrix(tmp_path, open_path):
-    """Open a checkpoint whose input embeddings are given."""
-
-    def opened(matrix: torch.Tensor):
-        model = random_model("BertModel", vocab_size=len(matrix), hidden_size=matrix.shape[1])
-        with torch.no_grad():
-            model.get_input_embeddings().weight.copy_(matrix)
-        return open_path(save_checkpoint(model, tmp_path / "planted", tokenizer=False))
-
-    return opened
 
 
 @pytest.fixture

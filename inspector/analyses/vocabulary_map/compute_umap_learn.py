@@ -1,0 +1,64 @@
+"""Have umap-learn make a map: the original implementation, beside ours."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from inspector.analyses.vocabulary_map.compute_compiled import keep_compiled
+from inspector.analyses.vocabulary_map.request import ProjectRequest
+from inspector.errors import RequestError
+from inspector.progress import Progress
+
+
+def lay_out_by_umap_learn(
+    matrix: torch.Tensor, request: ProjectRequest, *, home: Path, progress: Progress
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Call umap-learn as its users do; it searches the neighbors itself.
+
+    Args:
+        matrix: (rows, columns), finite, of any floating dtype.
+        request: Of a UMAP. With a seed, umap-learn works on one core.
+        home: Where compiled code is kept.
+        progress: Told what is being done; umap-learn reports nothing in between.
+
+    Returns:
+        Places, (rows, dimensions) in float32, and the neighbors that its approximate search found,
+        (rows, neighbors); None where it compared all rows, as it does below 4,096.
+
+    Raises:
+        RequestError: If it leaves rows without a place.
+    """
+    progress(None, "Loading umap-learn (compiled once on a machine)")
+    keep_compiled(home)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about TensorFlow, and about steps of its curve fit
+        import numba
+        import umap
+
+        threads = numba.get_num_threads()
+        progress(None, "umap-learn is making the map")
+        model = umap.UMAP(
+            n_neighbors=request.neighbors,
+            n_components=request.dimensions,
+            metric=request.metric,
+            min_dist=request.min_dist,
+            spread=request.spread,
+            densmap=request.densmap,
+            random_state=request.seed,
+            n_jobs=1,  # what a seed makes of it anyway
+        )
+        try:
+            places = np.asarray(model.fit_transform(matrix.float().numpy()), dtype=np.float32)
+        finally:
+            numba.set_num_threads(threads)  # it puts them back itself only where all goes well
+    lost = int((~np.isfinite(places).all(axis=1)).sum())
+    if lost:
+        raise RequestError(
+            f"umap-learn gives {lost:,} of {len(places):,} rows no place: use the inspector's own "
+            "UMAP, or other options."
+        )
+    return places, getattr(model, "_knn_indices", None)

@@ -1,0 +1,201 @@
+"""Maps by umap-learn: the coordinates of umap.UMAP itself, its refusals, and what is kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+
+import numba
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from inspector.analyses.vocabulary_map import compute_maps as mapping
+from inspector.analyses.vocabulary_map import compute_umap_learn as making
+from inspector.analyses.vocabulary_map.compute import project
+from inspector.analyses.vocabulary_map.frames import side_by_side
+from inspector.analyses.vocabulary_map.request import ProjectRequest
+from inspector.errors import RequestError
+from tests.analyses.vocabulary_map.test_neighbours import clustered
+from tests.analyses.vocabulary_map.test_preservation import naive_neighbours
+from tests.analyses.vocabulary_map.test_projection import naive_trust, places_of
+from tests.conftest import silent
+
+THEIRS = {"method": "umap", "implementation": "umap-learn"}
+
+
+def direct(matrix: torch.Tensor, **options) -> np.ndarray:
+    """What umap-learn answers to those who call it themselves."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import umap
+
+        return np.asarray(umap.UMAP(**options).fit_transform(matrix.numpy()))
+
+
+@pytest.mark.parametrize(
+    ("options", "same"),
+    [
+        ({}, {"metric": "cosine", "random_state": 0}),
+        (
+            {"metric": "euclidean", "neighbors": 5, "seed": 3, "dimensions": 3},
+            {"metric": "euclidean", "n_neighbors": 5, "random_state": 3, "n_components": 3},
+        ),
+        (
+            {"min_dist": 0.5, "spread": 2.0, "densmap": True, "seed": 1},
+            {"metric": "cosine", "min_dist": 0.5, "spread": 2.0, "densmap": True,
+             "random_state": 1},
+        ),
+    ],
+)  # fmt: skip
+def test_coordinates_are_those_of_a_direct_call(open_matrix, options, same):
+    matrix = clustered(150, 16)
+    threads = numba.get_num_threads()
+    result = project(open_matrix(matrix), progress=silent, **THEIRS, **options)
+    assert (result.method, result.implementation) == ("umap", "umap-learn")
+    np.testing.assert_array_equal(places_of(result), direct(matrix, **same))
+    assert numba.get_num_threads() == threads
+
+
+def test_it_is_judged_as_ours_is_and_stands_beside_it(open_matrix):
+    matrix = clustered(120, 16)
+    checkpoint = open_matrix(matrix)
+    request = ProjectRequest(**THEIRS, metric="euclidean", stability=True)
+    theirs = project(checkpoint, progress=silent, **request.parameters())
+    naive = naive_trust(matrix, places_of(theirs))
+    assert theirs.points["trust"].tolist() == pytest.approx(naive)
+    again = direct(matrix, metric="euclidean", random_state=1)
+    stays = [
+        len(naive_neighbours(places_of(theirs), row, 15) & naive_neighbours(again, row, 15)) / 15
+        for row in range(120)
+    ]
+    assert theirs.stability == pytest.approx(np.mean(stays))
+    ours = project(checkpoint, progress=silent, **request.ours.parameters())
+    assert ours.implementation == "inspector"
+    assert not np.array_equal(places_of(ours), places_of(theirs))
+    table = side_by_side(ours, theirs)
+    assert table["implementation"].tolist() == ["inspector", "umap-learn"]
+    assert table["trust"].tolist() == pytest.approx(
+        [np.mean(naive_trust(matrix, places_of(ours))), np.mean(naive)]
+    )
+    assert table["stability"].tolist() == [ours.stability, theirs.stability]
+    assert table["judged"].tolist() == [120, 120]
+    assert table["found"].tolist() == [1, 1]
+
+
+def test_its_approximate_search_is_measured(open_matrix):
+    """From 4,096 rows on umap-learn searches neighbors by descent."""
+    matrix = torch.randn((4_100, 24), generator=torch.Generator().manual_seed(2))
+    result = project(open_matrix(matrix), progress=silent, **THEIRS, neighbors=4)
+    rows = torch.nn.functional.normalize(matrix.double(), dim=1)
+    cosines = (rows @ rows.T).fill_diagonal_(-2)
+    truth = cosines.topk(3).indices.numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import umap
+
+        model = umap.UMAP(metric="cosine", n_neighbors=4, random_state=0, n_epochs=1)
+        model.fit(matrix.numpy())
+    found = np.asarray(getattr(model, "_knn_indices"))  # noqa: B009
+    share = np.mean([len({*truth[row]} & {*found[row]}) / 3 for row in range(len(matrix))])
+    assert 0 < share < 1
+    assert result.neighbour_recall == pytest.approx(share, abs=1e-4)
+    assert f"{100 * share:.0f} % of the true ones were found" in result.warnings[0]
+
+
+def test_a_second_visit_computes_nothing_and_other_options_do(open_matrix, monkeypatch):
+    checkpoint = open_matrix(clustered(60, 8))
+    changes = [{}, {"seed": 1}, {"metric": "euclidean"}, {"neighbors": 5}, {"dimensions": 3},
+               {"min_dist": 0.2}, {"spread": 2.0}, {"densmap": True},
+               {"implementation": "inspector"}]  # fmt: skip
+    first = [project(checkpoint, progress=silent, **(THEIRS | change)) for change in changes]
+    assert [each.cached for each in first] == [False] * len(changes)
+    monkeypatch.setattr(mapping, "lay_out_by_umap_learn", None)
+    monkeypatch.setattr(mapping, "lay_out", None)
+    for change, made in zip(changes, first, strict=True):
+        again = project(checkpoint, progress=silent, **(THEIRS | change))
+        assert (again.cached, again.implementation) == (True, made.implementation)
+        pd.testing.assert_frame_equal(again.points, made.points)
+
+
+def test_a_map_of_another_release_is_made_again(open_matrix, monkeypatch):
+    checkpoint = open_matrix(clustered(60, 8))
+    project(checkpoint, progress=silent, **THEIRS)
+    monkeypatch.setattr(mapping, "version", lambda _: "0.0.1")
+    assert not project(checkpoint, progress=silent, **THEIRS).cached
+
+
+@pytest.mark.parametrize(("rows", "dimensions", "method"), [(4, 2, "umap"), (4, 3, "pca")])
+def test_few_rows(open_matrix, rows, dimensions, method):
+    """Three dimensions start from four eigenvectors, which four rows do not give."""
+    result = project(open_matrix(clustered(rows, 8)), progress=silent, **THEIRS, neighbors=2,
+                     dimensions=dimensions)  # fmt: skip
+    assert result.method == method
+    if method == "pca":
+        assert result.implementation is None
+        assert result.warnings == ("UMAP needs more than 4 tokens and there are 4: this is a PCA.",)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_rows_that_are_equal_or_zero(open_matrix, value):
+    result = project(open_matrix(torch.full((40, 8), value)), progress=silent, **THEIRS)
+    assert np.isfinite(places_of(result)).all()
+
+
+def test_rows_without_a_place_are_refused_and_threads_come_back(open_matrix, monkeypatch):
+    import umap
+
+    threads = numba.get_num_threads()
+
+    def fit(self: object, rows: np.ndarray) -> np.ndarray:
+        numba.set_num_threads(1)
+        return np.where(np.arange(len(rows))[:, None] < 3, np.nan, np.ones((len(rows), 2)))
+
+    monkeypatch.setattr(umap.UMAP, "fit_transform", fit)
+    with pytest.raises(RequestError, match=r"umap-learn gives 3 of 60 rows no place"):
+        project(open_matrix(clustered(60, 8)), progress=silent, **THEIRS)
+    assert numba.get_num_threads() == threads
+
+
+def test_machine_code_is_kept_in_the_store(open_matrix, monkeypatch):
+    kept = []
+    monkeypatch.setattr(making, "keep_compiled", kept.append)
+    checkpoint = open_matrix(clustered(60, 8))
+    project(checkpoint, progress=silent, **THEIRS)
+    assert kept == [checkpoint.settings.home]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"implementation": "umap-learn"}, "umap-learn makes UMAPs alone: choose umap as the map."),
+        (
+            {"method": "umap", "min_dist": 0.5},
+            "Minimum distance, spread and densMAP are options of umap-learn: choose it as the "
+            "implementation.",
+        ),
+        ({**THEIRS, "min_dist": 2.0}, "Minimum distance must be at most the spread, 1, not 2."),
+        ({**THEIRS, "min_dist": -1.0}, "Minimum distance must be between 0 and 10, not -1."),
+        ({**THEIRS, "spread": 0.01}, "Spread must be between 0.1 and 10, not 0.01."),
+        (
+            {"method": "umap", "implementation": "cuml"},
+            "Implementation must be inspector or umap-learn, not 'cuml'.",
+        ),
+    ],
+)
+def test_refusals(options, sentence):
+    with pytest.raises(RequestError) as error:
+        ProjectRequest(**options)
+    assert str(error.value) == sentence
+
+
+def test_what_is_shown_meanwhile():
+    asked = ProjectRequest(**THEIRS, neighbors=5, min_dist=0.3, stability=True)
+    assert asked.steps() == (
+        ProjectRequest(),
+        ProjectRequest(method="umap", neighbors=5, stability=True),
+        dataclasses.replace(asked, stability=False),
+        asked,
+    )
+    assert ProjectRequest().steps() == (ProjectRequest(),)

@@ -1,0 +1,47 @@
+"""The Embeddings page with umap-learn's map beside ours, with the real engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.app.looking import said
+from tests.families import random_model, save_checkpoint
+
+Open = Callable[..., AppTest]
+SECONDS = 600  # umap-learn is compiled first, on a busy machine
+
+
+def test_both_maps_are_made_and_judged_side_by_side(
+    open_app: Open, roots: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.app.conftest.SECONDS", SECONDS)
+    save_checkpoint(random_model("BertModel"), roots / "small")
+    app = open_app(
+        "embeddings", checkpoint=f"path:{roots / 'small'}", method="umap", neighbors="5",
+        implementation="umap-learn", min_dist="0.25", stability="true",
+    )  # fmt: skip
+    assert not app.exception
+    assert not app.error
+    (table,) = (each.value for each in app.dataframe if "implementation" in each.value.columns)
+    assert table["implementation"].tolist() == ["inspector", "umap-learn"]
+    assert table["judged rows"].tolist() == [60, 60]
+    assert table["trust"].between(0, 1).all()
+    assert table["stability"].between(0, 1).all()
+    assert "a minimum distance of 0 and a spread of 1" in said(app)
+    shown = [json.loads(each.proto.json) for each in app.get("bidi_component") if each.proto.json]
+    (state,) = (each for each in shown if "digest" in each)
+    assert state["title"] == "umap-learn of small, 2-D"
+    line = app.code[-1].value
+    assert "--method=umap --neighbours=5 --stability --implementation=umap-learn" in line
+    assert "--min-dist=0.25" in line
+
+
+def test_a_distance_beyond_the_spread_is_one_sentence(open_app: Open) -> None:
+    app = open_app("embeddings", method="umap", implementation="umap-learn", min_dist="2")
+    (error,) = app.error
+    assert "Minimum distance must be at most the spread" in error.value
