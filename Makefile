@@ -48,10 +48,8 @@ clean:
 $(VENV)/bin/python:
 	scripts/venv $(VENV)
 
-# Importing umap compiles parts of it once: do that here, not while a user waits for a map.
 $(VENV)/run.stamp: requirements.txt | $(VENV)/bin/python
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	$(PYTHON) -c "import umap"
 	touch $@
 
 $(VENV)/dev.stamp: requirements-dev.txt requirements-auth.txt requirements-ray.txt $(VENV)/run.stamp

@@ -1,0 +1,67 @@
+"""What is imported is pinned, and what is pinned is imported."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+OWN = {"inspector", "pages", "serving"}
+# Pinned although nothing here imports it -> why.
+BESIDES = {
+    "safetensors": "transformers reads and writes weights with it",
+    "authlib": "Streamlit signs in with it",
+    "s3fs": "fsspec opens s3:// with it",
+}
+
+
+def pins_of(name: str) -> set[str]:
+    """Distributions that a requirements file pins, in lower case."""
+    lines = (ROOT / name).read_text("utf-8").splitlines()
+    pins = {re.split(r"[\[=]", line)[0].lower() for line in lines if re.match(r"\w", line)}
+    assert all("==" in line for line in lines if re.match(r"\w", line))
+    return pins
+
+
+EVERYBODY = pins_of("requirements.txt")
+RAY = pins_of("requirements-ray.txt")
+AUTH = pins_of("requirements-auth.txt")
+
+
+def imported() -> dict[str, set[Path]]:
+    """Other people's modules that the product imports, wherever in a file, with who does."""
+    found: dict[str, set[Path]] = {}
+    for path in [ROOT / "app.py", *(path for part in OWN for path in ROOT.glob(f"{part}/**/*.py"))]:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module]
+            for name in names:
+                found.setdefault(name.partition(".")[0], set()).add(path.relative_to(ROOT))
+    return {name: paths for name, paths in found.items()
+            if name not in OWN | sys.stdlib_module_names}  # fmt: skip
+
+
+IMPORTED = imported()
+PROVIDERS = {name: {each.lower() for each in packages_distributions().get(name, [])}
+             for name in IMPORTED}  # fmt: skip
+
+
+@pytest.mark.parametrize("module", sorted(IMPORTED))
+def test_an_imported_library_is_pinned(module: str) -> None:
+    """Only what runs on a cluster may need the requirements of Ray."""
+    on_cluster = all(path.parts[:3] == ("inspector", "engine", "ray") for path in IMPORTED[module])
+    pinned = EVERYBODY | RAY if on_cluster else EVERYBODY
+    assert PROVIDERS[module] & pinned, f"{module}: {sorted(map(str, IMPORTED[module]))}"
+
+
+def test_a_pinned_library_is_imported() -> None:
+    used = set[str]().union(*PROVIDERS.values())
+    assert (EVERYBODY | RAY | AUTH) - used == BESIDES.keys()
