@@ -181,13 +181,12 @@ class Checkpoint:
         """
         kind = request_of(verb)
         parameters = _bound(verb, kind, values, parameters)
-        other = parameters.pop("other", None)
-        request = kind(**parameters)
-        given = request.parameters()
-        if other is not None:
+        if "other" in parameters:
+            other = parameters["other"]
             second = other if isinstance(other, Checkpoint) else globals()["open"](other)
-            given["other"] = second.opened.fingerprint
-        return Answer(self._ask(verb, **given), self, request)
+            parameters["other"] = second.opened.fingerprint
+        request = kind(**parameters)
+        return Answer(self._ask(verb, **request.parameters()), self, request)
 
     def __repr__(self) -> str:
         return f"Checkpoint({self.name!r})"
@@ -323,7 +322,6 @@ def _bound(
 ) -> dict[str, Any]:
     """Options by name, those that were given by place included."""
     known = [*inspect.signature(getattr(Checkpoint, verb)).parameters][1:]
-    known = [*known, *(name for name in ("other",) if verb == "compare" and name not in known)]
     if len(values) > len(known):
         raise TypeError(f"{verb} takes up to {len(known)} options: {', '.join(known)}.")
     whole = dict(zip(known, values, strict=False))
