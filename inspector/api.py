@@ -51,12 +51,21 @@ class Answer:
         result: Of the question.
         checkpoint: That was asked.
         request: That was answered.
+        other: The second checkpoint, of a question about two.
     """
 
-    def __init__(self, result: Any, checkpoint: Checkpoint, request: Request) -> None:
+    def __init__(
+        self,
+        result: Any,
+        checkpoint: Checkpoint,
+        request: Request,
+        *,
+        other: Checkpoint | None = None,
+    ) -> None:
         self.result = result
         self.request = request
         self._checkpoint = checkpoint
+        self._other = other.opened if other else None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -117,7 +126,7 @@ class Answer:
 
     def _blocks(self) -> tuple[Block, ...]:
         """The report's section of this result; empty where no section begins with the question."""
-        context = self._checkpoint.context
+        context = dataclasses.replace(self._checkpoint.context, other=self._other)
         section: Section | None = getattr(
             _piece(BY_VERB[self.request.verb], "section"), "SECTION", None
         )
@@ -181,12 +190,13 @@ class Checkpoint:
         """
         kind = request_of(verb)
         parameters = _bound(verb, kind, values, parameters)
+        second = None
         if "other" in parameters:
             other = parameters["other"]
             second = other if isinstance(other, Checkpoint) else globals()["open"](other)
             parameters["other"] = second.opened.fingerprint
         request = kind(**parameters)
-        return Answer(self._ask(verb, **request.parameters()), self, request)
+        return Answer(self._ask(verb, **request.parameters()), self, request, other=second)
 
     def __repr__(self) -> str:
         return f"Checkpoint({self.name!r})"

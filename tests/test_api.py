@@ -112,6 +112,7 @@ def test_two_checkpoints_are_compared_by_object_or_by_name(demo):
     other = ci.open("demo-gpt2")
     assert demo.compare(other).to_json() == demo.compare("demo-gpt2").to_json()
     assert demo.compare(demo).result.other_name == "demo-bert"
+    assert "Compare: demo-bert" in demo.compare(other)._repr_html_()
 
 
 def test_a_mistake_is_one_sentence(demo):
