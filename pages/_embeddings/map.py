@@ -96,7 +96,8 @@ def beside_ours(projection: Projection, ours: Projection | None) -> None:
     if projection.implementation != UMAP_LEARN or ours is None:
         return
     st.caption("Both maps have the same number of neighbors, metric and seed. The inspector's own "
-               "UMAP has a minimum distance of 0 and a spread of 1.")  # fmt: skip
+               "UMAP has a minimum distance of 0 and a spread of 1. The seconds of umap-learn's "
+               "first map on a machine include compiling it.")  # fmt: skip
     parts.table(side_by_side(ours, projection).rename(columns=SIDE_BY_SIDE),
                 alt="How far our UMAP and umap-learn's can be trusted")  # fmt: skip
 

@@ -109,7 +109,7 @@ def test_what_means_something_else_on_another_page_does_not_go_along(
     expect_page(page, "lens", "demo-bert")
     go_to(page, "embeddings")
     expect_page(page, "embeddings", "demo-bert")
-    expect(page.get_by_label("Nearest tokens")).to_have_value("10")
+    expect(page.get_by_label("Nearest tokens", exact=True)).to_have_value("10")
     _, parameters = address(page)
     assert not parameters.keys() & {"k", "color", "shade"}
     page.go_back()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from typing import Any
 
 import numba
 import numpy as np
@@ -22,7 +23,7 @@ from tests.analyses.vocabulary_map.test_preservation import naive_neighbours
 from tests.analyses.vocabulary_map.test_projection import naive_trust, places_of
 from tests.conftest import silent
 
-THEIRS = {"method": "umap", "implementation": "umap-learn"}
+THEIRS: dict[str, Any] = {"method": "umap", "implementation": "umap-learn"}
 
 
 def direct(matrix: torch.Tensor, **options) -> np.ndarray:
