@@ -12,7 +12,7 @@ def test_a_clone_is_no_longer_one_tensor_and_the_link_says_so(page: Page, server
     page.goto(f"{server.url}/sharing")
     expect_page(page, "sharing", "demo-bert")
     main = page.get_by_test_id("stMain")
-    expect(main.get_by_text("--change=untie").first).to_be_visible()  # nothing moves any more
+    expect(main.get_by_text("whatif demo-bert").first).to_be_visible()  # nothing moves any more
     page.get_by_role("radio", name="clone").click()
     expect(main.get_by_text("equal copies").first).to_be_visible()
     expect(main.get_by_text("--change=clone").first).to_be_visible()
