@@ -39,7 +39,7 @@ elif bool(result.layers["relative_change"].isna().all()):
     st.info("No tensor of a layer could be measured in both: the table below says why, such as "
             "another shape.", icon=":material/info:")  # fmt: skip
 else:
-    measure = st.segmented_control("Colour", MEASURES, default=MEASURES[0], required=True,
+    measure = st.segmented_control("Color by", MEASURES, default=MEASURES[0], required=True,
                                    key="heat", bind="query-params")  # fmt: skip
     parts.chart(
         change_heatmap(

@@ -29,7 +29,7 @@ MORE: dict[str, tuple[str, dict[str, str]]] = {
     "Tokenizer and rows": ("embeddings", {}),
     "Zero rows": ("embeddings", {}),
     "Duplicated rows": ("embeddings", {}),
-    "Under-trained tokens": ("embeddings", {"colour": "under-training score"}),
+    "Under-trained tokens": ("embeddings", {"color": "under-training score"}),
     "Padding": ("padding", {}),
     "Pickle formats": ("overview", {}),
     "Files": ("overview", {}),

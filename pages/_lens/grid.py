@@ -57,7 +57,7 @@ def choose(lens: Lens) -> View:
             rung = lens.rungs[-1]
         states = pd.DataFrame(lens.states[lens.states["rung"] == rung])
         names = lens_colors.offered(rung, states=states, pinned=lens.pinned)
-        color = st.selectbox("Colour by", names, key="shade", bind="query-params", width=260)
+        color = st.selectbox("Color by", names, key="shade", bind="query-params", width=260)
         pin = None
         if color == "rank of a pinned token":
             pin = st.selectbox("Pinned token", list(dict.fromkeys(lens.pinned["token"])),
@@ -111,7 +111,7 @@ def _draw_other(lens: Lens, view: View, coloring: Coloring | None, other: Other)
     if coloring is None:
         first = lens_colors.offered(view.rung, states=other.lens.states.head(0),
                                     pinned=other.lens.pinned.head(0))[0]  # fmt: skip
-        st.info(f"{literal(other.title)} cannot be coloured by {literal(view.color)}: it shows "
+        st.info(f"{literal(other.title)} cannot be colored by {literal(view.color)}: it shows "
                 f"{first}.", icon=":material/info:")  # fmt: skip
         coloring = replace(view, color=first, pin=None).coloring(other.lens)
     found = compare_cells(
@@ -134,7 +134,7 @@ def _draw_one(
         tokens=lens.tokens,
         layers=lens.layers,
         title=title,
-        subtitle=f"by {view.rung}, coloured by {coloring.name}",
+        subtitle=f"by {view.rung}, colored by {coloring.name}",
         theme=session.theme(),
         small=view.small,
         chosen=chosen,

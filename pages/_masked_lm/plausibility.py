@@ -60,7 +60,7 @@ def draw(checkpoint: Opened, request: PlausibilityRequest) -> Plausibility | Non
             subtitle=f"each token masked {MASKED[request.by]}; below it, its surprisal in bits",
             theme=session.theme(),
         ),
-        alt="The text, each token coloured by its surprisal; the table below holds the numbers",
+        alt="The text, each token colored by its surprisal; the table below holds the numbers",
         key="plausibility",
     )
     judged = result.tokens[~result.tokens["special"]]

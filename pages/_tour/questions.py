@@ -72,7 +72,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
                  "Type, or click any token to mask it: the answers follow at once.",
                  "masked_lm", BERT, {"text": GLASS}),
         Question("How plausible is every token in its place?",
-                 "Each token is masked in turn and coloured by its surprisal.",
+                 "Each token is masked in turn and colored by its surprisal.",
                  "masked_lm", BERT,
                  {"text": "the second month of the year.", "view": "Plausibility"}),
         Question("What does one word change?",

@@ -26,12 +26,12 @@ def test_pinned_tokens_are_followed_and_colour_the_map(page: Page, server: Serve
     main = page.get_by_test_id("stMain")
     expect(main.get_by_text("CSV of pinned tokens")).to_be_visible()
     expect(page).to_have_url(re.compile(r"pins=spain(%2C|,)"))
-    page.get_by_label("Colour by").click()
+    page.get_by_label("Color by").click()
     page.get_by_role("option", name="rank of a pinned token").click()
-    expect(main.get_by_text("coloured by rank of spain")).to_be_visible()
+    expect(main.get_by_text("colored by rank of spain")).to_be_visible()
     page.reload()
     expect_page(page, "lens", "demo-bert")
-    expect(main.get_by_text("coloured by rank of spain")).to_be_visible()
+    expect(main.get_by_text("colored by rank of spain")).to_be_visible()
     expect_calm(page)
 
 
@@ -39,7 +39,7 @@ def test_a_link_opens_rung_and_cell(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/lens?checkpoint=demo-gpt2&rung=cosine&layer=2&position=1")
     expect_page(page, "lens", "demo-gpt2")
     expect(page.get_by_role("heading", name="Layer 2, position 1")).to_be_visible()
-    expect(page.get_by_text("by cosine, coloured by cosine")).to_be_visible()
+    expect(page.get_by_text("by cosine, colored by cosine")).to_be_visible()
     expect(page.get_by_text("--layer=2 --position=1")).to_be_visible()
 
 
@@ -50,7 +50,7 @@ def test_two_texts_stand_one_below_the_other(page: Page, server: Server) -> None
     expect_page(page, "lens", "demo-bert")
     expect(page.get_by_text("For comparison:")).to_be_visible()
     expect(
-        page.locator(".js-plotly-plot").filter(has_text="coloured by probability")
+        page.locator(".js-plotly-plot").filter(has_text="colored by probability")
     ).to_have_count(2)
     expect_calm(page)
 

@@ -81,7 +81,7 @@ def _plausibility(context: Context, judged: Plausibility) -> Iterator[Block]:
             judged.tokens, title=f"How surprising each token is to {context.name}",
             subtitle="bits, each token masked alone", theme=theme,
         ),
-        "The text's tokens as boxes, the more surprising the stronger their colour",
+        "The text's tokens as boxes, the more surprising the stronger their color",
     )  # fmt: skip
     yield Said(
         f"{JUDGED} Together the {judged.judged} tokens have a pseudo-log-likelihood of "
