@@ -49,9 +49,9 @@ def test_two_texts_stand_one_below_the_other(page: Page, server: Server) -> None
               f"&second={quote(second)}")  # fmt: skip
     expect_page(page, "lens", "demo-bert")
     expect(page.get_by_text("For comparison:")).to_be_visible()
-    expect(
-        page.locator(".js-plotly-plot").filter(has_text="colored by probability")
-    ).to_have_count(2)
+    expect(page.locator(".js-plotly-plot").filter(has_text="colored by probability")).to_have_count(
+        2
+    )
     expect_calm(page)
 
 

@@ -26,7 +26,7 @@ OTHERWISE = {
 }
 
 
-def inputs() -> Iterator[tuple[str, str, ast.Call]]:
+def inputs() -> Iterator[tuple[Path, str, ast.Call]]:
     """File, label and call of every input that a page draws."""
     for path in sorted(PAGES.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -38,14 +38,24 @@ def inputs() -> Iterator[tuple[str, str, ast.Call]]:
             ):
                 first = node.args[0]
                 label = first.value if isinstance(first, ast.Constant) else ast.unparse(first)
-                yield path.name, str(label), node
+                yield path.relative_to(PAGES), str(label), node
+
+
+def options_asked() -> list[ast.Call]:
+    """Every option of a request that a page asks for: `options.ask` binds them all."""
+    return [
+        node
+        for path in PAGES.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "options.ask"
+    ]
 
 
 def test_every_input_of_a_view_is_bound_to_the_address() -> None:
     found = list(inputs())
-    assert len(found) > 35
+    assert len(found) + len(options_asked()) > 60
     unbound = {
-        (file, label)
+        (str(file), label)
         for file, label, call in found
         if {"key", "bind"} - {keyword.arg for keyword in call.keywords} and label not in OTHERWISE
     }

@@ -13,7 +13,7 @@ from typing import Any, get_args, get_origin
 
 import pytest
 import typer.main
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
@@ -42,12 +42,14 @@ from tests.house.test_bound_inputs import inputs
 
 VERBS = sorted(analysis.verb for analysis in CATALOG)
 EVERY = pytest.mark.parametrize("verb", VERBS)
+# Rules between options refuse many of the requests that are drawn.
+DRAWING = {"deadline": None, "suppress_health_check": [HealthCheck.filter_too_much]}
 # Names that mean one thing, whatever the question.
 SHARED = ("device", "dtype", "k", "learning_rate", "other", "seed", "steps", "text")
 EQUAL = ("device", "dtype", "seed")  # those whose defaults and bounds are equal, too
-# Inputs that pages draw themselves: an example is the first text, `other` is chosen by name, and a
-# cell by the layers and positions that the lens has answered.
-DRAWN = {"head", "layer", "other", "position", "second", "text"}
+# Inputs that pages draw themselves: an example is the first text, `other` is chosen by name, heads
+# are those that the checkpoint has, and a cell of the lens is clicked.
+DRAWN = {"head", "layer", "other", "position", "text"}
 # What a report asks besides its own setting, where that is not the default: example texts, the head
 # that the checkpoint has, and the second checkpoint.
 CHOSEN = {"text", "device", "dtype", "seed", "pair", "choices", "head", "other"}
@@ -113,7 +115,7 @@ def requests(draw: st.DrawFn, verb: str) -> Request:
 
 
 @EVERY
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60, **DRAWING)
 @given(data=st.data())
 def test_an_address_gives_the_request_back(verb: str, data: st.DataObject) -> None:
     request = data.draw(requests(verb))
@@ -165,7 +167,7 @@ def call() -> Iterator[Call]:
 
 
 @EVERY
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30, **DRAWING)
 @given(data=st.data())
 def test_a_command_line_gives_the_request_back(verb: str, call: Call, data: st.DataObject) -> None:
     request = data.draw(requests(verb))
@@ -212,12 +214,16 @@ def test_a_page_begins_with_the_defaults(verb: str) -> None:
 
 def test_pages_draw_options_from_their_request() -> None:
     """No page states the default or the bounds of an option again."""
-    named = {name for verb in VERBS for name in options(request_of(verb))}
+    named = defaultdict(set)  # slug -> options of its questions
+    for each in CATALOG:
+        named[each.slug] |= options(request_of(each.verb)).keys() - DRAWN
+    named["ui"] = {"device", "dtype"}
     again = set()
     for path, _, call in inputs():
+        slug = path.parts[0].removeprefix("_").removesuffix(".py")
         key = next((each.value for each in call.keywords if each.arg == "key"), None)
-        if isinstance(key, ast.Constant) and key.value in named - DRAWN:
-            again.add((path, key.value))
+        if isinstance(key, ast.Constant) and key.value in named[slug]:
+            again.add((str(path), key.value))
     assert not again
 
 
