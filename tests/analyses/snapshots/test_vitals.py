@@ -111,7 +111,7 @@ def test_neighbours_do_not_depend_on_the_size_of_blocks(monkeypatch) -> None:
     ("options", "said"),
     [
         ({"tokens": ("nowhere",)}, "'nowhere' is not one token"),
-        ({"tokens": ("w1",) * 33}, "Tokens takes at most 32 items, not 33."),
+        ({"tokens": ("w1",) * 33}, "Tokens: give at most 32, not 33."),
         ({"k": 0}, "Neighbors must be between 1 and 100, not 0."),
         ({"k": 101}, "Neighbors must be between 1 and 100, not 101."),
         ({"sample": -1}, "Sample must be between 0 and 2,000, not -1."),

@@ -306,7 +306,7 @@ def test_the_snippet_builds_these_groups(open_model, tmp_path):
         ({"learning_rate": math.nan}, "Learning rate must be above 1e-07 and at most 1, not nan."),
         ({"learning_rate": 1.5}, "Learning rate must be above 1e-07 and at most 1, not 1.5."),
         ({"weight_decay": -0.1}, "Weight decay must be between 0 and 1, not -0.1."),
-        ({"weight_decay": math.inf}, "Weight decay must be between 0 and 1, not inf."),
+        ({"weight_decay": math.inf}, "Weight decay must be between 0 and 1, not Infinity."),
         ({"cycles": 0}, "Cosine cycles must be between 1 and 100, not 0."),
         ({"power": 0.0}, "Power must be above 0 and at most 10, not 0."),
     ],
