@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Thread
 
 import psutil
 
@@ -39,17 +40,30 @@ class Server:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Hold its workers, so that what they are asked stays under way."""
-        children = psutil.Process(self.process.pid).children()
-        workers = [child for child in children if WORKER in child.cmdline()]
-        for worker in workers:
-            worker.suspend()
+        """Hold its workers, those that start meanwhile as well: their work stays under way."""
+        held: set[psutil.Process] = set()
+        released = Event()
+        watch = Thread(target=self._hold_workers, args=(held, released))
+        watch.start()
         try:
             yield
         finally:
-            for worker in workers:
+            released.set()
+            watch.join()
+            for worker in held:
                 with suppress(psutil.NoSuchProcess):
                     worker.resume()
+
+    def _hold_workers(self, held: set[psutil.Process], released: Event) -> None:
+        server = psutil.Process(self.process.pid)
+        while True:  # a worker needs seconds before it can answer, and this a fraction of one
+            for child in set(server.children()) - held:
+                with suppress(psutil.NoSuchProcess):
+                    if WORKER in child.cmdline():
+                        child.suspend()
+                        held.add(child)
+            if released.wait(0.02):
+                return
 
     def stop(self) -> None:
         """End it as Ctrl-C does."""
