@@ -20,7 +20,7 @@ else:
     from serving.headers import Headers, failure
     from serving.people import check_sign_in
     from serving.settings import serving
-    from serving.start import starting
+    from serving.start import name_pages_in_the_frame, starting
     from serving.talk import Talk
     from serving.uploads import Uploads
 
@@ -29,6 +29,7 @@ else:
         check_sign_in(serving())
     except SettingsError as error:
         raise SystemExit(str(error)) from None
+    name_pages_in_the_frame()
     app = st.App(
         SCRIPT,
         lifespan=starting,

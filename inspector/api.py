@@ -22,7 +22,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
-from inspector.catalog import BY_VERB, CATALOG, Analysis, answer, request_of
+from inspector.catalog import CATALOG, Analysis, answer, request_of
 from inspector.errors import InspectorError, NotInCheckpointError
 from inspector.report.content import Block, Context, Drawn, Section, Setting
 from inspector.request import Request, defaults, options
@@ -55,12 +55,7 @@ class Answer:
     """
 
     def __init__(
-        self,
-        result: Any,
-        checkpoint: Checkpoint,
-        request: Request,
-        *,
-        other: Checkpoint | None = None,
+        self, result: Any, checkpoint: Checkpoint, request: Request, *, other: Checkpoint | None = None
     ) -> None:
         self.result = result
         self.request = request
@@ -119,7 +114,7 @@ class Answer:
         drawn = [block for block in self._blocks() if isinstance(block, Drawn)]
         if drawn:
             return drawn[0].draw(theme or LIGHT)
-        figures = _piece(BY_VERB[self.request.verb], "figures")
+        figures = _piece(CATALOG[self.request.verb], "figures")
         if not hasattr(figures, "figure"):
             raise NotInCheckpointError(NO_FIGURE.format(verb=self.request.verb))
         return figures.figure(self.result, name=self._checkpoint.name, theme=theme or LIGHT)
@@ -127,9 +122,7 @@ class Answer:
     def _blocks(self) -> tuple[Block, ...]:
         """The report's section of this result; empty where no section begins with the question."""
         context = dataclasses.replace(self._checkpoint.context, other=self._other)
-        section: Section | None = getattr(
-            _piece(BY_VERB[self.request.verb], "section"), "SECTION", None
-        )
+        section: Section | None = getattr(_piece(CATALOG[self.request.verb], "section"), "SECTION", None)
         if section is None:
             return ()
         try:
@@ -148,7 +141,7 @@ class Answer:
         except NotInCheckpointError:
             figure = None
         frame = None if self._blocks() or figure is not None else self.to_frame()
-        title = BY_VERB[self.request.verb].title
+        title = CATALOG[self.request.verb].title
         return write_fragment(f"{title}: {self._checkpoint.name}", self._blocks(), figure, frame)
 
 
@@ -203,7 +196,7 @@ class Checkpoint:
 
 
 def _add_verbs() -> None:
-    for analysis in CATALOG:
+    for analysis in CATALOG.values():
         setattr(Checkpoint, analysis.verb, _method(analysis))
     for name, verb in ALIASES.items():
         setattr(Checkpoint, name, getattr(Checkpoint, verb))
@@ -216,9 +209,7 @@ def _method(analysis: Analysis) -> Callable[..., Answer]:
     kind = request_of(analysis.verb)
     given = defaults(kind)
     known = [
-        inspect.Parameter(
-            name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=given.get(name, inspect._empty)
-        )
+        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=given.get(name, inspect._empty))
         for name in options(kind)
     ]
     known.sort(key=lambda each: each.default is not inspect._empty)
@@ -226,8 +217,7 @@ def _method(analysis: Analysis) -> Callable[..., Answer]:
     method.__name__ = method.__qualname__ = analysis.verb
     method.__signature__ = inspect.Signature([me, *known])  # pyright: ignore[reportFunctionMemberAccess]
     listed = "\n".join(
-        f"    {name}: {each.help}{f' ({each.bounds})' if each.bounds else ''}."
-        for name, each in options(kind).items()
+        f"    {name}: {each.help}{f' ({each.bounds})' if each.bounds else ''}." for name, each in options(kind).items()
     )
     method.__doc__ = f"{analysis.question}\n\nArgs:\n{listed}" if listed else analysis.question
     return method
@@ -249,9 +239,7 @@ def open(source: str | Path, *, engine: Engine | None = None) -> Checkpoint:  # 
     opened = engine.open(reference).result()
     return Checkpoint(
         opened,
-        lambda verb, **parameters: engine.run(
-            opened.fingerprint, verb, called=(opened.name,), **parameters
-        ).result(),
+        lambda verb, **parameters: engine.run(opened.fingerprint, verb, called=(opened.name,), **parameters).result(),
     )
 
 
@@ -288,8 +276,7 @@ def wrap(model: Any, tokenizer: Any = None, *, name: str | None = None) -> Check
 def _only_sharing(find: Callable[[Any], Any], model: Any, verb: str, **_: Any) -> Any:
     if verb != "sharing":
         raise NotInCheckpointError(
-            f"{verb} needs a transformers model, which can be saved: ask a plain module for "
-            "sharing alone."
+            f"{verb} needs a transformers model, which can be saved: ask a plain module for sharing alone."
         )
     return find(model)
 
@@ -299,16 +286,14 @@ def _here(reference: CheckpointRef, limits: Settings) -> Checkpoint:
     from inspector.store.opening import open_checkpoint
 
     with _progress("Opening") as tell:
-        manifest, found = open_checkpoint(
-            reference, settings=limits, progress=tell, restrict_paths=False
-        )
+        manifest, found = open_checkpoint(reference, settings=limits, progress=tell, restrict_paths=False)
     model = Model(manifest, settings=limits)
     opened = Opened(manifest.fingerprint, str(found), manifest.name, manifest.warnings)
     return Checkpoint(opened, partial(_answer_here, model))
 
 
 def _answer_here(model: Model, verb: str, **parameters: Any) -> Any:
-    with _progress(BY_VERB[verb].title) as tell:
+    with _progress(CATALOG[verb].title) as tell:
         return answer(verb, model, progress=tell, **parameters)
 
 
@@ -327,9 +312,7 @@ def _progress(title: str) -> Iterator[Callable[[float | None, str], None]]:
         yield tell
 
 
-def _bound(
-    verb: str, kind: type[Request], values: tuple[Any, ...], parameters: dict[str, Any]
-) -> dict[str, Any]:
+def _bound(verb: str, kind: type[Request], values: tuple[Any, ...], parameters: dict[str, Any]) -> dict[str, Any]:
     """Options by name, those that were given by place included."""
     known = [*inspect.signature(getattr(Checkpoint, verb)).parameters][1:]
     if len(values) > len(known):

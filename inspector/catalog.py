@@ -20,7 +20,6 @@ class Analysis:
     question: str  # the question it answers, in the reader's words
     function: str  # "package.module:function", imported in the worker only
     symbol: str  # Material symbol of the page
-    needs_model: bool  # False: the headers are enough
     # "package.module:function" (checkpoint, requests, *, progress) -> for each request, in their
     # order, its result or the InspectorError that refuses it: answers many at once. What it raises
     # refuses them all.
@@ -32,59 +31,133 @@ class Analysis:
         return self.function.partition(":")[0].rpartition(".")[0]
 
 
-CATALOG: tuple[Analysis, ...] = (
-    Analysis("overview", "overview", "Overview", "What is in this checkpoint?",
-             "inspector.analyses.overview.compute:overview", "inventory_2", False),
-    Analysis("sharing", "sharing", "Parameter sharing", "Which parameters share memory?",
-             "inspector.analyses.sharing.compute:sharing", "hub", True),
-    Analysis("sharing", "whatif", "What if", "Which ties break when the model is changed?",
-             "inspector.analyses.what_if.compute:what_if", "link_off", True),
-    Analysis("classes", "classes", "Model classes",
-             "Which classes is this model made of, and what does it return?",
-             "inspector.analyses.classes.compute:classes", "account_tree", True),
-    Analysis("embeddings", "embeddings", "Embeddings", "What do the static embeddings look like?",
-             "inspector.analyses.embeddings.compute:embeddings", "scatter_plot", False),
-    Analysis("embeddings", "project", "Projection", "Which tokens lie together on a map?",
-             "inspector.analyses.vocabulary_map.compute:project", "scatter_plot", False),
-    Analysis("padding", "padding", "Padding", "Why is the padding vector not zero?",
-             "inspector.analyses.padding.compute:padding", "padding", True),
-    Analysis("lens", "lens", "Vocabulary lens",
-             "What does each layer's hidden state say in tokens?",
-             "inspector.analyses.lens.compute:lens", "layers", True),
-    Analysis("lens", "placement", "Placement",
-             "Where would the model run, and in which precision?",
-             "inspector.analyses.placement.compute:placement", "layers", True),
-    Analysis("lens", "ladder", "Ladder", "What does each step of the head do to a token?",
-             "inspector.analyses.ladder.compute:climb", "layers", True),
-    Analysis("masked_lm", "predict", "Masked LM", "What does the model predict for a mask?",
-             "inspector.analyses.masked_lm.compute:predict", "stylus_note", True,
-             batch="inspector.analyses.masked_lm.compute:predict_many"),
-    Analysis("masked_lm", "plausibility", "Plausibility",
-             "How plausible is every token in its own place?",
-             "inspector.analyses.plausibility.compute:plausibility", "stylus_note", True),
-    Analysis("masked_lm", "contrast", "Contrast",
-             "Which tokens does one text make likelier than another?",
-             "inspector.analyses.contrast.compute:contrast", "stylus_note", True),
-    Analysis("heads", "heads", "Task heads", "What does each task head answer?",
-             "inspector.analyses.heads.compute:heads", "label", True),
-    Analysis("heads", "pretrain", "Pre-training objective",
-             "What do masking and the next sentence ask of the model?",
-             "inspector.analyses.pretraining.compute:pretrain", "label", True),
-    Analysis("heads", "tokenize", "Tokenization", "What tokens does a text become?",
-             "inspector.analyses.tokenization.compute:tokenize", "label", False),
-    Analysis("training", "training", "Training",
-             "What would AdamW decay, and how would the learning rate run?",
-             "inspector.analyses.training.compute:training", "model_training", True),
-    Analysis("compare", "compare", "Compare", "What changed between two checkpoints?",
-             "inspector.analyses.compare.compute:compare", "compare_arrows", False),
-    Analysis("snapshots", "vitals", "Snapshots", "What changes over training steps?",
-             "inspector.analyses.snapshots.compute:vitals", "timeline", False),
-    Analysis("checks", "check", "Checks", "Is anything wrong with this checkpoint?",
-             "inspector.analyses.checks.compute:check", "fact_check", True),
-)  # fmt: skip
+def _by(room: str, function: str) -> str:
+    return f"inspector.analyses.{room}.compute:{function}"
 
-BY_VERB = {analysis.verb: analysis for analysis in CATALOG}
-PAGES = {analysis.slug: analysis for analysis in reversed(CATALOG)}  # first entry of a slug wins
+
+_QUESTIONS = (
+    Analysis(
+        "overview", "overview", "Overview", "What is in this checkpoint?", _by("overview", "overview"), "inventory_2"
+    ),
+    Analysis(
+        "sharing", "sharing", "Parameter sharing", "Which parameters share memory?", _by("sharing", "sharing"), "hub"
+    ),
+    Analysis(
+        "sharing",
+        "whatif",
+        "What if",
+        "Which ties break when the model is changed?",
+        _by("what_if", "what_if"),
+        "link_off",
+    ),
+    Analysis(
+        "classes",
+        "classes",
+        "Model classes",
+        "Which classes is this model made of, and what does it return?",
+        _by("classes", "classes"),
+        "account_tree",
+    ),
+    Analysis(
+        "embeddings",
+        "embeddings",
+        "Embeddings",
+        "What do the static embeddings look like?",
+        _by("embeddings", "embeddings"),
+        "scatter_plot",
+    ),
+    Analysis(
+        "embeddings",
+        "project",
+        "Projection",
+        "Which tokens lie together on a map?",
+        _by("vocabulary_map", "project"),
+        "scatter_plot",
+    ),
+    Analysis(
+        "padding", "padding", "Padding", "Why is the padding vector not zero?", _by("padding", "padding"), "padding"
+    ),
+    Analysis(
+        "lens",
+        "lens",
+        "Vocabulary lens",
+        "What does each layer's hidden state say in tokens?",
+        _by("lens", "lens"),
+        "layers",
+    ),
+    Analysis(
+        "lens",
+        "placement",
+        "Placement",
+        "Where would the model run, and in which precision?",
+        _by("placement", "placement"),
+        "layers",
+    ),
+    Analysis(
+        "lens", "ladder", "Ladder", "What does each step of the head do to a token?", _by("ladder", "climb"), "layers"
+    ),
+    Analysis(
+        "masked_lm",
+        "predict",
+        "Masked LM",
+        "What does the model predict for a mask?",
+        _by("masked_lm", "predict"),
+        "stylus_note",
+        batch=_by("masked_lm", "predict_many"),
+    ),
+    Analysis(
+        "masked_lm",
+        "plausibility",
+        "Plausibility",
+        "How plausible is every token in its own place?",
+        _by("plausibility", "plausibility"),
+        "stylus_note",
+    ),
+    Analysis(
+        "masked_lm",
+        "contrast",
+        "Contrast",
+        "Which tokens does one text make likelier than another?",
+        _by("contrast", "contrast"),
+        "stylus_note",
+    ),
+    Analysis("heads", "heads", "Task heads", "What does each task head answer?", _by("heads", "heads"), "label"),
+    Analysis(
+        "heads",
+        "pretrain",
+        "Pre-training objective",
+        "What do masking and the next sentence ask of the model?",
+        _by("pretraining", "pretrain"),
+        "label",
+    ),
+    Analysis(
+        "heads", "tokenize", "Tokenization", "What tokens does a text become?", _by("tokenization", "tokenize"), "label"
+    ),
+    Analysis(
+        "training",
+        "training",
+        "Training",
+        "What would AdamW decay, and how would the learning rate run?",
+        _by("training", "training"),
+        "model_training",
+    ),
+    Analysis(
+        "compare",
+        "compare",
+        "Compare",
+        "What changed between two checkpoints?",
+        _by("compare", "compare"),
+        "compare_arrows",
+    ),
+    Analysis(
+        "snapshots", "vitals", "Snapshots", "What changes over training steps?", _by("snapshots", "vitals"), "timeline"
+    ),
+    Analysis(
+        "checks", "check", "Checks", "Is anything wrong with this checkpoint?", _by("checks", "check"), "fact_check"
+    ),
+)
+CATALOG = {question.verb: question for question in _QUESTIONS}
+PAGES = {analysis.slug: analysis for analysis in reversed(_QUESTIONS)}  # first entry of a slug wins
 
 
 def answer(verb: str, checkpoint: Any, **parameters: Any) -> Any:
@@ -98,16 +171,12 @@ def answer(verb: str, checkpoint: Any, **parameters: Any) -> Any:
     Returns:
         The result of the room's function.
     """
-    module, _, function = BY_VERB[verb].function.partition(":")
+    module, _, function = CATALOG[verb].function.partition(":")
     return getattr(import_module(module), function)(checkpoint, **parameters)
 
 
 def request_of(verb: str) -> type[Request]:
     """The request class of a question: what can be asked, with bounds and help."""
-    module = import_module(f"{BY_VERB[verb].room}.request")
-    (found,) = (
-        each
-        for each in vars(module).values()
-        if isinstance(each, type) and getattr(each, "verb", "") == verb
-    )
+    module = import_module(f"{CATALOG[verb].room}.request")
+    (found,) = (each for each in vars(module).values() if isinstance(each, type) and getattr(each, "verb", "") == verb)
     return found

@@ -114,30 +114,26 @@ class Request:
             RequestError: If a value cannot be read, or is out of its bounds.
         """
         kinds, known = kinds_of(cls), options(cls)
-        return cls(**{
-            name: from_text(query[name], kinds[name], name=name, split=known[name].split)
-            for name in known
-            if name in query
-        })  # fmt: skip
+        return cls(
+            **{
+                name: from_text(query[name], kinds[name], name=name, split=known[name].split)
+                for name in known
+                if name in query
+            }
+        )
 
 
 @functools.cache
 def options(request: type[Request]) -> dict[str, Option]:
     """A request's options by name, in their order."""
-    return {
-        field.name: field.metadata["option"]
-        for field in dataclasses.fields(request)
-        if "option" in field.metadata
-    }
+    return {field.name: field.metadata["option"] for field in dataclasses.fields(request) if "option" in field.metadata}
 
 
 @functools.cache
 def defaults(request: type[Request]) -> dict[str, Any]:
     """Defaults by name; an option that must be given is not there."""
     return {
-        field.name: field.default
-        for field in dataclasses.fields(request)
-        if field.default is not dataclasses.MISSING
+        field.name: field.default for field in dataclasses.fields(request) if field.default is not dataclasses.MISSING
     }
 
 
@@ -199,8 +195,7 @@ def parse_list(text: str) -> tuple[str, ...]:
 def join_list(items: Iterable[object]) -> str:
     """Write items as `parse_list` reads them."""
     return ",".join(
-        '"' + text.replace('"', '""') + '"' if re.search(r'[",]|^\s|\s$', text) else text
-        for text in map(str, items)
+        '"' + text.replace('"', '""') + '"' if re.search(r'[",]|^\s|\s$', text) else text for text in map(str, items)
     )
 
 
@@ -215,9 +210,7 @@ def parse_numbers(text: str, *, name: str) -> tuple[int, ...]:
         span = RANGE.fullmatch(item.replace(" ", ""))
         first, last = span.groups() if span else (item, item)
         if not re.fullmatch(r"-?\d{1,9}", first) or int(last) < int(first):
-            raise RequestError(
-                f'{name}: {item[:40]!r} is neither a number nor a range: write "0,6,12" or "0-3".'
-            )
+            raise RequestError(f'{name}: {item[:40]!r} is neither a number nor a range: write "0,6,12" or "0-3".')
         numbers += range(int(first), int(last) + 1)
     return tuple(numbers)
 

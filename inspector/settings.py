@@ -120,8 +120,7 @@ def _scheme(scheme: str) -> str:
     known = known_implementations.get(scheme.lower())
     if known is None:
         raise SettingsError(
-            "INSPECTOR_STORE starts with an unknown kind of store: set it to a folder, file://… "
-            "or s3://bucket/folder."
+            "INSPECTOR_STORE starts with an unknown kind of store: set it to a folder, file://… or s3://bucket/folder."
         )
     if find_spec(known["class"].partition(".")[0]) is None:
         raise SettingsError(
@@ -154,8 +153,7 @@ def _cluster(environ: Mapping[str, str]) -> ClusterSettings:
         )
     if found.gpus > 1 and found.gpus != round(found.gpus):
         raise SettingsError(
-            f"INSPECTOR_RAY_GPUS is {found.gpus}: set it to a fraction of one GPU, such as 0.25, "
-            "or to a whole number."
+            f"INSPECTOR_RAY_GPUS is {found.gpus}: set it to a fraction of one GPU, such as 0.25, or to a whole number."
         )
     return found
 

@@ -21,9 +21,7 @@ def visible(text: str) -> str:
     """
     if text.isprintable():  # nearly all of them, and much faster
         return text
-    return "".join(
-        _code_point(c) if c in BIDI or unicodedata.category(c) in HIDDEN else c for c in text
-    )
+    return "".join(_code_point(c) if c in BIDI or unicodedata.category(c) in HIDDEN else c for c in text)
 
 
 def plain(text: str) -> str:

@@ -15,7 +15,6 @@ A pipeline stops where a check fails: the exit status is then 1. With `--baselin
 new or worse than in an earlier run fails, `--strict` makes warnings fail, and `--format` writes
 annotations for GitHub or JUnit's XML for other pipelines."""
 
-session.guard()
 checkpoint = session.opened()
 parts.heading("checks", checkpoint)
 checks: Checks = session.run(CheckRequest())
@@ -34,11 +33,15 @@ if len(alarms) < len(ordered):
 
 st.subheader("Export", anchor=False)
 with st.container(horizontal=True, vertical_alignment="center"):
-    parts.download(check_cards.evidence_frame(checks), name=f"{checkpoint.name}-checks",
-                   label="All evidence: CSV")  # fmt: skip
-    st.download_button("All checks: JSON", data=lambda: check_cards.as_json(checks),
-                       file_name=f"{checkpoint.name}-checks.json", mime="application/json",
-                       icon=":material/download:", on_click="ignore")  # fmt: skip
+    parts.download(check_cards.evidence_frame(checks), name=f"{checkpoint.name}-checks", label="All evidence: CSV")
+    st.download_button(
+        "All checks: JSON",
+        data=lambda: check_cards.as_json(checks),
+        file_name=f"{checkpoint.name}-checks.json",
+        mime="application/json",
+        icon=":material/download:",
+        on_click="ignore",
+    )
 st.markdown(PIPELINE)
 st.code(
     "\n".join(

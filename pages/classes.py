@@ -13,7 +13,6 @@ from pages._classes import words
 from pages._ui import inputs, parts, session
 from pages._ui.words import literal
 
-session.guard()
 checkpoint = session.opened()
 parts.heading("classes", checkpoint)
 
@@ -28,16 +27,22 @@ with above:
         parts.count("Parameters", classes.parameters, explanation="Each shared tensor once.")
         parts.count("Modules", len(classes.modules))
         parts.count("Different classes", len(classes.used_classes))
-        parts.count("Classes that could load it", sum(each.present for each in classes.siblings),
-                    explanation=f"Of {len(classes.siblings)} of this family.")  # fmt: skip
+        parts.count(
+            "Classes that could load it",
+            sum(each.present for each in classes.siblings),
+            explanation=f"Of {len(classes.siblings)} of this family.",
+        )
 
     st.subheader("Where the class comes from", anchor=False)
     parts.chart(
-        class_tree(classes.hierarchy, classes.siblings,
-                           title=f"The family of {classes.model_class}, {checkpoint.name}",
-                           theme=session.theme()),
+        class_tree(
+            classes.hierarchy,
+            classes.siblings,
+            title=f"The family of {classes.model_class}, {checkpoint.name}",
+            theme=session.theme(),
+        ),
         alt="Model classes from torch.nn.Module down; the tables below hold the same",
-    )  # fmt: skip
+    )
     with st.expander("What each class adds"):
         st.markdown("**Classes**, the model's own first")
         st.markdown(words.ancestor_list(classes.hierarchy, "class"))
@@ -55,26 +60,32 @@ with above:
         ["Tree", "One module", "Every module", "By class"], key="modules", bind="query-params"
     )
     with tree:
-        st.caption(f"{plural(len(classes.modules), 'module')}; blocks that are all alike are one "
-                   "line with the inside of the first. Parameters: each shared tensor "
-                   "once.")  # fmt: skip
+        st.caption(
+            f"{plural(len(classes.modules), 'module')}; blocks that are all alike are one "
+            "line with the inside of the first. Parameters: each shared tensor "
+            "once."
+        )
         st.code(classes.tree_text, language=None, height=520)
     with one:
         named = {module.name or words.ROOT: module for module in classes.modules}
-        name = st.selectbox("Open a module", named, key="module", bind="query-params",
-                            help="Type a part of its name.")  # fmt: skip
+        name = st.selectbox("Open a module", named, key="module", bind="query-params", help="Type a part of its name.")
         module = named.get(name, classes.modules[0])
         left, right = st.columns([2, 3], gap="large")
         with left:
             parts.facts(words.module_facts(classes, module))
         with right:
             inner = words.below(classes.modules, module.name)
-            parts.table(words.module_frame(inner, inside=module.name), height=420,
-                        alt="The module and those inside it")  # fmt: skip
+            parts.table(words.module_frame(inner, inside=module.name), height=420, alt="The module and those inside it")
     with every:
-        find = st.text_input("Find modules by name, class or shape", type="search", live=True,
-                             key="find", bind="query-params", icon=":material/search:",
-                             placeholder="such as attention or LayerNorm")  # fmt: skip
+        find = st.text_input(
+            "Find modules by name, class or shape",
+            type="search",
+            live=True,
+            key="find",
+            bind="query-params",
+            icon=":material/search:",
+            placeholder="such as attention or LayerNorm",
+        )
         frame = words.module_frame(classes.modules)
         matching = words.found(frame, find)
         if matching.empty:
@@ -85,21 +96,33 @@ with above:
             parts.download(matching, name=f"{checkpoint.name}-modules")
             st.caption(f"{len(matching):,} of {plural(len(frame), 'module')}.")
     with by_class:
-        parts.table(pd.DataFrame(
-            {"class": each.name, "modules": each.modules, "own_parameters": each.own_parameters,
-             "defined_in": each.module, "what_it_is": each.summary}
-            for each in classes.used_classes
-        ), alt="Classes of the modules, most parameters first", height=420)  # fmt: skip
+        parts.table(
+            pd.DataFrame(
+                {
+                    "class": each.name,
+                    "modules": each.modules,
+                    "own_parameters": each.own_parameters,
+                    "defined_in": each.module,
+                    "what_it_is": each.summary,
+                }
+                for each in classes.used_classes
+            ),
+            alt="Classes of the modules, most parameters first",
+            height=420,
+        )
 
 with returned:
     output = classes.output
     if output is not None:
-        st.markdown(f"**{output.class_name}** from {literal(output.module)}, for "
-                    f"{plural(len(output.tokens), 'token')}:")  # fmt: skip
+        st.markdown(
+            f"**{output.class_name}** from {literal(output.module)}, for {plural(len(output.tokens), 'token')}:"
+        )
         st.code(output.call, language="python", wrap_lines=True)
         st.markdown(words.output_rows(output.fields))
-        st.caption("Shapes alone: the example runs through the model's own code on tensors that "
-                   "have a shape and no numbers. A second run of another size tells what each "
-                   "axis counts.")  # fmt: skip
+        st.caption(
+            "Shapes alone: the example runs through the model's own code on tensors that "
+            "have a shape and no numbers. A second run of another size tells what each "
+            "axis counts."
+        )
         st.code(" ".join(output.tokens), language=None, wrap_lines=True)
 parts.elsewhere(checkpoint, request)

@@ -16,7 +16,6 @@ from pages._ui.words import literal, source
 OUTSIDE = 15  # bars
 MEASURES = ("relative change", "cosine")
 
-session.guard()
 checkpoint = session.opened()
 parts.heading("compare", checkpoint)
 
@@ -33,14 +32,16 @@ st.markdown(words.counts(result))
 
 st.subheader("Layers", anchor=False)
 if result.layers.empty:
-    st.info("The two have no layer in common, by the names of their tensors.",
-            icon=":material/info:")  # fmt: skip
+    st.info("The two have no layer in common, by the names of their tensors.", icon=":material/info:")
 elif bool(result.layers["relative_change"].isna().all()):
-    st.info("No tensor of a layer could be measured in both: the table below says why, such as "
-            "another shape.", icon=":material/info:")  # fmt: skip
+    st.info(
+        "No tensor of a layer could be measured in both: the table below says why, such as another shape.",
+        icon=":material/info:",
+    )
 else:
-    measure = st.segmented_control("Color by", MEASURES, default=MEASURES[0], required=True,
-                                   key="heat", bind="query-params")  # fmt: skip
+    measure = st.segmented_control(
+        "Color by", MEASURES, default=MEASURES[0], required=True, key="heat", bind="query-params"
+    )
     parts.chart(
         change_heatmap(
             result.layers,
@@ -52,8 +53,7 @@ else:
         alt="Change by layer and kind of tensor; the files below hold the same numbers",
         key="layers",
     )
-    table_files.offer(result.layers, name=f"{result.name}-{result.other_name}-layers",
-                      label="Layers")  # fmt: skip
+    table_files.offer(result.layers, name=f"{result.name}-{result.other_name}-layers", label="Layers")
 rest = changed_outside(result.tensors, most=OUTSIDE)
 if len(rest):
     parts.chart(
@@ -71,18 +71,21 @@ with st.expander("What the numbers mean"):
 
 st.subheader("Tensors", anchor=False)
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    find = st.text_input("Find tensors by name, status, layer or dtype", type="search", live=True,
-                         key="find", bind="query-params", icon=":material/search:",
-                         placeholder="such as layer 3 or LayerNorm")  # fmt: skip
-    statuses = st.multiselect("Status", STATUSES, key="status", bind="query-params",
-                              placeholder="all")  # fmt: skip
+    find = st.text_input(
+        "Find tensors by name, status, layer or dtype",
+        type="search",
+        live=True,
+        key="find",
+        bind="query-params",
+        icon=":material/search:",
+        placeholder="such as layer 3 or LayerNorm",
+    )
+    statuses = st.multiselect("Status", STATUSES, key="status", bind="query-params", placeholder="all")
 matching = words.shown_tensors(result.tensors, find=find, statuses=statuses)
 if matching.empty:
     st.info("No tensor matches: clear the search field, or try a part of a name.")
 else:
-    parts.table(
-        words.precise(matching), height=360, alt="Every tensor of both with its status and distance"
-    )
+    parts.table(words.precise(matching), height=360, alt="Every tensor of both with its status and distance")
 with st.container(horizontal=True, vertical_alignment="center"):
     parts.download(matching, name=f"{result.name}-{result.other_name}-tensors")
     st.caption(f"{len(matching):,} of {len(result.tensors):,}, the most changed first.")
@@ -101,16 +104,15 @@ else:
     if match.alignment:
         st.markdown(words.alignment_said(match))
     if len(result.tokens_moved):
-        st.caption(f"{match.moved:,} rows differ; these {len(result.tokens_moved):,} moved "
-                   "furthest.")  # fmt: skip
-        parts.table(words.precise(result.tokens_moved), height=360,
-                    alt="Tokens whose embedding moved furthest")  # fmt: skip
-        table_files.offer(result.tokens, name=f"{result.name}-{result.other_name}-tokens",
-                          label="Every matched row")  # fmt: skip
+        st.caption(f"{match.moved:,} rows differ; these {len(result.tokens_moved):,} moved furthest.")
+        parts.table(words.precise(result.tokens_moved), height=360, alt="Tokens whose embedding moved furthest")
+        table_files.offer(result.tokens, name=f"{result.name}-{result.other_name}-tokens", label="Every matched row")
     elif match.columns != match.other_columns and not match.alignment:
-        st.info(f"Rows of {match.columns} and {match.other_columns} numbers have no distance: "
-                "rotate one space onto the other, with the switch above.",
-                icon=":material/info:")  # fmt: skip
+        st.info(
+            f"Rows of {match.columns} and {match.other_columns} numbers have no distance: "
+            "rotate one space onto the other, with the switch above.",
+            icon=":material/info:",
+        )
     elif match.matched:
         st.markdown("No matched row differs.")
 with st.expander("When to rotate, and what it does"):

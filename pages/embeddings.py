@@ -19,7 +19,6 @@ from pages._embeddings import tables as embedding_tables
 from pages._embeddings.words import explain_padding, explain_special
 from pages._ui import health, parts, session, table_files
 
-session.guard()
 checkpoint = session.opened()
 parts.heading("embeddings", checkpoint)
 
@@ -70,9 +69,7 @@ with side:
     st.subheader("Neighbors", anchor=False)
     near_place = st.empty()
     with near_place.container():
-        embedding_tables.neighbours(
-            near, waits=bool(asked), busy=missing is not None, checkpoint=checkpoint
-        )
+        embedding_tables.neighbours(near, waits=bool(asked), busy=missing is not None, checkpoint=checkpoint)
 embedding_tables.chosen(points, embedding_map.chosen(checkpoint, points), checkpoint=checkpoint)
 
 st.subheader("Padding and special tokens", anchor=False)
@@ -88,8 +85,11 @@ with right:
         with st.expander(question, expanded=True):
             st.markdown(answer)
     if "padding" in PAGES:
-        st.page_link("pages/padding.py", label=f"{PAGES['padding'].title}: the whole story",
-                     icon=f":material/{PAGES['padding'].symbol}:")  # fmt: skip
+        st.page_link(
+            "pages/padding.py",
+            label=f"{PAGES['padding'].title}: the whole story",
+            icon=f":material/{PAGES['padding'].symbol}:",
+        )
 norms = norms_histogram(
     points,
     title=f"How long the rows of {checkpoint.name} are",

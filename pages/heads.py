@@ -14,7 +14,6 @@ from pages._heads import words
 from pages._ui import parts, session
 from pages._ui.words import HEADS, literal
 
-session.guard()
 checkpoint = session.opened()
 parts.heading("heads", checkpoint)
 
@@ -30,8 +29,9 @@ if answer is not None:
         st.metric("Class", answer.architecture)
         st.metric("Device", answer.device)
         st.metric("Dtype", answer.dtype)
-        st.metric("Forward pass", f"{answer.milliseconds:.1f} ms",
-                  help="One pass through the model, which was loaded before.")  # fmt: skip
+        st.metric(
+            "Forward pass", f"{answer.milliseconds:.1f} ms", help="One pass through the model, which was loaded before."
+        )
         st.metric("Tokens", " + ".join(str(len(tokens)) for tokens in answer.tokens[:4]))
     head_answers.draw(checkpoint, request, answer)
     with st.expander(f"What it returns: {answer.output_class}", expanded=True):

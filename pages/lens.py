@@ -14,7 +14,6 @@ from pages._lens import words as lens_words
 from pages._ui import beside, inputs, parts, session
 from pages._ui.words import literal
 
-session.guard()
 checkpoint = session.opened()
 parts.heading("lens", checkpoint)
 
@@ -44,16 +43,19 @@ if "agrees" in lens.states:
     for measure, place in zip(MEASURES, parts.grid(len(MEASURES), wide=3), strict=False):
         with place:
             lines = rung_lines(
-                lens.states, measure=measure, rungs=lens.rungs, layers=lens.layers,
-                title=f"{MEASURES[measure]}, {checkpoint.name}", theme=session.theme(),
-            )  # fmt: skip
+                lens.states,
+                measure=measure,
+                rungs=lens.rungs,
+                layers=lens.layers,
+                title=f"{MEASURES[measure]}, {checkpoint.name}",
+                theme=session.theme(),
+            )
             parts.chart(lines, key=measure, alt=f"{MEASURES[measure]}, over layers")
 
 for question, answer in {
     "How does the head map a hidden state back to a token?": lens_words.mapping(lens),
     "Is the best token the one with the highest cosine?": lens_words.best_by_cosine(lens),
-    "Why do the rungs disagree, and why does tying make sense?": f"{lens_words.WHY}\n\n"
-    f"{lens_words.TYING}",
+    "Why do the rungs disagree, and why does tying make sense?": f"{lens_words.WHY}\n\n{lens_words.TYING}",
 }.items():
     with st.expander(question, expanded=True):
         st.markdown(answer)
@@ -61,6 +63,5 @@ with st.container(horizontal=True):
     parts.download(lens.cells, name=f"{checkpoint.name}-lens")
     parts.download(lens.states, name=f"{checkpoint.name}-lens-states", label="CSV of the states")
     if len(lens.pinned):
-        parts.download(lens.pinned, name=f"{checkpoint.name}-lens-pinned",
-                       label="CSV of pinned tokens")  # fmt: skip
+        parts.download(lens.pinned, name=f"{checkpoint.name}-lens-pinned", label="CSV of pinned tokens")
 parts.elsewhere(checkpoint, request, ladder)

@@ -14,7 +14,6 @@ from pages._masked_lm import view as masked_view
 from pages._masked_lm import words as masked_words
 from pages._ui import inputs, parts, session
 
-session.guard()
 checkpoint = session.opened()
 parts.heading("masked_lm", checkpoint)
 

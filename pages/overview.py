@@ -12,7 +12,6 @@ from inspector.text import bytes_text
 from pages._ui import parts, session
 from pages._ui.words import HEADS
 
-session.guard()
 checkpoint = session.opened()
 parts.heading("overview", checkpoint)
 overview: Overview = session.run(OverviewRequest())
@@ -20,16 +19,21 @@ parts.warnings(overview.warnings)
 st.page_link("pages/tour.py", label="New to this? Start with the questions", icon=":material/help:")
 
 with st.container(horizontal=True, key="facts"):
-    parts.count("Parameters", overview.unique_parameters,
-                explanation="Every number counted once, tied ones too; "
-                "quantized weights by their dequantized count.")  # fmt: skip
+    parts.count(
+        "Parameters",
+        overview.unique_parameters,
+        explanation="Every number counted once, tied ones too; quantized weights by their dequantized count.",
+    )
     parts.count("Layers", overview.layers)
     parts.count("Hidden size", overview.d_model)
     parts.count("Vocabulary rows", overview.vocab_rows)
     st.metric("On disk", bytes_text(overview.nbytes_on_disk), help="All files together.")
-    st.metric("In memory", bytes_text(overview.nbytes_in_memory),
-              help="The weights as they are stored, tied ones once. To run, quantized weights "
-              "are dequantized, which takes more.")  # fmt: skip
+    st.metric(
+        "In memory",
+        bytes_text(overview.nbytes_in_memory),
+        help="The weights as they are stored, tied ones once. To run, quantized weights "
+        "are dequantized, which takes more.",
+    )
 
 left, right = st.columns([3, 2], gap="large")
 with left:
@@ -38,10 +42,10 @@ with left:
     rows = [
         f"| {'**' if there == 'present' else ''}{HEADS[head][0]}"
         f"{'**' if there == 'present' else ''} | {HEADS[head][1].replace('[', chr(92) + '[')} | "
-        + (":green-badge[:material/check: present]" if there == "present"
-           else ":gray-badge[:material/remove: absent]") + " |"
+        + (":green-badge[:material/check: present]" if there == "present" else ":gray-badge[:material/remove: absent]")
+        + " |"
         for head, there in overview.heads.items()
-    ]  # fmt: skip
+    ]
     st.markdown("\n".join(["| Head | Answers | In the files |", "|---|---|---|", *rows]))
 with right:
     st.subheader("Model details", anchor=False)
@@ -56,21 +60,32 @@ with right:
         **quantised,
         "Tokenizer": f"{tokenizer.kind}, {tokenizer.size:,} ids" if tokenizer else "none",
         "Padding token": f"{tokenizer.pad_token} (id {tokenizer.pad_id})"
-        if tokenizer and tokenizer.pad_token else "none",
+        if tokenizer and tokenizer.pad_token
+        else "none",
         "Mask token": f"{tokenizer.mask_token} (id {tokenizer.mask_id})"
-        if tokenizer and tokenizer.mask_token else "none",
+        if tokenizer and tokenizer.mask_token
+        else "none",
         "Tied": f"{twice:,} parameters have a second name" if twice else "nothing, by the headers",
-    }  # fmt: skip
+    }
     parts.facts(facts)
     sharing = PAGES["sharing"]
-    st.page_link("pages/sharing.py", label=f"{sharing.title}: what is tied, and is it still?",
-                 icon=f":material/{sharing.symbol}:")  # fmt: skip
+    st.page_link(
+        "pages/sharing.py",
+        label=f"{sharing.title}: what is tied, and is it still?",
+        icon=f":material/{sharing.symbol}:",
+    )
 
 st.subheader("Tensors", anchor=False)
 tensors = overview.tensors
-find = st.text_input("Find tensors by name, dtype, shape or file", type="search", live=True,
-                     key="find", bind="query-params", placeholder="such as layer.0 or bias",
-                     icon=":material/search:")  # fmt: skip
+find = st.text_input(
+    "Find tensors by name, dtype, shape or file",
+    type="search",
+    live=True,
+    key="find",
+    bind="query-params",
+    placeholder="such as layer.0 or bias",
+    icon=":material/search:",
+)
 if find:
     text = tensors[["name", "dtype", "shape", "file"]].agg(" ".join, axis=1)
     tensors = pd.DataFrame(tensors[text.str.contains(find, case=False, regex=False)])
@@ -80,14 +95,14 @@ else:
     parts.table(tensors, height=360, alt="Names, shapes, dtypes and sizes of the stored tensors")
 with st.container(horizontal=True, vertical_alignment="center"):
     parts.download(tensors, name=f"{checkpoint.name}-tensors")
-    st.caption(f"{len(tensors):,} of {len(overview.tensors):,} stored tensors. "
-               "Click a column's head to sort.")  # fmt: skip
+    st.caption(f"{len(tensors):,} of {len(overview.tensors):,} stored tensors. Click a column's head to sort.")
 
 left, right = st.columns([3, 2], gap="large")
 with left:
     st.subheader("Files", anchor=False)
-    files = [{"name": f.name, "format": f.format, "nbytes": f.nbytes, "sha256": f.sha256 or "—"}
-             for f in overview.files]  # fmt: skip
+    files = [
+        {"name": f.name, "format": f.format, "nbytes": f.nbytes, "sha256": f.sha256 or "—"} for f in overview.files
+    ]
     parts.table(pd.DataFrame(files), alt="Files of the checkpoint")
 with right:
     st.subheader("Configuration", anchor=False)

@@ -13,7 +13,6 @@ from pages._padding import words
 from pages._ui import inputs, options, parts, session
 from pages._ui.words import literal
 
-session.guard()
 checkpoint = session.opened()
 parts.heading("padding", checkpoint)
 
@@ -32,9 +31,11 @@ if row is None:
     st.info(literal(result.agreement), icon=":material/info:")
     st.stop()
 if result.stand_in:
-    st.info(f"All that follows is about {literal(row.token)}, which stands in for padding. "
-            "Unlike padding it is usually a label in training, and so is pulled as well as pushed.",
-            icon=":material/swap_horiz:")  # fmt: skip
+    st.info(
+        f"All that follows is about {literal(row.token)}, which stands in for padding. "
+        "Unlike padding it is usually a label in training, and so is pulled as well as pushed.",
+        icon=":material/swap_horiz:",
+    )
 
 left, right = st.columns([2, 3], gap="large")
 with left:
@@ -56,9 +57,11 @@ with right:
         parts.table(row.nearest, alt="Nearest rows by cosine")
         parts.download(row.nearest, name=f"{checkpoint.name}-padding-neighbours")
     if result.output_row:
-        st.caption(f"The output matrix has a row of its own for {literal(row.token)}: norm "
-                   f"{result.output_row.norm:.3f}, percentile "
-                   f"{result.output_row.percentile:.1f}; its nearest rows there:")  # fmt: skip
+        st.caption(
+            f"The output matrix has a row of its own for {literal(row.token)}: norm "
+            f"{result.output_row.norm:.3f}, percentile "
+            f"{result.output_row.percentile:.1f}; its nearest rows there:"
+        )
         parts.table(result.output_row.nearest, alt="Nearest rows of the output matrix")
 
 st.subheader("What pushes on it", anchor=False)
@@ -81,8 +84,7 @@ else:
     parts.download(row.experiments, name=f"{checkpoint.name}-padding-gradient")
     with st.expander("What the model read"):
         st.code("\n".join(result.masked_text), language=None, wrap_lines=True)
-        st.caption(f"Loss {row.gradient.loss:.4f}, {result.device}, {result.dtype}; evaluation "
-                   "mode, no dropout.")  # fmt: skip
+        st.caption(f"Loss {row.gradient.loss:.4f}, {result.device}, {result.dtype}; evaluation mode, no dropout.")
 with st.expander("Is it because padding may be predicted?", expanded=True):
     st.markdown(words.FORUM)
 
@@ -90,8 +92,7 @@ st.subheader("What it means for averaging", anchor=False)
 st.markdown(words.AVERAGES)
 st.caption(literal(result.averaging_note))
 if not result.averaging.empty:
-    parts.table(words.averaging_table(result.averaging),
-                alt="Mean hidden state with and without the attention mask")  # fmt: skip
+    parts.table(words.averaging_table(result.averaging), alt="Mean hidden state with and without the attention mask")
     st.caption(words.MEASURES)
     parts.download(result.averaging, name=f"{checkpoint.name}-padding-averaging")
 embedding_map.draw_padding_history(checkpoint)

@@ -13,7 +13,6 @@ from pages._report import files as report_files
 from pages._ui import inputs, parts, session
 from pages._ui.words import source
 
-session.guard()
 checkpoint = session.opened()
 parts.title("Report", "What can be sent of this checkpoint, trusted and reproduced?", checkpoint)
 st.caption(
@@ -45,6 +44,12 @@ setting = Setting(text=text, device=device, dtype=dtype)
 made = report_files.make(checkpoint, chosen, setting, other=other)
 if made is not None:
     report_files.offer(checkpoint, made)
-options = ("-o", "report.zip", "--sections", ",".join(chosen), f"--text={text}",
-           *([f"--other={source(other)}"] if other else []))  # fmt: skip
+options = (
+    "-o",
+    "report.zip",
+    "--sections",
+    ",".join(chosen),
+    f"--text={text}",
+    *([f"--other={source(other)}"] if other else []),
+)
 parts.elsewhere(checkpoint, ("report", *options, *inputs.placement_options(device, dtype)))

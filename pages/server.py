@@ -17,7 +17,6 @@ from pages._ui.words import literal
 SIZE = st.column_config.NumberColumn("size", format="bytes")
 WHEN = st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm")
 
-session.guard()
 st.title("Server", anchor=False)
 st.write("What may this server use, what do its workers do, and what does its store hold?")
 engine = session.engine()
@@ -31,8 +30,7 @@ st.write(
 running = engine.workers()
 workers = [
     {
-        "checkpoint": worker.name or ("spare, for the next checkpoint" if worker.confinement
-                                      else "starting"),
+        "checkpoint": worker.name or ("spare, for the next checkpoint" if worker.confinement else "starting"),
         "state": "at work" if worker.busy else "waits",
         "memory": worker.resident_nbytes,
         "processor seconds": worker.cpu_seconds,
@@ -40,7 +38,7 @@ workers = [
     }
     | ({"machine": worker.node or "this server"} if any(w.node for w in running) else {})
     for worker in running
-]  # fmt: skip
+]
 st.dataframe(
     pd.DataFrame(workers),
     hide_index=True,
@@ -58,8 +56,7 @@ st.caption(
 )
 st.markdown(
     "\n".join(
-        f"- {literal(ending.when)}, **{literal(ending.name or 'no checkpoint yet')}**: "
-        f"{literal(ending.reason)}"
+        f"- {literal(ending.when)}, **{literal(ending.name or 'no checkpoint yet')}**: {literal(ending.reason)}"
         for ending in endings
     )
 )
@@ -88,9 +85,7 @@ used = f"{bytes_text(held.used_nbytes)} of {bytes_text(held.quota_nbytes)} are u
 st.progress(min(held.used_nbytes / held.quota_nbytes, 1.0), text=used)
 kinds = pd.DataFrame([asdict(kind) for kind in held.kinds])
 st.dataframe(
-    kinds.rename(columns={"name": "what", "can_go": "removed"}),
-    hide_index=True,
-    column_config={"nbytes": SIZE},
+    kinds.rename(columns={"name": "what", "can_go": "removed"}), hide_index=True, column_config={"nbytes": SIZE}
 )
 if held.uploads:
     st.caption(f"{plural(len(held.uploads), 'upload')}, in order of their last use")
@@ -98,9 +93,7 @@ if held.uploads:
     for column in ("created", "last_used"):
         uploads[column] = pd.to_datetime(uploads[column])
     st.dataframe(
-        uploads.drop(columns="fingerprint").rename(
-            columns={"last_used": "last used", "in_use": "in use"}
-        ),
+        uploads.drop(columns="fingerprint").rename(columns={"last_used": "last used", "in_use": "in use"}),
         hide_index=True,
         column_config={"nbytes": SIZE, "created": WHEN, "last used": WHEN},
     )

@@ -16,7 +16,6 @@ from pages._sharing import what_if
 from pages._sharing.words import explain_sharing
 from pages._ui import parts, session
 
-session.guard()
 checkpoint = session.opened()
 parts.heading("sharing", checkpoint)
 sharing: Sharing = session.run(SharingRequest())
@@ -25,17 +24,22 @@ parts.warnings(sharing.warnings)
 sharing_parts.draw_answer(sharing)
 saved = sharing.listed_nbytes - sharing.unique_nbytes
 with st.container(horizontal=True):
-    parts.count("Parameters by name", sharing.listed_parameters,
-                explanation="Every name counted, names of the same tensor too.")  # fmt: skip
-    parts.count("Unique parameters", sharing.unique_parameters,
-                explanation="Every number in memory counted once.")  # fmt: skip
-    st.metric("Saved by sharing",
-              percent_text(saved / sharing.listed_nbytes) if saved else "nothing",
-              help=f"{bytes_text(saved)}: {bytes_text(sharing.listed_nbytes)} if every name had a "
-              f"tensor of its own, {bytes_text(sharing.unique_nbytes)} as it is.")  # fmt: skip
-    st.metric("Shared groups", sum(group.in_memory for group in sharing.groups),
-              help="Groups of names that are one block of memory, of "
-              f"{len(sharing.groups)} that are, were declared to be, or could be.")  # fmt: skip
+    parts.count(
+        "Parameters by name", sharing.listed_parameters, explanation="Every name counted, names of the same tensor too."
+    )
+    parts.count("Unique parameters", sharing.unique_parameters, explanation="Every number in memory counted once.")
+    st.metric(
+        "Saved by sharing",
+        percent_text(saved / sharing.listed_nbytes) if saved else "nothing",
+        help=f"{bytes_text(saved)}: {bytes_text(sharing.listed_nbytes)} if every name had a "
+        f"tensor of its own, {bytes_text(sharing.unique_nbytes)} as it is.",
+    )
+    st.metric(
+        "Shared groups",
+        sum(group.in_memory for group in sharing.groups),
+        help="Groups of names that are one block of memory, of "
+        f"{len(sharing.groups)} that are, were declared to be, or could be.",
+    )
 
 graph = sharing_graph(
     sharing.rows,
@@ -46,10 +50,15 @@ graph = sharing_graph(
     theme=session.theme(),
 )
 with st.container(key="sharing_graph"):
-    picked = parts.clickable(graph, key="graph", alt="Graph of parameter names and the tensors "
-                             "that they share; the table below holds the same")  # fmt: skip
-st.caption(":material/ads_click: Click a row or a tensor of the graph to see what it is. The bar "
-           "under a name is its size; one box on the right is one tensor in memory.")  # fmt: skip
+    picked = parts.clickable(
+        graph,
+        key="graph",
+        alt="Graph of parameter names and the tensors that they share; the table below holds the same",
+    )
+st.caption(
+    ":material/ads_click: Click a row or a tensor of the graph to see what it is. The bar "
+    "under a name is its size; one box on the right is one tensor in memory."
+)
 if picked:
     with st.container(border=True):
         st.subheader("Properties", anchor=False)
@@ -57,13 +66,14 @@ if picked:
 
 st.subheader("What is shared, and how we know", anchor=False)
 if not sharing.groups:
-    st.info("Nothing is shared: every name has a tensor of its own. Checkpoints with tied input "
-            "and output embeddings, such as demo-bert, show a group here.")  # fmt: skip
+    st.info(
+        "Nothing is shared: every name has a tensor of its own. Checkpoints with tied input "
+        "and output embeddings, such as demo-bert, show a group here."
+    )
 sharing_parts.draw_groups(sharing)
 if sharing.reused_modules:
     st.markdown("**Modules that one forward pass runs more than once**")
-    parts.table(pd.DataFrame([{"name": m.name, "uses": m.uses} for m in sharing.reused_modules]),
-                alt="Reused modules")  # fmt: skip
+    parts.table(pd.DataFrame([{"name": m.name, "uses": m.uses} for m in sharing.reused_modules]), alt="Reused modules")
 
 st.subheader("Why is it so?", anchor=False)
 for question, answer in explain_sharing(sharing):
@@ -74,14 +84,12 @@ what_if.draw(checkpoint, sharing)
 
 st.subheader("Where the parameters are", anchor=False)
 parts.chart(
-    parameter_icicle(sharing.tensors, sharing.groups,
-                             title=f"Parameters of {checkpoint.name}", theme=session.theme()),
+    parameter_icicle(sharing.tensors, sharing.groups, title=f"Parameters of {checkpoint.name}", theme=session.theme()),
     alt="Modules as boxes, as wide as their share of the parameters",
-)  # fmt: skip
+)
 st.caption(":material/ads_click: Click a module to look inside, its parent to come back.")
 
 with st.expander(f"Every name ({len(sharing.tensors):,})"):
-    parts.table(sharing.tensors.drop(columns="row"), height=420,
-                alt="Every parameter name with its group")  # fmt: skip
+    parts.table(sharing.tensors.drop(columns="row"), height=420, alt="Every parameter name with its group")
     parts.download(sharing.tensors, name=f"{checkpoint.name}-sharing")
 parts.elsewhere(checkpoint, SharingRequest())

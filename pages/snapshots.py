@@ -11,7 +11,6 @@ from pages._snapshots.asking import ask_all
 from pages._snapshots.runs import choose
 from pages._ui import parts, session, table_files
 
-session.guard()
 checkpoint = session.opened()
 parts.heading("snapshots", checkpoint)
 

@@ -6,10 +6,9 @@ import streamlit as st
 
 from inspector.catalog import PAGES
 from pages._tour.questions import QUESTIONS
-from pages._ui import address, session
+from pages._ui import address
 from pages._ui.words import literal
 
-session.guard()
 st.title("Questions", anchor=False)
 st.write(
     "What people ask about transformer checkpoints, each answered on a demo that comes with the "
@@ -20,6 +19,11 @@ for subject, questions in QUESTIONS.items():
     for question in questions:
         page = PAGES[question.page]
         with st.container(border=True):
-            address.link(f"**{literal(question.asked)}**", question.page, key=question.asked,
-                         icon=page.symbol, inputs=question.query)  # fmt: skip
+            address.link(
+                f"**{literal(question.asked)}**",
+                question.page,
+                key=question.asked,
+                icon=page.symbol,
+                inputs=question.query,
+            )
             st.caption(f"{literal(question.look)} *{page.title}, {question.checkpoint}.*")

@@ -11,7 +11,6 @@ from inspector.text import bytes_text, plural
 from pages._training import inputs, words
 from pages._ui import parts, session, table_files
 
-session.guard()
 checkpoint = session.opened()
 parts.heading("training", checkpoint)
 
@@ -22,16 +21,15 @@ decayed, kept = plan.groups
 full, _, alone = plan.memory["total"]
 
 with st.container(horizontal=True):
-    parts.count("Decayed", decayed.parameters,
-                explanation=f"Parameters, in {plural(len(decayed.names), 'tensor')}.")  # fmt: skip
-    parts.count("Not decayed", kept.parameters,
-                explanation=f"Parameters, in {plural(len(kept.names), 'tensor')}.")  # fmt: skip
+    parts.count("Decayed", decayed.parameters, explanation=f"Parameters, in {plural(len(decayed.names), 'tensor')}.")
+    parts.count("Not decayed", kept.parameters, explanation=f"Parameters, in {plural(len(kept.names), 'tensor')}.")
     if plan.frozen.names:
-        parts.count("Frozen", plan.frozen.parameters,
-                    explanation="The optimizer is never given these.")  # fmt: skip
-    st.metric("Memory to train", bytes_text(full),
-              help="In float32: weights, gradients and AdamW's two moments, without "
-              "activations.")  # fmt: skip
+        parts.count("Frozen", plan.frozen.parameters, explanation="The optimizer is never given these.")
+    st.metric(
+        "Memory to train",
+        bytes_text(full),
+        help="In float32: weights, gradients and AdamW's two moments, without activations.",
+    )
 
 st.subheader("Six learning-rate schedules", anchor=False)
 rates = pd.DataFrame(plan.schedules)
@@ -43,8 +41,7 @@ parts.chart(
         subtitle=words.subtitle(plan, choice),
         theme=session.theme(),
     ),
-    alt="Learning rate over the updates for six schedules; the table below holds chosen updates, "
-    "the files every one",
+    alt="Learning rate over the updates for six schedules; the table below holds chosen updates, the files every one",
 )
 rows = inputs.choose_rows(plan)
 shown = rates.iloc[list(rows)].rename_axis("update").reset_index()
@@ -65,9 +62,15 @@ if plan.shared:
     st.markdown(words.shared_said(plan))
 with st.expander("Why biases and norms are left out, and what the Trainer does"):
     st.markdown(words.RULE)
-find = st.text_input("Find parameters by name, module, group or reason", type="search", live=True,
-                     key="find", bind="query-params", icon=":material/search:",
-                     placeholder="such as LayerNorm or not decayed")  # fmt: skip
+find = st.text_input(
+    "Find parameters by name, module, group or reason",
+    type="search",
+    live=True,
+    key="find",
+    bind="query-params",
+    icon=":material/search:",
+    placeholder="such as LayerNorm or not decayed",
+)
 matching = words.found(plan.parameters, find)
 if matching.empty:
     st.info("No parameter matches: clear the search field, or try a part of a name.")
@@ -80,8 +83,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
 st.subheader("What decay alone would do", anchor=False)
 if plan.example:
     st.markdown(words.example_said(plan, plan.example))
-    parts.table(words.after_frame(plan.example),
-                alt="Norm of the embedding matrix after decay alone, by schedule")  # fmt: skip
+    parts.table(words.after_frame(plan.example), alt="Norm of the embedding matrix after decay alone, by schedule")
 with st.expander("Why AdamW takes the decay out of the gradient"):
     st.markdown(words.DECOUPLED)
 

@@ -44,14 +44,10 @@ WRONG_HOST = Refusal(
     "This server does not answer to this name: use the address that you were given. Whoever runs "
     "the server names its hosts in server.allowedHosts.",
 )
-WRONG_ORIGIN = Refusal(
-    403, "This request came from a page of another site: open this server's own pages instead."
-)
+WRONG_ORIGIN = Refusal(403, "This request came from a page of another site: open this server's own pages instead.")
 NOT_SERVED = Refusal(404, "There is nothing here: go to the first page.")
 NOT_SIGNED_IN = Refusal(401, "Nobody is signed in: open the first page and sign in there.")
-NOT_THROUGH_PROXY = Refusal(
-    401, "Nobody is signed in: open this server by the address of its sign-in page."
-)
+NOT_THROUGH_PROXY = Refusal(401, "Nobody is signed in: open this server by the address of its sign-in page.")
 
 
 class Door:
@@ -99,9 +95,7 @@ class Door:
             return None if is_admitted(claims, self._settings) else NOT_THROUGH_PROXY
         if self._settings.sign_in == "none" or _is_for_all(request.scope, path):
             return None
-        return (
-            None if is_admitted(cookie_claims(request.cookies), self._settings) else (NOT_SIGNED_IN)
-        )
+        return None if is_admitted(cookie_claims(request.cookies), self._settings) else (NOT_SIGNED_IN)
 
 
 def local_path(scope: Scope) -> str:

@@ -25,12 +25,30 @@ from streamlit.file_util import get_static_dir
 
 INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 UNUSED = (
-    "accelerometer", "autoplay", "browsing-topics", "camera", "display-capture",
-    "encrypted-media", "gamepad", "geolocation", "gyroscope", "hid", "idle-detection",
-    "local-fonts", "magnetometer", "microphone", "midi", "payment", "picture-in-picture",
-    "publickey-credentials-get", "screen-wake-lock", "serial", "usb", "window-management",
+    "accelerometer",
+    "autoplay",
+    "browsing-topics",
+    "camera",
+    "display-capture",
+    "encrypted-media",
+    "gamepad",
+    "geolocation",
+    "gyroscope",
+    "hid",
+    "idle-detection",
+    "local-fonts",
+    "magnetometer",
+    "microphone",
+    "midi",
+    "payment",
+    "picture-in-picture",
+    "publickey-credentials-get",
+    "screen-wake-lock",
+    "serial",
+    "usb",
+    "window-management",
     "xr-spatial-tracking",
-)  # fmt: skip
+)
 NO_STORE = "no-store"
 
 

@@ -13,11 +13,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from streamlit.auth_util import (
-    get_cookie_with_chunks,
-    get_origin_from_redirect_uri,
-    get_secrets_auth_section,
-)
+from streamlit.auth_util import get_cookie_with_chunks, get_origin_from_redirect_uri, get_secrets_auth_section
 from streamlit.web.server.server_util import get_cookie_secret
 from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
 from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
@@ -50,8 +46,7 @@ def check_sign_in(settings: Serving) -> None:
 def _check_oidc() -> None:
     if find_spec("authlib") is None:
         raise SettingsError(
-            "INSPECTOR_SIGN_IN is 'oidc', but Authlib is not installed: pip install -r "
-            "requirements-auth.txt."
+            "INSPECTOR_SIGN_IN is 'oidc', but Authlib is not installed: pip install -r requirements-auth.txt."
         )
     missing = sorted(KEYS - set(get_secrets_auth_section()))
     if missing or not providers():
@@ -71,11 +66,7 @@ def providers() -> tuple[str | None, ...]:
     section = get_secrets_auth_section()
     if set(section) >= PROVIDER_KEYS:
         return (None,)
-    return tuple(
-        name
-        for name, value in section.items()
-        if isinstance(value, Mapping) and set(value) >= PROVIDER_KEYS
-    )
+    return tuple(name for name, value in section.items() if isinstance(value, Mapping) and set(value) >= PROVIDER_KEYS)
 
 
 def cookie_claims(cookies: Mapping[str, str]) -> dict[str, Any]:

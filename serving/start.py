@@ -9,6 +9,7 @@ from typing import Any
 
 import streamlit as st
 from streamlit.cli_util import open_browser
+from streamlit.runtime.pages_manager import PagesManager
 from streamlit.web.server.server_util import get_display_address, get_url
 
 
@@ -19,3 +20,12 @@ async def starting(app: Any) -> AsyncIterator[dict[str, Any]]:
         address = get_display_address(st.get_option("server.address") or "localhost")
         asyncio.get_running_loop().call_soon(open_browser, get_url(address))
     yield {}
+
+
+def name_pages_in_the_frame() -> None:
+    """Have every page run inside the frame, on a server's first visit as well.
+
+    Streamlit takes the files of a folder called pages for an app's pages, until an app names its
+    own: a link to one would run that file alone, without navigation or checkpoint.
+    """
+    PagesManager.uses_pages_directory = False

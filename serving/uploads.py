@@ -52,9 +52,7 @@ class Ledger:
         clock: Tells the seconds.
     """
 
-    def __init__(
-        self, is_active: Callable[[str], bool], clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, is_active: Callable[[str], bool], clock: Callable[[], float] = time.monotonic) -> None:
         self._is_active = is_active
         self._clock = clock
         self._entries: dict[tuple[str, str], _Entry] = {}  # oldest first

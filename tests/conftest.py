@@ -37,10 +37,7 @@ def open_path(settings: Settings) -> Opener:
 
     def opened(path: Path) -> Checkpoint:
         manifest, _ = open_checkpoint(
-            CheckpointRef("path", str(path)),
-            settings=settings,
-            progress=silent,
-            restrict_paths=False,
+            CheckpointRef("path", str(path)), settings=settings, progress=silent, restrict_paths=False
         )
         return Checkpoint(manifest, settings=settings)
 

@@ -11,12 +11,7 @@ from transformers import PreTrainedModel
 
 VOCAB = 60
 SIZES = {"vocab_size": VOCAB, "max_position_embeddings": 64}
-ENCODER = SIZES | {
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 48,
-}
+ENCODER = SIZES | {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
 DECODER = ENCODER | {"num_key_value_heads": 2, "head_dim": 16, "pad_token_id": 0}
 
 # architecture -> config values that make it small
@@ -126,9 +121,7 @@ def words() -> list[str]:
     return special + [f"w{number}" for number in range(VOCAB - len(special) - 2)] + ["##a", "##b"]
 
 
-def save_checkpoint(
-    model: PreTrainedModel, folder: Path, *, tokenizer: bool = True, **options: Any
-) -> Path:
+def save_checkpoint(model: PreTrainedModel, folder: Path, *, tokenizer: bool = True, **options: Any) -> Path:
     """Save a model as a checkpoint folder, with a WordPiece tokenizer of its own."""
     model.save_pretrained(folder, **options)
     if tokenizer:

@@ -41,7 +41,7 @@ def demo(home) -> Checkpoint:
 
 
 def test_every_verb_is_a_method_with_the_options_of_its_request():
-    for analysis in CATALOG:
+    for analysis in CATALOG.values():
         method = getattr(Checkpoint, analysis.verb)
         known = options(request_of(analysis.verb))
         assert set(inspect.signature(method).parameters) == {"self", *known}
@@ -67,9 +67,7 @@ def test_a_lens_is_the_models_own(demo):
     for position, rows in last.groupby("position"):
         wanted = torch.topk(logits[int(position)], 3)
         assert rows.sort_values("rank")["token_id"].tolist() == wanted.indices.tolist()
-        np.testing.assert_allclose(
-            rows.sort_values("rank")["score"], wanted.values.numpy(), rtol=1e-3, atol=1e-3
-        )
+        np.testing.assert_allclose(rows.sort_values("rank")["score"], wanted.values.numpy(), rtol=1e-3, atol=1e-3)
 
 
 def test_a_result_is_json_a_table_a_figure_and_html(demo):

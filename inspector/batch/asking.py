@@ -9,13 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from inspector.engine.protocol import Engine, Job
-from inspector.errors import (
-    CancelledError,
-    CheckpointError,
-    InspectorError,
-    NotInCheckpointError,
-    RequestError,
-)
+from inspector.errors import CancelledError, CheckpointError, InspectorError, NotInCheckpointError, RequestError
 from inspector.results.checkpoint import Opened
 from inspector.store.snapshots import Snapshot
 
@@ -48,13 +42,7 @@ class Fleet:
     """
 
     def __init__(
-        self,
-        engine: Engine,
-        snapshots: Sequence[Snapshot],
-        ask: Ask,
-        *,
-        workers: int,
-        release: bool = False,
+        self, engine: Engine, snapshots: Sequence[Snapshot], ask: Ask, *, workers: int, release: bool = False
     ) -> None:
         self._engine = engine
         self._snapshots = snapshots
@@ -78,10 +66,7 @@ class Fleet:
         Leaving the iteration cancels the rest. What was cancelled has no entry.
         """
         pool = ThreadPoolExecutor(max(1, self._workers), thread_name_prefix="fleet")
-        futures = [
-            pool.submit(self._answer, number, snapshot)
-            for number, snapshot in enumerate(self._snapshots)
-        ]
+        futures = [pool.submit(self._answer, number, snapshot) for number, snapshot in enumerate(self._snapshots)]
         try:
             for future in as_completed(futures):
                 entry = future.result()

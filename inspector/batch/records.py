@@ -39,10 +39,7 @@ class Records:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)
@@ -87,8 +84,7 @@ class Records:
         try:
             if not lock_whole(descriptor):
                 raise RequestError(
-                    f"{path.name} is being written by another run: wait for it to end, or name "
-                    "another file."
+                    f"{path.name} is being written by another run: wait for it to end, or name another file."
                 )
             self._read(descriptor, path)
         except BaseException:
@@ -135,6 +131,4 @@ def _parse(text: bytes) -> dict[str, Any] | None:
 
 
 def _not_ours(path: Path) -> RequestError:
-    return RequestError(
-        f"{path.name} holds something else than this command's results: name another file."
-    )
+    return RequestError(f"{path.name} holds something else than this command's results: name another file.")

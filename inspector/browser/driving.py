@@ -40,8 +40,9 @@ class Tab:
 
     async def resize(self, width: int, height: int) -> None:
         """Make the window as large as this, in CSS pixels."""
-        await self._ask("Emulation.setDeviceMetricsOverride", width=width, height=height,
-                        deviceScaleFactor=1, mobile=False)  # fmt: skip
+        await self._ask(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
+        )
 
     async def prefer(self, theme: Literal["light", "dark"]) -> None:
         """Have pages think that the reader likes it light or dark."""
@@ -51,8 +52,9 @@ class Tab:
     async def offline(self) -> None:
         """Let pages reach no network at all."""
         await self._ask("Network.enable")
-        await self._ask("Network.emulateNetworkConditions", offline=True, latency=0,
-                        downloadThroughput=0, uploadThroughput=0)  # fmt: skip
+        await self._ask(
+            "Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0
+        )
 
     async def value(self, script: str) -> Any:
         """What a JavaScript expression gives, as JSON values; promises are awaited.
@@ -60,8 +62,7 @@ class Tab:
         Raises:
             InspectorError: If the expression fails.
         """
-        answer = await self._ask("Runtime.evaluate", expression=script, awaitPromise=True,
-                                 returnByValue=True)  # fmt: skip
+        answer = await self._ask("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in answer:
             raise InspectorError("A page in the browser failed: try again.")
         return answer["result"].get("value")
@@ -88,9 +89,17 @@ class Tab:
 
     async def printed(self) -> bytes:
         """The page on A4 as PDF."""
-        answer = await self._ask("Page.printToPDF", printBackground=True, paperWidth=8.27,
-                                 paperHeight=11.69, marginTop=0.6, marginBottom=0.6,
-                                 marginLeft=0.6, marginRight=0.6, scale=0.8)  # fmt: skip
+        answer = await self._ask(
+            "Page.printToPDF",
+            printBackground=True,
+            paperWidth=8.27,
+            paperHeight=11.69,
+            marginTop=0.6,
+            marginBottom=0.6,
+            marginLeft=0.6,
+            marginRight=0.6,
+            scale=0.8,
+        )
         return base64.b64decode(answer["data"])
 
     async def _ask(self, command: str, **parameters: Any) -> dict[str, Any]:
@@ -128,9 +137,8 @@ class Chromium:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         await self._browser.close()
 
     async def tab(self) -> Tab:

@@ -43,8 +43,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def begin(
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Open a transformer checkpoint and see what is really inside it."""

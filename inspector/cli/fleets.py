@@ -39,15 +39,15 @@ Sources = Annotated[
         "snapshots, which stands for all of them.",
     ),
 ]
-Listed = Annotated[
-    Path | None,
-    typer.Option("--list", help="A file that names more checkpoints, one a line."),
-]
+Listed = Annotated[Path | None, typer.Option("--list", help="A file that names more checkpoints, one a line.")]
 Kept = Annotated[
     Path | None,
-    typer.Option("--results", help="Of many: a file that keeps each result, a line of JSON each. "
-                 "The same command then goes on where it was interrupted."),
-]  # fmt: skip
+    typer.Option(
+        "--results",
+        help="Of many: a file that keeps each result, a line of JSON each. "
+        "The same command then goes on where it was interrupted.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,7 @@ def seek(checkpoints: Sequence[str] | None, listed: Path | None) -> Sought:
     """
     texts = [*(checkpoints or ()), *(_read_list(listed) if listed else ())]
     if not texts:
-        raise RequestError(
-            "No checkpoint is named: give one or more, a folder of snapshots, or --list FILE."
-        )
+        raise RequestError("No checkpoint is named: give one or more, a folder of snapshots, or --list FILE.")
     many = len(texts) > 1 or listed is not None or names_run(texts[0])
     entries = tuple(entry for text in texts for entry in _expand(text)) if many else ()
     return Sought(entries, single=None if many else texts[0])
@@ -162,9 +160,8 @@ def show_many(
     empty = dict.fromkeys(next(filter(None, cells), {}))
     rows = [
         {"checkpoint": name, "step": line["step"], "status": line["status"]} | (found or empty)
-        for name, line, found in zip(_short([line["checkpoint"] for line in lines]), lines, cells,
-                                     strict=True)
-    ]  # fmt: skip
+        for name, line, found in zip(_short([line["checkpoint"] for line in lines]), lines, cells, strict=True)
+    ]
     console = Console(highlight=False)
     write_table({"checkpoints": rows}, console)
     for line in lines:
@@ -194,8 +191,7 @@ def _read_list(path: Path) -> list[str]:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(
-            f"The list {path.name} cannot be read: give a text file that names one checkpoint a "
-            "line."
+            f"The list {path.name} cannot be read: give a text file that names one checkpoint a line."
         ) from error
     return [line.strip() for line in text.splitlines() if line.strip() and line.strip()[0] != "#"]
 
@@ -212,8 +208,7 @@ def _expand(text: str) -> Iterator[Snapshot | Entry]:
     """The snapshots that a text stands for: those of a run, or one checkpoint."""
     if text in RUNS and not Path(text).exists():
         for name, demo in RUNS[text].items():
-            yield Snapshot(name, CheckpointRef("demo", name), step_of(name),
-                           identity_of(demo.folder))  # fmt: skip
+            yield Snapshot(name, CheckpointRef("demo", name), step_of(name), identity_of(demo.folder))
         return
     try:
         if is_run(Path(text)):
@@ -244,9 +239,7 @@ def _public(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def _told(line: dict[str, Any], tell: Callable[[dict[str, Any]], str]) -> str:
-    return (
-        tell(line["result"]) if line["status"] == "done" else f"{line['status']}: {line['error']}"
-    )
+    return tell(line["result"]) if line["status"] == "done" else f"{line['status']}: {line['error']}"
 
 
 @contextmanager

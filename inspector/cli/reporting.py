@@ -34,28 +34,31 @@ from inspector.store.snapshots import Snapshot
 def report(
     output: Annotated[
         Path,
-        typer.Option("-o", "--output", help="FILE.html, or FILE.zip with figures, tables, "
-                     "notebook and PDF beside it; of many checkpoints, a FOLDER."),
+        typer.Option(
+            "-o",
+            "--output",
+            help="FILE.html, or FILE.zip with figures, tables, "
+            "notebook and PDF beside it; of many checkpoints, a FOLDER.",
+        ),
     ],
     checkpoints: Sources = None,
     listed: Listed = None,
     results: Kept = None,
     sections: Annotated[
-        str, typer.Option("--sections", help=f"Comma-separated, of: {', '.join(BY_SLUG)}; default: "
-                     "all but compare, which --other adds.")
+        str,
+        typer.Option(
+            "--sections",
+            help=f"Comma-separated, of: {', '.join(BY_SLUG)}; default: all but compare, which --other adds.",
+        ),
     ] = "",
-    text: Annotated[
-        str, typer.Option("--text", help="What the model reads; default: an example.")
-    ] = "",
-    other: Annotated[
-        str, typer.Option("--other", help="A second checkpoint, for the section compare.")
-    ] = "",
+    text: Annotated[str, typer.Option("--text", help="What the model reads; default: an example.")] = "",
+    other: Annotated[str, typer.Option("--other", help="A second checkpoint, for the section compare.")] = "",
     versus: Annotated[str, typer.Option("--versus", hidden=True)] = "",  # --other of old scripts
     seed: Annotated[int, typer.Option("--seed", help="Of whatever is random.")] = 0,
     device: Device = "auto",
     dtype: Dtype = "auto",
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Write a report that can be sent, trusted and reproduced; of many, one each."""
     setting = Setting(text=text, device=device, dtype=dtype, seed=seed)
     named = other or versus
@@ -74,8 +77,14 @@ def report(
             opened: Opened = waited(engine.open(find_reference(checkpoint)))
             second = waited(engine.open(find_reference(named))) if named else None
             with Console(stderr=True).status("Starting") as status:
-                made = make_report(engine, opened, sections=chosen, setting=setting, other=second,
-                                   tell=lambda _, said: status.update(said))  # fmt: skip
+                made = make_report(
+                    engine,
+                    opened,
+                    sections=chosen,
+                    setting=setting,
+                    other=second,
+                    tell=lambda _, said: status.update(said),
+                )
         finally:
             engine.close()
         data, problem = _written(made, output)
@@ -95,9 +104,7 @@ def _report_many(
 ) -> list[dict[str, Any]]:
     """Write one HTML file for each checkpoint into a folder."""
     if folder.suffix in (".html", ".zip") or folder.is_file():
-        raise RequestError(
-            f"{folder.name} is one file, and there are {len(sought)} checkpoints: name a folder."
-        )
+        raise RequestError(f"{folder.name} is one file, and there are {len(sought)} checkpoints: name a folder.")
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
@@ -113,9 +120,14 @@ def _report_many(
         def ask(snapshot: Snapshot, opened: Opened, wait: Wait) -> dict[str, Any]:
             if other and not second:
                 second.append(wait(engine.open(find_reference(other))))
-            made = make_report(engine, opened, sections=chosen, setting=setting,
-                               other=second[0] if second else None,
-                               tell=lambda *_: None)  # fmt: skip
+            made = make_report(
+                engine,
+                opened,
+                sections=chosen,
+                setting=setting,
+                other=second[0] if second else None,
+                tell=lambda *_: None,
+            )
             output = files[snapshot]
             data, problem = _written(made, output)
             _save(output, data)
@@ -123,12 +135,22 @@ def _report_many(
 
         return ask
 
-    question = {"verb": "report", "sections": list(chosen), "setting": asdict(setting),
-                "other": other, "folder": str(folder.absolute())}  # fmt: skip
+    question = {
+        "verb": "report",
+        "sections": list(chosen),
+        "setting": asdict(setting),
+        "other": other,
+        "folder": str(folder.absolute()),
+    }
     return ask_many(
-        sought, asking, question=question, results=results, is_valid=_is_there, by_content=False,
+        sought,
+        asking,
+        question=question,
+        results=results,
+        is_valid=_is_there,
+        by_content=False,
         tell=lambda result: f"wrote {result['file']}",
-    )  # fmt: skip
+    )
 
 
 def _is_there(result: dict[str, Any]) -> bool:
@@ -179,28 +201,23 @@ def _summary(made: Report, output: Path, nbytes: int, problem: str | None) -> di
         "file": str(output),
         "nbytes": nbytes,
         "sections": [part.slug for part in made.parts],
-        "absent": [{"section": part.slug, "reason": part.absent} for part in made.parts
-                   if part.absent],
+        "absent": [{"section": part.slug, "reason": part.absent} for part in made.parts if part.absent],
         "figures": sum(len(part.figures) for part in made.parts),
         "tables": sum(len(part.tables) for part in made.parts),
         "fingerprint": made.context.overview.fingerprint,
         "without_pictures": problem,
-    }  # fmt: skip
+    }
 
 
 @app.command()
 def screenshot(
     checkpoint: Source,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="FOLDER for one PNG a page.")
-    ],
-    pages: Annotated[
-        str, typer.Option("--pages", help="Comma-separated; default: all.")
-    ] = "",
+    output: Annotated[Path, typer.Option("-o", "--output", help="FOLDER for one PNG a page.")],
+    pages: Annotated[str, typer.Option("--pages", help="Comma-separated; default: all.")] = "",
     theme: Annotated[str, typer.Option("--theme", help="light or dark.")] = "light",
     width: Annotated[int, typer.Option("--width", help="Pixels, 400 to 4000.")] = 1400,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Take a picture of every page, through a headless Chromium."""
     with refusals():
         chosen = check_pages(pages.split(","))
@@ -210,6 +227,5 @@ def screenshot(
             raise RequestError(f"{width} pixels is no width for a picture: choose 400 to 4000.")
         reference = find_reference(checkpoint)
         with Console(stderr=True).status("Starting") as status:
-            taken = take_pictures(reference, output, pages=chosen, theme=theme, width=width,
-                                  tell=status.update)  # fmt: skip
+            taken = take_pictures(reference, output, pages=chosen, theme=theme, width=width, tell=status.update)
     show({"folder": str(output), "theme": theme, "pages": taken}, as_json=as_json)

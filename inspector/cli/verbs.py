@@ -31,14 +31,12 @@ from inspector.request import (
 )
 
 SUFFIXES = (".csv", ".parquet")
-Output = Annotated[
-    Path | None, typer.Option("-o", "--output", help="Write the table: .csv or .parquet.")
-]
+Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write the table: .csv or .parquet.")]
 
 
 def register() -> None:
     """Add every verb of the catalog whose room writes no command of its own."""
-    for analysis in CATALOG:
+    for analysis in CATALOG.values():
         own = command_module(analysis)
         if own is not None and hasattr(own, "COMMAND"):
             app.command(analysis.verb)(own.COMMAND)
@@ -140,9 +138,7 @@ def _signature(request: type[Request], *, saved: str | None) -> inspect.Signatur
         default = given.get(name, inspect.Parameter.empty)
         if isinstance(default, tuple):
             default = None
-        parameters.append(
-            inspect.Parameter(name, keyword, default=default, annotation=typed(request, name))
-        )
+        parameters.append(inspect.Parameter(name, keyword, default=default, annotation=typed(request, name)))
     if saved:
         parameters.append(inspect.Parameter("output", keyword, default=None, annotation=Output))
     parameters.append(inspect.Parameter("as_json", keyword, default=False, annotation=AsJson))
@@ -156,12 +152,7 @@ def _refuse_name(output: Path | None) -> None:
 
 
 def _written(
-    result: Any,
-    saved: str | None,
-    output: Path | None,
-    in_short: Callable[[Any], Any],
-    *,
-    as_json: bool,
+    result: Any, saved: str | None, output: Path | None, in_short: Callable[[Any], Any], *, as_json: bool
 ) -> Any:
     if output is not None and saved:
         write_frame(getattr(result, saved), output)

@@ -43,11 +43,7 @@ DEMOS: dict[str, DemoInfo] = {
             name="demo-gpt2",
             folder=HERE / "demo-gpt2",
             description="A small GPT-2, tied, trained on WordNet's glosses and examples.",
-            examples=(
-                "he was elected president of the United",
-                "genus Salix: willows and",
-                "family Rosaceae is a",
-            ),
+            examples=("he was elected president of the United", "genus Salix: willows and", "family Rosaceae is a"),
         ),
     )
 }

@@ -69,9 +69,7 @@ class Carrier:
         if self._settings.store is None or job.status != "done":
             return False
         opened = job.result()
-        return isinstance(opened, Opened) and any(
-            self._unless_here(opened.fingerprint, (UPLOADS, OPENED))
-        )
+        return isinstance(opened, Opened) and any(self._unless_here(opened.fingerprint, (UPLOADS, OPENED)))
 
     def stores(self, job: LocalJob, opened: Opened, nbytes: int) -> bool:
         """Start to publish the upload that a job opened, if the shared store may lack it."""
@@ -90,9 +88,7 @@ class Carrier:
 
     def _start(self, work: Callable[..., None], job: LocalJob, *arguments: Any) -> None:
         self._under_way.add(job)
-        threading.Thread(
-            target=self._run, args=(work, job, *arguments), name="carrier", daemon=True
-        ).start()
+        threading.Thread(target=self._run, args=(work, job, *arguments), name="carrier", daemon=True).start()
 
     def _run(self, work: Callable[..., None], job: LocalJob, *arguments: Any) -> None:
         try:
@@ -102,9 +98,7 @@ class Carrier:
         except Exception as error:
             LOG.warning("carrying an upload failed: %s", type(error).__name__)
             self._hooks.settle(
-                job,
-                WorkerError(f"The upload could not be copied ({type(error).__name__}): try again."),
-                0,
+                job, WorkerError(f"The upload could not be copied ({type(error).__name__}): try again."), 0
             )
         finally:
             self._under_way.discard(job)
@@ -133,9 +127,7 @@ class Carrier:
             self._open_first(job)
             return
         reference = job.request.reference
-        arriving = shared.fetch(
-            reference.value, settings=self._settings, carrying=self._carrying(job)
-        )
+        arriving = shared.fetch(reference.value, settings=self._settings, carrying=self._carrying(job))
         try:
             self._fetched.add(job)
             job.turn_to(OpenRequest(CheckpointRef("incoming", arriving)))
@@ -156,9 +148,7 @@ class Carrier:
 
     def _publish(self, job: LocalJob, opened: Opened, nbytes: int) -> None:
         try:
-            shared.publish(
-                opened.fingerprint, settings=self._settings, carrying=self._carrying(job)
-            )
+            shared.publish(opened.fingerprint, settings=self._settings, carrying=self._carrying(job))
         except CancelledError:
             raise
         except InspectorError as error:
@@ -170,8 +160,7 @@ class Carrier:
 
     def _carrying(self, job: LocalJob) -> shared.Carrying:
         return shared.Carrying(
-            progress=lambda fraction, text: job.report(Progress(fraction, text)),
-            stopped=lambda: job.settled,
+            progress=lambda fraction, text: job.report(Progress(fraction, text)), stopped=lambda: job.settled
         )
 
 

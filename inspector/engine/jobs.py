@@ -29,12 +29,7 @@ class LocalJob:
     """
 
     def __init__(
-        self,
-        key: Hashable,
-        request: OpenRequest | RunRequest,
-        *,
-        keep: bool,
-        stop: Callable[[LocalJob], None],
+        self, key: Hashable, request: OpenRequest | RunRequest, *, keep: bool, stop: Callable[[LocalJob], None]
     ) -> None:
         self.id = secrets.token_urlsafe(16)
         self.key = key
@@ -210,8 +205,7 @@ def _message(request: OpenRequest | RunRequest) -> bytes:
     message = encode(request)
     if len(message) > MAX_REQUEST:
         raise RequestError(
-            f"The request has {len(message):,} bytes, more than the limit of {MAX_REQUEST:,}: "
-            "shorten the text."
+            f"The request has {len(message):,} bytes, more than the limit of {MAX_REQUEST:,}: shorten the text."
         )
     return message
 

@@ -62,29 +62,42 @@ class Limit:
 
 WATCHED = (
     Limit(
-        "Memory of a worker", "INSPECTOR_WORKER_MB", "MB",
-        lambda settings: settings.worker_nbytes / MB, lambda usage: usage.resident_nbytes / MB,
+        "Memory of a worker",
+        "INSPECTOR_WORKER_MB",
+        "MB",
+        lambda settings: settings.worker_nbytes / MB,
+        lambda usage: usage.resident_nbytes / MB,
         "The work needed more than the {} MB that a worker may use",
         "choose a smaller checkpoint or input",
     ),
     Limit(
-        "Time of a request", "INSPECTOR_SECONDS", "s",
-        lambda settings: settings.request_seconds, lambda usage: usage.seconds,
-        "The work took longer than the {} seconds that a request may take", "ask for less",
+        "Time of a request",
+        "INSPECTOR_SECONDS",
+        "s",
+        lambda settings: settings.request_seconds,
+        lambda usage: usage.seconds,
+        "The work took longer than the {} seconds that a request may take",
+        "ask for less",
     ),
     Limit(
-        "Processor time of a request", "INSPECTOR_CPU_SECONDS", "s",
-        lambda settings: settings.cpu_seconds, lambda usage: usage.cpu_seconds,
+        "Processor time of a request",
+        "INSPECTOR_CPU_SECONDS",
+        "s",
+        lambda settings: settings.cpu_seconds,
+        lambda usage: usage.cpu_seconds,
         "The work took more than the {} seconds of processor time that a request may take",
         "ask for less",
     ),
     Limit(
-        "Threads of a worker", "INSPECTOR_WORKER_THREADS", "threads",
-        lambda settings: settings.worker_threads, lambda usage: usage.threads,
+        "Threads of a worker",
+        "INSPECTOR_WORKER_THREADS",
+        "threads",
+        lambda settings: settings.worker_threads,
+        lambda usage: usage.threads,
         "The work started more than the {} threads that a worker may have",
         "set OMP_NUM_THREADS lower",
     ),
-)  # fmt: skip
+)
 MEMORY, TIME, CPU, THREADS = WATCHED
 
 
@@ -147,8 +160,7 @@ def explain(error: BaseException, settings: Settings) -> InspectorError | None:
 def start_error(error: OSError) -> WorkerError:
     """The sentence for a worker that could not be started."""
     return WorkerError(
-        f"No worker process could be started ({os.strerror(error.errno or 0)}): close other "
-        "programs, then ask again."
+        f"No worker process could be started ({os.strerror(error.errno or 0)}): close other programs, then ask again."
     )
 
 

@@ -47,14 +47,7 @@ from inspector.engine.wire import (
     encode,
     read_outcomes,
 )
-from inspector.errors import (
-    CLOSING,
-    STOPPED,
-    CancelledError,
-    CheckpointError,
-    InspectorError,
-    WorkerError,
-)
+from inspector.errors import CLOSING, STOPPED, CancelledError, CheckpointError, InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
 from inspector.store.reference import CheckpointRef
@@ -85,7 +78,7 @@ class LocalEngine:
         *,
         restrict_paths: bool = True,
         spare: bool = True,
-        catalog: Iterable[Analysis] = CATALOG,
+        catalog: Iterable[Analysis] = CATALOG.values(),
         functions: WorkerFunctions | None = None,
     ) -> None:
         self._settings = settings
@@ -114,9 +107,7 @@ class LocalEngine:
         keep = reference.kind in FIXED
         return self._ask(("open", str(reference)), OpenRequest(reference), keep=keep)
 
-    def run(
-        self, fingerprint: str, verb: str, *, called: Sequence[str] = (), **parameters: Any
-    ) -> LocalJob:
+    def run(self, fingerprint: str, verb: str, *, called: Sequence[str] = (), **parameters: Any) -> LocalJob:
         """Run an analysis; see the protocol.
 
         Raises:
@@ -190,9 +181,7 @@ class LocalEngine:
             worker.join(CLOSE_SECONDS)
 
     def _start(self, network: bool) -> WorkerProcess:
-        return WorkerProcess(
-            self._setup, network=network, on_message=self._on_message, on_end=self._on_end
-        )
+        return WorkerProcess(self._setup, network=network, on_message=self._on_message, on_end=self._on_end)
 
     def _ask(self, key: Any, request: OpenRequest | RunRequest, *, keep: bool) -> LocalJob:
         with self._lock:

@@ -62,10 +62,7 @@ class WorkerProcess:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "inspector.engine.worker", str(theirs.fileno())],
                 env=worker_environment(
-                    os.environ,
-                    settings=setup.settings,
-                    network=network,
-                    login=not setup.restrict_paths,
+                    os.environ, settings=setup.settings, network=network, login=not setup.restrict_paths
                 ),
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
@@ -141,8 +138,7 @@ class WorkerProcess:
         except Exception as broken:  # bytes that are no message: the worker cannot be trusted
             name = type(broken).__name__
             error = WorkerError(
-                f"The worker sent an invalid reply ({name}) and was ended. Try again: a new "
-                "worker takes over."
+                f"The worker sent an invalid reply ({name}) and was ended. Try again: a new worker takes over."
             )
             self.kill()
         self._on_end(self, error, self._wait())

@@ -91,9 +91,7 @@ class Engine(Protocol):
         """Stage a checkpoint and read its headers; builds no model."""
         ...
 
-    def run(
-        self, fingerprint: str, verb: str, *, called: Sequence[str] = (), **parameters: Any
-    ) -> Job[Any]:
+    def run(self, fingerprint: str, verb: str, *, called: Sequence[str] = (), **parameters: Any) -> Job[Any]:
         """Run the catalog's analysis `verb` on an opened checkpoint.
 
         Equal files have one fingerprint and may have many names, one for each who opened them.

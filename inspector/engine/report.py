@@ -23,20 +23,14 @@ def server_limits(settings: Settings, found: Confinement | None) -> ServerLimits
         settings: Of this server.
         found: What a worker said; None: none has yet.
     """
-    watched = [
-        _limit(limit.title, limit.allowed(settings), limit.unit, limit.setting, WATCHER)
-        for limit in WATCHED
-    ]
+    watched = [_limit(limit.title, limit.allowed(settings), limit.unit, limit.setting, WATCHER) for limit in WATCHED]
     others = (
         ("Workers at once", settings.workers, "workers", "INSPECTOR_WORKERS", "the server"),
-        ("Files that a worker has open", settings.worker_files, "files", "INSPECTOR_WORKER_FILES",
-         KERNEL),
-        ("Largest file that a worker writes", settings.file_nbytes / MB, "MB",
-         "INSPECTOR_UPLOAD_MB", KERNEL),
-        ("Largest upload, unpacked", settings.upload_nbytes / MB, "MB", "INSPECTOR_UPLOAD_MB",
-         STORE),
+        ("Files that a worker has open", settings.worker_files, "files", "INSPECTOR_WORKER_FILES", KERNEL),
+        ("Largest file that a worker writes", settings.file_nbytes / MB, "MB", "INSPECTOR_UPLOAD_MB", KERNEL),
+        ("Largest upload, unpacked", settings.upload_nbytes / MB, "MB", "INSPECTOR_UPLOAD_MB", STORE),
         ("All that the store holds", settings.store_nbytes / MB, "MB", "INSPECTOR_STORE_MB", STORE),
-    )  # fmt: skip
+    )
     return ServerLimits(
         limits=(*watched, *(_limit(*each) for each in others)),
         confinement=settings.confinement,
@@ -65,20 +59,21 @@ def confinement_of(engine: Engine, *, wait: bool = False) -> Confinement | None:
 def _restrictions(found: Confinement) -> tuple[Restriction, ...]:
     return (
         Restriction(
-            "No network", found.network_off,
+            "No network",
+            found.network_off,
             "A worker cannot connect to anything, this machine included. A worker that "
             "downloads from the hub has the network until the files have arrived.",
         ),
         Restriction(
-            "No other process", found.processes_off,
-            "A worker cannot start a process, or signal or read another one.",
+            "No other process", found.processes_off, "A worker cannot start a process, or signal or read another one."
         ),
         Restriction(
-            "No other file", found.files_off,
+            "No other file",
+            found.files_off,
             "A worker can change only the store's files. Besides these, it can read only "
             "libraries and the folders that may be opened.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _limit(name: str, value: float, unit: str, setting: str, enforced_by: str) -> LimitInForce:

@@ -35,11 +35,7 @@ class Waiting:
 
     def take(self, job: LocalJob) -> tuple[LocalJob, ...]:
         """Take a job, and those that can be answered together with it: at most 64 in all."""
-        others = [
-            other
-            for other in self._jobs
-            if other is not job and other.batch_key == job.batch_key is not None
-        ]
+        others = [other for other in self._jobs if other is not job and other.batch_key == job.batch_key is not None]
         taken = (job, *others[: MAX_BATCH - 1])
         for each in taken:
             self._jobs.remove(each)
@@ -49,8 +45,4 @@ class Waiting:
         """Checkpoints that others than a job wait for, unless it has been patient enough."""
         if time.monotonic() - job.asked > PATIENCE_SECONDS:
             return set()
-        return {
-            other.request.fingerprint
-            for other in self._jobs
-            if isinstance(other.request, RunRequest)
-        }
+        return {other.request.fingerprint for other in self._jobs if isinstance(other.request, RunRequest)}

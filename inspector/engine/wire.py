@@ -166,9 +166,7 @@ def read_outcomes(message: Any, requests: Sequence[OpenRequest | RunRequest]) ->
     if isinstance(message, Failure):
         values = (message,) * len(requests)
     if len(values) != len(requests) or not all(map(_fits, values, requests)):
-        error = WorkerError(
-            "The worker sent an unexpected reply. Try again: a new worker takes over."
-        )
+        error = WorkerError("The worker sent an unexpected reply. Try again: a new worker takes over.")
         return [error] * len(requests)
     return [_error(value) if isinstance(value, Failure) else value for value in values]
 

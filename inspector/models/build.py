@@ -14,9 +14,7 @@ import torch
 import transformers
 from torch.nn.modules.module import register_module_module_registration_hook
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, initialization
-from transformers.core_model_loading import (
-    WeightConverter,
-)
+from transformers.core_model_loading import WeightConverter
 from transformers.models.auto import modeling_auto
 
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
@@ -36,41 +34,26 @@ class FirstOf:
 
 
 # Models that read images too are language models, with a text alone.
-CAUSAL_LM = FirstOf(
-    modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING, modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
-)
+CAUSAL_LM = FirstOf(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING, modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING)
 TASKS = {
     "masked_lm": (modeling_auto.MODEL_FOR_MASKED_LM_MAPPING, "masked-LM head"),
     "causal_lm": (CAUSAL_LM, "causal-LM head"),
     "seq2seq_lm": (
         FirstOf(
-            modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
-            modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
+            modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING, modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
         ),
         "decoder with a language-model head",
     ),
     "base": (modeling_auto.MODEL_MAPPING, "base model"),
     "pretraining": (modeling_auto.MODEL_FOR_PRETRAINING_MAPPING, "pre-training heads"),
-    "next_sentence": (
-        modeling_auto.MODEL_FOR_NEXT_SENTENCE_PREDICTION_MAPPING,
-        "next-sentence head",
-    ),
+    "next_sentence": (modeling_auto.MODEL_FOR_NEXT_SENTENCE_PREDICTION_MAPPING, "next-sentence head"),
     "sequence_classification": (
         modeling_auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
         "sequence-classification head",
     ),
-    "token_classification": (
-        modeling_auto.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING,
-        "token-classification head",
-    ),
-    "question_answering": (
-        modeling_auto.MODEL_FOR_QUESTION_ANSWERING_MAPPING,
-        "question-answering head",
-    ),
-    "multiple_choice": (
-        modeling_auto.MODEL_FOR_MULTIPLE_CHOICE_MAPPING,
-        "multiple-choice head",
-    ),
+    "token_classification": (modeling_auto.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING, "token-classification head"),
+    "question_answering": (modeling_auto.MODEL_FOR_QUESTION_ANSWERING_MAPPING, "question-answering head"),
+    "multiple_choice": (modeling_auto.MODEL_FOR_MULTIPLE_CHOICE_MAPPING, "multiple-choice head"),
 }
 # Tasks whose answer no pooler has a part in.
 WITHOUT_POOLER = ("masked_lm", "causal_lm", "seq2seq_lm", "base")
@@ -243,10 +226,7 @@ def _tie_equal(model: PreTrainedModel, same: Callable[[PreTrainedModel, str, str
 
 
 def hollow_model(
-    model_class: type[PreTrainedModel],
-    config: PreTrainedConfig,
-    *,
-    most_modules: int = MOST_MODULES,
+    model_class: type[PreTrainedModel], config: PreTrainedConfig, *, most_modules: int = MOST_MODULES
 ) -> PreTrainedModel:
     """Build a model's structure on the meta device: shapes, names and ties, and no numbers.
 
@@ -315,11 +295,7 @@ def require(missing: Iterable[str], *, task: str, name: str) -> None:
 
 
 def _blank(model: PreTrainedModel, missing: frozenset[str]) -> None:
-    held = {
-        id(parameter)
-        for key, parameter in model.named_parameters(remove_duplicate=False)
-        if key not in missing
-    }
+    held = {id(parameter) for key, parameter in model.named_parameters(remove_duplicate=False) if key not in missing}
     with torch.no_grad():
         for key, parameter in model.named_parameters(remove_duplicate=False):
             if key in missing and id(parameter) not in held and parameter.is_floating_point():
@@ -327,11 +303,7 @@ def _blank(model: PreTrainedModel, missing: frozenset[str]) -> None:
 
 
 def checked_hollow(
-    model_class: type[PreTrainedModel],
-    config: PreTrainedConfig,
-    shapes: Sequence[Sequence[int]],
-    *,
-    name: str,
+    model_class: type[PreTrainedModel], config: PreTrainedConfig, shapes: Sequence[Sequence[int]], *, name: str
 ) -> PreTrainedModel:
     """Build a model's structure, its sizes held against those of the file's tensors.
 

@@ -154,9 +154,7 @@ class Checkpoint:
 
         refuse_codes(self.name, self.unread)
         names = [tensor.name for tensor in self.tensors]
-        plain = outline_tensors(
-            self.manifest, [name for name in names if name not in self.quantised]
-        )
+        plain = outline_tensors(self.manifest, [name for name in names if name not in self.quantised])
         for tensor in self.tensors:
             if tensor.name in self.quantised:
                 dtype = getattr(torch, tensor.dtype)
@@ -206,9 +204,7 @@ class Checkpoint:
 
         plain = read_tensors(self.manifest, [name for name in names if name not in self.quantised])
         return {
-            name: _computable(plain[name])
-            if name in plain
-            else read_quantised(self.manifest, self.quantised[name])
+            name: _computable(plain[name]) if name in plain else read_quantised(self.manifest, self.quantised[name])
             for name in names
         }
 
@@ -269,8 +265,7 @@ class Checkpoint:
     def _first_matrix(self, matrices: list[TensorInfo]) -> TensorInfo:
         if not matrices:
             raise NotInCheckpointError(
-                f"{self.name} holds no embedding matrix that this tool can recognise: its "
-                "Overview lists every tensor."
+                f"{self.name} holds no embedding matrix that this tool can recognise: its Overview lists every tensor."
             )
         return max(matrices, key=lambda tensor: tensor.shape[0])
 
@@ -306,12 +301,8 @@ class Checkpoint:
             dtype_name = self.embedding.dtype
             stored = torch.bfloat16 if dtype_name in FLOAT8 else getattr(torch, dtype_name)
             shapes = [tensor.shape for tensor in self.tensors]
-            hollow = build.checked_hollow(
-                build.task_class(self.config, task), self.config, shapes, name=self.name
-            )
-            self._plans[key] = make_plan(
-                hollow, stored=stored, settings=self.settings, device=device, dtype=dtype
-            )
+            hollow = build.checked_hollow(build.task_class(self.config, task), self.config, shapes, name=self.name)
+            self._plans[key] = make_plan(hollow, stored=stored, settings=self.settings, device=device, dtype=dtype)
         return self._plans[key]
 
     def load(self, task: str, *, device: Device = "auto", dtype: Dtype = "auto") -> Loaded:
@@ -376,16 +367,12 @@ class Checkpoint:
             )
         allowed = self.positions
         if allowed is not None and len(ids) > allowed:
-            raise RequestError(
-                f"The text has {len(ids):,} tokens and {self.name} takes {allowed:,}: shorten it."
-            )
+            raise RequestError(f"The text has {len(ids):,} tokens and {self.name} takes {allowed:,}: shorten it.")
 
     @property
     def positions(self) -> int | None:
         """Longest input in tokens; None where nothing bounds it."""
-        limit = self.config_values.get("max_position_embeddings") or self.config_values.get(
-            "n_positions"
-        )
+        limit = self.config_values.get("max_position_embeddings") or self.config_values.get("n_positions")
         # RoBERTa's positions start after the padding index.
         pad = self.config_values.get("pad_token_id", 1)
         offset = pad + 1 if self._offset_positions and isinstance(pad, int) else 0
@@ -393,12 +380,7 @@ class Checkpoint:
 
     @property
     def _offset_positions(self) -> bool:
-        return self.config_values.get("model_type") in {
-            "roberta",
-            "xlm-roberta",
-            "camembert",
-            "mpnet",
-        }
+        return self.config_values.get("model_type") in {"roberta", "xlm-roberta", "camembert", "mpnet"}
 
 
 def _computable(tensor: torch.Tensor) -> torch.Tensor:

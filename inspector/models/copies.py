@@ -116,9 +116,7 @@ def same_numbers(checkpoint: Checkpoint, model: PreTrainedModel, first: str, sec
     one, other = (model.get_parameter_or_buffer(name) for name in (first, second))
     if one.shape != other.shape:
         return False
-    names = [
-        in_file(name, checkpoint.outlines, model.base_model_prefix) for name in (first, second)
-    ]
+    names = [in_file(name, checkpoint.outlines, model.base_model_prefix) for name in (first, second)]
     if None in names:
         return False
     pairs = zip(*(checkpoint.numbers(name or "", count=BLOCK) for name in names), strict=True)
@@ -167,10 +165,7 @@ def equal_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:
         return False
     if first.data_ptr() == second.data_ptr() and first.stride() == second.stride():
         return True
-    return all(
-        torch.equal(one.view(torch.uint8), other.view(torch.uint8))
-        for one, other in _pairs(first, second)
-    )
+    return all(torch.equal(one.view(torch.uint8), other.view(torch.uint8)) for one, other in _pairs(first, second))
 
 
 def measure(pairs: Pairs) -> Difference:

@@ -19,11 +19,7 @@ def pick_device(wanted: Device) -> torch.device:
     Raises:
         RequestError: If the device is not there.
     """
-    there = {
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-        "cpu": True,
-    }
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if wanted in {"auto", "spread"}:  # a model that is spread computes on the best one
         return torch.device(next(name for name, found in there.items() if found))
     if wanted not in get_args(Device):
@@ -62,10 +58,7 @@ def describe_run(device: torch.device, dtype: torch.dtype) -> str:
         return f"{precision} on Apple's GPU (MPS)"
     threads = torch.get_num_threads()
     has = "has" if has_bfloat16() else "has no"
-    return (
-        f"{precision} on {threads} thread{'s' if threads > 1 else ''}; this processor {has} "
-        "bfloat16 instructions"
-    )
+    return f"{precision} on {threads} thread{'s' if threads > 1 else ''}; this processor {has} bfloat16 instructions"
 
 
 @cache

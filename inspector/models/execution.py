@@ -80,10 +80,7 @@ def count_reuse(
     """
     nbytes = sum(parameter.nbytes for parameter in model.parameters())
     hollow = (lambda: model) if loaded else (lambda: hollow_model(type(model), model.config))
-    ways = [
-        *([hollow] if loaded or nbytes > SMALL else []),
-        *([loaded or (lambda: model)] if nbytes <= LARGE else []),
-    ]
+    ways = [*([hollow] if loaded or nbytes > SMALL else []), *([loaded or (lambda: model)] if nbytes <= LARGE else [])]
     reason = "too large to be run for it"
     for way in ways:
         try:

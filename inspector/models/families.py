@@ -61,60 +61,91 @@ def _transform(dense: str, activation: str, norm: str) -> tuple[Step, ...]:
 
 def _roberta(base: str) -> Family:
     return Family(
-        base, f"{base}.embeddings.word_embeddings.weight", tied_by_default=True,
+        base,
+        f"{base}.embeddings.word_embeddings.weight",
+        tied_by_default=True,
         masked_lm=_ROBERTA_HEAD,
-        ties={"lm_head.decoder.weight": f"{base}.embeddings.word_embeddings.weight",
-              "lm_head.decoder.bias": "lm_head.bias"},
+        ties={
+            "lm_head.decoder.weight": f"{base}.embeddings.word_embeddings.weight",
+            "lm_head.decoder.bias": "lm_head.bias",
+        },
         steps=_transform("lm_head.dense", GELU, "lm_head.layer_norm"),
-        unembedding="lm_head.decoder.weight", bias="lm_head.decoder.bias",
-    )  # fmt: skip
+        unembedding="lm_head.decoder.weight",
+        bias="lm_head.decoder.bias",
+    )
 
 
 def _bert(base: str) -> Family:
     transform = "cls.predictions.transform"
     return Family(
-        base, f"{base}.embeddings.word_embeddings.weight", tied_by_default=True,
+        base,
+        f"{base}.embeddings.word_embeddings.weight",
+        tied_by_default=True,
         masked_lm=_BERT_TRANSFORM,
-        ties={"cls.predictions.decoder.weight": f"{base}.embeddings.word_embeddings.weight",
-              "cls.predictions.decoder.bias": "cls.predictions.bias"},
-        steps=_transform(f"{transform}.dense", f"{transform}.transform_act_fn",
-                         f"{transform}.LayerNorm"),
-        unembedding="cls.predictions.decoder.weight", bias="cls.predictions.decoder.bias",
-    )  # fmt: skip
+        ties={
+            "cls.predictions.decoder.weight": f"{base}.embeddings.word_embeddings.weight",
+            "cls.predictions.decoder.bias": "cls.predictions.bias",
+        },
+        steps=_transform(f"{transform}.dense", f"{transform}.transform_act_fn", f"{transform}.LayerNorm"),
+        unembedding="cls.predictions.decoder.weight",
+        bias="cls.predictions.decoder.bias",
+    )
 
 
 def _decoder(
-    base: str, embedding: str, norm: str, *, tied: bool = False, head: str = "lm_head",
-    softcap: str | None = None, after: tuple[Step, ...] = (),
-) -> Family:  # fmt: skip
+    base: str,
+    embedding: str,
+    norm: str,
+    *,
+    tied: bool = False,
+    head: str = "lm_head",
+    softcap: str | None = None,
+    after: tuple[Step, ...] = (),
+) -> Family:
     return Family(
-        base, f"{base}.{embedding}", tied_by_default=tied, causal_lm=(),
+        base,
+        f"{base}.{embedding}",
+        tied_by_default=tied,
+        causal_lm=(),
         ties={f"{head}.weight": f"{base}.{embedding}"},
         steps=(Step("final norm", f"{base}.{norm}", inside=True), *after),
-        unembedding=f"{head}.weight", bias=f"{head}.bias", softcap=softcap,
-    )  # fmt: skip
+        unembedding=f"{head}.weight",
+        bias=f"{head}.bias",
+        softcap=softcap,
+    )
 
 
 def _t5(scaled: str = "scale_decoder_outputs") -> Family:
     return Family(
-        "transformer", "shared.weight", tied_by_default=True, seq2seq_lm=True,
-        ties=dict.fromkeys(("lm_head.weight", "encoder.embed_tokens.weight",
-                            "decoder.embed_tokens.weight"), "shared.weight"),
+        "transformer",
+        "shared.weight",
+        tied_by_default=True,
+        seq2seq_lm=True,
+        ties=dict.fromkeys(
+            ("lm_head.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"), "shared.weight"
+        ),
         steps=(Step("final norm", "decoder.final_layer_norm", inside=True),),
-        unembedding="lm_head.weight", scaled=scaled,
-    )  # fmt: skip
+        unembedding="lm_head.weight",
+        scaled=scaled,
+    )
 
 
 def _bart(*, norm: bool = False, infills: bool = False) -> Family:
     last = (Step("final norm", "model.decoder.layer_norm", inside=True),)
     return Family(
-        "model", "model.shared.weight", tied_by_default=True, seq2seq_lm=True,
-        ties=dict.fromkeys(("lm_head.weight", "model.encoder.embed_tokens.weight",
-                            "model.decoder.embed_tokens.weight"), "model.shared.weight"),
+        "model",
+        "model.shared.weight",
+        tied_by_default=True,
+        seq2seq_lm=True,
+        ties=dict.fromkeys(
+            ("lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"),
+            "model.shared.weight",
+        ),
         masked_lm=_linear("model.decoder.layernorm_embedding") if infills else (),
         steps=last if norm else (),
-        unembedding="lm_head.weight", bias="final_logits_bias",
-    )  # fmt: skip
+        unembedding="lm_head.weight",
+        bias="final_logits_bias",
+    )
 
 
 FAMILIES: Mapping[str, Family] = {
@@ -125,35 +156,51 @@ FAMILIES: Mapping[str, Family] = {
     "camembert": _roberta("roberta"),
     "mpnet": _roberta("mpnet"),
     "distilbert": Family(
-        "distilbert", "distilbert.embeddings.word_embeddings.weight", tied_by_default=True,
-        masked_lm=(*_linear("vocab_transform"), *_linear("vocab_layer_norm"),
-                   "vocab_projector.bias"),
+        "distilbert",
+        "distilbert.embeddings.word_embeddings.weight",
+        tied_by_default=True,
+        masked_lm=(*_linear("vocab_transform"), *_linear("vocab_layer_norm"), "vocab_projector.bias"),
         ties={"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
         steps=_transform("vocab_transform", "activation", "vocab_layer_norm"),
-        unembedding="vocab_projector.weight", bias="vocab_projector.bias",
+        unembedding="vocab_projector.weight",
+        bias="vocab_projector.bias",
     ),
     "albert": Family(
-        "albert", "albert.embeddings.word_embeddings.weight", tied_by_default=True,
-        masked_lm=(*_linear("predictions.dense"), *_linear("predictions.LayerNorm"),
-                   "predictions.bias"),
-        ties={"predictions.decoder.weight": "albert.embeddings.word_embeddings.weight",
-              "predictions.decoder.bias": "predictions.bias"},
+        "albert",
+        "albert.embeddings.word_embeddings.weight",
+        tied_by_default=True,
+        masked_lm=(*_linear("predictions.dense"), *_linear("predictions.LayerNorm"), "predictions.bias"),
+        ties={
+            "predictions.decoder.weight": "albert.embeddings.word_embeddings.weight",
+            "predictions.decoder.bias": "predictions.bias",
+        },
         steps=_transform("predictions.dense", "predictions.activation", "predictions.LayerNorm"),
-        unembedding="predictions.decoder.weight", bias="predictions.decoder.bias",
+        unembedding="predictions.decoder.weight",
+        bias="predictions.decoder.bias",
     ),
     "electra": Family(
-        "electra", "electra.embeddings.word_embeddings.weight", tied_by_default=True,
-        masked_lm=(*_linear("generator_predictions.dense"),
-                   *_linear("generator_predictions.LayerNorm"), "generator_lm_head.bias"),
+        "electra",
+        "electra.embeddings.word_embeddings.weight",
+        tied_by_default=True,
+        masked_lm=(
+            *_linear("generator_predictions.dense"),
+            *_linear("generator_predictions.LayerNorm"),
+            "generator_lm_head.bias",
+        ),
         ties={"generator_lm_head.weight": "electra.embeddings.word_embeddings.weight"},
-        steps=_transform("generator_predictions.dense", "generator_predictions.activation",
-                         "generator_predictions.LayerNorm"),
-        unembedding="generator_lm_head.weight", bias="generator_lm_head.bias",
+        steps=_transform(
+            "generator_predictions.dense", "generator_predictions.activation", "generator_predictions.LayerNorm"
+        ),
+        unembedding="generator_lm_head.weight",
+        bias="generator_lm_head.bias",
     ),
     "gpt2": _decoder("transformer", "wte.weight", "ln_f", tied=True),
     "gpt_neox": _decoder("gpt_neox", "embed_in.weight", "final_layer_norm"),
     "opt": _decoder(
-        "model", "decoder.embed_tokens.weight", "decoder.final_layer_norm", tied=True,
+        "model",
+        "decoder.embed_tokens.weight",
+        "decoder.final_layer_norm",
+        tied=True,
         after=(Step("projection", "model.decoder.project_out", inside=True),),
     ),
     "llama": _decoder("model", "embed_tokens.weight", "norm"),
@@ -161,9 +208,7 @@ FAMILIES: Mapping[str, Family] = {
     "qwen2": _decoder("model", "embed_tokens.weight", "norm"),
     "qwen3": _decoder("model", "embed_tokens.weight", "norm"),
     "gemma": _decoder("model", "embed_tokens.weight", "norm", tied=True),
-    "gemma2": _decoder(
-        "model", "embed_tokens.weight", "norm", tied=True, softcap="final_logit_softcapping"
-    ),
+    "gemma2": _decoder("model", "embed_tokens.weight", "norm", tied=True, softcap="final_logit_softcapping"),
     "t5": _t5(),
     "mt5": _t5(),
     "longt5": _t5(),
@@ -172,7 +217,7 @@ FAMILIES: Mapping[str, Family] = {
     "marian": _bart(),
     "mbart": _bart(norm=True, infills=True),
     "pegasus": _bart(norm=True),
-}  # fmt: skip
+}
 
 # Heads that several classes name alike: the architecture decides between them.
 CLASS_HEADS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -183,10 +228,7 @@ CLASS_HEADS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     ),
     "token_classification": (r"ForTokenClassification$", ("classifier", "score")),
     "question_answering": (r"ForQuestionAnswering$", ("qa_outputs",)),
-    "multiple_choice": (
-        r"ForMultipleChoice$",
-        ("classifier", "sequence_summary.summary"),
-    ),
+    "multiple_choice": (r"ForMultipleChoice$", ("classifier", "sequence_summary.summary")),
 }
 
 
@@ -219,9 +261,7 @@ def in_file(wanted: str, names: Collection[str], base: str) -> str | None:
         The file's own name for it, or None.
     """
     spellings = [wanted] + [
-        wanted.removesuffix(today) + old
-        for today, old in OLD_ENDINGS.items()
-        if wanted.endswith(today)
+        wanted.removesuffix(today) + old for today, old in OLD_ENDINGS.items() if wanted.endswith(today)
     ]
     for spelling in spellings:
         for name in (spelling, spelling.removeprefix(f"{base}."), f"{base}.{spelling}"):
@@ -236,9 +276,7 @@ def declares_tie(config: Mapping[str, Any], family: Family | None) -> bool:
     return bool(config.get("tie_word_embeddings", default))
 
 
-def heads_present(
-    config: Mapping[str, Any], names: Collection[str], family: Family
-) -> dict[str, str]:
+def heads_present(config: Mapping[str, Any], names: Collection[str], family: Family) -> dict[str, str]:
     """Say which heads a file holds, from the names of its tensors.
 
     Args:

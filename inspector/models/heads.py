@@ -44,9 +44,7 @@ def heads_by_building(config: PreTrainedConfig, names: Iterable[str]) -> dict[st
     }
 
 
-def _held_by(
-    mapping: Any, config: PreTrainedConfig, architecture: str, head: str, held: set[str]
-) -> bool:
+def _held_by(mapping: Any, config: PreTrainedConfig, architecture: str, head: str, held: set[str]) -> bool:
     found = mapping.get(type(config), None)
     encoder = type(config) in HEAD_MAPPINGS["masked_lm"] and not getattr(config, "is_decoder", None)
     if found is None or (head == "causal_lm" and (encoder or config.is_encoder_decoder)):
@@ -61,9 +59,5 @@ def _held_by(
         name for pair in model.all_tied_weights_keys.items() if covered & set(pair) for name in pair
     }
     base = model.base_model_prefix
-    wanted = [
-        name
-        for name, _ in model.named_parameters(remove_duplicate=False)
-        if not name.startswith(f"{base}.")
-    ]
+    wanted = [name for name, _ in model.named_parameters(remove_duplicate=False) if not name.startswith(f"{base}.")]
     return covered.issuperset((*wanted, *embedding_names(model)))

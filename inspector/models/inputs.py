@@ -78,9 +78,7 @@ def pad(encodings: Sequence[Encoding], tokens: Tokens) -> None:
     token, index = tokens.role("pad")
     longest = max(len(encoding.ids) for encoding in encodings)
     for encoding in encodings:
-        encoding.pad(
-            longest, direction=tokens.padding_side, pad_id=index or 0, pad_token=token or ""
-        )
+        encoding.pad(longest, direction=tokens.padding_side, pad_id=index or 0, pad_token=token or "")
 
 
 def arguments(loaded: Loaded, given: HeadInput, *, choices: bool = False) -> dict[str, Any]:
@@ -95,9 +93,7 @@ def arguments(loaded: Loaded, given: HeadInput, *, choices: bool = False) -> dic
     found = {"input_ids": given.ids, "attention_mask": given.attention}
     if "token_type_ids" in takes and getattr(loaded.model.config, "type_vocab_size", 0) > 1:
         found["token_type_ids"] = given.types
-    return {
-        name: (value[None] if choices else value).to(loaded.device) for name, value in found.items()
-    }
+    return {name: (value[None] if choices else value).to(loaded.device) for name, value in found.items()}
 
 
 def run_head(loaded: Loaded, inputs: Mapping[str, Any]) -> HeadRun:
@@ -121,12 +117,10 @@ def run_head(loaded: Loaded, inputs: Mapping[str, Any]) -> HeadRun:
             if isinstance(error, torch.OutOfMemoryError):
                 raise
             raise RequestError(
-                f"{type(loaded.model).__name__} does not take this input "
-                f"({type(error).__name__}): try another text."
+                f"{type(loaded.model).__name__} does not take this input ({type(error).__name__}): try another text."
             ) from error
         # Copying to the CPU waits for the device.
-        fields = {name: _plain(value) for name, value in output.items()
-                  if isinstance(value, torch.Tensor)}  # fmt: skip
+        fields = {name: _plain(value) for name, value in output.items() if isinstance(value, torch.Tensor)}
         milliseconds = 1000 * (time.perf_counter() - started)
     shapes = {name: tuple(value.shape) for name, value in fields.items()}
     return HeadRun(fields, shapes, type(output).__name__, milliseconds)

@@ -122,10 +122,7 @@ def _span(tensor: torch.Tensor) -> tuple[int, int] | None:
     if not tensor.is_contiguous():
         steps = zip(tensor.shape, tensor.stride(), strict=True)
         nbytes = (sum((size - 1) * step for size, step in steps) + 1) * tensor.itemsize
-    if tensor.is_cpu or tensor.is_cuda:
-        begin = tensor.data_ptr()
-    else:
-        begin = int(tensor.storage_offset()) * tensor.itemsize
+    begin = tensor.data_ptr() if tensor.is_cpu or tensor.is_cuda else int(tensor.storage_offset()) * tensor.itemsize
     return begin, begin + nbytes
 
 
@@ -194,10 +191,7 @@ def _shadow(block: Block) -> np.ndarray:
 
 def _marked_nbytes(blocks: Sequence[Block], begin: int, end: int) -> int:
     """Mark every grain that a block occupies, and count."""
-    grain = math.gcd(
-        *(block.begin - begin for block in blocks),
-        *(block.itemsize for block in blocks),
-    )
+    grain = math.gcd(*(block.begin - begin for block in blocks), *(block.itemsize for block in blocks))
     marks = np.zeros((end - begin) // grain, dtype=bool)
     for block in blocks:
         item = block.itemsize // grain

@@ -14,12 +14,7 @@ if TYPE_CHECKING:
 # Older versions of transformers stored them; they are no weights.
 FORMER_BUFFERS = (r"position_ids$", r"rotary_emb\.inv_freq$", r"\.attn\.(masked_)?bias$")
 # Tables that old files store although no training ever changes them.
-BUFFERS = (
-    ".position_ids",
-    ".attn.masked_bias",
-    ".rotary_emb.inv_freq",
-    ".embeddings.token_type_ids",
-)
+BUFFERS = (".position_ids", ".attn.masked_bias", ".rotary_emb.inv_freq", ".embeddings.token_type_ids")
 
 
 def is_buffer(tensor: TensorInfo) -> bool:

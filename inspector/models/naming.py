@@ -9,12 +9,7 @@ from functools import cached_property
 
 from transformers import PreTrainedModel
 from transformers.conversion_mapping import get_model_conversion_mapping
-from transformers.core_model_loading import (
-    WeightConverter,
-    WeightRenaming,
-    dot_natural_key,
-    rename_source_key,
-)
+from transformers.core_model_loading import WeightConverter, WeightRenaming, dot_natural_key, rename_source_key
 
 
 @dataclass(frozen=True)
@@ -39,11 +34,7 @@ class Places:
     @cached_property
     def stored_as(self) -> dict[str, str]:
         """Name in the model -> name in the file, of tensors that are taken as they are."""
-        return {
-            names[0]: stored
-            for stored, names in self.filled.items()
-            if names and stored not in self.converted
-        }
+        return {names[0]: stored for stored, names in self.filled.items() if names and stored not in self.converted}
 
 
 def find_places(model: PreTrainedModel, names: Iterable[str]) -> Places:
@@ -56,9 +47,7 @@ def find_places(model: PreTrainedModel, names: Iterable[str]) -> Places:
     transforms = get_model_conversion_mapping(model)
     renamings = [each for each in transforms if isinstance(each, WeightRenaming)]
     converters = [each for each in transforms if isinstance(each, WeightConverter)]
-    targets = {
-        source: each.target_patterns for each in converters for source in each.source_patterns
-    }
+    targets = {source: each.target_patterns for each in converters for source in each.source_patterns}
     held = model.state_dict()
     base = model.base_model_prefix
     filled: dict[str, tuple[str, ...]] = {}

@@ -59,12 +59,7 @@ class Plan:
 
 
 def make_plan(
-    hollow: PreTrainedModel,
-    *,
-    stored: torch.dtype,
-    settings: Settings,
-    device: Device = "auto",
-    dtype: Dtype = "auto",
+    hollow: PreTrainedModel, *, stored: torch.dtype, settings: Settings, device: Device = "auto", dtype: Dtype = "auto"
 ) -> Plan:
     """Decide where a model goes.
 
@@ -100,32 +95,20 @@ def make_plan(
     )
 
 
-def _spread(
-    hollow: PreTrainedModel,
-    where: torch.device,
-    precision: torch.dtype,
-    allowed: dict[str, int],
-) -> Plan:
+def _spread(hollow: PreTrainedModel, where: torch.device, precision: torch.dtype, allowed: dict[str, int]) -> Plan:
     from transformers.integrations.accelerate import infer_auto_device_map
 
     main = next(iter(allowed))
-    sizes = {
-        name: parameter.numel() * _itemsize(parameter, precision)
-        for name, parameter in hollow.named_parameters()
-    }
+    sizes = {name: parameter.numel() * _itemsize(parameter, precision) for name, parameter in hollow.named_parameters()}
     nn.Module.to(hollow, precision)  # on the meta device: sizes alone change
     kept = 0  # bytes that must be on the device that computes, wherever accelerate put them
     parts: dict[str, str] = {}
     for _ in range(2):  # the second time with room left for those
         memory: dict[int | str, int | str] = {
-            accelerates(name): max(nbytes - kept, 0) if name == main else nbytes
-            for name, nbytes in allowed.items()
+            accelerates(name): max(nbytes - kept, 0) if name == main else nbytes for name, nbytes in allowed.items()
         }
         found = infer_auto_device_map(
-            hollow,
-            max_memory=memory,
-            no_split_module_classes=set(hollow._no_split_modules or ()),
-            clean_result=False,
+            hollow, max_memory=memory, no_split_module_classes=set(hollow._no_split_modules or ()), clean_result=False
         )
         named = {name: _named(place) for name, place in found.items()}
         parts = {
@@ -133,24 +116,15 @@ def _spread(
             for name, place in named.items()
             for inner, where_to in _layers_alone(hollow, name, place=place, main=main)
         }
-        kept = sum(
-            nbytes
-            for name, nbytes in sizes.items()
-            if _place(name, parts) == main != _place(name, named)
-        )
+        kept = sum(nbytes for name, nbytes in sizes.items() if _place(name, parts) == main != _place(name, named))
     held = dict.fromkeys((*allowed, DISK), 0)
     for name, nbytes in sizes.items():
         held[_place(name, parts)] += nbytes
-    places = tuple(
-        Place(name, nbytes, allowed.get(name)) for name, nbytes in held.items() if nbytes
-    )
-    return Plan(where, precision, sum(sizes.values()), _reason_spread(precision, places), places,
-                parts)  # fmt: skip
+    places = tuple(Place(name, nbytes, allowed.get(name)) for name, nbytes in held.items() if nbytes)
+    return Plan(where, precision, sum(sizes.values()), _reason_spread(precision, places), places, parts)
 
 
-def _layers_alone(
-    hollow: nn.Module, name: str, *, place: str, main: str
-) -> Iterator[tuple[str, str]]:
+def _layers_alone(hollow: nn.Module, name: str, *, place: str, main: str) -> Iterator[tuple[str, str]]:
     """Leave only layers of a list where they are brought in from; what is beside them runs whole.
 
     Yields:
@@ -160,9 +134,7 @@ def _layers_alone(
         yield name, place
         return
     found = find_part(hollow, name)
-    if not isinstance(found, nn.Module) or not any(
-        _in_a_list(inner) for inner, _ in found.named_modules(prefix=name)
-    ):
+    if not isinstance(found, nn.Module) or not any(_in_a_list(inner) for inner, _ in found.named_modules(prefix=name)):
         yield name, main
         return
     start = f"{name}." if name else ""
@@ -235,10 +207,7 @@ def _reason_one(where: torch.device, precision: torch.dtype, nbytes: int, *, all
     what = f"{_size(nbytes)} of weights in {_words(precision)} on {place_name(where)}"
     if nbytes <= allowed:
         return f"{what}, where they may take {_size(allowed)}."
-    return (
-        f"{what}, where they may take {_size(allowed)}: the device was chosen by hand, and the "
-        "work may be ended."
-    )
+    return f"{what}, where they may take {_size(allowed)}: the device was chosen by hand, and the work may be ended."
 
 
 def _reason_spread(precision: torch.dtype, places: tuple[Place, ...]) -> str:

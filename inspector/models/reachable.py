@@ -37,8 +37,7 @@ def find_unreachable(tokenizer: Tokenizer, texts: Sequence[tuple[int, str]]) -> 
 def _of_wordpiece(tokenizer: Tokenizer, texts: Sequence[tuple[int, str]]) -> list[int]:
     prefix = getattr(tokenizer.model, "continuing_subword_prefix", CONTINUED)
     words = [
-        LETTER + text.removeprefix(prefix) if text.startswith(prefix) and text != prefix else text
-        for _, text in texts
+        LETTER + text.removeprefix(prefix) if text.startswith(prefix) and text != prefix else text for _, text in texts
     ]
     return [
         index

@@ -18,10 +18,7 @@ from inspector.errors import WorkerError
 from inspector.models.device import release
 from inspector.models.execution import input_embedding
 
-WAYS_ON = {
-    "input": "a smaller dtype, a shorter text, or the CPU",
-    "model": "a smaller dtype, or the CPU",
-}
+WAYS_ON = {"input": "a smaller dtype, a shorter text, or the CPU", "model": "a smaller dtype, or the CPU"}
 ON_CPU = "a smaller dtype or a shorter text"
 LARGE_LOGITS = 50_000_000  # numbers, from which on they are not all made at once where that can be
 EXHAUSTED = re.compile(r"can't allocate memory|not enough memory|MPS backend out of memory")
@@ -78,8 +75,7 @@ class Replay:
         base.forward = answer
         try:
             with torch.inference_mode():
-                found = self.model(**self.inputs, use_cache=False,
-                                   logits_to_keep=torch.arange(begin, end)).logits  # fmt: skip
+                found = self.model(**self.inputs, use_cache=False, logits_to_keep=torch.arange(begin, end)).logits
         finally:
             del base.forward  # the class's own is there again
         return found, asked
@@ -161,8 +157,9 @@ def forward(
         hidden_states = (output.last_hidden_state,)
     replay = Replay(loaded.model, inputs, output) if later else None
     if replay and not replay.works():
-        return forward(loaded, ids, type_ids, head=head, every_layer=every_layer,
-                       decoder_ids=decoder_ids, attention=attention)  # fmt: skip
+        return forward(
+            loaded, ids, type_ids, head=head, every_layer=every_layer, decoder_ids=decoder_ids, attention=attention
+        )
     return Forward(
         tuple(each.to(loaded.device) for each in hidden_states),  # a spread model's lie all over
         getattr(output, "logits", None) if head else None,

@@ -53,10 +53,7 @@ class _Weights(Mapping[str, torch.Tensor]):
     """A model's weights as its files hold them, copied out whenever accelerate asks for one."""
 
     def __init__(self, model: PreTrainedModel, dtype: torch.dtype) -> None:
-        self._mapped = {
-            name: parameter.detach()
-            for name, parameter in model.named_parameters(remove_duplicate=False)
-        }
+        self._mapped = {name: parameter.detach() for name, parameter in model.named_parameters(remove_duplicate=False)}
         self._dtype = dtype
 
     def __getitem__(self, name: str) -> torch.Tensor:

@@ -33,9 +33,7 @@ def read_tensors(manifest: Manifest, names: Iterable[str] | None = None) -> dict
     by_name = {tensor.name: tensor for tensor in manifest.tensors}
     wanted = list(by_name) if names is None else list(names)
     if unknown := [name for name in wanted if name not in by_name]:
-        raise CheckpointError(
-            f"There is no tensor {unknown[0]!r} in {manifest.name}: pick one of the listed names."
-        )
+        raise CheckpointError(f"There is no tensor {unknown[0]!r} in {manifest.name}: pick one of the listed names.")
     paths = {file.name: file.path for file in manifest.files}
     by_file: dict[str, list[TensorInfo]] = {}
     for name in wanted:
@@ -89,14 +87,11 @@ def _limits(storage: Iterable[TensorInfo]) -> tuple[int, int]:
     filled = [tensor for tensor in storage if math.prod(tensor.shape)]
     return (
         min((tensor.begin for tensor in filled), default=0),
-        max((tensor.begin + _extent(tensor) * _dtype(tensor).itemsize for tensor in filled),
-            default=0),
-    )  # fmt: skip
+        max((tensor.begin + _extent(tensor) * _dtype(tensor).itemsize for tensor in filled), default=0),
+    )
 
 
-def _lay(
-    span: list[list[TensorInfo]], mapped: Callable[[int, int], np.ndarray] | None
-) -> dict[str, torch.Tensor]:
+def _lay(span: list[list[TensorInfo]], mapped: Callable[[int, int], np.ndarray] | None) -> dict[str, torch.Tensor]:
     """Lay the tensors of some storages over their bytes; without any, on the meta device."""
     begin, end = _limits(tensor for storage in span for tensor in storage)
     whole = mapped(begin, end) if mapped and end else None
@@ -104,9 +99,7 @@ def _lay(
     for storage in span:
         first, last = _limits(storage)
         if whole is None:
-            data = torch.empty(
-                last - first, dtype=torch.uint8, device="meta" if not mapped else "cpu"
-            )
+            data = torch.empty(last - first, dtype=torch.uint8, device="meta" if not mapped else "cpu")
         else:
             data = torch.from_numpy(whole[first - begin : last - begin])
         for tensor in storage:
@@ -127,9 +120,7 @@ def _view(tensor: TensorInfo, data: torch.Tensor, offset: int) -> torch.Tensor:
 
 def _extent(tensor: TensorInfo) -> int:
     """Elements from a tensor's first to its last, both included."""
-    return 1 + sum(
-        (size - 1) * stride for size, stride in zip(tensor.shape, tensor.strides, strict=True)
-    )
+    return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.strides, strict=True))
 
 
 def _dtype(tensor: TensorInfo) -> torch.dtype:

@@ -54,9 +54,7 @@ def _translated(what: str) -> Iterator[None]:
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException as error:  # the Rust library panics past Exception
-        raise CheckpointError(
-            f"{what}: save them again with tokenizer.save_pretrained()."
-        ) from error
+        raise CheckpointError(f"{what}: save them again with tokenizer.save_pretrained().") from error
 
 
 @contextmanager
@@ -96,14 +94,15 @@ def _read_byte_level(manifest: Manifest) -> Tokenizer:
         add_prefix_space=bool(settings.get("add_prefix_space", False)),
     )
     tokenizer = _rust(bpe)
-    special = [token for token in ("<s>", "</s>", "<pad>", "<unk>", "<mask>", "<|endoftext|>")
-               if tokenizer.token_to_id(token) is not None]  # fmt: skip
+    special = [
+        token
+        for token in ("<s>", "</s>", "<pad>", "<unk>", "<mask>", "<|endoftext|>")
+        if tokenizer.token_to_id(token) is not None
+    ]
     tokenizer.add_special_tokens([AddedToken(t, lstrip=t == "<mask>") for t in special])
     begin, end = tokenizer.token_to_id("<s>"), tokenizer.token_to_id("</s>")
     if begin is not None and end is not None:
-        tokenizer.post_processor = RobertaProcessing(
-            ("</s>", end), ("<s>", begin), add_prefix_space=False
-        )
+        tokenizer.post_processor = RobertaProcessing(("</s>", end), ("<s>", begin), add_prefix_space=False)
     return tokenizer
 
 
@@ -121,9 +120,7 @@ _READERS = (
 
 def read_settings(manifest: Manifest) -> dict[str, Any]:
     """What the tokenizer's settings say, e.g. which token pads."""
-    return _read_json(manifest, "special_tokens_map.json") | _read_json(
-        manifest, "tokenizer_config.json"
-    )
+    return _read_json(manifest, "special_tokens_map.json") | _read_json(manifest, "tokenizer_config.json")
 
 
 def _read_json(manifest: Manifest, name: str) -> dict[str, Any]:

@@ -153,13 +153,10 @@ class Tokens:
             RequestError: If the text is too long or no Unicode text.
         """
         if len(text) > MAX_CHARACTERS:
-            raise RequestError(
-                f"The text has {len(text):,} characters: shorten it to {MAX_CHARACTERS:,}."
-            )
+            raise RequestError(f"The text has {len(text):,} characters: shorten it to {MAX_CHARACTERS:,}.")
         if not text.isascii() and re.search("[\ud800-\udfff]", text):
             raise RequestError(
-                "The text holds half of a surrogate pair, which is no character: "
-                "type or paste it again."
+                "The text holds half of a surrogate pair, which is no character: type or paste it again."
             )
 
     @property

@@ -50,10 +50,12 @@ def bar_rows(
     count = len(lengths)
     figure = go.Figure(
         layout=look.layout(
-            title=plain(title), subtitle=plain(subtitle), theme=theme,
+            title=plain(title),
+            subtitle=plain(subtitle),
+            theme=theme,
             height=look.title_height(title, subtitle) + max(pitch * count, LEAST) + 58,
         )
-    )  # fmt: skip
+    )
     figure.update_layout(
         xaxis={
             **look.axis(title=measure, theme=theme),

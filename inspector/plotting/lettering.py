@@ -39,14 +39,7 @@ class Place:
     left: float  # pixels
 
 
-def flow(
-    widths: Sequence[float],
-    groups: Sequence[object],
-    *,
-    width: float,
-    gap: float,
-    joint: float,
-) -> list[Place]:
+def flow(widths: Sequence[float], groups: Sequence[object], *, width: float, gap: float, joint: float) -> list[Place]:
     """Fill lines with boxes from left to right, and keep groups on one line where they fit.
 
     Args:
@@ -70,9 +63,7 @@ def flow(
     return places
 
 
-def _group_width(
-    widths: Sequence[float], groups: Sequence[object], first: int, joint: float
-) -> float:
+def _group_width(widths: Sequence[float], groups: Sequence[object], first: int, joint: float) -> float:
     total = widths[first]
     for number in range(first + 1, len(widths)):
         if groups[number] != groups[first]:
@@ -93,10 +84,7 @@ class Rectangle:
     def touches(self, other: Rectangle) -> bool:
         """Whether the two share any pixel."""
         return (
-            self.left < other.right
-            and other.left < self.right
-            and self.top < other.bottom
-            and other.top < self.bottom
+            self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
         )
 
 
@@ -148,9 +136,7 @@ def place_labels(
     return placed
 
 
-def label_box(
-    mark: tuple[float, float], size: tuple[float, float], across: int, up: int, radius: float
-) -> Rectangle:
+def label_box(mark: tuple[float, float], size: tuple[float, float], across: int, up: int, radius: float) -> Rectangle:
     """What a label covers on one side of its mark."""
     x = mark[0] + across * (radius + size[0] / 2)
     y = mark[1] - up * (radius + size[1] / 2)
@@ -158,12 +144,7 @@ def label_box(
 
 
 def _inside(box: Rectangle, frame: Rectangle) -> bool:
-    return (
-        box.left >= frame.left
-        and box.right <= frame.right
-        and box.top >= frame.top
-        and box.bottom <= frame.bottom
-    )
+    return box.left >= frame.left and box.right <= frame.right and box.top >= frame.top and box.bottom <= frame.bottom
 
 
 def _touches_any(box: Rectangle, others: Iterable[Rectangle]) -> bool:

@@ -13,13 +13,7 @@ from inspector.text import percent_text, plain, shorten
 BAR = 30  # pixels from bar to bar
 
 
-def topk_bars(
-    predictions: pd.DataFrame,
-    *,
-    title: str,
-    subtitle: str = "",
-    theme: Theme = LIGHT,
-) -> go.Figure:
+def topk_bars(predictions: pd.DataFrame, *, title: str, subtitle: str = "", theme: Theme = LIGHT) -> go.Figure:
     """Draw one mask's likeliest tokens, the first one on top.
 
     Args:
@@ -39,11 +33,8 @@ def topk_bars(
         names=[plain(shorten(token, 24)) for token in column(predictions, "token")],
         texts=[plain(percent_text(share)) for share in shares],
         hovers=[
-            f"<b>{plain(token)}</b><br>id {token_id}<br>{plain(percent_text(share))}"
-            f"<br>logit {logit:.3f}"
-            for token, token_id, share, logit in columns(
-                predictions, "token", "token_id", "probability", "logit"
-            )
+            f"<b>{plain(token)}</b><br>id {token_id}<br>{plain(percent_text(share))}<br>logit {logit:.3f}"
+            for token, token_id, share, logit in columns(predictions, "token", "token_id", "probability", "logit")
         ],
         measure="probability",
         tickformat=_tick_format(longest),

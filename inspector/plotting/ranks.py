@@ -53,20 +53,26 @@ def rank_lines(
     bottom = math.log10(max(lowest, 10)) + 0.12
     above = look.title_height(title, subtitle) + 14
     figure = go.Figure(
-        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme,
-                           height=HEIGHT + above)
-    )  # fmt: skip
+        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=HEIGHT + above)
+    )
     figure.update_layout(
-        xaxis={**look.axis(title=along, theme=theme, grid=False),
-               "tickvals": thinned(len(stops)),
-               "ticktext": [plain(shorten(labels[at], 12)) for at in thinned(len(stops))],
-               "range": [-0.15, len(stops) - 1 + 0.1]},
-        yaxis={**look.axis(title="rank, 1 = best", theme=theme), "type": "log",
-               "range": [bottom, -0.12], "dtick": 1, "tickformat": ",d"},
+        xaxis={
+            **look.axis(title=along, theme=theme, grid=False),
+            "tickvals": thinned(len(stops)),
+            "ticktext": [plain(shorten(labels[at], 12)) for at in thinned(len(stops))],
+            "range": [-0.15, len(stops) - 1 + 0.1],
+        },
+        yaxis={
+            **look.axis(title="rank, 1 = best", theme=theme),
+            "type": "log",
+            "range": [bottom, -0.12],
+            "dtick": 1,
+            "tickformat": ",d",
+        },
         margin={"t": above, "r": 132, "b": 60},
         hovermode="closest",
         showlegend=False,
-    )  # fmt: skip
+    )
     for number, ((_, token), line) in enumerate(lines.items()):
         _add_line(figure, token, sorted(line), number=number, labels=labels, theme=theme)
     _name_ends(figure, lines, bottom, theme)
@@ -74,13 +80,7 @@ def rank_lines(
 
 
 def _add_line(
-    figure: go.Figure,
-    token: str,
-    line: list[tuple[int, int]],
-    *,
-    number: int,
-    labels: Sequence[str],
-    theme: Theme,
+    figure: go.Figure, token: str, line: list[tuple[int, int]], *, number: int, labels: Sequence[str], theme: Theme
 ) -> None:
     figure.add_trace(
         go.Scatter(
@@ -94,35 +94,32 @@ def _add_line(
                 "dash": DASHES[number // len(SYMBOLS) % len(DASHES)],
             },
             marker={"symbol": SYMBOLS[number % len(SYMBOLS)], "size": 8},
-            hovertext=[f"<b>{plain(token)}</b>, {plain(labels[at])}: rank {rank:,}"
-                       for at, rank in line],
+            hovertext=[f"<b>{plain(token)}</b>, {plain(labels[at])}: rank {rank:,}" for at, rank in line],
             hoverinfo="text",
         )
-    )  # fmt: skip
+    )
 
 
 def _name_ends(
-    figure: go.Figure,
-    lines: dict[tuple[int, str], list[tuple[int, int]]],
-    bottom: float,
-    theme: Theme,
+    figure: go.Figure, lines: dict[tuple[int, str], list[tuple[int, int]]], bottom: float, theme: Theme
 ) -> None:
     """Write each token where its line ends, apart from its neighbours."""
-    ends = [
-        (math.log10(max(line)[1]), token, number)
-        for number, ((_, token), line) in enumerate(lines.items())
-    ]
+    ends = [(math.log10(max(line)[1]), token, number) for number, ((_, token), line) in enumerate(lines.items())]
     step = LABEL_PIXELS * (bottom + 0.12) / (HEIGHT - 60)
     for height, (_, token, number) in zip(
-        spread([end for end, _, _ in sorted(ends)], step=step, last=bottom),
-        sorted(ends),
-        strict=True,
+        spread([end for end, _, _ in sorted(ends)], step=step, last=bottom), sorted(ends), strict=True
     ):
         figure.add_annotation(
-            x=1, xref="paper", xanchor="left", xshift=6, y=height, yanchor="middle",
-            text=plain(shorten(token, LETTERS)), showarrow=False,
+            x=1,
+            xref="paper",
+            xanchor="left",
+            xshift=6,
+            y=height,
+            yanchor="middle",
+            text=plain(shorten(token, LETTERS)),
+            showarrow=False,
             font={"size": 13, "color": theme.groups[number % len(theme.groups)]},
-        )  # fmt: skip
+        )
 
 
 def spread(heights: Sequence[float], *, step: float, last: float) -> list[float]:

@@ -128,11 +128,7 @@ def layout(*, title: str, subtitle: str, theme: Theme, height: int) -> go.Layout
             "font": {"family": SANS, "size": 13, "color": theme.ink},
         },
         legend={"font": {"color": theme.ink}, "bgcolor": "rgba(0,0,0,0)"},
-        modebar={
-            "bgcolor": "rgba(0,0,0,0)",
-            "color": theme.muted,
-            "activecolor": theme.ink,
-        },
+        modebar={"bgcolor": "rgba(0,0,0,0)", "color": theme.muted, "activecolor": theme.ink},
     )
 
 

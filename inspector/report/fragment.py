@@ -18,12 +18,7 @@ PLOTLY = "plotly.js"
 _written: set[str] = set()  # scripts that this process has put into a notebook
 
 
-def write_fragment(
-    title: str,
-    blocks: Sequence[Block],
-    figure: go.Figure | None,
-    frame: pd.DataFrame | None,
-) -> str:
+def write_fragment(title: str, blocks: Sequence[Block], figure: go.Figure | None, frame: pd.DataFrame | None) -> str:
     """Write blocks, or a figure or table where there are none.
 
     plotly.js is in the first fragment with a figure that a process writes, and serves the others.

@@ -20,9 +20,7 @@ from inspector.results.checkpoint import Opened
 DEFAULT = tuple(section.slug for section in SECTIONS if section.quick)
 PLAIN = "the capital and largest city of {}."  # for checkpoints that bring no example
 COMPARING = "compare"  # the section that needs a second checkpoint
-NO_SECOND = (
-    "The section compare needs a second checkpoint: name one (--other), or leave the section out."
-)
+NO_SECOND = "The section compare needs a second checkpoint: name one (--other), or leave the section out."
 POLL_SECONDS = 0.1
 
 Tell = Callable[[float, str], None]  # share done, what is being done; may raise to stop
@@ -74,14 +72,10 @@ def make_report(
         raise RequestError(NO_SECOND)
     tell(0.0, "Reading the headers")
     overview: Overview = _wait(
-        engine.run(opened.fingerprint, "overview", called=(opened.name,), hash_files=True),
-        lambda text: tell(0.0, text),
+        engine.run(opened.fingerprint, "overview", called=(opened.name,), hash_files=True), lambda text: tell(0.0, text)
     )
     context = Context(
-        opened,
-        overview,
-        _with_text(setting or Setting(), opened, overview),
-        other if COMPARING in chosen else None,
+        opened, overview, _with_text(setting or Setting(), opened, overview), other if COMPARING in chosen else None
     )
     parts = []
     for place, slug in enumerate(chosen):
@@ -90,10 +84,7 @@ def make_report(
         tell(share, title)
         parts.append(
             _part(
-                engine,
-                context,
-                BY_SLUG[slug],
-                lambda text, share=share, title=title: tell(share, f"{title}: {text}"),
+                engine, context, BY_SLUG[slug], lambda text, share=share, title=title: tell(share, f"{title}: {text}")
             )
         )
     return Report(
@@ -114,9 +105,7 @@ def default_text(opened: Opened, overview: Overview) -> str:
 
 
 def _with_text(setting: Setting, opened: Opened, overview: Overview) -> Setting:
-    return (
-        setting if setting.text.strip() else replace(setting, text=default_text(opened, overview))
-    )
+    return setting if setting.text.strip() else replace(setting, text=default_text(opened, overview))
 
 
 def _part(engine: Engine, context: Context, section: Section, tell: Callable[[str], None]) -> Part:
@@ -140,14 +129,10 @@ def _part(engine: Engine, context: Context, section: Section, tell: Callable[[st
     )
 
 
-def _answer(
-    engine: Engine, context: Context, question: Question, tell: Callable[[str], None]
-) -> Any:
+def _answer(engine: Engine, context: Context, question: Question, tell: Callable[[str], None]) -> Any:
     """The result, or the refusal: this checkpoint cannot answer that."""
     called = [each.name for each in (context.opened, context.other) if each]
-    job = engine.run(
-        context.opened.fingerprint, question.verb, called=called, **question.parameters
-    )
+    job = engine.run(context.opened.fingerprint, question.verb, called=called, **question.parameters)
     try:
         return _wait(job, tell)
     except (NotInCheckpointError, RequestError) as refusal:

@@ -37,7 +37,7 @@ def show(answer):
 
 files = {{file["name"]: file["sha256"] for file in ask("overview", "--hash")["files"]}}
 assert files == {files!r}, "This is another checkpoint: its files differ."
-"""  # noqa: E501
+"""
 FORMAT = {
     "nbformat": 4,
     "nbformat_minor": 5,
@@ -80,8 +80,13 @@ def _text(text: str) -> dict[str, Any]:
 
 
 def _code(text: str) -> dict[str, Any]:
-    return {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [],
-            "source": text.splitlines(keepends=True)}  # fmt: skip
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": {},
+        "outputs": [],
+        "source": text.splitlines(keepends=True),
+    }
 
 
 def _quoted(text: str) -> str:

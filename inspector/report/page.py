@@ -36,20 +36,22 @@ def write_page(report: Report) -> str:
     scripts = [get_plotlyjs(), (ASSETS / "report.js").read_text("utf-8")]
     style = (ASSETS / "report.css").read_text("utf-8")
     body = "\n".join([_head(report), *map(_section, report.parts), _provenance(report)])
-    return "\n".join([
-        "<!DOCTYPE html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{_policy(scripts)}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<meta name="color-scheme" content="light dark">',
-        '<meta name="referrer" content="no-referrer">',
-        f"<title>{text_html(report.name)}: a report of Checkpoint Inspector</title>",
-        f"<style>{style}</style></head><body><main>",
-        body,
-        "</main>",
-        *(f"<script>{script}</script>" for script in scripts),
-        "</body></html>\n",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{_policy(scripts)}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            '<meta name="referrer" content="no-referrer">',
+            f"<title>{text_html(report.name)}: a report of Checkpoint Inspector</title>",
+            f"<style>{style}</style></head><body><main>",
+            body,
+            "</main>",
+            *(f"<script>{script}</script>" for script in scripts),
+            "</body></html>\n",
+        ]
+    )
 
 
 def _policy(scripts: list[str]) -> str:
@@ -81,8 +83,10 @@ def _head(report: Report) -> str:
 
 
 def _section(part: Part) -> str:
-    inner: list[str] = [f'<section id="{part.slug}"><h2>{text_html(part.title)}</h2>',
-                        f"<p class=question>{text_html(part.question)}</p>"]  # fmt: skip
+    inner: list[str] = [
+        f'<section id="{part.slug}"><h2>{text_html(part.title)}</h2>',
+        f"<p class=question>{text_html(part.question)}</p>",
+    ]
     if part.absent:
         inner.append(f"<p class=note>{text_html(part.absent)}</p>")
     inner += [f"<p class=note>{text_html(note)}</p>" for note in part.notes]
@@ -143,8 +147,7 @@ def table_html(tabled: Tabled) -> str:
     frame = tabled.frame
     shown = frame.head(tabled.rows)
     heads = "".join(
-        f"<th scope=col{' class=number' if _is_numeric(frame[name]) else ''}>"
-        f"{text_html(_label(str(name)))}</th>"
+        f"<th scope=col{' class=number' if _is_numeric(frame[name]) else ''}>{text_html(_label(str(name)))}</th>"
         for name in frame.columns
     )
     rows = "".join(f"<tr>{''.join(_cells(row))}</tr>" for row in shown.to_dict("records"))
@@ -213,8 +216,7 @@ def _listed(listed: Listed) -> str:
 
 
 def _facts(facts: Facts) -> str:
-    rows = "".join(f"<dt>{text_html(name)}</dt><dd>{text_html(value)}</dd>"
-                   for name, value in facts.pairs.items())  # fmt: skip
+    rows = "".join(f"<dt>{text_html(name)}</dt><dd>{text_html(value)}</dd>" for name, value in facts.pairs.items())
     return f"<dl>{rows}</dl>"
 
 
@@ -222,9 +224,7 @@ def _code(code: Code) -> str:
     return f"<pre>{text_html(code.text)}</pre>"
 
 
-_PLAIN: dict[type, Callable[[Any], str]] = {
-    Said: _said, Listed: _listed, Facts: _facts, Code: _code,
-}  # fmt: skip
+_PLAIN: dict[type, Callable[[Any], str]] = {Said: _said, Listed: _listed, Facts: _facts, Code: _code}
 
 
 def text_html(text: str) -> str:

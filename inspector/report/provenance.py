@@ -23,9 +23,7 @@ SHARED = ("demo", "upload", "hub")  # references that mean the same for others; 
 def describe(context: Context, ran: Iterable[str]) -> dict[str, str]:
     """All that must be the same for the same numbers; nothing of the machine that made it."""
     overview, setting = context.overview, context.setting
-    files = "; ".join(
-        f"{file.name} ({file.nbytes:,} bytes, SHA-256 {file.sha256})" for file in overview.files
-    )
+    files = "; ".join(f"{file.name} ({file.nbytes:,} bytes, SHA-256 {file.sha256})" for file in overview.files)
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     second = {}
     if context.other:
@@ -82,8 +80,18 @@ def command_of_report(context: Context, sections: Sequence[str]) -> str:
     setting = context.setting
     seed = (f"--seed={setting.seed}",) if setting.seed else ()
     other = (f"--other={source(context.other)}",) if context.other else ()
-    return _line(context, "report", "-o", "report.zip", "--sections", ",".join(sections),
-                 f"--text={setting.text}", *other, *context.placement_options, *seed)  # fmt: skip
+    return _line(
+        context,
+        "report",
+        "-o",
+        "report.zip",
+        "--sections",
+        ",".join(sections),
+        f"--text={setting.text}",
+        *other,
+        *context.placement_options,
+        *seed,
+    )
 
 
 def source(opened: Opened) -> str:

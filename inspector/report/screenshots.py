@@ -100,8 +100,7 @@ def take_pictures(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RequestError(
-            f"{folder.name} cannot be made ({error.strerror or 'no access'}): name a folder that "
-            "you may write to."
+            f"{folder.name} cannot be made ({error.strerror or 'no access'}): name a folder that you may write to."
         ) from error
     tell("Starting the app")
     with _served(reference) as url:
@@ -110,9 +109,15 @@ def take_pictures(
 
 
 async def _visit(
-    url: str, reference: CheckpointRef, folder: Path, *, pages: Sequence[str],
-    theme: Literal["light", "dark"], width: int, tell: Tell,
-) -> list[Picture]:  # fmt: skip
+    url: str,
+    reference: CheckpointRef,
+    folder: Path,
+    *,
+    pages: Sequence[str],
+    theme: Literal["light", "dark"],
+    width: int,
+    tell: Tell,
+) -> list[Picture]:
     taken = []
     async with Chromium() as chromium:
         tab = await chromium.tab()
@@ -150,8 +155,7 @@ async def _calm_height(tab: Tab, page: str) -> int:
             return looks[0]
         await asyncio.sleep(CALM_SECONDS)
     raise InspectorError(
-        f"The page {page} did not come to rest within {START_SECONDS:.0f} seconds: try again on a "
-        "calmer machine."
+        f"The page {page} did not come to rest within {START_SECONDS:.0f} seconds: try again on a calmer machine."
     )
 
 
@@ -163,15 +167,24 @@ def _served(reference: CheckpointRef) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    roots = (
-        {"INSPECTOR_ROOTS": str(Path(reference.value).parent)} if reference.kind == "path" else {}
-    )
+    roots = {"INSPECTOR_ROOTS": str(Path(reference.value).parent)} if reference.kind == "path" else {}
     process = subprocess.Popen(
-        [sys.executable, "-m", "streamlit", "run", str(APP), f"--server.port={port}",
-         "--server.headless=true", "--server.address=localhost"],
-        cwd=APP.parent, env={**os.environ, "INSPECTOR_SIGN_IN": "none", **roots},
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "streamlit",
+            "run",
+            str(APP),
+            f"--server.port={port}",
+            "--server.headless=true",
+            "--server.address=localhost",
+        ],
+        cwd=APP.parent,
+        env={**os.environ, "INSPECTOR_SIGN_IN": "none", **roots},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     url = f"http://localhost:{port}"
     try:
         _wait_until_up(url, process)

@@ -27,10 +27,7 @@ UNDEFINED = frozenset(
         "places.cosine",
         "ranks.probability",
         "relative_before",
-        *(
-            f"tensors.{name}"
-            for name in ("cosine", "max_abs", "nearest", "norm", "other_norm", "relative_change")
-        ),
+        *(f"tensors.{name}" for name in ("cosine", "max_abs", "nearest", "norm", "other_norm", "relative_change")),
         "tokens.best_probability",
         "tokens.bits",
         "tokens.log_probability",

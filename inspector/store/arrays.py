@@ -32,11 +32,7 @@ class ArrayCache:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        *,
-        max_nbytes: int = MAX_NBYTES,
-        after_put: Callable[[], None] = lambda: None,
+        self, folder: Path, *, max_nbytes: int = MAX_NBYTES, after_put: Callable[[], None] = lambda: None
     ) -> None:
         self._folder = folder
         self._after_put = after_put

@@ -33,33 +33,79 @@ DROPPED = re.compile(
 # Public methods of transformers' PreTrainedConfig: a setting of that name would replace one.
 METHODS = frozenset(
     {
-        "convert_rope_params_to_dict", "default_config_fields", "dict_dtype_to_str", "from_dict",
-        "from_json_file", "from_pretrained", "get_config_dict", "get_mtp_config",
-        "get_text_config", "push_to_hub", "register_for_auto_class", "save_pretrained",
-        "serialize_explicit_per_layer_config", "standardize_rope_params", "to_dict",
-        "to_diff_dict", "to_json_file", "to_json_string", "update", "update_from_string",
-        "validate", "validate_architecture", "validate_layer_type", "validate_output_attentions",
-        "validate_rope", "validate_token_ids",
+        "convert_rope_params_to_dict",
+        "default_config_fields",
+        "dict_dtype_to_str",
+        "from_dict",
+        "from_json_file",
+        "from_pretrained",
+        "get_config_dict",
+        "get_mtp_config",
+        "get_text_config",
+        "push_to_hub",
+        "register_for_auto_class",
+        "save_pretrained",
+        "serialize_explicit_per_layer_config",
+        "standardize_rope_params",
+        "to_dict",
+        "to_diff_dict",
+        "to_json_file",
+        "to_json_string",
+        "update",
+        "update_from_string",
+        "validate",
+        "validate_architecture",
+        "validate_layer_type",
+        "validate_output_attentions",
+        "validate_rope",
+        "validate_token_ids",
     }
-)  # fmt: skip
+)
 ACTIVATIONS = frozenset(
     {
-        "gelu", "gelu_10", "gelu_accurate", "gelu_fast", "gelu_new", "gelu_python",
-        "gelu_python_tanh", "gelu_pytorch_tanh", "hardswish", "laplace", "leaky_relu", "linear",
-        "mish", "prelu", "quick_gelu", "relu", "relu2", "relu6", "sigmoid", "silu",
-        "sqrtsoftplus", "swish", "tanh", "xielu",
+        "gelu",
+        "gelu_10",
+        "gelu_accurate",
+        "gelu_fast",
+        "gelu_new",
+        "gelu_python",
+        "gelu_python_tanh",
+        "gelu_pytorch_tanh",
+        "hardswish",
+        "laplace",
+        "leaky_relu",
+        "linear",
+        "mish",
+        "prelu",
+        "quick_gelu",
+        "relu",
+        "relu2",
+        "relu6",
+        "sigmoid",
+        "silu",
+        "sqrtsoftplus",
+        "swish",
+        "tanh",
+        "xielu",
     }
-)  # fmt: skip
+)
 ACTIVATION_KEYS = frozenset(
-    {"hidden_act", "hidden_activation", "activation_function", "activation", "act_fn", "afn",
-     "dense_act_fn", "classifier_activation", "summary_activation"}
-)  # fmt: skip
+    {
+        "hidden_act",
+        "hidden_activation",
+        "activation_function",
+        "activation",
+        "act_fn",
+        "afn",
+        "dense_act_fn",
+        "classifier_activation",
+        "summary_activation",
+    }
+)
 PRECISION_KEYS = frozenset({"dtype", "torch_dtype"})  # looked up in torch, whatever they name
 LABELS = frozenset({"id2label", "label2id"})
 ROPE = frozenset({"rope_parameters", "rope_scaling"})
-PRECISIONS = frozenset(
-    {"auto", "bfloat16", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"}
-)
+PRECISIONS = frozenset({"auto", "bfloat16", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"})
 
 
 def _is_count(value: Any) -> bool:
@@ -71,9 +117,7 @@ FACTS: dict[str, Callable[[Any], bool]] = {
     "bits": _is_count,
     "group_size": _is_count,
     "checkpoint_format": lambda value: isinstance(value, str) and bool(IDENTIFIER.fullmatch(value)),
-    "weight_block_size": lambda value: (
-        isinstance(value, list) and len(value) == 2 and all(map(_is_count, value))
-    ),
+    "weight_block_size": lambda value: isinstance(value, list) and len(value) == 2 and all(map(_is_count, value)),
 }
 CUSTOM_CODE = (
     "config.json refers to custom code (auto_map), which never runs here: transformers' own "
@@ -122,9 +166,7 @@ def _warnings(config: dict[str, Any], dropped: set[str]) -> tuple[str, ...]:
             "config.json declares quantized weights (quantization_config): tensors are listed "
             "as stored, and dequantized when they are read."
         )
-    rest = sorted(
-        key for key in dropped - {"auto_map", "quantization_config"} if not key.startswith("_")
-    )
+    rest = sorted(key for key in dropped - {"auto_map", "quantization_config"} if not key.startswith("_"))
     if rest:
         names = ", ".join(visible(key, 40) for key in rest[:5])
         more = f" and {len(rest) - 5} more" if len(rest) > 5 else ""
@@ -185,12 +227,10 @@ def _refuse_wrong_names(key: str, value: Any) -> None:
         )
     named = value if key == "architectures" and isinstance(value, list) else [value]
     if key in {"model_type", "architectures"} and any(
-        name not in (None, "") and not (isinstance(name, str) and IDENTIFIER.fullmatch(name))
-        for name in named
+        name not in (None, "") and not (isinstance(name, str) and IDENTIFIER.fullmatch(name)) for name in named
     ):
         raise CheckpointError(
-            f"config.json sets {key} to {visible(str(value))}, which is not the name of an "
-            "architecture: correct it."
+            f"config.json sets {key} to {visible(str(value))}, which is not the name of an architecture: correct it."
         )
 
 
@@ -209,8 +249,7 @@ def _is_plain_list(values: list[Any], *, levels: int) -> bool:
     if len(values) > MAX_LIST:
         return False
     return all(
-        is_scalar(value)
-        or (isinstance(value, list) and levels > 1 and _is_plain_list(value, levels=levels - 1))
+        is_scalar(value) or (isinstance(value, list) and levels > 1 and _is_plain_list(value, levels=levels - 1))
         for value in values
     )
 

@@ -17,9 +17,7 @@ SAMPLE = 64  # bytes of each sample that a full comparison is decided by
 Reader = Callable[[TensorInfo, int, int], bytes]  # tensor, first byte within it, how many
 
 
-def equal_copies(
-    manifest: Manifest, *, names: Container[str] | None = None
-) -> list[tuple[str, ...]]:
+def equal_copies(manifest: Manifest, *, names: Container[str] | None = None) -> list[tuple[str, ...]]:
     """Group the tensors whose bytes are equal though the file keeps each of them.
 
     Tensors that hold one number all over (fresh biases and norms) are left out: they say nothing.
@@ -66,9 +64,7 @@ def same_bytes(manifest: Manifest, first: str, second: str) -> bool:
         return bool(np.array_equal(_elements(one, read), _elements(other, read)))
 
 
-def read_pieces(
-    manifest: Manifest, tensor: TensorInfo, *, count: int | None = None, every: int = 1
-) -> Iterator[bytes]:
+def read_pieces(manifest: Manifest, tensor: TensorInfo, *, count: int | None = None, every: int = 1) -> Iterator[bytes]:
     """Read a packed tensor's bytes in the order of the file.
 
     Args:
@@ -127,10 +123,7 @@ def _equal_groups(tensors: list[TensorInfo], read: Reader) -> list[list[TensorIn
 
 
 def _same(first: TensorInfo, second: TensorInfo, read: Reader) -> bool:
-    return all(
-        read(first, place, CHUNK) == read(second, place, CHUNK)
-        for place in range(0, first.nbytes, CHUNK)
-    )
+    return all(read(first, place, CHUNK) == read(second, place, CHUNK) for place in range(0, first.nbytes, CHUNK))
 
 
 def _constant(tensor: TensorInfo, read: Reader) -> bool:
@@ -151,9 +144,16 @@ def _elements(tensor: TensorInfo, read: Reader) -> np.ndarray:
     extent = (1 + sum((size - 1) * stride for size, stride in steps)) * item
     # More than nbytes where there are gaps: read it as if it were a longer tensor.
     whole = TensorInfo(
-        tensor.name, tensor.dtype, tensor.shape, tensor.strides, tensor.file, tensor.begin, extent,
-        tensor.storage, tensor.storage_nbytes,
-    )  # fmt: skip
+        tensor.name,
+        tensor.dtype,
+        tensor.shape,
+        tensor.strides,
+        tensor.file,
+        tensor.begin,
+        extent,
+        tensor.storage,
+        tensor.storage_nbytes,
+    )
     return np.lib.stride_tricks.as_strided(
         np.frombuffer(read(whole, 0, extent), dtype=f"V{item}"),
         shape=tensor.shape,

@@ -43,9 +43,7 @@ def download(model: str, *, progress: Progress) -> Path:
     try:
         for patterns in (PATTERNS, OLD_PATTERNS):
             folder = Path(
-                snapshot_download(
-                    model, allow_patterns=list(patterns), tqdm_class=_reporting(model, progress)
-                )
+                snapshot_download(model, allow_patterns=list(patterns), tqdm_class=_reporting(model, progress))
             )
             if any(folder.glob("*.safetensors")):
                 break
@@ -55,9 +53,7 @@ def download(model: str, *, progress: Progress) -> Path:
             "and open that folder or upload it."
         ) from error
     except RepositoryNotFoundError as error:
-        raise CheckpointError(
-            f"The hub has no model {model}, or you may not read it: check the name."
-        ) from error
+        raise CheckpointError(f"The hub has no model {model}, or you may not read it: check the name.") from error
     except LocalEntryNotFoundError as error:
         raise CheckpointError(
             f"{model} is not in the hub's cache on this machine and the hub cannot be reached: "

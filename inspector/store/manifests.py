@@ -67,9 +67,7 @@ def load_manifest(fingerprint: str, *, settings: Settings) -> Manifest:
         except CheckpointError as error:
             gone = error
         except (ValueError, TypeError, KeyError, IndexError, RecursionError):
-            gone = CheckpointError(
-                "This checkpoint's entry in the store is damaged: open it again."
-            )
+            gone = CheckpointError("This checkpoint's entry in the store is damaged: open it again.")
     raise gone
 
 
@@ -134,9 +132,7 @@ def _file_from_json(file: dict[str, Any], entry: Path) -> FileInfo:
             raise CheckpointError(f"{file['name']} has changed since it was opened: open it again.")
     elif not path.is_file():
         raise CheckpointError(f"{file['name']} is missing from the store: open it again.")
-    return FileInfo(
-        file["name"], file["format"], file["nbytes"], file["sha256"], path, file.get("quick"), stamp
-    )
+    return FileInfo(file["name"], file["format"], file["nbytes"], file["sha256"], path, file.get("quick"), stamp)
 
 
 def _tensor_from_json(values: list[Any]) -> TensorInfo:

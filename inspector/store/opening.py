@@ -23,14 +23,7 @@ from inspector.store.reference import CheckpointRef
 from inspector.store.registry import incoming_folder, read_names
 from inspector.store.shared.marks import read_told
 from inspector.store.snapshot_uploads import open_snapshots
-from inspector.store.sources import (
-    Source,
-    choose_members,
-    file_source,
-    folder_source,
-    is_below,
-    is_regular,
-)
+from inspector.store.sources import Source, choose_members, file_source, folder_source, is_below, is_regular
 from inspector.store.staging import stage
 
 __all__ = ["load_manifest", "open_checkpoint"]
@@ -82,9 +75,7 @@ def _open_demo(
 
     demo = (DEMOS | SNAPSHOTS).get(reference.value)
     if demo is None:
-        raise CheckpointError(
-            f"There is no demo {visible(reference.value)}: pick one of {', '.join(DEMOS)}."
-        )
+        raise CheckpointError(f"There is no demo {visible(reference.value)}: pick one of {', '.join(DEMOS)}.")
     source = folder_source(demo.folder, kind="demo", name=reference.value)
     return stage(source, settings=settings, progress=progress), reference
 
@@ -94,15 +85,12 @@ def _open_upload(
 ) -> tuple[Manifest, CheckpointRef]:
     folder = settings.home / UPLOADS
     found = [
-        path.name
-        for path in (folder.iterdir() if folder.is_dir() else ())
-        if path.name.startswith(reference.value)
+        path.name for path in (folder.iterdir() if folder.is_dir() else ()) if path.name.startswith(reference.value)
     ]
     if len(found) != 1:
         what = "is no longer" if not found else "matches more than one name"
         raise CheckpointError(
-            f"The upload {reference.value[:12]}… {what} in the store: pick one from the list, "
-            "or upload it again."
+            f"The upload {reference.value[:12]}… {what} in the store: pick one from the list, or upload it again."
         )
     return load_manifest(found[0], settings=settings), CheckpointRef("upload", found[0])
 
@@ -200,9 +188,7 @@ def refuse_outside(path: str, settings: Settings) -> None:
 
 
 def _resolve(text: str, roots: tuple[Path, ...], *, restrict: bool) -> Path:
-    missing = CheckpointError(
-        OUTSIDE if restrict else f"There is no file or folder {visible(text)}: check the path."
-    )
+    missing = CheckpointError(OUTSIDE if restrict else f"There is no file or folder {visible(text)}: check the path.")
     try:
         path = _below(roots, Path(text)) if restrict else Path(text).expanduser()
         real = path.resolve(strict=True)
@@ -222,10 +208,7 @@ def _below(roots: tuple[Path, ...], path: Path) -> Path:
 
 
 def _open_hub(
-    reference: CheckpointRef,
-    settings: Settings,
-    progress: Progress,
-    downloaded: Callable[[], None],
+    reference: CheckpointRef, settings: Settings, progress: Progress, downloaded: Callable[[], None]
 ) -> tuple[Manifest, CheckpointRef]:
     folder = download(reference.value, progress=progress)
     downloaded()
@@ -233,9 +216,7 @@ def _open_hub(
     return stage(source, settings=settings, progress=progress), reference
 
 
-_OPENERS: dict[
-    str, Callable[[CheckpointRef, Settings, Progress, bool], tuple[Manifest, CheckpointRef]]
-] = {
+_OPENERS: dict[str, Callable[[CheckpointRef, Settings, Progress, bool], tuple[Manifest, CheckpointRef]]] = {
     "demo": _open_demo,
     "upload": _open_upload,
     "shared": _open_upload,  # the engine has fetched it
@@ -252,8 +233,7 @@ def _translated(settings: Settings) -> Iterator[None]:
         yield
     except PermissionError as error:
         raise CheckpointError(
-            "A file of the checkpoint or of the store cannot be read or written: check the "
-            "permissions."
+            "A file of the checkpoint or of the store cannot be read or written: check the permissions."
         ) from error
     except OSError as error:
         raise CheckpointError(

@@ -186,9 +186,7 @@ def _refusal(missing: int, nbytes: int, settings: Settings) -> str:
         if freed < missing and len(named) < NAMED and not upload.pinned:
             named.append(f"{upload.name} ({upload.nbytes / MB:,.1f} MB)")
             freed += upload.nbytes
-    advice = (
-        f"delete {' and '.join(named)}, the least recently used, or" if named else "unpin one, or"
-    )
+    advice = f"delete {' and '.join(named)}, the least recently used, or" if named else "unpin one, or"
     return (
         f"The store is full: it would need {missing / MB:,.1f} MB more than its {quota}: "
         f"{advice} set INSPECTOR_STORE_MB higher."

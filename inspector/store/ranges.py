@@ -32,10 +32,7 @@ class Handles:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         while self._open:
             os.close(self._open.popitem()[1])
@@ -80,9 +77,8 @@ def map_range(path: Path, begin: int, end: int) -> np.ndarray:
 def _mapped(descriptor: int, start: int, nbytes: int) -> ctypes.Array[ctypes.c_char]:
     library = _library()
     place = library.mmap(
-        None, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | NO_RESERVE, descriptor,
-        start,
-    )  # fmt: skip
+        None, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | NO_RESERVE, descriptor, start
+    )
     if place == FAILED:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -95,8 +91,6 @@ def _mapped(descriptor: int, start: int, nbytes: int) -> ctypes.Array[ctypes.c_c
 def _library() -> Any:
     library = ctypes.CDLL(None, use_errno=True)
     library.mmap.restype = ctypes.c_void_p
-    library.mmap.argtypes = [
-        ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64,
-    ]  # fmt: skip
+    library.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64]
     library.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
     return library

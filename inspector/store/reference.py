@@ -57,9 +57,7 @@ class CheckpointRef:
         for kind, allowed in VALUES.items():
             if kind == start and allowed.fullmatch(value):
                 return cls(kind, value)
-        raise CheckpointError(
-            f"{text[:80]!r} does not name a checkpoint: pick one from the list, or upload it again."
-        )
+        raise CheckpointError(f"{text[:80]!r} does not name a checkpoint: pick one from the list, or upload it again.")
 
 
 def find_reference(text: str) -> CheckpointRef:
@@ -78,8 +76,7 @@ def find_reference(text: str) -> CheckpointRef:
         return CheckpointRef("hub", text)
     raise CheckpointError(
         f"There is no {text!r} on this disk, and it is neither a demo ({', '.join(DEMOS)}) nor a "
-        "hub id such as org/name: "
-        + ("check the spelling." if near is None else f"did you mean {near!r}?")
+        "hub id such as org/name: " + ("check the spelling." if near is None else f"did you mean {near!r}?")
     )
 
 

@@ -13,12 +13,18 @@ from inspector.store.manifest import TensorInfo
 
 # A model of the configured size has a tensor with exactly this dimension.
 OCCURS = ("hidden_size", "n_embd", "d_model", "dim", "vocab_size")
-LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers",
-          "decoder_layers", "num_decoder_layers")  # fmt: skip
+LAYERS = (
+    "num_hidden_layers",
+    "n_layer",
+    "n_layers",
+    "num_layers",
+    "encoder_layers",
+    "decoder_layers",
+    "num_decoder_layers",
+)
 SHARED_LAYERS = "num_hidden_groups"  # ALBERT runs few stored layers many times
 NESTED = frozenset({"encoder", "decoder", "generator"})
-POSITIONS = ("max_position_embeddings", "n_positions", "max_source_positions",
-             "max_target_positions")  # fmt: skip
+POSITIONS = ("max_position_embeddings", "n_positions", "max_source_positions", "max_target_positions")
 POSITION_TABLE = re.compile(r"(?:^|\.)(?:position_embeddings|embed_positions|wpe)\.weight$")
 UNMEASURED_POSITIONS = 100_000_000  # rotary positions show in no shape
 COUNT = re.compile(r"(num|n)_.*")
@@ -112,19 +118,10 @@ def _stacks(tensors: Sequence[TensorInfo]) -> dict[str, set[str]]:
 def _refuse_labels(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
     rows = max((t.shape[0] for t in tensors if t.shape and CLASSIFIER.search(t.name)), default=None)
     claimed = max(
-        (
-            n
-            for n in (config.get("num_labels"), len(config.get("id2label") or ()))
-            if type(n) is int
-        ),
-        default=0,
+        (n for n in (config.get("num_labels"), len(config.get("id2label") or ())) if type(n) is int), default=0
     )
     if claimed > (MAX_LABELS if rows is None else max(rows, 2)):
-        there = (
-            "the weights have no classifier"
-            if rows is None
-            else f"the classifier has {rows:,} rows"
-        )
+        there = "the weights have no classifier" if rows is None else f"the classifier has {rows:,} rows"
         raise CheckpointError(
             f"config.json sets num_labels to {claimed:,}, but {there}: use the config.json that "
             "belongs to these weights."
@@ -139,8 +136,7 @@ def _refuse_positions(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> 
         if type(value) is int and value > most:
             there = f"the weights have {most:,} of them" if rows else f"at most {most:,} are opened"
             raise CheckpointError(
-                f"config.json sets {key} to {value:,}, but {there}: use the config.json that "
-                "belongs to these weights."
+                f"config.json sets {key} to {value:,}, but {there}: use the config.json that belongs to these weights."
             )
 
 

@@ -143,8 +143,7 @@ def find_run(
         return value, uploads[value]
     if kind == UPLOADS:
         raise CheckpointError(
-            f"The run {visible(value)} is no longer in the store: choose one from the list, or "
-            "upload it again."
+            f"The run {visible(value)} is no longer in the store: choose one from the list, or upload it again."
         )
     outside = CheckpointError(
         "This run cannot be opened here: give a folder of snapshots below one of the folders that "
@@ -185,8 +184,7 @@ def identity_of(path: Path) -> str | None:
 
 
 def _bundled(folder: Path, name: str) -> Snapshot:
-    return Snapshot(folder.name, CheckpointRef("demo", name), step_of(folder.name),
-                    identity_of(folder))  # fmt: skip
+    return Snapshot(folder.name, CheckpointRef("demo", name), step_of(folder.name), identity_of(folder))
 
 
 def _goes_with_weights(path: Path) -> bool:

@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from inspector.errors import CheckpointError
-from inspector.store.names import (
-    CONFIGS,
-    VOCABULARIES,
-    file_format,
-    visible,
-    weight_format,
-)
+from inspector.store.names import CONFIGS, VOCABULARIES, file_format, visible, weight_format
 
 MAX_PATH = 1_000  # characters of a name with its folders
 JUNK = ("__MACOSX", "Thumbs.db", "desktop.ini")
@@ -87,10 +81,7 @@ def choose_snapshots(names: Iterable[str]) -> dict[str, tuple[dict[str, str], tu
         if folder.parts and any(_is_weight(paths[name].name) for name in inside)
     }
     depth = _common_depth([folder / "file" for folder in held])
-    return {
-        "-".join(folder.parts[depth:]) or folder.name: choose_members(inside)
-        for folder, inside in held.items()
-    }
+    return {"-".join(folder.parts[depth:]) or folder.name: choose_members(inside) for folder, inside in held.items()}
 
 
 def _is_weight(name: str) -> bool:

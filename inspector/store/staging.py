@@ -35,13 +35,8 @@ from inspector.store.sizes import refuse_wrong_sizes, size_warnings
 from inspector.store.sources import Source
 from inspector.store.tokenizer_files import stage_tokenizer
 
-READERS: dict[str, Callable[[Path, str], Header]] = {
-    "safetensors": read_safetensors,
-    "pytorch": read_pytorch,
-}
-NO_CONFIG = (
-    "There is no config.json: the tensors can be listed, but no model can be built from them."
-)
+READERS: dict[str, Callable[[Path, str], Header]] = {"safetensors": read_safetensors, "pytorch": read_pytorch}
+NO_CONFIG = "There is no config.json: the tensors can be listed, but no model can be built from them."
 NO_TOKENIZER = "There is no tokenizer in this checkpoint: tokens are shown by their ids."
 CODE = "The checkpoint contains Python files: they are not read and never run."
 
@@ -83,9 +78,7 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
         (built / FOLDER).mkdir(parents=True)
         has_tokenizer = stage_tokenizer(used, built / FOLDER)
         if contents.config is not None:
-            (built / FOLDER / "config.json").write_text(
-                json.dumps(contents.config, indent=2), encoding="utf-8"
-            )
+            (built / FOLDER / "config.json").write_text(json.dumps(contents.config, indent=2), encoding="utf-8")
         known = identify(used, owned=source.owned, progress=progress)
         fingerprint = fingerprint_of({name: each.digest for name, each in known.items()})
         if source.expected not in {None, fingerprint}:
@@ -100,15 +93,7 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
             source=source.kind,
             folder=entry / FOLDER,
             files=tuple(
-                _file_info(
-                    path,
-                    name,
-                    known[name],
-                    source=source,
-                    built=built,
-                    entry=entry,
-                    stamp=stamps.get(name),
-                )
+                _file_info(path, name, known[name], source=source, built=built, entry=entry, stamp=stamps.get(name))
                 for name, path in used.items()
             ),
             tensors=contents.tensors,
@@ -168,14 +153,7 @@ def _warnings(contents: _Contents, source: Source, *, has_tokenizer: bool) -> tu
 
 
 def _file_info(
-    path: Path,
-    name: str,
-    known: Identity,
-    *,
-    source: Source,
-    built: Path,
-    entry: Path,
-    stamp: tuple[int, int] | None,
+    path: Path, name: str, known: Identity, *, source: Source, built: Path, entry: Path, stamp: tuple[int, int] | None
 ) -> FileInfo:
     nbytes = path.stat().st_size
     if (built / FOLDER / name).exists():

@@ -20,8 +20,14 @@ MAX_ADDED_TOKENS = 100_000
 # Tokenizers of bytes and characters: a class, and no vocabulary file
 WITHOUT_VOCABULARY = frozenset({"ByT5Tokenizer", "CanineTokenizer", "PerceiverTokenizer"})
 
-_ADDED_TOKEN = {"content": str, "lstrip": bool, "rstrip": bool, "single_word": bool,
-                "normalized": bool, "special": bool}  # fmt: skip
+_ADDED_TOKEN = {
+    "content": str,
+    "lstrip": bool,
+    "rstrip": bool,
+    "single_word": bool,
+    "normalized": bool,
+    "special": bool,
+}
 
 
 def _added_token(value: Any) -> dict[str, Any] | None:
@@ -77,25 +83,48 @@ def _words(value: Any) -> list[str] | None:
 
 SPECIAL_TOKENS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(
-        ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token",
-         "mask_token"),
-        _token,
+        ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"), _token
     ),
     "additional_special_tokens": _tokens,
     "extra_special_tokens": _tokens,
-}  # fmt: skip
+}
 SETTINGS: dict[str, Callable[[Any], Any]] = {
     **SPECIAL_TOKENS,
     "added_tokens_decoder": _added_tokens,
     **dict.fromkeys(
-        ("do_lower_case", "lowercase", "do_basic_tokenize", "tokenize_chinese_chars",
-         "strip_accents", "keep_accents", "remove_space", "add_prefix_space", "trim_offsets",
-         "add_bos_token", "add_eos_token", "add_dummy_prefix_space", "legacy", "split_by_punct",
-         "clean_up_tokenization_spaces", "split_special_tokens", "wordpieces_prefix_space"),
+        (
+            "do_lower_case",
+            "lowercase",
+            "do_basic_tokenize",
+            "tokenize_chinese_chars",
+            "strip_accents",
+            "keep_accents",
+            "remove_space",
+            "add_prefix_space",
+            "trim_offsets",
+            "add_bos_token",
+            "add_eos_token",
+            "add_dummy_prefix_space",
+            "legacy",
+            "split_by_punct",
+            "clean_up_tokenization_spaces",
+            "split_special_tokens",
+            "wordpieces_prefix_space",
+        ),
         _bool,
     ),
-    **dict.fromkeys(("padding_side", "truncation_side", "tokenizer_class", "errors",
-                     "word_tokenizer_type", "subword_tokenizer_type", "vocab_type"), _word),
+    **dict.fromkeys(
+        (
+            "padding_side",
+            "truncation_side",
+            "tokenizer_class",
+            "errors",
+            "word_tokenizer_type",
+            "subword_tokenizer_type",
+            "vocab_type",
+        ),
+        _word,
+    ),
     "wordpieces_prefix": _token,
     "never_split": _words,
     "model_input_names": _words,
@@ -103,7 +132,7 @@ SETTINGS: dict[str, Callable[[Any], Any]] = {
     "max_len": _length,
     "extra_ids": _length,
     "offset": _number,
-}  # fmt: skip
+}
 
 
 def stage_tokenizer(files: Mapping[str, Path], folder: Path) -> bool:

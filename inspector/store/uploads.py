@@ -23,9 +23,7 @@ def list_uploads(settings: Settings) -> tuple[StoredCheckpoint, ...]:
     if settings.store is None:
         return registry.list_checkpoints(settings)
     there = {
-        upload.fingerprint: StoredCheckpoint(
-            upload.fingerprint, upload.name, upload.nbytes, upload.created
-        )
+        upload.fingerprint: StoredCheckpoint(upload.fingerprint, upload.name, upload.nbytes, upload.created)
         for upload in listing(settings).uploads(settings)
     }
     # After the question, which drops what was deleted elsewhere.

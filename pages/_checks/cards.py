@@ -42,14 +42,11 @@ def sum_up(checks: Checks) -> None:
     counts = checks.counts
     asked = plural(len(checks.checks), "check")
     if counts["fail"]:
-        st.error(f"**Broken.** {counts['fail']} of {asked} failed, and {counts['warn']} warn.",
-                 icon=":material/error:")  # fmt: skip
+        st.error(f"**Broken.** {counts['fail']} of {asked} failed, and {counts['warn']} warn.", icon=":material/error:")
     elif counts["warn"]:
-        st.warning(f"**Worth a look.** {counts['warn']} of {asked} warn, and none failed.",
-                   icon=":material/warning:")  # fmt: skip
+        st.warning(f"**Worth a look.** {counts['warn']} of {asked} warn, and none failed.", icon=":material/warning:")
     else:
-        st.success(f"**Sound.** None of {asked} found anything wrong.",
-                   icon=":material/check_circle:")  # fmt: skip
+        st.success(f"**Sound.** None of {asked} found anything wrong.", icon=":material/check_circle:")
 
 
 def draw(check: Check) -> None:
@@ -87,9 +84,7 @@ def as_json(checks: Checks) -> str:
 
 def _draw_evidence(check: Check) -> None:
     listed = len(check.evidence)
-    label = f"Evidence ({check.found:,}" + (
-        f"; the first {listed:,} listed)" if listed < check.found else ")"
-    )
+    label = f"Evidence ({check.found:,}" + (f"; the first {listed:,} listed)" if listed < check.found else ")")
     with st.expander(label):
         frame = pd.DataFrame([dataclasses.asdict(each) for each in check.evidence])
         if all(each.count is None for each in check.evidence):
@@ -102,5 +97,4 @@ def _link(check: Check) -> None:
     page = PAGES[slug]
     if check.name in SEARCHABLE and check.evidence:
         inputs = inputs | {"find": check.evidence[0].subject}
-    address.link(f"See more: {page.title}", slug, key=f"more {check.name}", icon=page.symbol,
-                 inputs=inputs)  # fmt: skip
+    address.link(f"See more: {page.title}", slug, key=f"more {check.name}", icon=page.symbol, inputs=inputs)

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from inspector.analyses.classes.result import (
-    AncestorClass,
-    ModelClasses,
-    ModuleRow,
-    OutputField,
-    SiblingClass,
-)
+from inspector.analyses.classes.result import AncestorClass, ModelClasses, ModuleRow, OutputField, SiblingClass
 from inspector.text import shape_text
 from pages._ui.words import HEADS, literal
 
@@ -22,11 +16,7 @@ def sibling_rows(siblings: tuple[SiblingClass, ...]) -> str:
     """The classes that could load the file, as a Markdown table."""
     lines = ["| Class | In the file | What loading this file would do |", "|---|---|---|"]
     for each in siblings:
-        badge = (
-            ":green-badge[:material/check: present]"
-            if each.present
-            else ":gray-badge[:material/remove: absent]"
-        )
+        badge = ":green-badge[:material/check: present]" if each.present else ":gray-badge[:material/remove: absent]"
         head = ANSWERS.get(each.head or "", "Heads of its own")
         lines.append(f"| {literal(each.name)} | {badge} | **{head}.** {literal(each.note)} |")
     return "\n".join(lines)
@@ -114,7 +104,6 @@ def _shape(field: OutputField) -> str:
     sizes = field.shape or ()
     axes = field.axes or ("",) * len(sizes)
     named = (
-        f"{n:,}" if axis in ("", str(n)) else f"{literal(axis)} **{n:,}**"
-        for axis, n in zip(axes, sizes, strict=True)
+        f"{n:,}" if axis in ("", str(n)) else f"{literal(axis)} **{n:,}**" for axis, n in zip(axes, sizes, strict=True)
     )
     return " × ".join(named) or ("a single number" if field.shape == () else "–")

@@ -36,10 +36,15 @@ def choose(checkpoint: Opened) -> Second:
         arrived = state["second arrived"]
         state["other"] = next((name for name in names if names[name] == arrived), arrived)
     name = picker.selectbox(
-        "Second checkpoint", list(names), key="other", bind="query-params", index=None,
-        placeholder="Choose or type one", accept_new_options=True,
+        "Second checkpoint",
+        list(names),
+        key="other",
+        bind="query-params",
+        index=None,
+        placeholder="Choose or type one",
+        accept_new_options=True,
         help="A demo, an upload, hub:NAME or path:FOLDER",
-    )  # fmt: skip
+    )
     state.pop("second arrived", None)  # only now: a run that ends before loses what a program set
     if name is None:
         _teach(checkpoint)
@@ -52,8 +57,7 @@ def choose(checkpoint: Opened) -> Second:
 
 def _offer_upload() -> None:
     with st.expander("Upload the second checkpoint", icon=":material/upload_file:"):
-        way = st.segmented_control("From", ["Files", "Folder"], default="Files", required=True,
-                                   key="second way")  # fmt: skip
+        way = st.segmented_control("From", ["Files", "Folder"], default="Files", required=True, key="second way")
         uploading.draw("second", "Folder" if way == "Folder" else "Files")
     arrivals.open_all("second", _show)
     uploading.show_refusal("second")
@@ -66,15 +70,16 @@ def _show(opened: Opened) -> None:
 
 def _teach(checkpoint: Opened) -> None:
     """What an empty page says."""
-    st.info("Choose the checkpoint to compare with: another demo or one of your uploads. You "
-            "can also upload one above, or type hub:NAME or path:FOLDER.",
-            icon=":material/compare_arrows:")  # fmt: skip
+    st.info(
+        "Choose the checkpoint to compare with: another demo or one of your uploads. You "
+        "can also upload one above, or type hub:NAME or path:FOLDER.",
+        icon=":material/compare_arrows:",
+    )
     others = [demo for demo in DEMOS if demo != checkpoint.reference]
     with st.container(horizontal=True):
         for demo in others:
             st.button(f"Compare with {demo}", on_click=_take, args=(demo,))
-        st.button(f"Compare {literal(checkpoint.name)} with itself", on_click=_take,
-                  args=(checkpoint.reference,))  # fmt: skip
+        st.button(f"Compare {literal(checkpoint.name)} with itself", on_click=_take, args=(checkpoint.reference,))
     st.markdown(TEACHES)
 
 
@@ -84,28 +89,37 @@ def _take(name: str) -> None:
 
 def side_by_side(checkpoint: Opened, second: Second) -> None:
     """Link to the pages that ask both checkpoints the same sentence."""
-    first, other = (
-        session.quietly(OverviewRequest(), of=each) for each in (checkpoint, second.opened)
-    )
+    first, other = (session.quietly(OverviewRequest(), of=each) for each in (checkpoint, second.opened))
     text = _sentence(checkpoint, first)
     link = {"checkpoint": checkpoint.reference, "other": second.name, "text": text}
     st.markdown(f"Ask both the same: “{literal(text)}”")
     if second.listed:
         page = PAGES["lens"]
-        address.link(f"{page.title}: what each layer of both says in tokens", "lens",
-                     key="both lens", icon=page.symbol, inputs=link)  # fmt: skip
+        address.link(
+            f"{page.title}: what each layer of both says in tokens",
+            "lens",
+            key="both lens",
+            icon=page.symbol,
+            inputs=link,
+        )
     lacking = [
         each.name
         for each, overview in ((checkpoint, first), (second.opened, other))
         if overview is None or overview.heads["masked_lm"] != "present"
     ]
     if lacking:
-        st.caption("No masks side by side: there is no masked-LM head in "
-                   f"{literal(' and '.join(dict.fromkeys(lacking)))}.")  # fmt: skip
+        st.caption(
+            f"No masks side by side: there is no masked-LM head in {literal(' and '.join(dict.fromkeys(lacking)))}."
+        )
         return
     page = PAGES["masked_lm"]
-    address.link(f"{page.title}: what both predict for a mask", "masked_lm", key="both masks",
-                 icon=page.symbol, inputs=link | {"view": "Two checkpoints"})  # fmt: skip
+    address.link(
+        f"{page.title}: what both predict for a mask",
+        "masked_lm",
+        key="both masks",
+        icon=page.symbol,
+        inputs=link | {"view": "Two checkpoints"},
+    )
 
 
 def _sentence(checkpoint: Opened, overview: Overview | None) -> str:

@@ -11,9 +11,15 @@ from inspector.text import bytes_text, plural, shape_text
 from pages._ui.words import literal
 
 STATUS = {
-    "changed": "orange", "dtype changed": "blue", "quantised": "blue", "reshaped": "violet",
-    "added": "green", "removed": "red", "not compared": "gray", "equal": "gray",
-}  # fmt: skip
+    "changed": "orange",
+    "dtype changed": "blue",
+    "quantised": "blue",
+    "reshaped": "violet",
+    "added": "green",
+    "removed": "red",
+    "not compared": "gray",
+    "equal": "gray",
+}
 PRECISE = ("cosine", "distance", "max_abs", "relative_change")
 TEACHES = """
 **What you can learn from two checkpoints**
@@ -53,8 +59,7 @@ space has not been turned, and the rotation would hide a part of what moved.
 def counts(result: Comparison) -> str:
     """How many tensors have which status, as badges."""
     return " ".join(
-        f":{STATUS[status]}-badge[{literal(f'{number:,} {status}')}]"
-        for status, number in result.counts.items()
+        f":{STATUS[status]}-badge[{literal(f'{number:,} {status}')}]" for status, number in result.counts.items()
     )
 
 
@@ -64,9 +69,7 @@ def shown_tensors(tensors: pd.DataFrame, *, find: str, statuses: Sequence[str]) 
     if statuses:
         kept = pd.DataFrame(kept[kept["status"].isin(list(statuses))])
     if find:
-        text = kept[["name", "other_name", "status", "layer", "dtype", "note"]].agg(
-            " ".join, axis=1
-        )
+        text = kept[["name", "other_name", "status", "layer", "dtype", "note"]].agg(" ".join, axis=1)
         kept = pd.DataFrame(kept[text.str.contains(find, case=False, regex=False)])
     return kept.sort_values("relative_change", ascending=False, kind="stable")
 
@@ -100,8 +103,7 @@ def ties_said(result: Comparison) -> str:
         return "What is tied could not be told for both: the warning above says why."
     if not result.ties_changed:
         return "The same names share memory in both."
-    of = {side: [tie for tie in result.ties_changed if tie.tied_in == side]
-          for side in ("first", "second")}  # fmt: skip
+    of = {side: [tie for tie in result.ties_changed if tie.tied_in == side] for side in ("first", "second")}
     said = [
         _tied(ties, holder, other)
         for ties, holder, other in (
@@ -133,9 +135,7 @@ def vocabulary_said(result: Comparison, match: VocabularyMatch) -> str:
         if alone:
             listed = ", ".join(literal(each) for each in examples)
             more = " and more" if alone > len(examples) else ""
-            said.append(
-                f"{plural(alone, 'row')} of {literal(name)} without a partner ({listed}{more})"
-            )
+            said.append(f"{plural(alone, 'row')} of {literal(name)} without a partner ({listed}{more})")
     if match.not_finite:
         said.append(f"{match.not_finite:,} hold NaN or infinity and are not measured")
     return "; ".join(said) + "."

@@ -30,12 +30,11 @@ def choose_map() -> tuple[ProjectRequest, str]:
 def _choose_umap() -> dict[str, object]:
     return {
         "neighbors": options.ask(ProjectRequest, "neighbors", width=130),
-        "metric": options.ask(ProjectRequest, "metric", key="map_metric", label="Metric of the map",
-                              segmented=True),
+        "metric": options.ask(ProjectRequest, "metric", key="map_metric", label="Metric of the map", segmented=True),
         "seed": options.ask(ProjectRequest, "seed", width=130),
         "stability": options.ask(ProjectRequest, "stability"),
         **_choose_implementation(),
-    }  # fmt: skip
+    }
 
 
 def _choose_implementation() -> dict[str, object]:
@@ -51,11 +50,16 @@ def choose_tokens() -> tuple[str, EmbeddingsRequest]:
     """Draw the search, and how neighbors are measured; the request names no token yet."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         text = options.ask(
-            EmbeddingsRequest, "token", type="search", icon=":material/search:", max_chars=400,
-            on_change=unpin, placeholder="one or several: king, queen, un*, id 37",
+            EmbeddingsRequest,
+            "token",
+            type="search",
+            icon=":material/search:",
+            max_chars=400,
+            on_change=unpin,
+            placeholder="one or several: king, queen, un*, id 37",
             help="Separate words by commas or spaces. `*` stands for any letters, `id 37` is a "
             "row, and quotes keep a phrase together.",
-        )  # fmt: skip
+        )
         metric = options.ask(EmbeddingsRequest, "metric", label="Nearest by", segmented=True)
         k = options.ask(EmbeddingsRequest, "k", width=130)
     return text, options.make(EmbeddingsRequest, k=k, metric=metric)
@@ -63,8 +67,7 @@ def choose_tokens() -> tuple[str, EmbeddingsRequest]:
 
 def _choose_color(*, stability: bool) -> str:
     names = [name for name in COLORS if name != "stability" or stability]
-    return st.selectbox("Color by", names, format_func=COLORS.__getitem__, key="color",
-                        bind="query-params", width=230)  # fmt: skip
+    return st.selectbox("Color by", names, format_func=COLORS.__getitem__, key="color", bind="query-params", width=230)
 
 
 def selected(found: Sequence[int], there: Container[int], *, fingerprint: str) -> int | None:

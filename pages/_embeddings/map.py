@@ -59,8 +59,7 @@ def show(
     state = packing.state(
         packed.digest,
         title=title,
-        subtitle=f"{projection.rows:,} rows of {result.tensor}; {_kept(projection)} of the 15 "
-        "true neighbors kept",
+        subtitle=f"{projection.rows:,} rows of {result.tensor}; {_kept(projection)} of the 15 true neighbors kept",
         axes=(axes[0], axes[1]),
         color=color,
         selected=selected,
@@ -95,11 +94,15 @@ def beside_ours(projection: Projection, ours: Projection | None) -> None:
     """Compare a map of umap-learn with ours of the same neighbors, metric and seed."""
     if projection.implementation != UMAP_LEARN or ours is None:
         return
-    st.caption("Both maps have the same number of neighbors, metric and seed. The inspector's own "
-               "UMAP has a minimum distance of 0 and a spread of 1. The seconds of umap-learn's "
-               "first map on a machine include compiling it.")  # fmt: skip
-    parts.table(side_by_side(ours, projection).rename(columns=SIDE_BY_SIDE),
-                alt="How far our UMAP and umap-learn's can be trusted")  # fmt: skip
+    st.caption(
+        "Both maps have the same number of neighbors, metric and seed. The inspector's own "
+        "UMAP has a minimum distance of 0 and a spread of 1. The seconds of umap-learn's "
+        "first map on a machine include compiling it."
+    )
+    parts.table(
+        side_by_side(ours, projection).rename(columns=SIDE_BY_SIDE),
+        alt="How far our UMAP and umap-learn's can be trusted",
+    )
 
 
 def judged(points: pd.DataFrame, result: Embeddings) -> pd.DataFrame:
@@ -138,10 +141,7 @@ def _trust(projection: Projection) -> str:
 def _measured(projection: Projection) -> str:
     if projection.judged_rows >= projection.rows:
         return ""
-    return (
-        f" (measured on {projection.judged_rows:,} random tokens; color by neighbor trust to "
-        "measure all)"
-    )
+    return f" (measured on {projection.judged_rows:,} random tokens; color by neighbor trust to measure all)"
 
 
 def _stability(projection: Projection) -> str:

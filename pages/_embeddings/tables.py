@@ -33,8 +33,15 @@ def found(hits: Found, *, checkpoint: Opened, selected: int | None) -> None:
     ids = hits.tokens["token_id"].tolist()[:12]
     names = dict(zip(ids, hits.tokens["token"], strict=False))
     st.session_state["found token"] = selected if selected in names else None
-    st.pills("Neighbors of", ids, format_func=lambda row: literal(names[row]), key="found token",
-             label_visibility="collapsed", on_change=_pin, wrap=True)  # fmt: skip
+    st.pills(
+        "Neighbors of",
+        ids,
+        format_func=lambda row: literal(names[row]),
+        key="found token",
+        label_visibility="collapsed",
+        on_change=_pin,
+        wrap=True,
+    )
     if len(hits.tokens) > len(ids):
         with st.expander(f"All {len(hits.tokens):,}"):
             parts.table(hits.tokens.head(LISTED), alt="Tokens that were found", height=220)

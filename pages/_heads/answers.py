@@ -72,9 +72,7 @@ def _labels(asked: Answered, result: Labels) -> None:
     parts.download(result.labels, name=f"{asked.checkpoint.name}-labels")
 
 
-def _bars(
-    checkpoint: Opened, frame: pd.DataFrame, names: tuple[str, str, str], *, what: str
-) -> None:
+def _bars(checkpoint: Opened, frame: pd.DataFrame, names: tuple[str, str, str], *, what: str) -> None:
     renamed = dict(zip(names, ("token", "token_id", "probability"), strict=True))
     bars = frame.rename(columns=renamed).sort_values("probability", ascending=False).head(30)
     parts.chart(
@@ -93,8 +91,10 @@ def _token_labels(asked: Answered, result: TokenLabels) -> None:
         st.info("No span: every token has the label O.", icon=":material/info:")
     else:
         parts.table(result.spans, alt="Spans with label, score and place")
-    st.caption("Neighbouring tokens with one label join into a span, B- begins a new one, and the "
-               "score is the mean of its tokens (the pipeline's strategy \"simple\").")  # fmt: skip
+    st.caption(
+        "Neighbouring tokens with one label join into a span, B- begins a new one, and the "
+        'score is the mean of its tokens (the pipeline\'s strategy "simple").'
+    )
     with st.expander(f"Every token: {plural(len(result.tokens), 'label')}"):
         parts.table(result.tokens, alt="Every token with its most likely label")
         parts.download(result.tokens, name=f"{asked.checkpoint.name}-token-labels")
@@ -106,9 +106,7 @@ def _marked(text: str, spans: pd.DataFrame, colors: dict[str, str]) -> str:
     for span in spans.to_dict("records"):
         pieces.append(literal(text[at : span["start"]]))
         color, at = colors[span["label"]], span["end"]
-        shown = (
-            f"{literal(span['text'])} **{literal(span['label'])}** {percent_text(span['score'])}"
-        )
+        shown = f"{literal(span['text'])} **{literal(span['label'])}** {percent_text(span['score'])}"
         pieces.append(f":{color}-background[{shown}]")
     return " ".join(piece for piece in [*pieces, literal(text[at:])] if piece)
 
@@ -119,12 +117,13 @@ def _span(asked: Answered, result: AnswerSpan) -> None:
     with st.container(horizontal=True):
         st.metric("Score of the best span", percent_text(result.score))
         if result.no_answer is not None:
-            st.metric("No answer", percent_text(result.no_answer),
-                      help="The same product at the first special token, which stands for “no "
-                      "answer” (SQuAD 2.0).")  # fmt: skip
+            st.metric(
+                "No answer",
+                percent_text(result.no_answer),
+                help="The same product at the first special token, which stands for “no answer” (SQuAD 2.0).",
+            )
         st.metric("Positions", f"{result.start} to {result.end}")
-    st.markdown(f"{literal(before)} :green-background[{literal(result.answer)} **answer**] "
-                f"{literal(after)}")  # fmt: skip
+    st.markdown(f"{literal(before)} :green-background[{literal(result.answer)} **answer**] {literal(after)}")
     tokens = result.positions["token"].tolist()
     shown = list(result.shown)
     parts.chart(
@@ -134,13 +133,14 @@ def _span(asked: Answered, result: AnswerSpan) -> None:
             tokens=[tokens[place] for place in shown],
             best=(result.start, result.end),
             title=f"Every span of the text, by {asked.checkpoint.name}",
-            subtitle="" if len(shown) == sum(result.positions["legal"].tolist())
+            subtitle=""
+            if len(shown) == sum(result.positions["legal"].tolist())
             else f"{len(shown)} positions around the best span",
             theme=session.theme(),
         ),
         alt="Score of every legal span, start downward and end to the right; the best is outlined",
         key="spans",
-    )  # fmt: skip
+    )
     null = "" if result.no_answer is None else " and the first special token (no answer)"
     st.caption(words.SPAN.format(null=null, longest=asked.request.longest_answer))
     parts.table(result.spans, alt="The best spans")
@@ -153,28 +153,33 @@ def _span(asked: Answered, result: AnswerSpan) -> None:
 def _loss(loss: AnswerLoss | None) -> None:
     if loss is None:
         return
-    pairs = {"start": (loss.start, loss.start_clamped, loss.start_loss),
-             "end": (loss.end, loss.end_clamped, loss.end_loss)}  # fmt: skip
+    pairs = {
+        "start": (loss.start, loss.start_clamped, loss.start_loss),
+        "end": (loss.end, loss.end_clamped, loss.end_loss),
+    }
     st.markdown("**Loss for the right answer**")
     parts.table(
         pd.DataFrame(
-            {"of": name, "position": str(place), "clamped to": str(clamped),
-             "loss": "ignored" if value is None else f"{value:.4f}"}
+            {
+                "of": name,
+                "position": str(place),
+                "clamped to": str(clamped),
+                "loss": "ignored" if value is None else f"{value:.4f}",
+            }
             for name, (place, clamped, value) in pairs.items()
         ),
         alt="Loss of start and end",
-    )  # fmt: skip
-    whole = (
-        "none: a position past the input is ignored" if loss.loss is None else f"{loss.loss:.4f}"
     )
-    st.caption(f"The model's loss, the mean of both: **{whole}**. Positions past the input are "
-               "clamped to its length, and a label of exactly that length is ignored.")  # fmt: skip
+    whole = "none: a position past the input is ignored" if loss.loss is None else f"{loss.loss:.4f}"
+    st.caption(
+        f"The model's loss, the mean of both: **{whole}**. Positions past the input are "
+        "clamped to its length, and a label of exactly that length is ignored."
+    )
 
 
 def _choices(asked: Answered, result: Choices) -> None:
     best = result.choices.iloc[result.best]
-    st.markdown(f"Best: **{literal(best['text'])}**, probability "
-                f"{percent_text(best['probability'])}.")  # fmt: skip
+    st.markdown(f"Best: **{literal(best['text'])}**, probability {percent_text(best['probability'])}.")
     _bars(asked.checkpoint, result.choices, ("text", "choice", "probability"), what="Endings")
     parts.table(result.choices, alt="Choices with their probabilities")
     tokens = asked.answer.tokens
@@ -186,11 +191,10 @@ def _next_tokens(asked: Answered, result: NextTokens) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         parts.chart(
-            topk_bars(result.next.head(30), title=f"Next token, by {asked.checkpoint.name}",
-                              theme=session.theme()),
+            topk_bars(result.next.head(30), title=f"Next token, by {asked.checkpoint.name}", theme=session.theme()),
             alt="Most likely next tokens as bars; the table below holds the same",
             key="next",
-        )  # fmt: skip
+        )
     with right:
         how = "sampled with the seed" if result.sampled else "the most likely token at each step"
         st.markdown(f"**Continuation**, {how}:")
@@ -199,8 +203,10 @@ def _next_tokens(asked: Answered, result: NextTokens) -> None:
         st.caption(f"It ends because {literal(result.stopped)}.")
     if len(result.steps):
         parts.table(result.steps, alt="The continuation step by step")
-        st.caption("Probability, rank (0 is the most likely) and entropy (in nats) are over the "
-                   "whole vocabulary, before temperature.")  # fmt: skip
+        st.caption(
+            "Probability, rank (0 is the most likely) and entropy (in nats) are over the "
+            "whole vocabulary, before temperature."
+        )
     with st.expander(f"Table: the {plural(len(result.next), 'most likely next token')}"):
         parts.table(result.next, alt="Most likely next tokens")
         parts.download(result.next, name=f"{asked.checkpoint.name}-next")
@@ -208,10 +214,8 @@ def _next_tokens(asked: Answered, result: NextTokens) -> None:
 
 def _filled(asked: Answered, result: FilledTokens) -> None:
     page = PAGES["masked_lm"]
-    st.markdown("This head has a page of its own, with top-k, targets and joint answers for any "
-                "mask.")  # fmt: skip
-    st.page_link("pages/masked_lm.py", label=f"{page.title}: {page.question}",
-                 icon=f":material/{page.symbol}:")  # fmt: skip
+    st.markdown("This head has a page of its own, with top-k, targets and joint answers for any mask.")
+    st.page_link("pages/masked_lm.py", label=f"{page.title}: {page.question}", icon=f":material/{page.symbol}:")
     with st.expander("Most likely token at every position"):
         parts.table(result.tokens, alt="Most likely token at every position")
         parts.download(result.tokens, name=f"{asked.checkpoint.name}-filled")

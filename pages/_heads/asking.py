@@ -22,13 +22,8 @@ SECOND = {
     "question_answering": "The Eiffel Tower stands in Paris. It was built in 1889.",
 }
 # Glosses are what the demo learned: the second of each pair follows, or does not.
-GLOSSES = (
-    "a large plant with a thick trunk.",
-    "the capital and largest city of france.",
-)
-ENDINGS = (
-    "and waited for the water to boil.", "and drove it to the airport.", "because it was blue.",
-)  # fmt: skip
+GLOSSES = ("a large plant with a thick trunk.", "the capital and largest city of france.")
+ENDINGS = ("and waited for the water to boil.", "and drove it to the airport.", "because it was blue.")
 LABELS = {"question_answering": "Question", "multiple_choice": "Beginning"}
 PAIRS = {
     "next_sentence": "Second sentence: does it follow?",
@@ -52,8 +47,7 @@ def choose(overview: Overview) -> str | None:
     first = default_head(overview.architecture or "", overview.heads)
     if len(present) == 1:
         return first
-    chosen = st.segmented_control("Head", present, default=first, required=True, key="head",
-                                  bind="query-params")  # fmt: skip
+    chosen = st.segmented_control("Head", present, default=first, required=True, key="head", bind="query-params")
     return chosen if chosen in present else first
 
 
@@ -62,16 +56,16 @@ def ask(checkpoint: Opened, head: str | None) -> HeadsRequest:
     examples = FIRST.get(head or "", ())
     if head == "next_sentence" and checkpoint.reference in DEMOS:
         examples = GLOSSES
-    text = inputs.text(checkpoint, slug="heads", masks=head == "masked_lm", examples=examples,
-                       label=LABELS.get(head or "", "Text"))  # fmt: skip
+    text = inputs.text(
+        checkpoint, slug="heads", masks=head == "masked_lm", examples=examples, label=LABELS.get(head or "", "Text")
+    )
     chosen = {}
     if head in PAIRS:
-        chosen["pair"] = options.ask(
-            HeadsRequest, "pair", label=PAIRS[head], default=SECOND.get(head, ""), height=80
-        )  # fmt: skip
+        chosen["pair"] = options.ask(HeadsRequest, "pair", label=PAIRS[head], default=SECOND.get(head, ""), height=80)
     if head == "multiple_choice":
-        chosen["choices"] = options.ask(HeadsRequest, "choices", label="Endings, one per line",
-                                        default=ENDINGS, height=110)  # fmt: skip
+        chosen["choices"] = options.ask(
+            HeadsRequest, "choices", label="Endings, one per line", default=ENDINGS, height=110
+        )
     with st.expander("Options", icon=":material/tune:"), st.container(horizontal=True):
         chosen |= {name: options.ask(HeadsRequest, name) for name in OPTIONS.get(head or "", ())}
         device, dtype = inputs.placement()

@@ -18,56 +18,64 @@ from pages._heads import words
 from pages._ui import options, parts, session
 from pages._ui.words import literal
 
-KINDS = {"first": "blue", "second": "green", "special": "violet", "padding": "gray",
-         "unknown": "red"}  # fmt: skip
+KINDS = {"first": "blue", "second": "green", "special": "violet", "padding": "gray", "unknown": "red"}
 FATES = {MASKED: "orange", REPLACED: "red", KEPT: "green"}
 MOST_BADGES = 300
 OTHER_TEXTS = ("A short one.",)
 
 
-def pretraining(
-    checkpoint: Opened, overview: Overview, heads: HeadsRequest
-) -> PretrainRequest | None:
+def pretraining(checkpoint: Opened, overview: Overview, heads: HeadsRequest) -> PretrainRequest | None:
     """The objective on the texts that the head reads; gives what was asked."""
     if overview.heads["masked_lm"] != "present":
         return None
     st.subheader("The pre-training objective", anchor=False)
     chosen = {}
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        chosen["share"] = options.ask(PretrainRequest, "share", label="Share of tokens chosen",
-                                      width=180)  # fmt: skip
+        chosen["share"] = options.ask(PretrainRequest, "share", label="Share of tokens chosen", width=180)
         if heads.head != "causal_lm":  # which asks for one above
             chosen["seed"] = options.ask(PretrainRequest, "seed", width=180)
         if overview.heads["next_sentence"] == "present" and heads.pair.strip():
             chosen["follows"] = options.ask(PretrainRequest, "follows")
     request = options.make(
         PretrainRequest,
-        **{"text": heads.text, "pair": heads.pair, "seed": heads.seed, "device": heads.device,
-           "dtype": heads.dtype, **chosen},
-    )  # fmt: skip
+        **{
+            "text": heads.text,
+            "pair": heads.pair,
+            "seed": heads.seed,
+            "device": heads.device,
+            "dtype": heads.dtype,
+            **chosen,
+        },
+    )
     result: Pretraining | None = session.ask(request)
     if result is None:
         return None
     parts.warnings(result.warnings)
     with st.container(horizontal=True):
-        st.metric("Masked-LM loss", f"{result.masked_lm_loss:.4f}",
-                  help="Mean cross-entropy over the chosen tokens, in nats.")  # fmt: skip
+        st.metric(
+            "Masked-LM loss", f"{result.masked_lm_loss:.4f}", help="Mean cross-entropy over the chosen tokens, in nats."
+        )
         if result.next_sentence_loss is not None:
-            st.metric("Next-sentence loss", f"{result.next_sentence_loss:.4f}",
-                      help=f"For label {result.next_sentence_label}, in nats.")  # fmt: skip
-        st.metric("Loss", f"{result.loss:.4f}",
-                  help=f"What {result.architecture} returns for these labels.")  # fmt: skip
-    counts = ", ".join(
-        f"{result.counts[kind]} {kind}" for kind in (MASKED, REPLACED, KEPT) if result.counts[kind]
-    )
+            st.metric(
+                "Next-sentence loss",
+                f"{result.next_sentence_loss:.4f}",
+                help=f"For label {result.next_sentence_label}, in nats.",
+            )
+        st.metric("Loss", f"{result.loss:.4f}", help=f"What {result.architecture} returns for these labels.")
+    counts = ", ".join(f"{result.counts[kind]} {kind}" for kind in (MASKED, REPLACED, KEPT) if result.counts[kind])
     said = f"**{result.chosen}** of {plural(len(result.tokens), 'token')} chosen: {counts}."
     if result.is_next is not None:
-        said += (f" Next sentence: label **{result.next_sentence_label}**, and the head gives "
-                 f"{percent_text(result.is_next)} that it follows.")  # fmt: skip
+        said += (
+            f" Next sentence: label **{result.next_sentence_label}**, and the head gives "
+            f"{percent_text(result.is_next)} that it follows."
+        )
     st.markdown(said)
     st.markdown(_masked(result.tokens))
-    parts.table(result.tokens, alt="Every position: id before, id after, label and loss",
-                height=min(37 * (len(result.tokens) + 1), 560))  # fmt: skip
+    parts.table(
+        result.tokens,
+        alt="Every position: id before, id after, label and loss",
+        height=min(37 * (len(result.tokens) + 1), 560),
+    )
     parts.download(result.tokens, name=f"{checkpoint.name}-labels-table")
     with st.expander("What is masked, and what is ignored"):
         st.markdown(words.MASKING)
@@ -90,8 +98,9 @@ def _masked(rows: pd.DataFrame) -> str:
 def tokenization(checkpoint: Opened, heads: HeadsRequest) -> TokenizeRequest | None:
     """What the texts become; gives what was asked."""
     st.subheader("Tokenization", anchor=False)
-    more = options.ask(TokenizeRequest, "texts", label="More texts for the batch, one per line",
-                       default=OTHER_TEXTS, height=80)  # fmt: skip
+    more = options.ask(
+        TokenizeRequest, "texts", label="More texts for the batch, one per line", default=OTHER_TEXTS, height=80
+    )
     request = options.make(TokenizeRequest, texts=(heads.text, *more), pair=heads.pair)
     result: Tokenization | None = session.ask(request)
     if result is None:
@@ -106,14 +115,12 @@ def tokenization(checkpoint: Opened, heads: HeadsRequest) -> TokenizeRequest | N
         parts.count("Tokens it knows", result.size)
         st.metric("Tokens of this input", real)
         st.metric("Unknown", unknown, help="Text that the vocabulary cannot spell.")
-        parts.count("Positions of the model", result.longest,
-                    explanation="Longer input has no position embedding.")  # fmt: skip
+        parts.count("Positions of the model", result.longest, explanation="Longer input has no position embedding.")
     st.markdown(_badges(pd.DataFrame(first[first["attention"] == 1])))
     special = ", ".join(f"{role} {token}" for role, token in result.special.items() if token)
     st.caption(f"Special tokens: {literal(special) or 'none'}.")
     parts.table(first, height=380, alt="Every token of the input with id, place and masks")
-    st.markdown(f"**The batch**: {plural(len(result.batch), 'sequence')} of "
-                f"{plural(result.padded_to, 'token')}")  # fmt: skip
+    st.markdown(f"**The batch**: {plural(len(result.batch), 'sequence')} of {plural(result.padded_to, 'token')}")
     parts.table(result.batch, alt="Every sequence of the batch with its masks")
     st.caption(words.BATCH.format(side=result.padding_side))
     parts.download(rows, name=f"{checkpoint.name}-tokens")
@@ -128,8 +135,6 @@ def _badges(rows: pd.DataFrame) -> str:
         kinds.append(kind)
         pieces.append(f":{KINDS[kind]}-badge[{literal(row['token'])}]")
     names = {"first": "first text", "second": "second text"}
-    legend = ", ".join(
-        f":{KINDS[kind]}[{names.get(kind, kind)}]" for kind in KINDS if kind in kinds
-    )
+    legend = ", ".join(f":{KINDS[kind]}[{names.get(kind, kind)}]" for kind in KINDS if kind in kinds)
     rest = f" … and {len(rows) - MOST_BADGES:,} more" if len(rows) > MOST_BADGES else ""
     return f"{' '.join(pieces)}{rest}\n\nColors: {legend}."

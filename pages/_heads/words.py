@@ -11,15 +11,16 @@ from pages._ui.words import HEADS, literal
 # head -> what each field of its output holds
 FIELDS = {
     "masked_lm": {"logits": "one score per vocabulary token, at every position"},
-    "causal_lm": {"logits": "one score per vocabulary token, at every position: the last one "
-                  "says what comes next"},
+    "causal_lm": {"logits": "one score per vocabulary token, at every position: the last one says what comes next"},
     "next_sentence": {"logits": "label 0: the second text follows; label 1: it does not"},
     "sequence_classification": {"logits": "one score per label"},
     "token_classification": {"logits": "one score per label, at every position"},
-    "question_answering": {"start_logits": "how well an answer starts at each position",
-                           "end_logits": "how well an answer ends at each position"},
+    "question_answering": {
+        "start_logits": "how well an answer starts at each position",
+        "end_logits": "how well an answer ends at each position",
+    },
     "multiple_choice": {"logits": "one score per choice"},
-}  # fmt: skip
+}
 AXES = {
     "masked_lm": "batch × positions × vocabulary",
     "causal_lm": "batch × positions × vocabulary",
@@ -38,10 +39,7 @@ LABEL_KINDS = {
     "problem_type, transformers' loss is the squared error; its pipeline would show the sigmoid "
     "of this number.",
 }
-ABSENT = (
-    "Not in this file, so not run: a head filled with random numbers would answer nonsense. It "
-    "lacks: "
-)
+ABSENT = "Not in this file, so not run: a head filled with random numbers would answer nonsense. It lacks: "
 MASKING = """
 Of the ordinary tokens, a share is **chosen** (15 % in BERT). Of the chosen ones 80 % become the
 mask token, 10 % a random token and 10 % stay as they are (Devlin et al. 2019), so that the model
@@ -76,8 +74,7 @@ def output_rows(answer: HeadAnswer) -> str:
     """The output's fields and shapes as a Markdown table."""
     known = FIELDS[answer.head]
     rows = "\n".join(
-        f"| {literal(name)} | {literal(shape_text(shape))} | {_axes(answer.head, name)} | "
-        f"{known.get(name, OTHER)} |"
+        f"| {literal(name)} | {literal(shape_text(shape))} | {_axes(answer.head, name)} | {known.get(name, OTHER)} |"
         for name, shape in answer.output.items()
     )
     return f"| Field | Shape | Axes | What it holds |\n|---|---|---|---|\n{rows}"

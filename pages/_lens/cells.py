@@ -43,10 +43,10 @@ def choose(lens: Lens) -> Cell:
     """Choose a cell by hand, as a click does."""
     layer, position = st.session_state["lens start"]
     with st.container(horizontal=True):
-        layer = st.number_input("Layer", 0, len(lens.layers) - 1, layer, key="layer",
-                                bind="query-params", help="0 is the embeddings")  # fmt: skip
-        position = st.number_input("Position", 0, len(lens.tokens) - 1, position, key="position",
-                                   bind="query-params")  # fmt: skip
+        layer = st.number_input(
+            "Layer", 0, len(lens.layers) - 1, layer, key="layer", bind="query-params", help="0 is the embeddings"
+        )
+        position = st.number_input("Position", 0, len(lens.tokens) - 1, position, key="position", bind="query-params")
     return int(layer), int(position)
 
 
@@ -79,11 +79,9 @@ def draw(figure: go.Figure, *, key: str, alt: str) -> None:
     name = key.replace(" ", "_")
     if width:  # wider than the page: the frame scrolls, and the chart keeps its width
         inside = f".st-key-{name}_frame div:has(> [data-testid=stPlotlyChart])"
-        st.html(f"<style>{inside} {{min-width: {width}px}}"
-                f".st-key-{name}_frame {{overflow: auto}}</style>")  # fmt: skip
+        st.html(f"<style>{inside} {{min-width: {width}px}}.st-key-{name}_frame {{overflow: auto}}</style>")
     scrolled = height > HIGHEST or width
-    with st.container(key=f"{name}_frame", border=False,
-                      height=min(height + 70, HIGHEST) if scrolled else "content"):  # fmt: skip
+    with st.container(key=f"{name}_frame", border=False, height=min(height + 70, HIGHEST) if scrolled else "content"):
         parts.clickable(figure, key=key, alt=alt, on_click=partial(_take, key), width=width)
 
 

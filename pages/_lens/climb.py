@@ -24,11 +24,8 @@ def draw(checkpoint: Opened, lens: Lens, request: LadderRequest) -> None:
     """Show the ladder of one cell: table, ranks, sentences, geometry."""
     layer, position = request.layer, request.position
     st.subheader(f"Layer {lens.layers[layer]}, position {position}", anchor=False)
-    st.caption(f"The ladder where the text has **{literal(lens.tokens[position])}**: "
-               f"{', then '.join(lens.rungs)}.")  # fmt: skip
-    parts.table(
-        lens_cells.ladder(lens, layer, position), alt="Best tokens of the cell by every rung"
-    )
+    st.caption(f"The ladder where the text has **{literal(lens.tokens[position])}**: {', then '.join(lens.rungs)}.")
+    parts.table(lens_cells.ladder(lens, layer, position), alt="Best tokens of the cell by every rung")
     climb: Climb | None = session.ask(request)
     if climb is None:
         return
@@ -40,17 +37,12 @@ def draw(checkpoint: Opened, lens: Lens, request: LadderRequest) -> None:
         _geometry(checkpoint, climb, known, where)
     with st.expander("Numbers: every token at every rung"):
         columns = ["token", "token_id", "norm", "cosine", "dot", "bias", "logit", "probability"]
-        parts.table(
-            pd.DataFrame(climb.geometry[columns]),
-            alt="Norm, cosine, dot product and logit of tokens",
-        )
+        parts.table(pd.DataFrame(climb.geometry[columns]), alt="Norm, cosine, dot product and logit of tokens")
         ranks = climb.ranks.assign(rank=climb.ranks["rank"] + 1)
         parts.table(ranks, alt="Rank of each token at each rung")
-        parts.download(climb.ranks, name=f"{checkpoint.name}-ladder-{layer}-{position}",
-                       label="CSV of the ladder")  # fmt: skip
+        parts.download(climb.ranks, name=f"{checkpoint.name}-ladder-{layer}-{position}", label="CSV of the ladder")
     best = [f"id {index}" for index in ids[:TOLD]]
-    st.button(f"Pin the {len(best)} best tokens of this cell", icon=":material/keep:",
-              on_click=_pin, args=(best,))  # fmt: skip
+    st.button(f"Pin the {len(best)} best tokens of this cell", icon=":material/keep:", on_click=_pin, args=(best,))
 
 
 def _ranks(checkpoint: Opened, climb: Climb, ids: list[int], where: str) -> None:
@@ -64,8 +56,7 @@ def _ranks(checkpoint: Opened, climb: Climb, ids: list[int], where: str) -> None
             subtitle=where,
             theme=session.theme(),
         )
-        parts.chart(figure, key="climb", alt="Rank of the best tokens at each rung; the sentences "
-                    "below say the same")  # fmt: skip
+        parts.chart(figure, key="climb", alt="Rank of the best tokens at each rung; the sentences below say the same")
     st.markdown("\n".join(f"- {lens_words.moves(climb, index)}" for index in ids))
 
 
@@ -78,8 +69,11 @@ def _geometry(checkpoint: Opened, climb: Climb, known: pd.DataFrame, where: str)
         subtitle=f"{where}, |h| = {climb.hidden_norm:.3g}",
         theme=session.theme(),
     )
-    parts.chart(figure, key="geometry", alt="Tokens by cosine with the hidden state and by norm; "
-                "the table below holds the numbers")  # fmt: skip
+    parts.chart(
+        figure,
+        key="geometry",
+        alt="Tokens by cosine with the hidden state and by norm; the table below holds the numbers",
+    )
     beyond = f" {lens_words.TRANSFORMED}" if "logits" in climb.rungs else ""
     st.caption(lens_words.GEOMETRY + beyond)
 
@@ -99,8 +93,11 @@ def trajectories(checkpoint: Opened, lens: Lens, *, rung: str, position: int) ->
         subtitle=f"position {position} ({lens.tokens[position]}), by {rung}",
         theme=session.theme(),
     )
-    parts.chart(figure, key="trajectories", alt="Rank of each pinned token at every layer; the "
-                "CSV file of pinned tokens holds the numbers")  # fmt: skip
+    parts.chart(
+        figure,
+        key="trajectories",
+        alt="Rank of each pinned token at every layer; the CSV file of pinned tokens holds the numbers",
+    )
 
 
 def _pin(best: list[str]) -> None:

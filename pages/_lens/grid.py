@@ -42,17 +42,16 @@ class View:
             self.color,
             cells=self.cells(lens),
             states=pd.DataFrame(states[states["rung"] == self.rung]),
-            pinned=pd.DataFrame(
-                pinned[(pinned["rung"] == self.rung) & (pinned["token"] == self.pin)]
-            ),
+            pinned=pd.DataFrame(pinned[(pinned["rung"] == self.rung) & (pinned["token"] == self.pin)]),
         )
 
 
 def choose(lens: Lens) -> View:
     """Draw the choices of the heat map, and the badge."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        rung = st.segmented_control("Rung of the ladder", lens.rungs, default=lens.rungs[-1],
-                                    required=True, key="rung", bind="query-params")  # fmt: skip
+        rung = st.segmented_control(
+            "Rung of the ladder", lens.rungs, default=lens.rungs[-1], required=True, key="rung", bind="query-params"
+        )
         if rung not in lens.rungs:  # kept from another checkpoint, which has more rungs
             rung = lens.rungs[-1]
         states = pd.DataFrame(lens.states[lens.states["rung"] == rung])
@@ -60,11 +59,17 @@ def choose(lens: Lens) -> View:
         color = st.selectbox("Color by", names, key="shade", bind="query-params", width=260)
         pin = None
         if color == "rank of a pinned token":
-            pin = st.selectbox("Pinned token", list(dict.fromkeys(lens.pinned["token"])),
-                               key="pin", bind="query-params", width=180)  # fmt: skip
-        size = st.selectbox("Cells", SIZES, key="cells", bind="query-params", width=180,
-                            help="With tokens: wide cells, scrolled. All in one view: tokens "
-                            "appear under the pointer.")  # fmt: skip
+            pin = st.selectbox(
+                "Pinned token", list(dict.fromkeys(lens.pinned["token"])), key="pin", bind="query-params", width=180
+            )
+        size = st.selectbox(
+            "Cells",
+            SIZES,
+            key="cells",
+            bind="query-params",
+            width=180,
+            help="With tokens: wide cells, scrolled. All in one view: tokens appear under the pointer.",
+        )
     with st.container(horizontal=True, vertical_alignment="center"):
         parts.agreement(lens)
         st.caption(f"{lens.device}, {lens.dtype}, {lens.milliseconds:.0f} ms")
@@ -73,20 +78,23 @@ def choose(lens: Lens) -> View:
     return View(rung, color if color in names else names[0], pin, small)
 
 
-def draw(
-    checkpoint: Opened, lens: Lens, view: View, cell: lens_cells.Cell, other: Other | None
-) -> None:
+def draw(checkpoint: Opened, lens: Lens, view: View, cell: lens_cells.Cell, other: Other | None) -> None:
     """Draw the heat map, and the other one below it on the same scale."""
     coloring = view.coloring(lens)
     both = _on_one_scale(view, coloring, other.lens) if other else None
     coloring, theirs = both or (coloring, None)
     st.caption(":material/ads_click: Click a cell for its whole ladder, or choose it below.")
     shown = lens_cells.outlined(
-        cell, view=(checkpoint.fingerprint, lens.tokens, lens.dtype, view, session.theme().name,
-                    other and other.title)
-    )  # fmt: skip
-    _draw_one(lens, view, coloring, title=f"Top token of {checkpoint.name} at every layer and "
-              "position", chosen=shown, key=lens_cells.FIRST)  # fmt: skip
+        cell, view=(checkpoint.fingerprint, lens.tokens, lens.dtype, view, session.theme().name, other and other.title)
+    )
+    _draw_one(
+        lens,
+        view,
+        coloring,
+        title=f"Top token of {checkpoint.name} at every layer and position",
+        chosen=shown,
+        key=lens_cells.FIRST,
+    )
     if other is not None:
         _draw_other(lens, view, theirs, other)
 
@@ -105,29 +113,33 @@ def _on_one_scale(view: View, mine: Coloring, lens: Lens) -> tuple[Coloring, Col
 
 def _draw_other(lens: Lens, view: View, coloring: Coloring | None, other: Other) -> None:
     if view.rung not in other.lens.rungs:
-        st.info(f"{literal(other.title)} has no rung {literal(view.rung)}: its rungs are "
-                f"{literal(', '.join(other.lens.rungs))}.", icon=":material/info:")  # fmt: skip
+        st.info(
+            f"{literal(other.title)} has no rung {literal(view.rung)}: its rungs are "
+            f"{literal(', '.join(other.lens.rungs))}.",
+            icon=":material/info:",
+        )
         return
     if coloring is None:
-        first = lens_colors.offered(view.rung, states=other.lens.states.head(0),
-                                    pinned=other.lens.pinned.head(0))[0]  # fmt: skip
-        st.info(f"{literal(other.title)} cannot be colored by {literal(view.color)}: it shows "
-                f"{first}.", icon=":material/info:")  # fmt: skip
+        first = lens_colors.offered(view.rung, states=other.lens.states.head(0), pinned=other.lens.pinned.head(0))[0]
+        st.info(
+            f"{literal(other.title)} cannot be colored by {literal(view.color)}: it shows {first}.",
+            icon=":material/info:",
+        )
         coloring = replace(view, color=first, pin=None).coloring(other.lens)
     found = compare_cells(
-        view.cells(lens), view.cells(other.lens), tokens=(lens.tokens, other.lens.tokens),
+        view.cells(lens),
+        view.cells(other.lens),
+        tokens=(lens.tokens, other.lens.tokens),
         layers=(len(lens.layers), len(other.lens.layers)),
-    )  # fmt: skip
+    )
     st.markdown(lens_words.apart(found, (lens.tokens, other.lens.tokens), lens.layers))
     marked = replace(coloring, signs=frozenset(found.cells), sign=lens_colors.DIFFERS)
-    _draw_one(other.lens, view, marked, title=f"For comparison: {other.title}", chosen=None,
-              key="second heatmap")  # fmt: skip
+    _draw_one(other.lens, view, marked, title=f"For comparison: {other.title}", chosen=None, key="second heatmap")
 
 
 def _draw_one(
-    lens: Lens, view: View, coloring: Coloring, *, title: str, chosen: lens_cells.Cell | None,
-    key: str,
-) -> None:  # fmt: skip
+    lens: Lens, view: View, coloring: Coloring, *, title: str, chosen: lens_cells.Cell | None, key: str
+) -> None:
     figure = token_heatmap(
         view.cells(lens),
         coloring=coloring,
@@ -139,5 +151,9 @@ def _draw_one(
         small=view.small,
         chosen=chosen,
     )
-    lens_cells.draw(figure, key=key, alt=f"Top token by {view.rung}, layers by positions; the "
-                    "table below holds the chosen cell, the CSV file all cells")  # fmt: skip
+    lens_cells.draw(
+        figure,
+        key=key,
+        alt=f"Top token by {view.rung}, layers by positions; the "
+        "table below holds the chosen cell, the CSV file all cells",
+    )

@@ -10,8 +10,7 @@ from inspector.analyses.overview.result import Overview
 from inspector.results.checkpoint import Opened
 from pages._ui import inputs, options, session
 
-ENCODER_DECODERS = {"bart", "blenderbot", "m2m_100", "marian", "mbart", "mt5", "pegasus", "t5",
-                    "umt5"}  # fmt: skip
+ENCODER_DECODERS = {"bart", "blenderbot", "m2m_100", "marian", "mbart", "mt5", "pegasus", "t5", "umt5"}
 
 
 def choose(checkpoint: Opened) -> LensRequest:
@@ -22,8 +21,7 @@ def choose(checkpoint: Opened) -> LensRequest:
     with st.expander("Options", icon=":material/tune:"), st.container(horizontal=True):
         k = options.ask(LensRequest, "k")
         device, dtype = inputs.placement()
-    return options.make(LensRequest, text=text, decoder_text=decoder_text, pins=pins, k=k,
-                        device=device, dtype=dtype)  # fmt: skip
+    return options.make(LensRequest, text=text, decoder_text=decoder_text, pins=pins, k=k, device=device, dtype=dtype)
 
 
 def ladder(request: LensRequest, *, layer: int, position: int) -> LadderRequest:

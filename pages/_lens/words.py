@@ -34,8 +34,7 @@ GEOMETRY = (
     "has decided."
 )
 TRANSFORMED = (
-    "The logits' winner may lie anywhere here: between the dot product and the logits the head "
-    "still changes h."
+    "The logits' winner may lie anywhere here: between the dot product and the logits the head still changes h."
 )
 
 
@@ -57,9 +56,7 @@ def _end(lens: Lens) -> str:
         )
     if lens.taken_from_model:
         return "The logits are the model's own output; no other rung leads to them."
-    equal = (
-        "are equal" if lens.max_abs_error == 0 else f"differ by {lens.max_abs_error:.2g} at most"
-    )
+    equal = "are equal" if lens.max_abs_error == 0 else f"differ by {lens.max_abs_error:.2g} at most"
     return (
         f"At the last layer the last rung and the model's own logits {equal}: no part of the head "
         "is missing from the ladder."
@@ -96,9 +93,7 @@ def moves(climb: Climb, token_id: int) -> str:
     way = pd.DataFrame(climb.ranks[climb.ranks["token_id"] == token_id]).to_dict("records")
     first, last = way[0], way[-1]
     steps = [
-        f"{_signed(row['change'])} from {literal(row['step'])}"
-        for row in way[1:]
-        if row["change"] or len(way) <= 3
+        f"{_signed(row['change'])} from {literal(row['step'])}" for row in way[1:] if row["change"] or len(way) <= 3
     ]
     return (
         f"**{literal(first['token'])}**: rank {first['rank'] + 1:,} by {literal(first['rung'])}, "

@@ -22,49 +22,46 @@ BARS = 30
 JOINT_COLUMNS = {
     "tokens": st.column_config.TextColumn("tokens"),
     "probability": st.column_config.NumberColumn(
-        "joint probability", format="percent",
-        help="Of all masks together: each is filled given those filled before, and their "
-        "probabilities are multiplied.",
+        "joint probability",
+        format="percent",
+        help="Of all masks together: each is filled given those filled before, and their probabilities are multiplied.",
     ),
     "log_probability": st.column_config.NumberColumn(
-        "joint log", format="%.3f", help="Natural logarithm of the joint probability.",
+        "joint log", format="%.3f", help="Natural logarithm of the joint probability."
     ),
     "independent": st.column_config.NumberColumn(
-        "independent log", format="%.3f",
+        "independent log",
+        format="%.3f",
         help="The same tokens, each read off with every other mask left open, and their logarithms "
         "added. Larger than the joint one: the tokens fit their places better than each other.",
     ),
     "pseudo_log_likelihood": st.column_config.NumberColumn(
-        "pseudo-log-likelihood", format="%.3f",
+        "pseudo-log-likelihood",
+        format="%.3f",
         help="Of the finished sentence: each of these tokens is masked in turn with the others "
         "filled in, and the logarithms are added. It does not depend on an order.",
     ),
-}  # fmt: skip
+}
 WORD_COLUMNS = {
-    "tokens": st.column_config.TextColumn(
-        "tokens", help="The word's tokens, one mask per token."
-    ),
+    "tokens": st.column_config.TextColumn("tokens", help="The word's tokens, one mask per token."),
     "probability": st.column_config.NumberColumn(
-        "probability", format="percent",
+        "probability",
+        format="percent",
         help="Product over the word's tokens, each predicted from those before it. A word of two "
         "tokens takes two masks, so compare words of the same length.",
     ),
     "log_probability": st.column_config.NumberColumn("log probability", format="%.3f"),
-}  # fmt: skip
+}
 
 
-def draw(
-    checkpoint: Opened, sentence: Sentence, request: PredictRequest, prediction: Prediction
-) -> None:
+def draw(checkpoint: Opened, sentence: Sentence, request: PredictRequest, prediction: Prediction) -> None:
     """Draw bars and a table for each mask, and what holds for several."""
     masks = prediction.masks
     for column, mask in zip(parts.grid(len(masks[:DRAWN]), wide=2), masks, strict=False):
         with column:
             _mask(checkpoint, sentence, mask, several=len(masks) > 1)
     if len(masks) > DRAWN:
-        st.caption(
-            f"Bars are drawn for the first {DRAWN} of {len(masks)} masks; the table has all."
-        )
+        st.caption(f"Bars are drawn for the first {DRAWN} of {len(masks)} masks; the table has all.")
     if len(masks) > 1:
         every = together(masks)
         with st.expander(f"Table of all {len(masks)} masks", icon=":material/table:"):
@@ -84,16 +81,16 @@ def best(mask: Mask) -> str:
 def together(masks: Sequence[Mask]) -> pd.DataFrame:
     """The predictions of every mask: position, rank, token, token_id, probability, logit."""
     frames = [
-        mask.predictions.assign(position=mask.position, rank=range(1, len(mask.predictions) + 1))
-        for mask in masks
+        mask.predictions.assign(position=mask.position, rank=range(1, len(mask.predictions) + 1)) for mask in masks
     ]
     every = pd.concat(frames, ignore_index=True)
     return every.loc[:, ["position", "rank", "token", "token_id", "probability", "logit"]]
 
 
 def _mask(checkpoint: Opened, sentence: Sentence, mask: Mask, *, several: bool) -> None:
-    hidden = next((piece.token for piece in sentence.pieces
-                   if piece.position == mask.position and piece.kind == "word"), None)  # fmt: skip
+    hidden = next(
+        (piece.token for piece in sentence.pieces if piece.position == mask.position and piece.kind == "word"), None
+    )
     number = f"mask at position {mask.position}"
     said = [f"in place of “{hidden}”"] if hidden else []
     said += ["every other mask left open"] if several else []
@@ -109,8 +106,7 @@ def _mask(checkpoint: Opened, sentence: Sentence, mask: Mask, *, several: bool) 
             key=f"bars {mask.position}",
         )
         first = mask.predictions.iloc[0]
-        with st.expander(f"Table: {literal(first['token'])} first, "
-                         f"{percent_text(first['probability'])}"):  # fmt: skip
+        with st.expander(f"Table: {literal(first['token'])} first, {percent_text(first['probability'])}"):
             parts.table(mask.predictions, alt=f"Likeliest tokens for the {number}")
             parts.download(mask.predictions, name=f"{checkpoint.name}-mask-{mask.position}")
     if mask.words is not None and max(mask.words["pieces"].tolist(), default=0) > 1:
@@ -120,9 +116,14 @@ def _mask(checkpoint: Opened, sentence: Sentence, mask: Mask, *, several: bool) 
 def _words(checkpoint: Opened, mask: Mask, words: pd.DataFrame) -> None:
     """Words of several pieces cannot stand among single tokens: they fill more than one mask."""
     st.markdown(f"**Whole words, mask at position {mask.position}**")
-    st.dataframe(words, hide_index=True, lazy=False, column_config=WORD_COLUMNS,
-                 column_order=("word", "probability", "log_probability", "tokens"),
-                 alt=f"Whole words for the mask at position {mask.position}")  # fmt: skip
+    st.dataframe(
+        words,
+        hide_index=True,
+        lazy=False,
+        column_config=WORD_COLUMNS,
+        column_order=("word", "probability", "log_probability", "tokens"),
+        alt=f"Whole words for the mask at position {mask.position}",
+    )
     parts.download(words, name=f"{checkpoint.name}-words-{mask.position}")
 
 
@@ -147,6 +148,11 @@ def _joint(checkpoint: Opened, request: PredictRequest, prediction: Prediction) 
             for answer in prediction.joint
         ]
     )
-    st.dataframe(frame, hide_index=True, lazy=False, column_config=JOINT_COLUMNS,
-                 alt=f"{plural(len(frame), 'joint answer')}, the likeliest first")  # fmt: skip
+    st.dataframe(
+        frame,
+        hide_index=True,
+        lazy=False,
+        column_config=JOINT_COLUMNS,
+        alt=f"{plural(len(frame), 'joint answer')}, the likeliest first",
+    )
     parts.download(frame, name=f"{checkpoint.name}-joint")

@@ -18,17 +18,14 @@ SUGGESTED = "masked suggested"  # what was put into it last
 ENDS = " .,;:!?"
 COLUMNS = {
     "difference": st.column_config.NumberColumn(
-        "difference", format="%.3f",
-        help="First less second: 0.69 is twice as likely, 2.3 ten times.",
+        "difference", format="%.3f", help="First less second: 0.69 is twice as likely, 2.3 ten times."
     ),
     "first": st.column_config.NumberColumn(
         "first", format="%.3f", help="Log probability in the first sentence (natural logarithm)."
     ),
-    "second": st.column_config.NumberColumn(
-        "second", format="%.3f", help="Log probability in the second sentence."
-    ),
+    "second": st.column_config.NumberColumn("second", format="%.3f", help="Log probability in the second sentence."),
     "token_id": parts.COLUMNS["token_id"],
-}  # fmt: skip
+}
 # For the demo's examples: the same sentence with another word or two.
 SECONDS = {
     "the capital and largest city of [MASK].": "the capital of the ancient kingdom of [MASK].",
@@ -40,9 +37,7 @@ SECONDS = {
 }
 
 
-def draw(
-    checkpoint: Opened, prediction: Prediction | None, asked: PredictRequest
-) -> ContrastRequest | None:
+def draw(checkpoint: Opened, prediction: Prediction | None, asked: PredictRequest) -> ContrastRequest | None:
     """Compare the text with a second one; return the request where there is an answer."""
     first = prediction.text if prediction else ""
     if first:
@@ -51,12 +46,14 @@ def draw(
     st.session_state[KEPT] = second
     if prediction is None or len(prediction.masks) != 1:
         count = len(prediction.masks) if prediction else 0
-        st.info(f"The sentence above has {count or 'no'} masks: leave exactly one, to be compared "
-                "with the second sentence's.", icon=":material/ads_click:")  # fmt: skip
+        st.info(
+            f"The sentence above has {count or 'no'} masks: leave exactly one, to be compared "
+            "with the second sentence's.",
+            icon=":material/ads_click:",
+        )
         return None
     if second.strip() in {"", first.strip()}:
-        st.info("Change a word or two in the second sentence: both are the same.",
-                icon=":material/edit:")  # fmt: skip
+        st.info("Change a word or two in the second sentence: both are the same.", icon=":material/edit:")
         return None
     request = ContrastRequest(first=first, second=second, device=asked.device, dtype=asked.dtype)
     result: Contrast | None = session.ask(request)
@@ -72,9 +69,12 @@ def _show(checkpoint: Opened, result: Contrast, targets: tuple[str, ...]) -> Non
     names = (first.rstrip(ENDS) or first, second.rstrip(ENDS) or second)
     pins = result.tokens[result.tokens["token"].isin(targets)]
     with st.container(horizontal=True):
-        st.metric("Jensen-Shannon divergence", f"{result.jensen_shannon:.3f} bits",
-                  help="How far the two distributions over the whole vocabulary are apart: 0 for "
-                  "the same, 1 for nothing in common.")  # fmt: skip
+        st.metric(
+            "Jensen-Shannon divergence",
+            f"{result.jensen_shannon:.3f} bits",
+            help="How far the two distributions over the whole vocabulary are apart: 0 for "
+            "the same, 1 for nothing in common.",
+        )
         st.metric("Tokens compared", f"{result.rows:,}")
         st.metric("Both passes", f"{result.milliseconds:.1f} ms")
     parts.chart(
@@ -95,9 +95,14 @@ def _show(checkpoint: Opened, result: Contrast, targets: tuple[str, ...]) -> Non
     ):
         with place:
             st.markdown(f"**Likelier with {literal(name)}**")
-            st.dataframe(frame, hide_index=True, lazy=False, column_config=COLUMNS,
-                         column_order=("token", "difference", "first", "second", "token_id"),
-                         alt=f"Tokens likelier with {name}")  # fmt: skip
+            st.dataframe(
+                frame,
+                hide_index=True,
+                lazy=False,
+                column_config=COLUMNS,
+                column_order=("token", "difference", "first", "second", "token_id"),
+                alt=f"Tokens likelier with {name}",
+            )
     table_files.offer(result.tokens, name=f"{checkpoint.name}-contrast", label="All tokens")
 
 

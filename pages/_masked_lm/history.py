@@ -61,14 +61,19 @@ def draw() -> None:
         return
     for number, entry in list(enumerate(entries))[: -SHOWN - 1 : -1]:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.button(literal(entry.read), key=f"again {number}", type="tertiary",
-                      on_click=_go_back, args=(entry,), icon=":material/undo:",
-                      help="Ask it again")  # fmt: skip
+            st.button(
+                literal(entry.read),
+                key=f"again {number}",
+                type="tertiary",
+                on_click=_go_back,
+                args=(entry,),
+                icon=":material/undo:",
+                help="Ask it again",
+            )
             st.caption(f"{literal(' · '.join(entry.answers))} ({literal(entry.name)})")
     with st.container(horizontal=True):
         parts.download(table(entries), name="masked-lm-history")
-        st.button("Clear the history", icon=":material/delete:", on_click=st.session_state.pop,
-                  args=(KEY, None))  # fmt: skip
+        st.button("Clear the history", icon=":material/delete:", on_click=st.session_state.pop, args=(KEY, None))
 
 
 def table(entries: list[Entry]) -> pd.DataFrame:

@@ -94,25 +94,33 @@ def tokenized(text: str, *, of: Opened | None = None) -> tuple[Piece, ...]:
 def choose(sentence: Sentence) -> PredictRequest:
     """Draw the fields beside the editor."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        targets = options.ask(PredictRequest, "targets", type="search", live=True,
-                              placeholder="france, england, new york")  # fmt: skip
+        targets = options.ask(
+            PredictRequest, "targets", type="search", live=True, placeholder="france, england, new york"
+        )
         with st.popover("Options", icon=":material/tune:"):
             k = options.ask(PredictRequest, "k")
             order = options.ask(PredictRequest, "order")
             device, dtype = inputs.placement()
-    return options.make(PredictRequest, text=sentence.text, masks=sentence.clicked, k=k,
-                        targets=targets, order=order, device=device, dtype=dtype)  # fmt: skip
+    return options.make(
+        PredictRequest,
+        text=sentence.text,
+        masks=sentence.clicked,
+        k=k,
+        targets=targets,
+        order=order,
+        device=device,
+        dtype=dtype,
+    )
 
 
 def choose_view() -> str:
     """Draw the choice of what is shown below the sentence."""
-    return st.segmented_control("Show", VIEWS, default=VIEWS[0], required=True, key="view",
-                                bind="query-params", label_visibility="collapsed")  # fmt: skip
+    return st.segmented_control(
+        "Show", VIEWS, default=VIEWS[0], required=True, key="view", bind="query-params", label_visibility="collapsed"
+    )
 
 
-def _clicked(
-    checkpoint: Opened, edit: Edit | None, text: str, pieces: tuple[Piece, ...]
-) -> tuple[int, ...] | None:
+def _clicked(checkpoint: Opened, edit: Edit | None, text: str, pieces: tuple[Piece, ...]) -> tuple[int, ...] | None:
     """Positions that stay masked; None: those that the link says."""
     if edit:
         there = masked_text.places(tokenized(edit.of))

@@ -22,19 +22,16 @@ COLUMNS = {
     "bits": st.column_config.NumberColumn(
         "surprisal, bits", format="%.2f", help="-log2 of the probability: 0 is certain."
     ),
-    "best_token": st.column_config.TextColumn(
-        "likeliest here", help="What the model would say in this place."
-    ),
+    "best_token": st.column_config.TextColumn("likeliest here", help="What the model would say in this place."),
     "best_probability": st.column_config.NumberColumn("its probability", format="percent"),
-}  # fmt: skip
+}
 
 
 def choose(asked: PredictRequest) -> PlausibilityRequest:
     """Ask what is masked at a time; text and placement are those of the predictions."""
     return PlausibilityRequest(
-        text=asked.text, by=options.ask(PlausibilityRequest, "by", width=180),
-        device=asked.device, dtype=asked.dtype,
-    )  # fmt: skip
+        text=asked.text, by=options.ask(PlausibilityRequest, "by", width=180), device=asked.device, dtype=asked.dtype
+    )
 
 
 def draw(checkpoint: Opened, request: PlausibilityRequest) -> Plausibility | None:
@@ -44,13 +41,19 @@ def draw(checkpoint: Opened, request: PlausibilityRequest) -> Plausibility | Non
         return None
     parts.warnings(result.warnings)
     with st.container(horizontal=True):
-        st.metric("Pseudo-log-likelihood", f"{result.pseudo_log_likelihood:.2f}",
-                  help="Sum of the tokens' log probabilities, each judged with all others in "
-                  "sight (Salazar et al. 2020). Nearer to zero: more plausible; longer texts "
-                  "have lower ones.")  # fmt: skip
-        st.metric("Pseudo-perplexity", f"{result.pseudo_perplexity:.2f}",
-                  help="exp of the negative mean of these: as if the model chose each token among "
-                  "so many equally likely ones. Comparable between lengths.")  # fmt: skip
+        st.metric(
+            "Pseudo-log-likelihood",
+            f"{result.pseudo_log_likelihood:.2f}",
+            help="Sum of the tokens' log probabilities, each judged with all others in "
+            "sight (Salazar et al. 2020). Nearer to zero: more plausible; longer texts "
+            "have lower ones.",
+        )
+        st.metric(
+            "Pseudo-perplexity",
+            f"{result.pseudo_perplexity:.2f}",
+            help="exp of the negative mean of these: as if the model chose each token among "
+            "so many equally likely ones. Comparable between lengths.",
+        )
         st.metric("Judged tokens", result.judged)
         st.metric("All passes", f"{result.milliseconds:.0f} ms")
     parts.chart(
@@ -64,8 +67,13 @@ def draw(checkpoint: Opened, request: PlausibilityRequest) -> Plausibility | Non
         key="plausibility",
     )
     judged = result.tokens[~result.tokens["special"]]
-    st.dataframe(judged, hide_index=True, lazy=False, column_config=COLUMNS,
-                 column_order=tuple(COLUMNS), alt="Probability, rank and surprisal of every token"
-                 )  # fmt: skip
+    st.dataframe(
+        judged,
+        hide_index=True,
+        lazy=False,
+        column_config=COLUMNS,
+        column_order=tuple(COLUMNS),
+        alt="Probability, rank and surprisal of every token",
+    )
     parts.download(result.tokens, name=f"{checkpoint.name}-plausibility")
     return result

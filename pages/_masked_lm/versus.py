@@ -36,20 +36,24 @@ class Moved:
     exact: bool  # False: a clicked token is none of its own, and was written as a mask
 
 
-def draw(
-    checkpoint: Opened, sentence: Sentence, request: PredictRequest, prediction: Prediction | None
-) -> None:
+def draw(checkpoint: Opened, sentence: Sentence, request: PredictRequest, prediction: Prediction | None) -> None:
     """Ask a second checkpoint the same masks and show both answers."""
     names = beside.references(checkpoint)
-    name = st.selectbox("Second checkpoint", list(names), key="other", bind="query-params",
-                        index=None, placeholder="Choose or type one", accept_new_options=True,
-                        help="A demo, an upload, hub:NAME or path:FOLDER")  # fmt: skip
+    name = st.selectbox(
+        "Second checkpoint",
+        list(names),
+        key="other",
+        bind="query-params",
+        index=None,
+        placeholder="Choose or type one",
+        accept_new_options=True,
+        help="A demo, an upload, hub:NAME or path:FOLDER",
+    )
     if prediction is None:
         st.info("Mask a token first: click one above.", icon=":material/ads_click:")
         return
     if name is None:
-        st.caption("Choose one of your uploads, or type a hub model as hub:NAME or a folder as "
-                   "path:FOLDER.")  # fmt: skip
+        st.caption("Choose one of your uploads, or type a hub model as hub:NAME or a folder as path:FOLDER.")
         return
     other = session.open_beside(names.get(name, name))
     if other is None:
@@ -58,9 +62,11 @@ def draw(
     if overview is None:
         return
     if overview.heads["masked_lm"] != "present":
-        st.info(f"{literal(other.name)} has no masked-LM head in its file, so it predicts nothing: "
-                "a head filled with random numbers would answer nonsense.",
-                icon=":material/info:")  # fmt: skip
+        st.info(
+            f"{literal(other.name)} has no masked-LM head in its file, so it predicts nothing: "
+            "a head filled with random numbers would answer nonsense.",
+            icon=":material/info:",
+        )
         return
     mask = overview.tokenizer.mask_token if overview.tokenizer else None
     moved = move(sentence, other, mask=mask)
@@ -90,9 +96,7 @@ def move(sentence: Sentence, other: Opened, *, mask: str | None) -> Moved:
     return Moved(Sentence(text, (), (), ()), exact=False)
 
 
-def _with_mask(
-    sentence: Sentence, mask: str, *, written: bool, clicked: bool
-) -> tuple[str, set[masked_text.Place]]:
+def _with_mask(sentence: Sentence, mask: str, *, written: bool, clicked: bool) -> tuple[str, set[masked_text.Place]]:
     """Write another mask token into the text; gives also where the clicked tokens then stand."""
     text, moved = sentence.text, 0
     kept: set[masked_text.Place] = set()
@@ -109,36 +113,40 @@ def _with_mask(
     return text, kept
 
 
-def _show(
-    checkpoint: Opened, other: Opened, first: Prediction, second: Prediction, moved: Moved
-) -> None:
+def _show(checkpoint: Opened, other: Opened, first: Prediction, second: Prediction, moved: Moved) -> None:
     parts.warnings(second.warnings)
     if not moved.exact:
-        st.info(f"{literal(other.name)} splits this text into other tokens, so each token that you "
-                "clicked is replaced by one of its mask tokens.", icon=":material/info:"
-                )  # fmt: skip
+        st.info(
+            f"{literal(other.name)} splits this text into other tokens, so each token that you "
+            "clicked is replaced by one of its mask tokens.",
+            icon=":material/info:",
+        )
     elif len(first.tokens) != len(second.tokens):
-        st.caption(f"The texts have {len(first.tokens)} and {len(second.tokens)} tokens: the two "
-                   "tokenizers split them differently outside the masks.")  # fmt: skip
+        st.caption(
+            f"The texts have {len(first.tokens)} and {len(second.tokens)} tokens: the two "
+            "tokenizers split them differently outside the masks."
+        )
     if len(first.masks) != len(second.masks):
-        st.warning(f"{len(first.masks)} masks here are {len(second.masks)} there, so they cannot "
-                   "be set side by side.", icon=":material/warning:")  # fmt: skip
+        st.warning(
+            f"{len(first.masks)} masks here are {len(second.masks)} there, so they cannot be set side by side.",
+            icon=":material/warning:",
+        )
         return
     for mine, theirs in list(zip(first.masks, second.masks, strict=True))[:DRAWN]:
         _mask(checkpoint, other, mine, theirs)
     if len(first.masks) > DRAWN:
         st.caption(f"The first {DRAWN} of {len(first.masks)} masks are shown; the file has all.")
     every = pd.concat(
-        [join(mine, theirs).assign(mask=number) for number, (mine, theirs) in
-         enumerate(zip(first.masks, second.masks, strict=True), 1)]
-    )  # fmt: skip
+        [
+            join(mine, theirs).assign(mask=number)
+            for number, (mine, theirs) in enumerate(zip(first.masks, second.masks, strict=True), 1)
+        ]
+    )
     parts.download(every, name=f"{checkpoint.name}-{other.name}")
 
 
 def _mask(checkpoint: Opened, other: Opened, mine: Mask, theirs: Mask) -> None:
-    for place, owner, mask in zip(
-        parts.grid(2, wide=2), (checkpoint, other), (mine, theirs), strict=True
-    ):
+    for place, owner, mask in zip(parts.grid(2, wide=2), (checkpoint, other), (mine, theirs), strict=True):
         with place:
             parts.chart(
                 topk_bars(
@@ -156,8 +164,13 @@ def _mask(checkpoint: Opened, other: Opened, mine: Mask, theirs: Mask) -> None:
         f"among the {len(theirs.predictions)} of {literal(other.name)}.** Joined by their text; an "
         "empty cell: not among those listed."
     )
-    st.dataframe(joined, hide_index=True, lazy=False, column_config=COLUMNS,
-                 alt="Tokens of both checkpoints with their probabilities")  # fmt: skip
+    st.dataframe(
+        joined,
+        hide_index=True,
+        lazy=False,
+        column_config=COLUMNS,
+        alt="Tokens of both checkpoints with their probabilities",
+    )
 
 
 def join(mine: Mask, theirs: Mask) -> pd.DataFrame:
@@ -179,9 +192,7 @@ def join(mine: Mask, theirs: Mask) -> pd.DataFrame:
     ]
     joined = sides[0].merge(sides[1], on="token", how="outer")
     order = joined[["here", "there"]].max(axis=1).sort_values(ascending=False, kind="stable").index
-    return joined.loc[order, ["token", "here", "there", "rank_here", "rank_there"]].reset_index(
-        drop=True
-    )
+    return joined.loc[order, ["token", "here", "there", "rank_here", "rank_there"]].reset_index(drop=True)
 
 
 def _bare(token: str) -> str:

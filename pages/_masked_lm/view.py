@@ -22,11 +22,7 @@ from pages._ui.words import literal
 KEY = "masked editor"
 
 
-def draw_editor(
-    sentence: Sentence,
-    prediction: Prediction | None,
-    plausibility: Plausibility | None,
-) -> None:
+def draw_editor(sentence: Sentence, prediction: Prediction | None, plausibility: Plausibility | None) -> None:
     """Draw the text with its tokens, and the examples below.
 
     Args:
@@ -48,12 +44,9 @@ def draw_editor(
     inputs.offer(sentence.examples, on_take=_take_example)
 
 
-def chips(
-    sentence: Sentence, prediction: Prediction | None, plausibility: Plausibility | None
-) -> list[Chip]:
+def chips(sentence: Sentence, prediction: Prediction | None, plausibility: Plausibility | None) -> list[Chip]:
     """What the editor shows of each token."""
-    answers = {mask.position: masked_answers.best(mask) for mask in prediction.masks} if (
-        prediction) else {}  # fmt: skip
+    answers = {mask.position: masked_answers.best(mask) for mask in prediction.masks} if (prediction) else {}
     judged = _judged(plausibility)
     result = []
     for piece in sentence.pieces:
@@ -90,8 +83,7 @@ def invite() -> None:
     """Say what to do with a sentence without a mask."""
     mask = inputs.mask_token()
     typed = f", or type {literal(mask)} where a word is to be guessed" if mask else ""
-    st.info(f"No token is masked yet: click one or more of the tokens above{typed}.",
-            icon=":material/ads_click:")  # fmt: skip
+    st.info(f"No token is masked yet: click one or more of the tokens above{typed}.", icon=":material/ads_click:")
 
 
 def draw_device(prediction: Prediction, checkpoint: Opened) -> None:
@@ -99,25 +91,30 @@ def draw_device(prediction: Prediction, checkpoint: Opened) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.metric("Device", prediction.device)
         st.metric("Dtype", prediction.dtype)
-        st.metric("Forward pass", f"{prediction.milliseconds:.1f} ms",
-                  help="One pass through the model and its head, which were loaded before."
-                  )  # fmt: skip
+        st.metric(
+            "Forward pass",
+            f"{prediction.milliseconds:.1f} ms",
+            help="One pass through the model and its head, which were loaded before.",
+        )
         st.metric("Threads", prediction.threads, help="Of the processor, used by this pass.")
-        st.metric("Memory", bytes_text(prediction.memory_nbytes),
-                  help="The weights on the device; on a GPU the peak of the pass.")  # fmt: skip
+        st.metric(
+            "Memory",
+            bytes_text(prediction.memory_nbytes),
+            help="The weights on the device; on a GPU the peak of the pass.",
+        )
         st.metric("Tokens", len(prediction.tokens))
         st.metric("Masks", len(prediction.masks))
-        if any(worker.fingerprint == checkpoint.fingerprint
-               for worker in session.engine().workers()):  # fmt: skip
-            st.button("Free the memory", icon=":material/eject:", on_click=_free,
-                      args=(checkpoint.fingerprint,),
-                      help="End the process that holds the model. Answers stay; the next question "
-                      "loads the model again.")  # fmt: skip
+        if any(worker.fingerprint == checkpoint.fingerprint for worker in session.engine().workers()):
+            st.button(
+                "Free the memory",
+                icon=":material/eject:",
+                on_click=_free,
+                args=(checkpoint.fingerprint,),
+                help="End the process that holds the model. Answers stay; the next question loads the model again.",
+            )
     said = [prediction.note] if prediction.note else []
     if prediction.batch > 1:
-        said.append(
-            f"answered together with {plural(prediction.batch - 1, 'other')} in one padded batch"
-        )
+        said.append(f"answered together with {plural(prediction.batch - 1, 'other')} in one padded batch")
     st.caption(literal("; ".join(said)))
     freed = st.session_state.pop("masked freed", None)
     if freed is not None:

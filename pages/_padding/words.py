@@ -6,14 +6,7 @@ import math
 
 import pandas as pd
 
-from inspector.analyses.padding.result import (
-    FRESH,
-    LIFTED,
-    UNMASKED,
-    Padding,
-    PaddingGradient,
-    PaddingRow,
-)
+from inspector.analyses.padding.result import FRESH, LIFTED, UNMASKED, Padding, PaddingGradient, PaddingRow
 from pages._ui.words import literal
 
 FORUM = (
@@ -52,19 +45,15 @@ def number(value: float | None) -> str:
 
 def facts(result: Padding, row: PaddingRow) -> dict[str, str]:
     """What is named as padding, and where."""
-    if result.pad_id is None:
-        named = "none"
-    else:
-        named = f"{result.pad_token or 'no name'} (id {result.pad_id:,})"
+    named = "none" if result.pad_id is None else f"{result.pad_token or 'no name'} (id {result.pad_id:,})"
     tied = {True: "yes: one tensor", False: "no: another matrix", None: "not measured"}[result.tied]
     return {
         "Padding token": named,
         **({"Shown in its place": f"{row.token} (id {row.token_id:,})"} if result.stand_in else {}),
-        "padding_idx of the model": "none" if result.padding_idx is None
-        else f"{result.padding_idx:,}",
+        "padding_idx of the model": "none" if result.padding_idx is None else f"{result.padding_idx:,}",
         "Exactly zero": "yes" if row.is_zero else "no",
         "Output matrix tied": tied,
-    }  # fmt: skip
+    }
 
 
 def explain_gradient(row: PaddingRow, gradient: PaddingGradient) -> str:
@@ -97,8 +86,7 @@ def _controls(row: PaddingRow) -> list[str]:
     experiments = row.experiments
     if experiments is None:
         return []
-    at = {line["experiment"]: line for line in experiments.to_dict("records")
-          if line["role"] == "as padding"}  # fmt: skip
+    at = {line["experiment"]: line for line in experiments.to_dict("records") if line["role"] == "as padding"}
     lines = []
     if FRESH in at:
         fresh = at[FRESH]
@@ -112,9 +100,8 @@ def _controls(row: PaddingRow) -> list[str]:
         lines.append(
             f"- With `padding_idx` lifted the look-up gets {number(kept)} with the attention mask "
             f"and {number(lost)} without it"
-            + (": where texts are masked, `padding_idx` is a second lock on the same door."
-               if kept == 0 else ".")
-        )  # fmt: skip
+            + (": where texts are masked, `padding_idx` is a second lock on the same door." if kept == 0 else ".")
+        )
     return lines
 
 
@@ -123,17 +110,12 @@ def experiment_table(experiments: pd.DataFrame) -> pd.DataFrame:
     shown = pd.DataFrame(experiments)
     for name in ("row_norm", "input_path", "output_path", "total"):
         shown[name] = [number(value) for value in shown[name]]
-    return shown.rename(
-        columns={"input_path": "through look-up", "output_path": "through softmax",
-                 "total": "both"}
-    )  # fmt: skip
+    return shown.rename(columns={"input_path": "through look-up", "output_path": "through softmax", "total": "both"})
 
 
 def averaging_table(averaging: pd.DataFrame) -> pd.DataFrame:
     """The two means of each sentence, in short columns; MEASURES says what they are."""
-    return averaging.rename(
-        columns={"padding_share": "padding share", "padding_norm": "norm of padding"}
-    )
+    return averaging.rename(columns={"padding_share": "padding share", "padding_norm": "norm of padding"})
 
 
 def neighbours(row: PaddingRow) -> str:

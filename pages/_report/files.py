@@ -15,21 +15,22 @@ from pages._ui.words import literal
 UNDER_WAY = "report under way"  # (what was asked for, Making): the session's last one
 
 
-def make(
-    checkpoint: Opened, sections: tuple[str, ...], setting: Setting, *, other: Opened | None
-) -> Made | None:
+def make(checkpoint: Opened, sections: tuple[str, ...], setting: Setting, *, other: Opened | None) -> Made | None:
     """Offer to make a report, wait for the one that was asked for, and give it."""
     asked = (checkpoint.fingerprint, sections, setting, other and other.fingerprint)
 
     def start() -> None:
-        making = Making(session.engine(), checkpoint, sections=sections, setting=setting,
-                        other=other)  # fmt: skip
+        making = Making(session.engine(), checkpoint, sections=sections, setting=setting, other=other)
         st.session_state[UNDER_WAY] = (asked, making)
         st.session_state.pop("stopped", None)
 
-    st.button("Make the report", type="primary", icon=":material/description:", on_click=start,
-              help="A few seconds where the pages have been looked at; up to a minute or two for a "
-              "large model.")  # fmt: skip
+    st.button(
+        "Make the report",
+        type="primary",
+        icon=":material/description:",
+        on_click=start,
+        help="A few seconds where the pages have been looked at; up to a minute or two for a large model.",
+    )
     before, making = st.session_state.get(UNDER_WAY, (None, None))
     if making is None or before != asked:
         return None
@@ -46,12 +47,23 @@ def offer(checkpoint: Opened, made: Made) -> None:
     """Offer the files with their sizes, and say what they hold."""
     st.subheader("Your report", anchor=False)
     with st.container(horizontal=True):
-        st.download_button(f"HTML, {bytes_text(len(made.page))}", made.page, type="primary",
-                           file_name=f"{checkpoint.name}-report.html", mime="text/html",
-                           icon=":material/download:", on_click="ignore")  # fmt: skip
-        st.download_button(f"Everything as .zip, {bytes_text(len(made.bundle))}", made.bundle,
-                           file_name=f"{checkpoint.name}-report.zip", mime="application/zip",
-                           icon=":material/folder_zip:", on_click="ignore")  # fmt: skip
+        st.download_button(
+            f"HTML, {bytes_text(len(made.page))}",
+            made.page,
+            type="primary",
+            file_name=f"{checkpoint.name}-report.html",
+            mime="text/html",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+        st.download_button(
+            f"Everything as .zip, {bytes_text(len(made.bundle))}",
+            made.bundle,
+            file_name=f"{checkpoint.name}-report.zip",
+            mime="application/zip",
+            icon=":material/folder_zip:",
+            on_click="ignore",
+        )
     if made.problem:
         st.info(f"{literal(made.problem)} The .zip has everything else.", icon=":material/info:")
     st.markdown("\n".join(f"- **{literal(part.title)}**: {_held(part)}" for part in made.parts))

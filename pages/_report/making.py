@@ -93,17 +93,22 @@ class Making:
 
     def _make(self) -> Made:
         engine, opened, sections, setting, other = self._asked
-        report = make_report(engine, opened, sections=sections, setting=setting, other=other,
-                             tell=lambda share, text: self._tell(ASKING * share, text))  # fmt: skip
+        report = make_report(
+            engine,
+            opened,
+            sections=sections,
+            setting=setting,
+            other=other,
+            tell=lambda share, text: self._tell(ASKING * share, text),
+        )
         self._tell(ASKING, "Writing the page")
         page = write_page(report)
         start = 1 - DRAWING
         self._tell(start, "Waiting for the browser that draws the pictures")
         with PICTURES:
             bundle, problem = write_bundle(
-                report, page=page,
-                tell=lambda share, text: self._tell(start + DRAWING * share, text),
-            )  # fmt: skip
+                report, page=page, tell=lambda share, text: self._tell(start + DRAWING * share, text)
+            )
         return Made(page.encode(), bundle, problem, report.parts)
 
     def _tell(self, share: float, text: str) -> None:

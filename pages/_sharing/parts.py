@@ -29,8 +29,7 @@ ANSWERS = {
     "numbers, and training moves them apart.",
     "diverged": "{who} are not tied: {n} different tensors of {shape}.",
     "declared only": "{who} are declared tied, but the loaded model keeps them apart.",
-    "declared only, different numbers": "{who} are declared tied, but the file holds {n} "
-    "different tensors of {shape}.",
+    "declared only, different numbers": "{who} are declared tied, but the file holds {n} different tensors of {shape}.",
     "alias only": "The file says that {who} are one tensor, but the loaded model keeps them apart.",
 }
 IN_FILE = {
@@ -48,8 +47,9 @@ def draw_answer(sharing: Sharing) -> None:
     if not sharing.groups:
         st.info(
             f"Nothing is shared: each of the {plural(len(sharing.tensors), 'name')} has a tensor "
-            f"of its own. {_reuse(sharing)}", icon=":material/link_off:",
-        )  # fmt: skip
+            f"of its own. {_reuse(sharing)}",
+            icon=":material/link_off:",
+        )
         return
     group = next(filter(_is_embedding, sharing.groups), sharing.groups[0])
     text = " ".join(filter(None, [answer(group), _others(sharing, group), _reuse(sharing)]))
@@ -88,8 +88,7 @@ def properties(sharing: Sharing, row: int) -> dict[str, str]:
     if line["tensors"] == 1:
         tensor = tensors.to_dict("records")[0]
         found |= {
-            "In memory": f"storage {tensor['storage']}, offset {tensor['offset']:,} bytes, "
-            f"stride ({tensor['stride']})",
+            "In memory": f"storage {tensor['storage']}, offset {tensor['offset']:,} bytes, stride ({tensor['stride']})",
             "In the file": file_place(tensor),
         }
     else:
@@ -110,8 +109,7 @@ def draw_row(sharing: Sharing, row: int) -> None:
     with left:
         parts.facts(properties(sharing, row))
     with right:
-        st.caption(plural(len(names), "name") + (f", the first {NAMES}" if len(names) > NAMES
-                                                 else ""))  # fmt: skip
+        st.caption(plural(len(names), "name") + (f", the first {NAMES}" if len(names) > NAMES else ""))
         height = "content" if len(names) < 10 else 240
         st.code("\n".join(names[:NAMES]), language=None, wrap_lines=True, height=height)
 
@@ -126,8 +124,11 @@ def draw_groups(sharing: Sharing) -> None:
         st.caption(f"{len(sharing.groups) - told:,} more groups are listed below.")
     if len(sharing.groups) > 1:
         with st.expander(f"All {plural(len(sharing.groups), 'group')} in a table"):
-            parts.table(group_table(sharing), alt="Groups of names with their verdicts and sizes",
-                        height=300 if len(sharing.groups) > 8 else None)  # fmt: skip
+            parts.table(
+                group_table(sharing),
+                alt="Groups of names with their verdicts and sizes",
+                height=300 if len(sharing.groups) > 8 else None,
+            )
 
 
 def group_table(sharing: Sharing) -> pd.DataFrame:
@@ -153,15 +154,15 @@ def _draw_group(sharing: Sharing, alike: Sequence[int]) -> None:
     number = alike[0]
     group = sharing.groups[number]
     with st.container(border=True):
-        st.markdown(f"**{group_letter(number)}** {parts.verdict(group.verdict)} "
-                    f"{literal(group.reason)}")  # fmt: skip
+        st.markdown(f"**{group_letter(number)}** {parts.verdict(group.verdict)} {literal(group.reason)}")
         if len(alike) > 1:
-            st.markdown(f"The same for {plural(len(alike) - 1, 'more group')} of this pattern: "
-                        f"in all {_sizes([sharing.groups[each] for each in alike])}")  # fmt: skip
+            st.markdown(
+                f"The same for {plural(len(alike) - 1, 'more group')} of this pattern: "
+                f"in all {_sizes([sharing.groups[each] for each in alike])}"
+            )
         st.markdown(truths(group))
         st.markdown(_sizes([group]))
-        st.code("\n".join(group.names), language=None,
-                height="content" if len(group.names) < 10 else 240)  # fmt: skip
+        st.code("\n".join(group.names), language=None, height="content" if len(group.names) < 10 else 240)
         with st.expander("Where each name lies"):
             parts.table(pd.DataFrame(_members(group)), alt="Names with storage, offset and stride")
 
@@ -171,16 +172,12 @@ def truths(group: SharedGroup) -> str:
     declared = f"{YES} yes, by the configuration and the class" if group.declared else f"{NO} no"
     icon, words = IN_FILE[group.file_relation]
     held = words.format(
-        first=literal(group.in_file[0] if group.in_file else ""),
-        held=plural(len(group.in_file), "name"),
+        first=literal(group.in_file[0] if group.in_file else ""), held=plural(len(group.in_file), "name")
     )
     aliases = f"; only as an alias: {literal(', '.join(group.aliases))}" if group.aliases else ""
     count = _tensors_in_memory(group)
     memory = f"{YES} one block" if group.in_memory else f"{NO} {plural(count, 'tensor')}, apart"
-    return (
-        "| Declared | In the file | In memory |\n|---|---|---|\n"
-        f"| {declared} | {icon} {held}{aliases} | {memory} |"
-    )
+    return f"| Declared | In the file | In memory |\n|---|---|---|\n| {declared} | {icon} {held}{aliases} | {memory} |"
 
 
 def _sizes(groups: Sequence[SharedGroup]) -> str:
@@ -189,10 +186,7 @@ def _sizes(groups: Sequence[SharedGroup]) -> str:
     listed_nbytes = sum(group.listed_nbytes for group in groups)
     unique_nbytes = sum(group.unique_nbytes for group in groups)
     saved = listed_nbytes - unique_nbytes
-    saving = (
-        f"saves {bytes_text(saved)}, **{percent_text(saved / listed_nbytes)}**" if saved
-        else "nothing is saved"
-    )  # fmt: skip
+    saving = f"saves {bytes_text(saved)}, **{percent_text(saved / listed_nbytes)}**" if saved else "nothing is saved"
     return (
         f"{listed:,} parameters listed, **{unique:,} unique**; {bytes_text(listed_nbytes)} listed, "
         f"**{bytes_text(unique_nbytes)} unique**; {saving}."

@@ -55,8 +55,7 @@ def _asked(change: str) -> WhatIfRequest:
         steps = options.ask(WhatIfRequest, "steps")
         rate = options.ask(WhatIfRequest, "learning_rate", format="%g")
         optimizer = options.ask(WhatIfRequest, "optimizer")
-    return options.make(WhatIfRequest, change=change, text=text, steps=steps, learning_rate=rate,
-                        optimizer=optimizer)  # fmt: skip
+    return options.make(WhatIfRequest, change=change, text=text, steps=steps, learning_rate=rate, optimizer=optimizer)
 
 
 def _agreed(checkpoint: Opened, sharing: Sharing) -> bool:
@@ -113,8 +112,7 @@ def _drift(edge: Edge) -> str:
     if drift.max_abs == 0:
         return ", difference exactly 0"
     return (
-        f", largest difference {drift.max_abs:.2g}, {drift.relative:.2g} of the norm, "
-        f"1 − cosine {1 - drift.cosine:.2g}"
+        f", largest difference {drift.max_abs:.2g}, {drift.relative:.2g} of the norm, 1 − cosine {1 - drift.cosine:.2g}"
     )
 
 
@@ -138,9 +136,8 @@ def _file(file: SavedFile) -> str:
     """What the written file's header lists."""
     kind = "safetensors" if file.format == "safetensors" else ".bin"
     storages = len({held.storage for held in file.held})
-    text = (
-        f"The {kind} file has {bytes_text(file.nbytes)} and {file.tensors:,} names. It holds "
-        + (", ".join(f"`{_code(held.name)}`" for held in file.held) or "none of these names")
+    text = f"The {kind} file has {bytes_text(file.nbytes)} and {file.tensors:,} names. It holds " + (
+        ", ".join(f"`{_code(held.name)}`" for held in file.held) or "none of these names"
     )
     if storages < len(file.held):
         text += f" on {storages} storage{'s' if storages != 1 else ''}"

@@ -95,9 +95,7 @@ def _why_not_in_file(group: SharedGroup) -> tuple[str, str]:
     return (
         "Why does the saved file lack a tensor?",
         FILES[group.file_relation].format(
-            held=names,
-            lacking=", ".join(f"`{_code(name)}`" for name in lacking),
-            count=len(group.in_file),
+            held=names, lacking=", ".join(f"`{_code(name)}`" for name in lacking), count=len(group.in_file)
         ),
     )
 

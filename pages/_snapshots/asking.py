@@ -46,8 +46,7 @@ def _ask_first(snapshot: Snapshot, verb: str, parameters: dict[str, Any]) -> Non
     engine = session.engine()
     try:
         opened: Opened = session.wait(engine.open(snapshot.reference), stopped_key=None)
-        session.wait(engine.run(opened.fingerprint, verb, called=(opened.name,), **parameters),
-                     stopped_key=None)  # fmt: skip
+        session.wait(engine.run(opened.fingerprint, verb, called=(opened.name,), **parameters), stopped_key=None)
     except RequestError as error:
         st.error(literal(error), icon=":material/error:")
         st.stop()

@@ -33,28 +33,24 @@ class Choice:
 
 def ask(run: Run) -> Choice:
     """Ask which quantity, and of what."""
-    title = st.segmented_control("Quantity", list(QUANTITIES), default="Padding", required=True,
-                                 key="quantity", bind="query-params")  # fmt: skip
+    title = st.segmented_control(
+        "Quantity", list(QUANTITIES), default="Padding", required=True, key="quantity", bind="query-params"
+    )
     quantity = QUANTITIES[title or "Padding"]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         given, against = {}, {}
         if quantity in ("drift", "neighbours"):
-            given["tokens"] = options.ask(
-                VitalsRequest, "tokens", placeholder="the first special tokens"
-            )
+            given["tokens"] = options.ask(VitalsRequest, "tokens", placeholder="the first special tokens")
             against["against"] = options.ask(SeriesRequest, "against", segmented=True)
         if quantity == "neighbours":
             given["k"] = options.ask(VitalsRequest, "k")
         evenly = quantity not in VERBS and st.toggle(
-            "Equal distances", key="evenly", bind="query-params",
+            "Equal distances",
+            key="evenly",
+            bind="query-params",
             help="Draw snapshots side by side, however many steps lie between them.",
-        )  # fmt: skip
-    return Choice(
-        quantity,
-        options.make(VitalsRequest, **given),
-        options.make(SeriesRequest, **against),
-        evenly,
-    )
+        )
+    return Choice(quantity, options.make(VitalsRequest, **given), options.make(SeriesRequest, **against), evenly)
 
 
 def counted(answers: list[tuple[Snapshot, Any]], run: Run) -> str:
@@ -85,8 +81,9 @@ def open_one(run: Run) -> None:
     """Offer to open a snapshot on the other pages."""
     names = {snapshot.name: str(snapshot.reference) for snapshot in run.snapshots}
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        name = st.selectbox("Open a snapshot on the other pages", list(names), key="snapshot",
-                            bind="query-params", index=None)  # fmt: skip
+        name = st.selectbox(
+            "Open a snapshot on the other pages", list(names), key="snapshot", bind="query-params", index=None
+        )
         if name is not None:
             st.button(f"Open {literal(name)}", on_click=session.want, args=(names[name],))
 
@@ -95,8 +92,10 @@ def elsewhere(run: Run, choice: Choice) -> None:
     """The same view for a terminal."""
     verb = VERBS.get(choice.quantity, "vitals")
     asked = [*choice.vitals.to_argv(), *choice.series.to_argv()] if verb == "vitals" else []
-    st.caption("The same from a terminal, for a folder of snapshots (add `--json` for machines). "
-               "To share this view, copy the address bar.")  # fmt: skip
+    st.caption(
+        "The same from a terminal, for a folder of snapshots (add `--json` for machines). "
+        "To share this view, copy the address bar."
+    )
     source = _last(run) if verb == "sharing" else _source(run)  # that verb asks one at a time
     line = ["python", "-m", "inspector", verb, source, *asked]
     st.code(shlex.join(line), language=None, wrap_lines=True)

@@ -38,11 +38,16 @@ def choose(checkpoint: Opened) -> Run:
     uploads = uploaded_runs(list_uploads(settings()))
     known = [*RUNS, *(f"{UPLOADS}:{name}" for name in uploads), *_beside(checkpoint)]
     reference = st.selectbox(
-        "Run", known, key="run", bind="query-params", index=None,
-        accept_new_options=True, placeholder="Choose one, or type path:FOLDER",
+        "Run",
+        known,
+        key="run",
+        bind="query-params",
+        index=None,
+        accept_new_options=True,
+        placeholder="Choose one, or type path:FOLDER",
         help="A run that comes with the app, uploaded snapshots, or path: and a folder of this "
         "server in which the snapshots' folders lie",
-    )  # fmt: skip
+    )
     state.pop("run arrived", None)  # only now: a run that ends before loses what a program set
     _offer_upload(expanded=reference is None)
     if reference is None:
@@ -85,8 +90,10 @@ def _show(opened: Opened) -> None:
 
 def _teach() -> None:
     """What an empty page says."""
-    st.info("Choose a run: one that comes with the app, snapshots that you upload, or a folder of "
-            "this server.", icon=":material/timeline:")  # fmt: skip
+    st.info(
+        "Choose a run: one that comes with the app, snapshots that you upload, or a folder of this server.",
+        icon=":material/timeline:",
+    )
     _offer_example()
     st.markdown(TEACHES)
 

@@ -27,88 +27,152 @@ class Question:
 
 QUESTIONS: dict[str, tuple[Question, ...]] = {
     "Embeddings and padding": (
-        Question("Why is BERT's [PAD] vector not zero?",
-                 "padding_idx keeps gradients off the look-up only; a tied output layer pushes the "
-                 "same row at every step. Both paths are measured on a batch.",
-                 "padding", BERT),
-        Question("Which tokens lie close to “king”?",
-                 "Neighbors are exact and measured in the original space; the map beside them is "
-                 "only a picture.",
-                 "embeddings", BERT, {"token": "king"}),
-        Question("Can I believe a UMAP picture?",
-                 "Colors show how many of each token's true neighbors the picture keeps.",
-                 "embeddings", BERT, {"method": "umap", "color": "true neighbors kept"}),
-        Question("Which tokens were hardly ever trained?",
-                 "Rows that still look like the unused ones stand out; the table lists them.",
-                 "embeddings", BERT, {"color": "under-training score"}),
+        Question(
+            "Why is BERT's [PAD] vector not zero?",
+            "padding_idx keeps gradients off the look-up only; a tied output layer pushes the "
+            "same row at every step. Both paths are measured on a batch.",
+            "padding",
+            BERT,
+        ),
+        Question(
+            "Which tokens lie close to “king”?",
+            "Neighbors are exact and measured in the original space; the map beside them is only a picture.",
+            "embeddings",
+            BERT,
+            {"token": "king"},
+        ),
+        Question(
+            "Can I believe a UMAP picture?",
+            "Colors show how many of each token's true neighbors the picture keeps.",
+            "embeddings",
+            BERT,
+            {"method": "umap", "color": "true neighbors kept"},
+        ),
+        Question(
+            "Which tokens were hardly ever trained?",
+            "Rows that still look like the unused ones stand out; the table lists them.",
+            "embeddings",
+            BERT,
+            {"color": "under-training score"},
+        ),
     ),
     "Tied weights": (
-        Question("Why is GPT-2's lm_head not among the parameters?",
-                 "lm_head.weight and wte.weight are two names of one tensor, and a parameter is "
-                 "listed once.",
-                 "sharing", GPT2),
-        Question("What breaks when I clone, resize or save a tied model?",
-                 "Each change is done to a copy in memory; the edges show which tie held.",
-                 "sharing", BERT, {"change": "resize"}),
-        Question("Which classes is BertForPreTraining made of, and what does it return?",
-                 "The module tree with every class's parents, and the output's fields and shapes.",
-                 "classes", BERT),
+        Question(
+            "Why is GPT-2's lm_head not among the parameters?",
+            "lm_head.weight and wte.weight are two names of one tensor, and a parameter is listed once.",
+            "sharing",
+            GPT2,
+        ),
+        Question(
+            "What breaks when I clone, resize or save a tied model?",
+            "Each change is done to a copy in memory; the edges show which tie held.",
+            "sharing",
+            BERT,
+            {"change": "resize"},
+        ),
+        Question(
+            "Which classes is BertForPreTraining made of, and what does it return?",
+            "The module tree with every class's parents, and the output's fields and shapes.",
+            "classes",
+            BERT,
+        ),
     ),
     "From a hidden state to a token": (
-        Question("How does the masked-LM head turn a hidden state into a token?",
-                 "Every rung of the ladder: dot product, bias, the head's transform, true logits; "
-                 "what each step did to a token stands below the map.",
-                 "lens", BERT, {"text": MONTH, "pins": "year"}),
-        Question("Is the likeliest token the one with the highest cosine?",
-                 "Often not: norms and the bias decide too. Compare the rungs, and the geometry at "
-                 "the foot of the page.",
-                 "lens", BERT, {"text": MONTH, "rung": "cosine"}),
-        Question("At which layer does the model know the answer?",
-                 "Follow the rank of the pinned token from layer to layer.",
-                 "lens", BERT, {"text": MONTH, "pins": "year", "shade": "rank of a pinned token"}),
+        Question(
+            "How does the masked-LM head turn a hidden state into a token?",
+            "Every rung of the ladder: dot product, bias, the head's transform, true logits; "
+            "what each step did to a token stands below the map.",
+            "lens",
+            BERT,
+            {"text": MONTH, "pins": "year"},
+        ),
+        Question(
+            "Is the likeliest token the one with the highest cosine?",
+            "Often not: norms and the bias decide too. Compare the rungs, and the geometry at the foot of the page.",
+            "lens",
+            BERT,
+            {"text": MONTH, "rung": "cosine"},
+        ),
+        Question(
+            "At which layer does the model know the answer?",
+            "Follow the rank of the pinned token from layer to layer.",
+            "lens",
+            BERT,
+            {"text": MONTH, "pins": "year", "shade": "rank of a pinned token"},
+        ),
     ),
     "Predictions": (
-        Question("What does BERT put in the gap?",
-                 "Type, or click any token to mask it: the answers follow at once.",
-                 "masked_lm", BERT, {"text": GLASS}),
-        Question("How plausible is every token in its place?",
-                 "Each token is masked in turn and colored by its surprisal.",
-                 "masked_lm", BERT,
-                 {"text": "the second month of the year.", "view": "Plausibility"}),
-        Question("What does one word change?",
-                 "Two sentences over the whole vocabulary: likelihood against difference.",
-                 "masked_lm", BERT,
-                 {"text": "the [MASK] of a country.", "view": "Two sentences",
-                  "second": "the [MASK] of a river."}),
-        Question("How does GPT-2 go on?",
-                 "The distribution of the next token, and a short generation.",
-                 "heads", GPT2, {"text": "genus Salix: willows and"}),
+        Question(
+            "What does BERT put in the gap?",
+            "Type, or click any token to mask it: the answers follow at once.",
+            "masked_lm",
+            BERT,
+            {"text": GLASS},
+        ),
+        Question(
+            "How plausible is every token in its place?",
+            "Each token is masked in turn and colored by its surprisal.",
+            "masked_lm",
+            BERT,
+            {"text": "the second month of the year.", "view": "Plausibility"},
+        ),
+        Question(
+            "What does one word change?",
+            "Two sentences over the whole vocabulary: likelihood against difference.",
+            "masked_lm",
+            BERT,
+            {"text": "the [MASK] of a country.", "view": "Two sentences", "second": "the [MASK] of a river."},
+        ),
+        Question(
+            "How does GPT-2 go on?",
+            "The distribution of the next token, and a short generation.",
+            "heads",
+            GPT2,
+            {"text": "genus Salix: willows and"},
+        ),
     ),
     "Training": (
-        Question("What do masking (80/10/10) and the next sentence ask of BERT?",
-                 "Labels with -100 where nothing is asked, and each part of the loss.",
-                 "heads", BERT),
-        Question("Which parameters does AdamW decay, and how does the rate run?",
-                 "The groups as transformers' Trainer forms them, and every schedule's curve.",
-                 "training", BERT),
+        Question(
+            "What do masking (80/10/10) and the next sentence ask of BERT?",
+            "Labels with -100 where nothing is asked, and each part of the loss.",
+            "heads",
+            BERT,
+        ),
+        Question(
+            "Which parameters does AdamW decay, and how does the rate run?",
+            "The groups as transformers' Trainer forms them, and every schedule's curve.",
+            "training",
+            BERT,
+        ),
     ),
     "Many snapshots": (
-        Question("How does [PAD] grow while BERT is trained?",
-                 "Ten snapshots of a small run: the padding row starts at zero and soon is longer "
-                 "than most, since its output side is trained at every step.",
-                 "snapshots", BERT, {"run": "demo-run"}),
+        Question(
+            "How does [PAD] grow while BERT is trained?",
+            "Ten snapshots of a small run: the padding row starts at zero and soon is longer "
+            "than most, since its output side is trained at every step.",
+            "snapshots",
+            BERT,
+            {"run": "demo-run"},
+        ),
     ),
     "Two checkpoints": (
-        Question("Do two models place the same words alike?",
-                 "Rows of both vocabularies are matched by their text, and one space is rotated "
-                 "onto the other. With two versions of one model, the heat map shows which layers "
-                 "changed.",
-                 "compare", BERT, {"other": GPT2, "align": "true"}),
+        Question(
+            "Do two models place the same words alike?",
+            "Rows of both vocabularies are matched by their text, and one space is rotated "
+            "onto the other. With two versions of one model, the heat map shows which layers "
+            "changed.",
+            "compare",
+            BERT,
+            {"other": GPT2, "align": "true"},
+        ),
     ),
     "Before you rely on it": (
-        Question("Is this checkpoint whole and safe?",
-                 "Fourteen checks with their evidence: ties, heads, NaN, tokenizer, padding, "
-                 "files. Both demos pass; a broken one says what to do next.",
-                 "checks", BERT),
+        Question(
+            "Is this checkpoint whole and safe?",
+            "Fourteen checks with their evidence: ties, heads, NaN, tokenizer, padding, "
+            "files. Both demos pass; a broken one says what to do next.",
+            "checks",
+            BERT,
+        ),
     ),
-}  # fmt: skip
+}

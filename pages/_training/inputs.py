@@ -21,8 +21,7 @@ def choose() -> TrainingRequest:
     with st.expander("Options", icon=":material/tune:"), st.container(horizontal=True):
         cycles = options.ask(TrainingRequest, "cycles")
         power = options.ask(TrainingRequest, "power", format="%g")
-    return options.make(TrainingRequest, learning_rate=rate, weight_decay=decay, cycles=cycles,
-                        power=power, **numbers)  # fmt: skip
+    return options.make(TrainingRequest, learning_rate=rate, weight_decay=decay, cycles=cycles, power=power, **numbers)
 
 
 def choose_rows(plan: TrainingPlan) -> tuple[int, ...]:
@@ -32,9 +31,13 @@ def choose_rows(plan: TrainingPlan) -> tuple[int, ...]:
         Places of updates, the first at 0, in order.
     """
     usual = plan.landmarks()
-    text = st.text_input("Updates in the table", key="at", bind="query-params",
-                         placeholder=", ".join(map(str, usual)),
-                         help="The first one is 0; comma-separated")  # fmt: skip
+    text = st.text_input(
+        "Updates in the table",
+        key="at",
+        bind="query-params",
+        placeholder=", ".join(map(str, usual)),
+        help="The first one is 0; comma-separated",
+    )
     parts = [part.strip() for part in text.split(",") if part.strip()]
     wrong = [part for part in parts if not _is_update(part, plan.steps)]
     if wrong:
@@ -45,8 +48,10 @@ def choose_rows(plan: TrainingPlan) -> tuple[int, ...]:
         )
         return usual
     if len(parts) > MOST_ROWS:
-        st.error(f"{len(parts)} updates are asked for: the table shows {MOST_ROWS} at most, the "
-                 "files below all of them.", icon=":material/error:")  # fmt: skip
+        st.error(
+            f"{len(parts)} updates are asked for: the table shows {MOST_ROWS} at most, the files below all of them.",
+            icon=":material/error:",
+        )
         return usual
     return tuple(sorted({int(part) for part in parts})) or usual
 

@@ -72,13 +72,10 @@ def schedule_list(choice: TrainingRequest) -> str:
         power += ", so it is nearly the linear one,"
     lines = [
         "- **constant**: the highest rate throughout, no warm-up at all.",
-        "- **constant with warmup**: from 0 in a straight line to the highest rate, which "
-        "then stays.",
+        "- **constant with warmup**: from 0 in a straight line to the highest rate, which then stays.",
         "- **linear**: the same warm-up, then straight down to 0. The Trainer's default.",
-        "- **cosine**: the same warm-up, then down to 0 along half a cosine wave: slow at "
-        "both ends.",
-        f"- **cosine with restarts**: down to 0 and back to the highest rate at once; "
-        f"{cycles} here.",
+        "- **cosine**: the same warm-up, then down to 0 along half a cosine wave: slow at both ends.",
+        f"- **cosine with restarts**: down to 0 and back to the highest rate at once; {cycles} here.",
         f"- **polynomial**: down to 1e-7 (not to 0) as a power of what is left; {power} here.",
     ]
     return "\n".join(lines)
@@ -132,22 +129,14 @@ def found(frame: pd.DataFrame, text: str) -> pd.DataFrame:
         return frame
     joined = frame[["name", "other_names", "module", "group", "reason"]].agg(" ".join, axis=1)
     # "decayed" is a part of "not decayed": a group's whole name means that group.
-    mask = (
-        frame["group"] == text
-        if text in set(frame["group"])
-        else joined.str.contains(text, case=False, regex=False)
-    )
+    mask = frame["group"] == text if text in set(frame["group"]) else joined.str.contains(text, case=False, regex=False)
     return pd.DataFrame(frame[mask])
 
 
 def example_said(plan: TrainingPlan, example: DecayExample) -> str:
     """The worked example of this checkpoint."""
     name, shape = literal(example.name), shape_text(example.shape)
-    which = (
-        "has norm"
-        if example.rows == example.shape[0]
-        else (f"is large: its first {example.rows:,} rows have norm")
-    )
+    which = "has norm" if example.rows == example.shape[0] else (f"is large: its first {example.rows:,} rows have norm")
     said = f"{name} ({shape}) {which} **{example.norm:.4f}**. "
     if example.group != "decayed":
         return said + f"It is {example.group}, so decay leaves it as it is."

@@ -68,9 +68,10 @@ def judged(page: str) -> Iterator[None]:
     state[ABOVE] = place if opened or linked else None
     state[ALONG] = arrived and not linked
     state[LOST] = {
-        name: lost for name, lost in state.get(LOST, {}).items()
+        name: lost
+        for name, lost in state.get(LOST, {}).items()
         if not (arrived or linked) and lost.value is not None and state.get(name) == lost.value
-    }  # fmt: skip
+    }
     try:
         yield
     finally:
@@ -128,9 +129,7 @@ def say_lost(name: str, lost: Lost) -> None:
     st.session_state[LOST] = st.session_state.get(LOST, {}) | {name: lost}
 
 
-def _populate_all(
-    self: QueryParams, query_string: str, valid_script_hashes: set[str] | None = None
-) -> None:
+def _populate_all(self: QueryParams, query_string: str, valid_script_hashes: set[str] | None = None) -> None:
     _populate(self, query_string)
     if valid_script_hashes is None:
         return
@@ -140,9 +139,7 @@ def _populate_all(
             vars(self).setdefault(LEFT, set()).add(binding.param_key)
 
 
-def _seed_and_say(
-    self: SessionState, metadata: Any, user_key: str, widget_id: str, url_value: str | list[str]
-) -> bool:
+def _seed_and_say(self: SessionState, metadata: Any, user_key: str, widget_id: str, url_value: str | list[str]) -> bool:
     taken = _seed(self, metadata, user_key, widget_id, url_value)
     value = self[user_key] if taken else metadata.deserializer(None)
     if not _is(value, url_value, metadata):

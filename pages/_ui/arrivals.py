@@ -27,9 +27,7 @@ from serving.uploads import LEDGER, browser_of
 Place = Literal["sidebar", "snapshots", "second"]  # where files can be given
 QUEUES = "arrived"
 RECALLED = "recalled"
-INTERRUPTED = (
-    "An upload was interrupted before it was complete. Nothing of it was stored: upload it again."
-)
+INTERRUPTED = "An upload was interrupted before it was complete. Nothing of it was stored: upload it again."
 
 
 class Arrival:

@@ -27,11 +27,9 @@ class Other:
 
 def choose(checkpoint: Opened, request: LensRequest) -> Other | None:
     """Ask for a second text and a second checkpoint; None where neither is another."""
-    with st.expander("Compare with another text or checkpoint", icon=":material/compare:",
-                     expanded=_linked()):  # fmt: skip
+    with st.expander("Compare with another text or checkpoint", icon=":material/compare:", expanded=_linked()):
         names = {SAME: checkpoint.reference} | references(checkpoint)
-        text = st.text_input("Second text", key="second", bind="query-params",
-                             placeholder="the same text")  # fmt: skip
+        text = st.text_input("Second text", key="second", bind="query-params", placeholder="the same text")
         name = st.selectbox("Second checkpoint", list(names), key="other", bind="query-params")
         if not text.strip() and name in {SAME, None}:
             return None
@@ -51,8 +49,7 @@ def references(checkpoint: Opened) -> dict[str, str]:
         for stored in uploads.list_uploads(settings())
     }
     every = {name: name for name in DEMOS} | own
-    return {name: reference for name, reference in every.items()
-            if reference != checkpoint.reference}  # fmt: skip
+    return {name: reference for name, reference in every.items() if reference != checkpoint.reference}
 
 
 def _linked() -> bool:

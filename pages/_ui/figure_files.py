@@ -26,12 +26,9 @@ button { font: inherit; color: inherit; background: transparent; cursor: pointer
   padding: 0.1rem 0.55rem; min-height: 1.7rem; }
 button:hover { border-color: var(--st-primary-color, currentColor); }
 button:focus-visible { outline: 2px solid var(--st-primary-color, currentColor); outline-offset: 1px; }
-"""  # noqa: E501
+"""
 _mount = component(
-    "figure_files",
-    html=HTML,
-    css=CSS,
-    js=(Path(__file__).parent / "figure_files.js").read_text(encoding="utf-8"),
+    "figure_files", html=HTML, css=CSS, js=(Path(__file__).parent / "figure_files.js").read_text(encoding="utf-8")
 )
 
 
@@ -44,8 +41,7 @@ def offer(figure: go.Figure, *, key: str | None = None) -> None:
     """
     title = plain_title(figure)
     _mount(
-        key=f"files {key or title}",
-        data={"title": title, "filename": file_name(title), "width": WIDTH, "scale": SCALE},
+        key=f"files {key or title}", data={"title": title, "filename": file_name(title), "width": WIDTH, "scale": SCALE}
     )
 
 

@@ -36,21 +36,19 @@ def draw() -> None:
         sign_in.offer()
         st.stop()
     running.engine()  # its first worker starts while the rest is imported
-    from pages._ui import address, screenshot, session, sidebar
+    from pages._ui import address, screenshot, sidebar
 
-    st.set_page_config(
-        page_title=NAME, page_icon=str(ICON), layout="wide", menu_items={"About": ABOUT}
-    )
+    st.set_page_config(page_title=NAME, page_icon=str(ICON), layout="wide", menu_items={"About": ABOUT})
     page = _navigation(shown=True)
     address.keep()
     sidebar.draw()
     screenshot.draw()
-    with session.frame(), address.judged(page.url_path):
+    with address.judged(page.url_path):
         page.run()
 
 
 def _navigation(*, shown: bool) -> Any:
-    slugs = dict.fromkeys(analysis.slug for analysis in CATALOG)  # in the catalog's order
+    slugs = dict.fromkeys(analysis.slug for analysis in CATALOG.values())  # in the catalog's order
     home, *others = (PAGES[slug] for slug in slugs)
     pages = [
         _as_page(home, shown=shown, default=True, url_path="start"),

@@ -36,8 +36,7 @@ def draw(result: Embeddings, *, checkpoint: Opened) -> None:
     st.subheader("Vocabulary health", anchor=False)
     if all(finding.status == "ok" for finding in health.findings):
         reasons = " ".join(finding.detail for finding in health.findings)
-        st.success(f"Nothing wrong found in {result.rows:,} rows: {literal(reasons)}",
-                   icon=":material/check_circle:")  # fmt: skip
+        st.success(f"Nothing wrong found in {result.rows:,} rows: {literal(reasons)}", icon=":material/check_circle:")
     else:
         _count(health.findings)
     _draw_undertrained(result, checkpoint=checkpoint)
@@ -56,8 +55,7 @@ def _count(findings: tuple[Finding, ...]) -> None:
         for finding in findings:
             word, symbol, color = STATUS[finding.status]
             with st.container(width=190, gap=None):
-                st.metric(finding.name, f"{finding.count:,}" if finding.count else "none",
-                          help=literal(finding.detail))  # fmt: skip
+                st.metric(finding.name, f"{finding.count:,}" if finding.count else "none", help=literal(finding.detail))
                 st.markdown(f":{color}-badge[:material/{symbol}: {word}]")
 
 
@@ -79,8 +77,10 @@ def _draw_undertrained(result: Embeddings, *, checkpoint: Opened) -> None:
     )
     parts.chart(figure, alt="Histogram of scores, with the threshold and the unused rows")
     if result.undertrained.empty:
-        st.info(f"No token is listed: none of {_judged(result.health):,} reaches the threshold.",
-                icon=":material/check_circle:")  # fmt: skip
+        st.info(
+            f"No token is listed: none of {_judged(result.health):,} reaches the threshold.",
+            icon=":material/check_circle:",
+        )
     else:
         parts.table(result.undertrained, height=300, alt="Under-trained tokens")
         table_files.offer(result.undertrained, name=f"{checkpoint.name}-undertrained")

@@ -19,12 +19,7 @@ PLAIN = "the capital and largest city of France."  # for checkpoints that bring 
 
 
 def text(
-    checkpoint: Opened,
-    *,
-    slug: str,
-    masks: bool = False,
-    examples: tuple[str, ...] = (),
-    label: str = "Text",
+    checkpoint: Opened, *, slug: str, masks: bool = False, examples: tuple[str, ...] = (), label: str = "Text"
 ) -> str:
     """Ask for the text that the model reads; without one the page ends here.
 
@@ -38,13 +33,11 @@ def text(
     mask = mask_token()
     examples = begin(checkpoint, slug=slug, examples=examples)
     # The example is the default as well: a run that a click cuts short may lose what `begin` set.
-    value = st.text_area(label, examples[0], key="text", bind="query-params", height=80,
-                         help="Ctrl+Enter runs it.")  # fmt: skip
+    value = st.text_area(label, examples[0], key="text", bind="query-params", height=80, help="Ctrl+Enter runs it.")
     remember(value, examples)
     with st.container(horizontal=True, vertical_alignment="center"):
         if mask and masks:
-            st.button(f"Insert {literal(mask)}", icon=":material/add:", on_click=_insert,
-                      args=(mask,))  # fmt: skip
+            st.button(f"Insert {literal(mask)}", icon=":material/add:", on_click=_insert, args=(mask,))
         offer(examples)
     if not value.strip():
         st.info("Type a text, or take one of the examples.", icon=":material/edit:")
@@ -78,8 +71,15 @@ def offer(examples: tuple[str, ...], *, on_take: Callable[[], None] | None = Non
         if on_take:
             on_take()
 
-    st.pills("Examples", examples, format_func=literal, key="example", on_change=take,
-             label_visibility="collapsed", wrap=True)  # fmt: skip
+    st.pills(
+        "Examples",
+        examples,
+        format_func=literal,
+        key="example",
+        on_change=take,
+        label_visibility="collapsed",
+        wrap=True,
+    )
 
 
 def mask_token() -> str | None:
@@ -109,10 +109,10 @@ def require_head(head: str, *, verb: str) -> None:
     st.markdown("**What you can do here instead**")
     for slug in ("lens", "embeddings", "sharing"):
         analysis = PAGES[slug]
-        st.page_link(f"pages/{slug}.py", label=f"{analysis.title}: {analysis.question}",
-                     icon=f":material/{analysis.symbol}:")  # fmt: skip
-    st.button(f"Open {running.FIRST}, which has this head", on_click=session.want,
-              args=(running.FIRST,))  # fmt: skip
+        st.page_link(
+            f"pages/{slug}.py", label=f"{analysis.title}: {analysis.question}", icon=f":material/{analysis.symbol}:"
+        )
+    st.button(f"Open {running.FIRST}, which has this head", on_click=session.want, args=(running.FIRST,))
     st.stop()
 
 

@@ -9,17 +9,7 @@ from typing import Any, TypeVar, get_origin
 import streamlit as st
 
 from inspector.errors import RequestError
-from inspector.request import (
-    Option,
-    Request,
-    check,
-    defaults,
-    from_text,
-    kinds_of,
-    options,
-    plain_kind,
-    to_text,
-)
+from inspector.request import Option, Request, check, defaults, from_text, kinds_of, options, plain_kind, to_text
 from pages._ui import address
 from pages._ui.words import literal
 
@@ -42,8 +32,11 @@ def ask(request: type[Request], name: str, **look: Any) -> Any:
     known, kind = options(request)[name], plain_kind(kinds_of(request)[name])
     look = {
         "label": known.label or name.replace("_", " ").capitalize(),
-        "key": name, "bind": "query-params", "help": _help(known), **look,
-    }  # fmt: skip
+        "key": name,
+        "bind": "query-params",
+        "help": _help(known),
+        **look,
+    }
     linked = address.asked(look["key"])  # a field drops what it cannot hold, and says nothing
     default = look.pop("default", defaults(request).get(name))
     if known.choices:
@@ -73,22 +66,22 @@ def _help(known: Option) -> str:
 
 def _choice(known: Option, default: Any, look: dict[str, Any]) -> Any:
     if look.pop("segmented", False):
-        return st.segmented_control(
-            options=known.choices, default=default, required=default is not None, **look
-        )
+        return st.segmented_control(options=known.choices, default=default, required=default is not None, **look)
     place = None if default is None else known.choices.index(default)
     return st.selectbox(options=known.choices, index=place, **look) or default
 
 
 def _number(known: Option, kind: Any, default: Any, look: dict[str, Any]) -> Any:
     least = known.least if known.least is not None else known.above
-    return kind(st.number_input(
-        value=kind(default),
-        min_value=None if least is None else kind(least),
-        max_value=None if known.most is None else kind(known.most),
-        step=kind(known.step or 1),
-        **look,
-    ))  # fmt: skip
+    return kind(
+        st.number_input(
+            value=kind(default),
+            min_value=None if least is None else kind(least),
+            max_value=None if known.most is None else kind(known.most),
+            step=kind(known.step or 1),
+            **look,
+        )
+    )
 
 
 def _text(kind: Any, known: Option, name: str, default: Any, look: dict[str, Any]) -> Any:

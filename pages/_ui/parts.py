@@ -19,12 +19,8 @@ from pages._ui import figure_files, screenshot, session
 from pages._ui.words import command, literal, shown
 
 # Plotly's own buttons: nothing that sends data away. The images stand below the chart.
-CHART = {
-    "displaylogo": False,
-    "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
-}
-VERDICTS = {"tied": "green", "equal copies": "orange", "diverged": "blue", "declared only": "red",
-            "alias only": "red"}  # fmt: skip
+CHART = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
+VERDICTS = {"tied": "green", "equal copies": "orange", "diverged": "blue", "declared only": "red", "alias only": "red"}
 COLUMNS = {
     "nbytes": st.column_config.NumberColumn("size", format="bytes"),
     "parameters": st.column_config.NumberColumn("parameters", format="localized"),
@@ -76,8 +72,7 @@ def count(label: str, number: int | None, *, explanation: str = "") -> None:
         st.metric(label, "–", help=explanation or "The checkpoint does not say.")
         return
     exact = f"{number:,}"
-    st.metric(label, count_text(number) if number >= 100_000 else exact,
-              help=f"{exact}. {explanation}")  # fmt: skip
+    st.metric(label, count_text(number) if number >= 100_000 else exact, help=f"{exact}. {explanation}")
 
 
 def chart(figure: go.Figure, *, alt: str, key: str | None = None) -> None:
@@ -101,8 +96,7 @@ def table(frame: pd.DataFrame, *, alt: str, height: int | None = None) -> None:
         alt=alt,
         placeholder="–",  # where there is no number
         column_config={
-            name: COLUMNS.get(name, st.column_config.Column(name.replace("_", " ")))
-            for name in frame.columns
+            name: COLUMNS.get(name, st.column_config.Column(name.replace("_", " "))) for name in frame.columns
         },
     )
 
@@ -114,12 +108,7 @@ def facts(pairs: dict[str, str]) -> None:
 
 
 def clickable(
-    figure: go.Figure,
-    *,
-    alt: str,
-    key: str,
-    on_click: Callable[[], None] | None = None,
-    width: int | None = None,
+    figure: go.Figure, *, alt: str, key: str, on_click: Callable[[], None] | None = None, width: int | None = None
 ) -> list[int] | None:
     """Draw a figure and give the customdata of the mark that was clicked last, as a list.
 
@@ -171,8 +160,7 @@ def agreement(lens: Lens) -> None:
         st.badge("logits: the model's own output", icon=":material/info:", color="gray")
         return
     st.badge(
-        f"largest error against the model's logits {lens.max_abs_error:.2g}, "
-        f"within {lens.tolerance:.2g}",
+        f"largest error against the model's logits {lens.max_abs_error:.2g}, within {lens.tolerance:.2g}",
         icon=":material/verified:",
         color="green",
         help="The last rung at the last layer, against what the model itself answers for this "
@@ -203,10 +191,7 @@ def download(frame: pd.DataFrame, *, name: str, label: str = "CSV") -> None:
 
 def elsewhere(checkpoint: Opened, *asked: Request | tuple[str, ...]) -> None:
     """The same view for a terminal; the address bar holds it for a colleague."""
-    st.caption(
-        "The same from a terminal (add `--json` for machines). To share this view, copy the "
-        "address bar."
-    )
+    st.caption("The same from a terminal (add `--json` for machines). To share this view, copy the address bar.")
     commands = [(a.verb, *a.to_argv()) if isinstance(a, Request) else a for a in asked]
     lines = [command(verb, checkpoint, *options) for verb, *options in commands]
     st.code("\n".join(lines), language=None, wrap_lines=True)

@@ -23,8 +23,7 @@ def draw(fingerprint: str, *, place: str) -> None:
         return
     key = f"pin {fingerprint} {place}"
     st.session_state[key] = stored[fingerprint].pinned  # another session may have changed it
-    st.toggle("Pin: never remove it to make room", key=key, on_change=_pin, args=(fingerprint, key),
-              help=HELP)  # fmt: skip
+    st.toggle("Pin: never remove it to make room", key=key, on_change=_pin, args=(fingerprint, key), help=HELP)
 
 
 def _pin(fingerprint: str, key: str) -> None:

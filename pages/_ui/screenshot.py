@@ -8,10 +8,21 @@ NAME = "screenshot"  # in the address
 LEAVE = "leave_screenshot"
 # What is for hands alone; figures, tables and texts stay.
 CONTROLS = (
-    "stButton", "stButtonGroup", "stCheckbox", "stDownloadButton", "stFileUploader",
-    "stMultiSelect", "stNumberInput", "stPageLink", "stPopover", "stRadio", "stSelectbox",
-    "stSlider", "stTextArea", "stTextInput",
-)  # fmt: skip
+    "stButton",
+    "stButtonGroup",
+    "stCheckbox",
+    "stDownloadButton",
+    "stFileUploader",
+    "stMultiSelect",
+    "stNumberInput",
+    "stPageLink",
+    "stPopover",
+    "stRadio",
+    "stSelectbox",
+    "stSlider",
+    "stTextArea",
+    "stTextInput",
+)
 AROUND = ("stSidebar", "stHeader", "stToolbar", "stElementToolbar", "stExpandSidebarButton")
 HIDDEN = ", ".join(f"[data-testid={name}]" for name in CONTROLS)
 FIELDS = ("stSelectbox", "stNumberInput")
@@ -41,17 +52,20 @@ def draw() -> None:
         return
     with st.container(key=LEAVE):
         st.html(STYLE)
-        st.button("Back to the controls", type="tertiary", icon=":material/arrow_back:",
-                  on_click=_leave)  # fmt: skip
+        st.button("Back to the controls", type="tertiary", icon=":material/arrow_back:", on_click=_leave)
 
 
 def offer() -> None:
     """Offer the view of this page for a picture of it."""
     if not wanted():
-        st.button("Screenshot view", type="tertiary", icon=":material/photo_camera:",
-                  on_click=_enter, key="enter_screenshot",
-                  help="This page without sidebar and controls; the address bar holds it, "
-                  "too.")  # fmt: skip
+        st.button(
+            "Screenshot view",
+            type="tertiary",
+            icon=":material/photo_camera:",
+            on_click=_enter,
+            key="enter_screenshot",
+            help="This page without sidebar and controls; the address bar holds it, too.",
+        )
 
 
 def _enter() -> None:

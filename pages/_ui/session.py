@@ -6,21 +6,14 @@ and the parameters; the address bar keeps the checkpoint and each page's inputs.
 
 from __future__ import annotations
 
-import runpy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import streamlit as st
 
 from inspector.catalog import CATALOG
 from inspector.engine.protocol import Job
-from inspector.errors import (
-    CancelledError,
-    InspectorError,
-    NotInCheckpointError,
-)
+from inspector.errors import CancelledError, InspectorError, NotInCheckpointError
 from inspector.plotting.theme import Theme, get_theme
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
@@ -28,8 +21,6 @@ from inspector.store.reference import CheckpointRef
 from pages._ui.running import engine
 from pages._ui.words import literal
 
-APP = Path(__file__).parents[2] / "app.py"
-FRAMED = "framed"
 REFERENCE = "checkpoint"  # key of the open checkpoint's reference, and its name in the link
 QUICK_SECONDS = 0.3  # a wait that is shown to nobody
 POLL_SECONDS = 0.15
@@ -37,27 +28,6 @@ VISITED = "visited"
 KEPT = 8  # of the largest things that pages make of results
 
 T = TypeVar("T")
-
-
-def guard() -> None:
-    """Run the app's frame first where Streamlit was asked for a page before any other.
-
-    A fresh server knows the pages only as files of a folder: a link to one of them would run that
-    file alone, without navigation or checkpoint.
-    """
-    if FRAMED not in st.session_state:
-        runpy.run_path(str(APP), run_name="__main__")
-        st.stop()
-
-
-@contextmanager
-def frame() -> Iterator[None]:
-    """Tell the pages that they run inside the frame."""
-    st.session_state[FRAMED] = True
-    try:
-        yield
-    finally:
-        st.session_state.pop(FRAMED, None)
 
 
 def theme() -> Theme:
@@ -112,13 +82,7 @@ def open_beside(reference: str) -> Opened | None:
     return None
 
 
-def ask(
-    verb: str | Request,
-    *,
-    of: Opened | None = None,
-    beside: Opened | None = None,
-    **parameters: Any,
-) -> Any:
+def ask(verb: str | Request, *, of: Opened | None = None, beside: Opened | None = None, **parameters: Any) -> Any:
     """Ask the open checkpoint, or the one that is compared with it.
 
     Args:
@@ -148,9 +112,7 @@ def ask(
     return None
 
 
-def _start(
-    checkpoint: Opened, verb: str, parameters: dict[str, Any], *, beside: Opened | None = None
-) -> Job:
+def _start(checkpoint: Opened, verb: str, parameters: dict[str, Any], *, beside: Opened | None = None) -> Job:
     called = (checkpoint.name,)
     if beside is not None:
         called, parameters = (*called, beside.name), {**parameters, "other": beside.fingerprint}
@@ -223,7 +185,7 @@ def visit(slug: str) -> None:
 def visited() -> tuple[str, ...]:
     """Pages that were looked at; none while that is only the first, which opens by itself."""
     pages = tuple(st.session_state.get(VISITED, ()))
-    return () if pages == (CATALOG[0].slug,) else pages
+    return () if pages == (next(iter(CATALOG.values())).slug,) else pages
 
 
 def wait(job: Job[Any], *, stopped_key: Any) -> Any:

@@ -15,10 +15,7 @@ from pages._ui import arrivals, pins, running, session, sign_in, uploading
 from pages._ui.words import literal
 from serving.place import paths_are_open, serves_others
 
-CLOSED_PATHS = (
-    "Folders cannot be opened by path here: this server serves others, and INSPECTOR_PATHS=1 is "
-    "not set."
-)
+CLOSED_PATHS = "Folders cannot be opened by path here: this server serves others, and INSPECTOR_PATHS=1 is not set."
 LINK_DIGITS = 16  # of an upload's fingerprint in a link
 HERE = Path(__file__).parent
 STYLE = """<style>
@@ -104,12 +101,7 @@ def _show_refusal() -> None:
     checkpoint = st.session_state.get("opened")
     with st.container(horizontal=True, vertical_alignment="center"):
         if checkpoint is None:
-            st.button(
-                f"Open {running.FIRST}",
-                type="primary",
-                on_click=session.want,
-                args=(running.FIRST,),
-            )
+            st.button(f"Open {running.FIRST}", type="primary", on_click=session.want, args=(running.FIRST,))
         else:
             st.button("Dismiss", on_click=st.session_state.pop, args=("refusal",))
             st.caption(f"**{literal(checkpoint.name)}** stays open.")
@@ -119,9 +111,7 @@ def _show_refusal() -> None:
 
 def _offer_checkpoints() -> None:
     checkpoint: Opened | None = st.session_state.get("opened")
-    own = {
-        f"upload:{stored.fingerprint}": stored.name for stored in uploads.list_uploads(settings())
-    }
+    own = {f"upload:{stored.fingerprint}": stored.name for stored in uploads.list_uploads(settings())}
     names = {name: name for name in DEMOS} | own
     if checkpoint:
         names.setdefault(checkpoint.reference, checkpoint.name)
@@ -135,8 +125,7 @@ def _offer_checkpoints() -> None:
         placeholder="Choose one",
     )
     if trouble := uploads.trouble(settings()):
-        st.caption(f":material/cloud_off: {literal(trouble)} Uploads of other servers may be "
-                   "missing from the list.")  # fmt: skip
+        st.caption(f":material/cloud_off: {literal(trouble)} Uploads of other servers may be missing from the list.")
     if checkpoint is None:
         return
     if checkpoint.reference in DEMOS:
@@ -161,8 +150,7 @@ def _offer_changes(fingerprint: str, name: str) -> None:
     pins.draw(fingerprint, place="sidebar")
     st.divider()
     sure = st.checkbox("Yes, delete it from the store for good", key=f"sure {fingerprint}")
-    st.button("Delete", on_click=_delete, args=(fingerprint,), disabled=not sure,
-              icon=":material/delete:")  # fmt: skip
+    st.button("Delete", on_click=_delete, args=(fingerprint,), disabled=not sure, icon=":material/delete:")
 
 
 def _rename(fingerprint: str, name: str) -> None:

@@ -47,8 +47,9 @@ def _offer_sign_in() -> None:
     st.markdown("This server is for people who are signed in.")
     for provider in providers():
         label = f"Sign in with {literal(provider)}" if provider else "Sign in"
-        st.button(label, type="primary", icon=":material/login:", on_click=st.login,
-                  args=(provider,) if provider else ())  # fmt: skip
+        st.button(
+            label, type="primary", icon=":material/login:", on_click=st.login, args=(provider,) if provider else ()
+        )
 
 
 def _turn_away(name: str) -> None:

@@ -18,10 +18,7 @@ def offer(frame: pd.DataFrame, *, name: str, label: str = "") -> None:
     """
     before = f"{label}: " if label else ""
     with st.container(horizontal=True, gap="small"):
-        for ending, write, mime in (
-            ("CSV", _csv, "text/csv"),
-            ("Parquet", _parquet, "application/vnd.apache.parquet"),
-        ):
+        for ending, write, mime in (("CSV", _csv, "text/csv"), ("Parquet", _parquet, "application/vnd.apache.parquet")):
             st.download_button(
                 f"{before}{ending}",
                 data=lambda write=write: write(frame),

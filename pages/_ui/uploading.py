@@ -29,14 +29,8 @@ OTHER_WAY = (
     "An upload passes through this server's memory: for several gigabytes, a hub id is the "
     "better way, or a path below INSPECTOR_ROOTS."
 )
-SHARED = (
-    "Everybody who may use this server sees what is uploaded here, and can rename and delete it."
-)
-LABELS: dict[Way, str] = {
-    "Files": "Checkpoint files",
-    "Folder": "Checkpoint folder",
-    "Archive": "Archive of snapshots",
-}
+SHARED = "Everybody who may use this server sees what is uploaded here, and can rename and delete it."
+LABELS: dict[Way, str] = {"Files": "Checkpoint files", "Folder": "Checkpoint folder", "Archive": "Archive of snapshots"}
 
 
 def draw(place: Place, way: Way) -> None:

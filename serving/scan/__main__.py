@@ -30,8 +30,7 @@ def main(arguments: list[str]) -> int:
         watch = scan_own()
     for leak in watch.leaks.values():
         print(f"{leak.kind}: {leak.where}: {leak.excerpt}")
-    print(f"{watch.counted['answers']:,} answers, {watch.counted['bytes']:,} bytes, "
-          f"{len(watch.leaks)} leaks")  # fmt: skip
+    print(f"{watch.counted['answers']:,} answers, {watch.counted['bytes']:,} bytes, {len(watch.leaks)} leaks")
     return 1 if watch.leaks else 0
 
 

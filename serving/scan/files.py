@@ -9,10 +9,21 @@ import struct
 import zipfile
 
 LINKS = (
-    "path:/etc", "path:/proc/self/environ", "path:/no/such/folder", "path:../../etc", "path:~",
-    "path:" + "a" * 5000, "upload:000000000000", "upload:xyz", "incoming:" + "0" * 32,
-    "hub:../../etc", "demo-nothing", "x" * 3000, "<script>alert(1)</script>", "\u202e\ufffd%00",
-)  # fmt: skip
+    "path:/etc",
+    "path:/proc/self/environ",
+    "path:/no/such/folder",
+    "path:../../etc",
+    "path:~",
+    "path:" + "a" * 5000,
+    "upload:000000000000",
+    "upload:xyz",
+    "incoming:" + "0" * 32,
+    "hub:../../etc",
+    "demo-nothing",
+    "x" * 3000,
+    "<script>alert(1)</script>",
+    "\u202e\ufffd%00",
+)
 
 
 class _Runs:
@@ -35,11 +46,15 @@ def bad_files() -> dict[str, bytes]:
         "climbs.zip": _zip({"../../../tmp/x/config.json": config}),
         "deep.zip": _zip({"config.json": b"[" * 100_000, "model.safetensors": cut}),
         "pickle.zip": _zip({"config.json": config, "pytorch_model.bin": pickle.dumps(_Runs())}),
-        "strange.zip": _zip({"config.json": b'{"model_type": "os.system"}',
-                             "model.safetensors": cut}),
-        "code.zip": _zip({"config.json": b'{"auto_map": {"AutoModel": "m.M"}, "model_type": "m"}',
-                          "m.py": b"raise SystemExit", "model.safetensors": cut}),
-    }  # fmt: skip
+        "strange.zip": _zip({"config.json": b'{"model_type": "os.system"}', "model.safetensors": cut}),
+        "code.zip": _zip(
+            {
+                "config.json": b'{"auto_map": {"AutoModel": "m.M"}, "model_type": "m"}',
+                "m.py": b"raise SystemExit",
+                "model.safetensors": cut,
+            }
+        ),
+    }
 
 
 def _zip(members: dict[str, bytes]) -> bytes:

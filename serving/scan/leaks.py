@@ -11,10 +11,26 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
 LIBRARIES = (
-    "streamlit", "starlette", "uvicorn", "h11", "websockets", "tornado", "torch", "transformers",
-    "tokenizers", "safetensors", "huggingface_hub", "plotly", "pandas", "numpy", "pyarrow",
-    "protobuf", "umap-learn", "numba", "authlib",
-)  # fmt: skip
+    "streamlit",
+    "starlette",
+    "uvicorn",
+    "h11",
+    "websockets",
+    "tornado",
+    "torch",
+    "transformers",
+    "tokenizers",
+    "safetensors",
+    "huggingface_hub",
+    "plotly",
+    "pandas",
+    "numpy",
+    "pyarrow",
+    "protobuf",
+    "umap-learn",
+    "numba",
+    "authlib",
+)
 # What gives a server away whatever it holds.
 SHAPES = {
     "traceback": (
@@ -23,11 +39,7 @@ SHAPES = {
         rb"\b[\w/]+\.py:\d+\b",
         rb"site-packages",
     ),
-    "object": (
-        rb"<[\w. ]+ object at 0x[0-9a-f]+>",
-        rb"<class '[\w.]+'>",
-        rb"<function [\w.<>]+ at 0x",
-    ),
+    "object": (rb"<[\w. ]+ object at 0x[0-9a-f]+>", rb"<class '[\w.]+'>", rb"<function [\w.<>]+ at 0x"),
     "path": (rb"(?<![\w.:/~-])/(?:home|root|usr|var|tmp|opt|srv|mnt|proc|Users)/[\w.+-]+",),
     "version": (
         rb"(?i)\b(?:c?python|gcc|linux)[ /-]v?\d+\.\d+[\w.]*",
@@ -86,9 +98,7 @@ class Watch:
         return found
 
 
-def known_values(
-    *, paths: Iterable[str], environment: Mapping[str, str], secrets: Iterable[str]
-) -> dict[str, str]:
+def known_values(*, paths: Iterable[str], environment: Mapping[str, str], secrets: Iterable[str]) -> dict[str, str]:
     """What this machine's server must not tell, each value with its kind."""
     values = dict.fromkeys((path for path in paths if len(path) >= SHORTEST), "path")
     values |= {value: "environment" for value in environment.values() if len(value) >= SHORTEST}

@@ -12,32 +12,70 @@ ENOUGH = 2_000_000  # bytes read of an answer
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"  # before the answer, for those who expect it
 
 ROUTES = (
-    "", "index.html", "overview", "no/such/page", "favicon.png", "manifest.json", "robots.txt",
-    "static/nothing.js", "_stcore/health", "_stcore/host-config", "_stcore/metrics",
-    "_stcore/script-health-check", "_stcore/stream", "_stcore/agent/openapi.json",
-    "_stcore/agent/interact", "_stcore/agent/mcp", "_stcore/upload_file/session/file",
-    "_stcore/bidi-components/vocabulary_map/x.js", "_stcore/nothing", "media/0123.csv",
-    "component/x/index.html", "app/static/x", "auth/login", "auth/login?provider=x", "auth/logout",
-    "oauth2callback", "oauth2callback?state=x&code=y", "oauth2callback?error=x",
-    ".streamlit/secrets.toml", ".streamlit/config.toml", ".git/config", "app.py", "pages/lens.py",
-)  # fmt: skip
+    "",
+    "index.html",
+    "overview",
+    "no/such/page",
+    "favicon.png",
+    "manifest.json",
+    "robots.txt",
+    "static/nothing.js",
+    "_stcore/health",
+    "_stcore/host-config",
+    "_stcore/metrics",
+    "_stcore/script-health-check",
+    "_stcore/stream",
+    "_stcore/agent/openapi.json",
+    "_stcore/agent/interact",
+    "_stcore/agent/mcp",
+    "_stcore/upload_file/session/file",
+    "_stcore/bidi-components/vocabulary_map/x.js",
+    "_stcore/nothing",
+    "media/0123.csv",
+    "component/x/index.html",
+    "app/static/x",
+    "auth/login",
+    "auth/login?provider=x",
+    "auth/logout",
+    "oauth2callback",
+    "oauth2callback?state=x&code=y",
+    "oauth2callback?error=x",
+    ".streamlit/secrets.toml",
+    ".streamlit/config.toml",
+    ".git/config",
+    "app.py",
+    "pages/lens.py",
+)
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "BREW")
 FOLDERS = (
-    "", "static/", "media/", "component/x/", "app/static/", "_stcore/upload_file/",
+    "",
+    "static/",
+    "media/",
+    "component/x/",
+    "app/static/",
+    "_stcore/upload_file/",
     "_stcore/bidi-components/vocabulary_map/",
-)  # fmt: skip
+)
 CLIMBS = (
-    "../../../../etc/passwd", "..%2f..%2f..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/%2e%2e/etc/passwd",
-    "..%5c..%5cwindows%5cwin.ini", "..\\..\\etc\\passwd", "%00", "%ff%fe", "/etc/passwd",
-    "//etc/passwd", "C:/windows/win.ini", "%252e%252e%252fetc%252fpasswd", "....//....//etc/passwd",
-    "a" * 5000, "%", "%zz",
-)  # fmt: skip
+    "../../../../etc/passwd",
+    "..%2f..%2f..%2f..%2fetc%2fpasswd",
+    "%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+    "..%5c..%5cwindows%5cwin.ini",
+    "..\\..\\etc\\passwd",
+    "%00",
+    "%ff%fe",
+    "/etc/passwd",
+    "//etc/passwd",
+    "C:/windows/win.ini",
+    "%252e%252e%252fetc%252fpasswd",
+    "....//....//etc/passwd",
+    "a" * 5000,
+    "%",
+    "%zz",
+)
 BOUNDARY = "----scan"
 MULTIPART = f"multipart/form-data; boundary={BOUNDARY}"
-FORM = (
-    f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="f"; filename="x"\r\n\r\nPK\r\n'
-    f"--{BOUNDARY}--\r\n"
-)
+FORM = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="f"; filename="x"\r\n\r\nPK\r\n--{BOUNDARY}--\r\n'
 UPGRADE = "Upgrade: websocket\r\nConnection: Upgrade\r\n"
 KEY = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 
@@ -55,8 +93,9 @@ def plain(method: str, target: str, host: str, *lines: str, body: str = "") -> A
     head = [f"{method} {target} HTTP/1.1", f"Host: {host}", "Connection: close", *lines]
     if body:
         head.append(f"Content-Length: {len(body)}")
-    return Asked(f"{method} {target[:100]} {'; '.join(lines)[:60]}".strip(),
-                 ("\r\n".join([*head, "", body])).encode("latin-1"))  # fmt: skip
+    return Asked(
+        f"{method} {target[:100]} {'; '.join(lines)[:60]}".strip(), ("\r\n".join([*head, "", body])).encode("latin-1")
+    )
 
 
 def ordinary(host: str) -> Iterator[Asked]:
@@ -77,24 +116,28 @@ def odd(host: str, *, asset: str) -> Iterator[Asked]:
         host: The server's name and port.
         asset: The path of a file that is served.
     """
-    for value in (
-        "bytes=9-1",
-        "bytes=99999999-",
-        "lines=1-2",
-        "bytes=--",
-        "bytes=0-0,5-6",
-        "x" * 9,
-    ):
+    for value in ("bytes=9-1", "bytes=99999999-", "lines=1-2", "bytes=--", "bytes=0-0,5-6", "x" * 9):
         for target in (asset, "/media/x"):
             yield plain("GET", target, host, f"Range: {value}")
     for line in (
-        "Cookie: _streamlit_xsrf=2|x|y|z; _streamlit_user=e30.x.y; _streamlit_session=\"",
-        "Origin: http://evil.example", "Origin: null", "Origin: http://[", "If-None-Match: \"",
-        "If-Modified-Since: never", "Accept-Encoding: br;q=x", "X-Forwarded-For: \"<x>",
-        "X-Forwarded-Proto: gopher", "X-Forwarded-User: admin", "Transfer-Encoding: gzip",
-        "Content-Length: -1", "Content-Length: 1e9", "Expect: 100-continue", "Upgrade: h2c",
-        f"X-Long: {'x' * 70_000}", f"Cookie: {'x=y; ' * 5000}",
-    ):  # fmt: skip
+        'Cookie: _streamlit_xsrf=2|x|y|z; _streamlit_user=e30.x.y; _streamlit_session="',
+        "Origin: http://evil.example",
+        "Origin: null",
+        "Origin: http://[",
+        'If-None-Match: "',
+        "If-Modified-Since: never",
+        "Accept-Encoding: br;q=x",
+        'X-Forwarded-For: "<x>',
+        "X-Forwarded-Proto: gopher",
+        "X-Forwarded-User: admin",
+        "Transfer-Encoding: gzip",
+        "Content-Length: -1",
+        "Content-Length: 1e9",
+        "Expect: 100-continue",
+        "Upgrade: h2c",
+        f"X-Long: {'x' * 70_000}",
+        f"Cookie: {'x=y; ' * 5000}",
+    ):
         for method, target in (("GET", "/"), ("PUT", "/_stcore/upload_file/s/f")):
             yield plain(method, target, host, line)
     yield plain("GET", "/", "evil.example")
@@ -127,18 +170,20 @@ def malformed(host: str) -> Iterator[Asked]:
         ("two hosts", f"GET / HTTP/1.1\r\nHost: {host}\r\nHost: b\r\n\r\n".encode()),
         ("a header without colon", f"GET / HTTP/1.1\r\nHost: {host}\r\nX\r\n\r\n".encode()),
         ("bytes in the target", b"GET /\xff\x00 HTTP/1.1\r\nHost: " + host.encode() + b"\r\n\r\n"),
-        ("absolute target", b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n"
-                            b"Connection: close\r\n\r\n"),
-        ("bad chunks", f"PUT /_stcore/upload_file/s/f HTTP/1.1\r\nHost: {host}\r\n"
-                       "Transfer-Encoding: chunked\r\n\r\nzz\r\n".encode()),
-        ("half an upgrade",
-         f"GET /_stcore/stream HTTP/1.1\r\nHost: {host}\r\n{UPGRADE}\r\n".encode()),
-        ("an upgrade from elsewhere",
-         f"GET /_stcore/stream HTTP/1.1\r\nHost: {host}\r\n{UPGRADE}{KEY}"
-         "Origin: http://evil.example\r\n\r\n".encode()),
-        ("an upgrade elsewhere",
-         f"GET /media/x HTTP/1.1\r\nHost: {host}\r\n{UPGRADE}{KEY}\r\n".encode()),
-    ):  # fmt: skip
+        ("absolute target", b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"),
+        (
+            "bad chunks",
+            f"PUT /_stcore/upload_file/s/f HTTP/1.1\r\nHost: {host}\r\n"
+            "Transfer-Encoding: chunked\r\n\r\nzz\r\n".encode(),
+        ),
+        ("half an upgrade", f"GET /_stcore/stream HTTP/1.1\r\nHost: {host}\r\n{UPGRADE}\r\n".encode()),
+        (
+            "an upgrade from elsewhere",
+            f"GET /_stcore/stream HTTP/1.1\r\nHost: {host}\r\n{UPGRADE}{KEY}"
+            "Origin: http://evil.example\r\n\r\n".encode(),
+        ),
+        ("an upgrade elsewhere", f"GET /media/x HTTP/1.1\r\nHost: {host}\r\n{UPGRADE}{KEY}\r\n".encode()),
+    ):
         yield Asked(name, data)
 
 

@@ -29,13 +29,7 @@ BEFORE_THE_APP = re.compile(rb"HTTP/1.1 (400|501|505|426|403|414|431)[^\r]*\r\n"
 
 def watch_for(environment: Mapping[str, str], *, home: Path | None, secrets: list[str]) -> Watch:
     """Look for this machine's paths, the libraries' versions, and what is in an environment."""
-    paths = [
-        ROOT,
-        Path.home(),
-        Path(sys.prefix),
-        Path(streamlit.__file__).parent,
-        Path(tempfile.gettempdir()),
-    ]
+    paths = [ROOT, Path.home(), Path(sys.prefix), Path(streamlit.__file__).parent, Path(tempfile.gettempdir())]
     if home:
         paths += [home, home.parent]
     return Watch(known_values(paths=map(str, paths), environment=environment, secrets=secrets))
@@ -109,9 +103,7 @@ def _static_files(url: str, watch: Watch) -> None:
 
 def _assets() -> list[str]:
     folder = Path(get_static_dir())
-    return sorted(
-        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
-    )
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
 def _asset() -> str:
@@ -136,9 +128,14 @@ def _unwanted() -> dict[str, BackMsg]:
     """Requests that Streamlit's protocol has and that no page of the app makes."""
     made = {
         name: BackMsg()
-        for name in ("load_git_info", "clear_cache", "set_run_on_save", "debug_shutdown_runtime",
-                     "debug_disconnect_websocket")
-    }  # fmt: skip
+        for name in (
+            "load_git_info",
+            "clear_cache",
+            "set_run_on_save",
+            "debug_shutdown_runtime",
+            "debug_disconnect_websocket",
+        )
+    }
     for name, message in made.items():
         setattr(message, name, True)
     install = made["install_skills"] = BackMsg()

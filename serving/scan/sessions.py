@@ -70,15 +70,20 @@ class Session:
     def _put(self, place: str, name: str, content: bytes) -> bytes:
         quoted = name.replace('"', "%22").replace("\r", "").replace("\n", "")
         body = (
-            f"--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"f\"; filename=\"{quoted}\"\r\n"
-            f"Content-Type: {TYPE}\r\n\r\n"
-        ).encode() + content + f"\r\n--{BOUNDARY}--\r\n".encode()  # fmt: skip
+            (
+                f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="f"; filename="{quoted}"\r\n'
+                f"Content-Type: {TYPE}\r\n\r\n"
+            ).encode()
+            + content
+            + f"\r\n--{BOUNDARY}--\r\n".encode()
+        )
         parts = urlsplit(self._url)
         connection = HTTPConnection(parts.hostname or "", parts.port)
         headers = {
             "Content-Type": f"multipart/form-data; boundary={BOUNDARY}",
-            "X-Xsrftoken": self._token, "Cookie": f"_streamlit_xsrf={self._token}",
-        }  # fmt: skip
+            "X-Xsrftoken": self._token,
+            "Cookie": f"_streamlit_xsrf={self._token}",
+        }
         connection.request("PUT", place, body, headers)
         answer = connection.getresponse()
         text = answer.read()

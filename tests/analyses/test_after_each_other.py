@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inspector.catalog import BY_VERB
+from inspector.catalog import CATALOG
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 from inspector.results.plain import to_json
@@ -54,7 +54,7 @@ APART = ("milliseconds", "seconds", "cached")  # what may differ
 
 def ask(checkpoint: Checkpoint, verb: str) -> Any:
     """The answer as JSON without its time, or the refusal's words."""
-    module, _, name = BY_VERB[verb].function.partition(":")
+    module, _, name = CATALOG[verb].function.partition(":")
     parameters = PARAMETERS[verb]
     if verb == "compare":
         parameters = {"other": checkpoint.manifest.fingerprint}
@@ -80,4 +80,4 @@ def test_every_question_after_every_other(tmp_path, architecture):
 
 
 def test_no_question_is_left_out():
-    assert set(PARAMETERS) == set(BY_VERB)
+    assert set(PARAMETERS) == set(CATALOG)

@@ -49,15 +49,9 @@ def test_states_of_several_streams_are_refused(tmp_path, open_path):
         lens(open_path(folder), progress=silent, text=TEXT)
 
 
-@pytest.mark.parametrize(
-    "architecture", ["BartForConditionalGeneration", "MBartForConditionalGeneration"]
-)
-def test_padding_of_an_untied_encoder_decoder_says_why_nothing_is_measured(
-    open_model, architecture
-):
-    result = padding(
-        open_model(architecture, tie_word_embeddings=False), progress=silent, text=TEXT
-    )
+@pytest.mark.parametrize("architecture", ["BartForConditionalGeneration", "MBartForConditionalGeneration"])
+def test_padding_of_an_untied_encoder_decoder_says_why_nothing_is_measured(open_model, architecture):
+    result = padding(open_model(architecture, tie_word_embeddings=False), progress=silent, text=TEXT)
     assert result.gradient is None
     assert "no pass reads the shared matrix" in result.verdict
 

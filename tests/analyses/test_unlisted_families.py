@@ -101,9 +101,7 @@ def test_a_tensor_without_a_place_is_still_named(open_path, tmp_path):
                for warning in warnings)  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "architecture", [*ENCODER_DECODER, "BertForPreTraining", "GPT2LMHeadModel"]
-)
+@pytest.mark.parametrize("architecture", [*ENCODER_DECODER, "BertForPreTraining", "GPT2LMHeadModel"])
 def test_the_overview_counts_what_sharing_counts(open_model, architecture):
     checkpoint = open_model(architecture)
     shared, found = sharing(checkpoint, progress=silent), overview(checkpoint, progress=silent)

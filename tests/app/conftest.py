@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 import streamlit as st
+from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 
 from inspector.settings import settings
@@ -17,9 +20,19 @@ ROOT = Path(__file__).parents[2]
 SECONDS = 120  # for a model that has to be loaded first, on a busy machine
 
 
+def run_the_frame_first() -> None:
+    """Have `AppTest` run the app's script for every page, as the server does.
+
+    Each of its runs forgets that the app names its own pages (`AppTest._run` resets
+    `PagesManager.uses_pages_directory`), and would run the file of a page alone.
+    """
+    script_runner._mpa_v1 = partial(runpy.run_path, run_name="__main__")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """One engine for all tests, on a store that nobody else uses."""
+    run_the_frame_first()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("INSPECTOR_HOME", str(tmp_path_factory.mktemp("store")))
         patch.delenv("INSPECTOR_ROOTS", raising=False)

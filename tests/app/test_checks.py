@@ -47,9 +47,7 @@ def damaged(open_app: Open) -> AppTest:
 def test_a_sound_checkpoint_is_said_to_be_sound(open_app: Open, checkpoint: str) -> None:
     app = open_app("checks", checkpoint=checkpoint)
     assert not app.exception
-    assert [each.value for each in app.success] == [
-        "**Sound.** None of 14 checks found anything wrong."
-    ]
+    assert [each.value for each in app.success] == ["**Sound.** None of 14 checks found anything wrong."]
     assert [each.value for each in app.subheader] == ["Passed checks", "Export"]
     assert "Next step" not in said(app)
     assert app.code[-1].value == f"python -m inspector check {checkpoint}"
@@ -58,9 +56,7 @@ def test_a_sound_checkpoint_is_said_to_be_sound(open_app: Open, checkpoint: str)
 
 def test_alarms_come_first_with_evidence_a_next_step_and_a_link(damaged: AppTest) -> None:
     assert not damaged.exception
-    assert [each.value for each in damaged.error] == [
-        "**Broken.** 1 of 14 checks failed, and 1 warn."
-    ]
+    assert [each.value for each in damaged.error] == ["**Broken.** 1 of 14 checks failed, and 1 warn."]
     assert [each.value for each in damaged.subheader][:2] == [
         "What to look at", "Passed checks",
     ]  # fmt: skip
@@ -89,9 +85,7 @@ def test_the_files_hold_everything_and_can_be_a_baseline(open_app: Open, tmp_pat
     assert len(frame) == sum(max(1, len(check.evidence)) for check in found.checks)
     file = tmp_path / "checks.json"
     file.write_text(check_cards.as_json(found))
-    assert [each["name"] for each in json.loads(file.read_text())["checks"]] == [
-        check.name for check in found.checks
-    ]
+    assert [each["name"] for each in json.loads(file.read_text())["checks"]] == [check.name for check in found.checks]
     baseline = compare(found, read_baseline(file))
     assert (baseline.name, baseline.changes) == ("demo-bert", ())
 

@@ -22,9 +22,7 @@ FIGURES = {
 
 
 @pytest.mark.parametrize(("slug", "name"), sorted(FIGURES))
-def test_saved_figures_hold_the_checkpoints_name_and_a_legible_title(
-    open_app: Open, slug: str, name: str
-) -> None:
+def test_saved_figures_hold_the_checkpoints_name_and_a_legible_title(open_app: Open, slug: str, name: str) -> None:
     assert slug in SLUGS
     app = open_app(slug, checkpoint=name)
     assert not app.exception

@@ -37,9 +37,7 @@ def outputs():
     return run
 
 
-def test_the_next_sentence_is_the_models_own_and_the_file_lacks_other_heads(
-    open_app: Open, outputs
-) -> None:
+def test_the_next_sentence_is_the_models_own_and_the_file_lacks_other_heads(open_app: Open, outputs) -> None:
     app = open_app("heads", text=TEXT, pair=PAIR)
     assert not app.exception
     chance = float(outputs(TEXT, PAIR).seq_relationship_logits[0].softmax(0)[0])
@@ -49,9 +47,7 @@ def test_the_next_sentence_is_the_models_own_and_the_file_lacks_other_heads(
     absent = next(each.value for each in app.caption if "Not in this file" in each.value)
     assert "Causal LM, Sequence classification" in absent
     assert "| logits | 1 × 2 | batch × 2 |" in said(app)
-    assert f"heads demo-bert '--text={TEXT}' '--pair={PAIR}' --head=next_sentence" in (
-        app.code[-1].value
-    )
+    assert f"heads demo-bert '--text={TEXT}' '--pair={PAIR}' --head=next_sentence" in (app.code[-1].value)
 
 
 def test_the_labels_table_and_losses_are_those_of_the_objective(open_app: Open, outputs) -> None:
@@ -59,9 +55,7 @@ def test_the_labels_table_and_losses_are_those_of_the_objective(open_app: Open, 
     rows = table(app, "label")
     labels = torch.tensor([rows["label"].tolist()])
     changed = torch.tensor([rows["after_id"].tolist()])
-    output = outputs(
-        TEXT, PAIR, input_ids=changed, labels=labels, next_sentence_label=torch.tensor([1])
-    )
+    output = outputs(TEXT, PAIR, input_ids=changed, labels=labels, next_sentence_label=torch.tensor([1]))
     assert float(metrics(app)["Loss"]) == pytest.approx(output.loss.item(), abs=1e-3)
     assert "label **1**" in said(app)
     chosen = int((labels != -100).sum())
@@ -77,9 +71,7 @@ def test_the_masked_lm_head_points_to_its_page(open_app: Open) -> None:
 
 
 def test_the_continuation_stands_step_by_step(open_app: Open) -> None:
-    app = open_app(
-        "heads", checkpoint="demo-gpt2", text="family Rosaceae is a", new_tokens="3", k="4"
-    )
+    app = open_app("heads", checkpoint="demo-gpt2", text="family Rosaceae is a", new_tokens="3", k="4")
     steps = table(app, "entropy")
     assert len(steps) == 3
     assert app.code[0].value.startswith("family Rosaceae is a genus")
@@ -103,8 +95,7 @@ def test_an_empty_second_sentence_is_one_sentence_and_the_rest_stays(open_app: O
     app = open_app("heads", text=TEXT)
     app.text_area(key="pair").set_value("").run()
     assert [each.value for each in app.error] == [
-        "There is no second text\\: this head reads a sentence\\, and a second one that may follow "
-        "it\\."
+        "There is no second text\\: this head reads a sentence\\, and a second one that may follow it\\."
     ]
     assert "Tokenization" in [each.value for each in app.subheader]
     assert "Next-sentence loss" not in metrics(app)

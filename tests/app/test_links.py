@@ -61,9 +61,9 @@ def test_what_another_page_takes_and_this_one_does_not_is_left_behind(open_app: 
     app.switch_page("pages/lens.py").run()
     assert not app.error
     assert not app.warning
-    assert app.number_input(key="k").value == 5
     app.run()
     assert not app.error
+    assert app.number_input(key="k").value == 5
 
 
 @pytest.mark.parametrize(

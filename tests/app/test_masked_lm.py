@@ -41,10 +41,7 @@ def editor(app: AppTest) -> dict[str, Any]:
 
 def chips(app: AppTest) -> list[tuple[str, str]]:
     """Token and kind of every chip; a clicked one has the kind "clicked"."""
-    return [
-        (chip["text"], "clicked" if chip["masked"] else chip["kind"])
-        for chip in editor(app)["tokens"]
-    ]
+    return [(chip["text"], "clicked" if chip["masked"] else chip["kind"]) for chip in editor(app)["tokens"]]
 
 
 def report(app: AppTest, text: str, *, of: str, masks: tuple[int, ...] = (), typed: bool = True
@@ -90,9 +87,7 @@ def test_clicked_tokens_are_masked_and_stand_in_the_link(open_app: Open) -> None
     assert [kind for _, kind in chips(app)].count("clicked") == 2
     other = open_app("masked_lm", text=TEXT, masks="2,5")
     assert chips(other) == chips(app)
-    assert [each.value.to_dict() for each in other.dataframe] == [
-        each.value.to_dict() for each in app.dataframe
-    ]
+    assert [each.value.to_dict() for each in other.dataframe] == [each.value.to_dict() for each in app.dataframe]
     assert any("--mask=2,5" in code.value for code in other.code)
 
 
@@ -181,18 +176,14 @@ def test_every_tokens_plausibility_colours_the_chips(open_app: Open) -> None:
     # The one number that the page's other view gives as well: the token masked alone.
     alone = predicted(app, text="the city of france.", masks=(4,), k=1000).masks[0].predictions
     row = alone[alone["token"] == "france"].iloc[0]
-    assert judged.set_index("token").loc["france", "probability"] == pytest.approx(
-        row["probability"], rel=1e-4
-    )
+    assert judged.set_index("token").loc["france", "probability"] == pytest.approx(row["probability"], rel=1e-4)
 
 
 def test_plausibility_is_not_computed_before_it_is_wanted(open_app: Open) -> None:
     text = "an unusual sentence that nobody asks twice."
     app = open_app("masked_lm", text=text)
     fingerprint = app.session_state["opened"].fingerprint
-    job = session.engine().run(
-        fingerprint, "plausibility", text=text, by="token", device="auto", dtype="auto"
-    )
+    job = session.engine().run(fingerprint, "plausibility", text=text, by="token", device="auto", dtype="auto")
     assert job.status in ("waiting", "running")  # else it had been there
     job.result(120)
 
@@ -298,9 +289,7 @@ def test_a_text_that_is_too_long_is_said_before_anything_is_masked(open_app: Ope
     assert not app.error
 
 
-@pytest.mark.parametrize(
-    "sent", [None, 3, {}, {"masks": "1", "serial": 1}, {"masks": [1], "serial": "1"}]
-)
+@pytest.mark.parametrize("sent", [None, 3, {}, {"masks": "1", "serial": 1}, {"masks": [1], "serial": "1"}])
 def test_a_report_that_is_none_is_not_read(sent: Any) -> None:
     assert read(sent) is None
 
@@ -321,9 +310,7 @@ def test_half_a_character_is_replaced() -> None:
         ("one two", "oxe two", {(4, 7, 0)}),
     ],
 )
-def test_places_are_found_again_after_an_edit(
-    old: str, new: str, kept: set[masked_text.Place]
-) -> None:
+def test_places_are_found_again_after_an_edit(old: str, new: str, kept: set[masked_text.Place]) -> None:
     places = [(0, 3, 0), (4, 7, 0)]
     carried = masked_text.carry(places, old=old, new=new)
     assert carried == kept
@@ -389,9 +376,7 @@ def second(upload: Callable[..., tuple[AppTest, str]]) -> str:
     return upload(other_tokens)[1]
 
 
-def test_a_damaged_head_is_said_and_nothing_is_ranked(
-    upload: Callable[..., tuple[AppTest, str]],
-) -> None:
+def test_a_damaged_head_is_said_and_nothing_is_ranked(upload: Callable[..., tuple[AppTest, str]]) -> None:
     app, _ = upload(damaged)
     assert not app.exception
     assert not app.error

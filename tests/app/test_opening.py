@@ -37,9 +37,7 @@ def tiny_zip(seed: int) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("tiny/config.json", json.dumps(CONFIG))
-        archive.writestr(
-            "tiny/model.safetensors", save({"embeddings.word_embeddings.weight": weights})
-        )
+        archive.writestr("tiny/model.safetensors", save({"embeddings.word_embeddings.weight": weights}))
     return buffer.getvalue()
 
 
@@ -122,9 +120,7 @@ def test_equal_files_are_spoken_of_by_the_name_that_each_gave_them(open_app: Ope
         ("![x](http://example.com/x.png)", "does not name a checkpoint"),
     ],
 )
-def test_a_bad_link_says_what_is_wrong_and_offers_the_demo(
-    link: str, sentence: str, open_app: Open
-) -> None:
+def test_a_bad_link_says_what_is_wrong_and_offers_the_demo(link: str, sentence: str, open_app: Open) -> None:
     app = open_app("sharing", checkpoint=link)
     assert len(app.error) == 1
     assert sentence in app.error[0].value.replace("\\", "")
@@ -168,6 +164,8 @@ def test_the_pages_import_no_torch_transformers_or_umap(tmp_path: Path) -> None:
 import sys
 from streamlit.testing.v1 import AppTest
 from pages._ui import session
+from tests.app.conftest import run_the_frame_first
+run_the_frame_first()
 app = AppTest.from_file("app.py", default_timeout=120).run()
 assert not app.exception and not app.error, app
 for slug in ("sharing", "embeddings", "lens", "masked_lm"):

@@ -59,9 +59,7 @@ def test_gpt2_has_no_padding_and_shows_the_end_of_text_in_its_place(open_app: Op
     assert len(figure_titles(app)) == 1
 
 
-def test_an_encoder_without_a_head_gives_averages_and_no_gradient(
-    open_app: Open, tmp_path: Path
-) -> None:
+def test_an_encoder_without_a_head_gives_averages_and_no_gradient(open_app: Open, tmp_path: Path) -> None:
     folder = save_checkpoint(random_model("BertModel"), tmp_path / "bare")
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:

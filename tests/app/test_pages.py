@@ -17,16 +17,14 @@ from inspector.demo import DEMOS
 from tests.app.looking import button, metrics, said
 
 Open = Callable[..., AppTest]
-SLUGS = tuple(dict.fromkeys(analysis.slug for analysis in CATALOG))
+SLUGS = tuple(dict.fromkeys(analysis.slug for analysis in CATALOG.values()))
 BERT = DEMOS["demo-bert"].folder
 TENSORS = load_file(BERT / "model.safetensors")
 
 
 @pytest.mark.parametrize("slug", SLUGS)
 @pytest.mark.parametrize("checkpoint", sorted(DEMOS))
-def test_a_page_names_its_question_and_the_open_checkpoint(
-    slug: str, checkpoint: str, open_app: Open
-) -> None:
+def test_a_page_names_its_question_and_the_open_checkpoint(slug: str, checkpoint: str, open_app: Open) -> None:
     app = open_app(slug, checkpoint=checkpoint)
     assert not app.exception
     assert not app.error
@@ -62,9 +60,7 @@ def test_sharing_explains_the_tie_with_its_own_numbers(open_app: Open) -> None:
     app = open_app("sharing", checkpoint="demo-gpt2")
     assert metrics(app)["Shared groups"] == "1"
     assert any("lm\\_head\\.weight not among" in each.label for each in app.expander)
-    rows, columns = load_file(DEMOS["demo-gpt2"].folder / "model.safetensors")[
-        "transformer.wte.weight"
-    ].shape
+    rows, columns = load_file(DEMOS["demo-gpt2"].folder / "model.safetensors")["transformer.wte.weight"].shape
     assert f"{rows:,} × {columns:,}" in said(app)
     assert f"{rows * columns:,} are second names" in said(app)
 
@@ -78,9 +74,7 @@ def test_embeddings_explain_the_padding_row_by_its_norm(open_app: Open) -> None:
 
 
 @pytest.mark.parametrize(("checkpoint", "drawn"), [("demo-bert", True), ("demo-gpt2", False)])
-def test_padding_grew_from_zero_where_a_log_tells(
-    open_app: Open, checkpoint: str, drawn: bool
-) -> None:
+def test_padding_grew_from_zero_where_a_log_tells(open_app: Open, checkpoint: str, drawn: bool) -> None:
     charts = open_app("padding", checkpoint=checkpoint).get("plotly_chart")
     curves = [chart for chart in charts if "How padding grew" in chart.proto.spec]
     assert len(curves) == drawn
@@ -212,9 +206,7 @@ def test_a_device_that_is_not_there_is_one_sentence(open_app: Open) -> None:
 def test_each_view_gives_its_command_line(open_app: Open) -> None:
     text = 'the "city" of [MASK].'
     app = open_app("masked_lm", text=text, k="3")
-    assert f"python -m inspector predict demo-bert '--text={text}' -k 3" in [
-        code.value for code in app.code
-    ]
+    assert f"python -m inspector predict demo-bert '--text={text}' -k 3" in [code.value for code in app.code]
 
 
 def test_every_page_has_its_file_and_no_other(open_app: Open) -> None:

@@ -41,8 +41,7 @@ def test_the_link_holds_the_sections_and_the_terminal_line_repeats_them(open_app
     app = open_app("report", sections=["Overview", "Training"], text="a [MASK].")
     assert sections(app) == ["overview", "training"]
     assert app.code[-1].value == (
-        "python -m inspector report demo-bert -o report.zip --sections overview,training "
-        "'--text=a [MASK].'"
+        "python -m inspector report demo-bert -o report.zip --sections overview,training '--text=a [MASK].'"
     )
 
 

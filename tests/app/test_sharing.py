@@ -63,9 +63,7 @@ def graph(app: AppTest) -> dict[str, Any]:
 
 def test_a_tie_is_the_first_thing_said(open_app: Open) -> None:
     app = open_app("sharing", checkpoint="demo-bert")
-    rows = load_file(DEMOS["demo-bert"].folder / "model.safetensors")[
-        "bert.embeddings.word_embeddings.weight"
-    ]
+    rows = load_file(DEMOS["demo-bert"].folder / "model.safetensors")["bert.embeddings.word_embeddings.weight"]
     assert app.success[0].value == (
         rf"Input and output embeddings are tied\: one tensor of {shape_of(rows)} under 2 names\. "
         r"Also tied\: cls\.predictions\.bias and cls\.predictions\.decoder\.bias\."
@@ -99,14 +97,9 @@ def test_a_fine_tune_that_broke_the_tie_is_a_warning(open_changed: Callable[...,
 
 @pytest.mark.parametrize(
     ("added", "sentence"),
-    [
-        (0.0, "are not tied, but equal so far: 2 copies"),
-        (1.0, "are not tied: 2 different tensors"),
-    ],
+    [(0.0, "are not tied, but equal so far: 2 copies"), (1.0, "are not tied: 2 different tensors")],
 )
-def test_untied_embeddings_are_no_fault(
-    added: float, sentence: str, open_changed: Callable[..., AppTest]
-) -> None:
+def test_untied_embeddings_are_no_fault(added: float, sentence: str, open_changed: Callable[..., AppTest]) -> None:
     app = open_changed({HEAD: embedding() + np.float32(added)}, tie_word_embeddings=False)
     assert sentence in app.info[0].value.replace("\\", "")
     assert not [each for each in app.warning if "tied" in each.value]
@@ -132,8 +125,7 @@ def test_nothing_shared_says_so_and_names_an_example(open_app: Open) -> None:
 def test_an_alias_is_not_called_a_tie() -> None:
     alias = replace(group("a.weight", "b.weight", verdict="alias only"), aliases=("b.weight",))
     assert answer(alias).replace("\\", "") == (
-        "The file says that a.weight and b.weight are one tensor, but the loaded model keeps them "
-        "apart."
+        "The file says that a.weight and b.weight are one tensor, but the loaded model keeps them apart."
     )
     assert r"only as an alias: b\.weight" in truths(alias)
 
@@ -143,9 +135,7 @@ def test_the_answer_names_what_it_does_not_know_as_embeddings() -> None:
     assert (
         answer(two)
         .replace("\\", "")
-        .startswith(
-            "class_embed.0.weight and class_embed.1.weight are tied: one tensor of 500 × 500"
-        )
+        .startswith("class_embed.0.weight and class_embed.1.weight are tied: one tensor of 500 × 500")
     )
     many = group(*(f"h.{number}.w" for number in range(9)))
     assert "h.0.w and 8 more names are tied" in answer(many).replace("\\", "")

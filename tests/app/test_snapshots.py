@@ -64,9 +64,7 @@ def test_the_padding_norm_over_steps_is_the_one_that_training_logged(open_app: O
 
 
 def test_followed_tokens_and_their_reference_are_in_the_link(open_app: Open) -> None:
-    app = open_app(
-        "snapshots", run="demo-run", quantity="Drift", tokens="id 5, id:6", against="last"
-    )
+    app = open_app("snapshots", run="demo-run", quantity="Drift", tokens="id 5, id:6", against="last")
     frame = app.dataframe[0].value
     assert frame.groupby("snapshot", sort=False).size().tolist() == [2] * 10
     last = frame[frame["snapshot"] == "checkpoint-1000"]

@@ -36,14 +36,7 @@ def test_the_counts_are_those_of_the_file(open_app: Open) -> None:
 
 
 def test_the_link_holds_the_numbers_and_the_terminal_line_repeats_them(open_app: Open) -> None:
-    app = open_app(
-        "training",
-        learning_rate="0.001",
-        warmup_steps="2",
-        steps="5",
-        weight_decay="0.5",
-        at="0, 2, 4",
-    )
+    app = open_app("training", learning_rate="0.001", warmup_steps="2", steps="5", weight_decay="0.5", at="0, 2, 4")
     rates = table(app, "constant with warmup")
     assert rates["update"].tolist() == [0, 2, 4]
     assert rates["linear"].tolist() == ["0", "0.001", "0.000333333"]
@@ -67,9 +60,7 @@ def test_the_link_holds_the_numbers_and_the_terminal_line_repeats_them(open_app:
         ({"learning_rate": "-0.1"}, "Learning rate must be above 1e\\-07"),
     ],
 )
-def test_numbers_that_do_not_fit_are_one_sentence(
-    open_app: Open, query: dict[str, str], sentence: str
-) -> None:
+def test_numbers_that_do_not_fit_are_one_sentence(open_app: Open, query: dict[str, str], sentence: str) -> None:
     app = open_app("training", **query)
     assert not app.exception
     (error,) = app.error

@@ -84,9 +84,7 @@ def test_a_run_that_ends_anywhere_while_it_opens_is_taken_up_by_the_next(
     for _ in range(3):
         app.run()
     assert app.session_state["opened"].name == "again"
-    assert [reference.partition(":")[0] for reference in ended if "incoming" in reference] == [
-        "incoming"
-    ]
+    assert [reference.partition(":")[0] for reference in ended if "incoming" in reference] == ["incoming"]
     assert list((settings().home / "incoming").glob("[!.]*")) == []
 
 

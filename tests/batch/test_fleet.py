@@ -14,13 +14,7 @@ import pytest
 from inspector.analyses.checks.result import Check, Checks
 from inspector.analyses.embeddings.result import Norms
 from inspector.analyses.sharing.result import SharedGroup, Sharing
-from inspector.analyses.snapshots.frames import (
-    QUANTITIES,
-    check_frame,
-    follow,
-    kept_shares,
-    tie_frame,
-)
+from inspector.analyses.snapshots.frames import QUANTITIES, check_frame, follow, kept_shares, tie_frame
 from inspector.analyses.snapshots.result import Vitals
 from inspector.batch.asking import Entry, Fleet
 from inspector.batch.job import FleetJob
@@ -103,9 +97,7 @@ def fleet(engine: Any, *names: str, workers: int = 2, **options: Any) -> Fleet:
 
 
 def test_one_failure_does_not_end_the_rest() -> None:
-    engine = StandInEngine(
-        b=StandInJob(WorkerError("b's worker died.")), c=StandInJob(RequestError("c cannot."))
-    )
+    engine = StandInEngine(b=StandInJob(WorkerError("b's worker died.")), c=StandInJob(RequestError("c cannot.")))
     entries = {e.snapshot.name: e for e in fleet(engine, "a", "b", "bad", "c", "d").answers()}
     assert {name: (e.status, e.result, e.error) for name, e in entries.items()} == {
         "a": ("done", "echo of a", None),

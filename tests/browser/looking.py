@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from inspector.catalog import CATALOG, PAGES
 
-SLUGS = tuple(dict.fromkeys(analysis.slug for analysis in CATALOG))
+SLUGS = tuple(dict.fromkeys(analysis.slug for analysis in CATALOG.values()))
 
 
 def expect_page(page: Page, slug: str, checkpoint: str) -> None:

@@ -70,8 +70,7 @@ server_metadata_url = "{self.url}/.well-known/openid-configuration"
         if asked["code_challenge_method"] != "S256" or asked["response_type"] != "code":
             raise PermissionError
         links = (
-            f'<p><a href="/approve?{html.escape(urlencode({**asked, "person": person}))}">'
-            f"{person}</a></p>"
+            f'<p><a href="/approve?{html.escape(urlencode({**asked, "person": person}))}">{person}</a></p>'
             for person in PEOPLE
         )
         return f"<!doctype html><title>Who are you?</title>{''.join(links)}"
@@ -87,9 +86,7 @@ server_metadata_url = "{self.url}/.well-known/openid-configuration"
         """A token for a code, if the client and its verifier are the right ones."""
         asked = {**asked, **_basic(authorization)}
         given = self.codes.pop(asked["code"])
-        challenge = base64.urlsafe_b64encode(
-            hashlib.sha256(asked["code_verifier"].encode()).digest()
-        ).rstrip(b"=")
+        challenge = base64.urlsafe_b64encode(hashlib.sha256(asked["code_verifier"].encode()).digest()).rstrip(b"=")
         if (
             asked["client_secret"] != self.client_secret
             or asked["redirect_uri"] != given["redirect_uri"]

@@ -27,9 +27,7 @@ def test_a_second_checkpoint_is_chosen_rotated_and_linked_on(page: Page, server:
     page.get_by_role("button", name="Vocabulary lens: what each layer of both says").click()
     expect_page(page, "lens", "demo-bert")
     expect(page).to_have_url(re.compile("other=demo-gpt2"))
-    expect(page.get_by_role("combobox", name=re.compile("Second checkpoint"))).to_have_value(
-        "demo-gpt2"
-    )
+    expect(page.get_by_role("combobox", name=re.compile("Second checkpoint"))).to_have_value("demo-gpt2")
 
 
 def test_the_way_back_leads_to_the_same_two_checkpoints(page: Page, server: Server) -> None:

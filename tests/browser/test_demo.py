@@ -44,9 +44,7 @@ def test_every_page_answers_for_the_demo(page: Page, server: Server) -> None:
     expect(page.locator("canvas").first).to_be_visible()
     go_to(page, "lens")
     expect_page(page, "lens", "demo-bert")
-    expect(page.get_by_text("largest error against the model's logits").first).to_contain_text(
-        "within"
-    )
+    expect(page.get_by_text("largest error against the model's logits").first).to_contain_text("within")
     go_to(page, "masked_lm")
     expect_page(page, "masked_lm", "demo-bert")
     expect(metric(page, "Device")).not_to_be_empty()
@@ -54,17 +52,13 @@ def test_every_page_answers_for_the_demo(page: Page, server: Server) -> None:
 
 
 @pytest.mark.parametrize("slug", ["overview", "sharing", "masked_lm", "checks"])
-def test_a_deep_link_opens_on_a_fresh_server(
-    slug: str, page: Page, start_server: Callable[..., Server]
-) -> None:
+def test_a_deep_link_opens_on_a_fresh_server(slug: str, page: Page, start_server: Callable[..., Server]) -> None:
     fresh = start_server()
     page.goto(f"{fresh.url}/{slug}?checkpoint=demo-gpt2")
     expect_page(page, slug, "demo-gpt2")
     # The questions and the server have pages beside those of the catalog.
     expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(len(SLUGS) + 3)
-    expect(
-        page.get_by_test_id("stSidebar").get_by_text(DEMOS["demo-gpt2"].description)
-    ).to_be_visible()
+    expect(page.get_by_test_id("stSidebar").get_by_text(DEMOS["demo-gpt2"].description)).to_be_visible()
 
 
 def test_a_copied_link_opens_the_same_view(
@@ -142,9 +136,7 @@ def test_a_search_finds_neighbours(page: Page, server: Server) -> None:
     expect(page.get_by_text("Why is [PAD] not zero?")).to_be_visible()
 
 
-def test_a_token_of_the_map_shows_its_neighbours_and_a_choice_its_table(
-    page: Page, server: Server
-) -> None:
+def test_a_token_of_the_map_shows_its_neighbours_and_a_choice_its_table(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/embeddings?dimensions=3")
     expect_page(page, "embeddings", "demo-bert")
     canvas = page.locator(".stage canvas")
@@ -225,9 +217,7 @@ def test_a_phone_shows_whole_titles_and_no_sideways_scrolling(
     expect_page(page, slug, "demo-bert")
     page.wait_for_load_state("networkidle")
     # Streamlit puts the app's style sheet in with the other elements: it may come a moment later.
-    page.wait_for_function(
-        "phone => document.querySelector('[data-testid=stMain]').scrollWidth <= phone", arg=PHONE
-    )
+    page.wait_for_function("phone => document.querySelector('[data-testid=stMain]').scrollWidth <= phone", arg=PHONE)
     expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
     page.wait_for_function(TITLES_FIT)
     context.close()

@@ -11,19 +11,11 @@ from tools.faults.cases import CASES
 
 pytestmark = pytest.mark.faults
 
-QUICK = (
-    "kill_while_staging",
-    "disk_full_while_receiving",
-    "two_servers",
-    "worker_crashed",
-    "out_of_memory",
-)
+QUICK = ("kill_while_staging", "disk_full_while_receiving", "two_servers", "worker_crashed", "out_of_memory")
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_the_page_says_what_happened_and_the_next_request_works(
-    browser: Browser, tmp_path: Path, name: str
-) -> None:
+def test_the_page_says_what_happened_and_the_next_request_works(browser: Browser, tmp_path: Path, name: str) -> None:
     """A case fails by itself where the store is not whole or the page says something else."""
     outcome = CASES[name](browser, tmp_path)
     assert outcome.whole.startswith("yes")

@@ -10,9 +10,7 @@ from serving.trial import Server
 from tests.browser.looking import expect_calm, expect_page, fill, metric
 
 
-def test_an_edited_second_sentence_changes_the_answer_and_the_link(
-    page: Page, server: Server
-) -> None:
+def test_an_edited_second_sentence_changes_the_answer_and_the_link(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/heads")
     expect_page(page, "heads", "demo-bert")
     expect(metric(page, "Class")).to_have_text("BertForNextSentencePrediction")

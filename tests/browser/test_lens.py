@@ -49,15 +49,11 @@ def test_two_texts_stand_one_below_the_other(page: Page, server: Server) -> None
               f"&second={quote(second)}")  # fmt: skip
     expect_page(page, "lens", "demo-bert")
     expect(page.get_by_text("For comparison:")).to_be_visible()
-    expect(page.locator(".js-plotly-plot").filter(has_text="colored by probability")).to_have_count(
-        2
-    )
+    expect(page.locator(".js-plotly-plot").filter(has_text="colored by probability")).to_have_count(2)
     expect_calm(page)
 
 
-def test_a_long_text_is_scrolled_with_its_tokens_and_fits_in_one_view(
-    page: Page, server: Server
-) -> None:
+def test_a_long_text_is_scrolled_with_its_tokens_and_fits_in_one_view(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/lens?text={quote(LONG)}&cells=with+tokens")
     expect_page(page, "lens", "demo-bert")
     frame = page.locator(".st-key-heatmap_frame")

@@ -26,8 +26,7 @@ def expect_address(page: Page, slug: str, **parameters: str) -> None:
     page.wait_for_function("slug => location.pathname === '/' + slug", arg=slug)
     for name, value in parameters.items():
         page.wait_for_function(
-            "([name, value]) => new URL(location).searchParams.get(name) === value",
-            arg=[name, value],
+            "([name, value]) => new URL(location).searchParams.get(name) === value", arg=[name, value]
         )
 
 
@@ -36,17 +35,13 @@ def text(page: Page) -> str:
 
 
 @pytest.mark.parametrize("slug", SLUGS)
-def test_every_page_opens_by_its_link(
-    slug: str, page: Page, server: Server, watch: Callable[[Page], Page]
-) -> None:
+def test_every_page_opens_by_its_link(slug: str, page: Page, server: Server, watch: Callable[[Page], Page]) -> None:
     watch(page).goto(f"{server.url}/{slug}?checkpoint=demo-gpt2")
     expect_page(page, slug, "demo-gpt2")
     expect_address(page, slug, checkpoint="demo-gpt2")
 
 
-@pytest.mark.parametrize(
-    ("slug", "title"), [("tour", "Questions"), ("report", "Report"), ("server", "Server")]
-)
+@pytest.mark.parametrize(("slug", "title"), [("tour", "Questions"), ("report", "Report"), ("server", "Server")])
 def test_pages_beside_the_analyses_open_by_their_link(
     slug: str, title: str, page: Page, server: Server, watch: Callable[[Page], Page]
 ) -> None:
@@ -118,9 +113,7 @@ def test_what_means_something_else_on_another_page_does_not_go_along(
     expect_address(page, "lens", k="7", shade="entropy")
 
 
-def test_what_the_next_page_cannot_take_stays_behind(
-    page: Page, server: Server, watch: Callable[[Page], Page]
-) -> None:
+def test_what_the_next_page_cannot_take_stays_behind(page: Page, server: Server, watch: Callable[[Page], Page]) -> None:
     watch(page).goto(f"{server.url}/masked_lm?k=500&text={KING}")
     expect_page(page, "masked_lm", "demo-bert")
     go_to(page, "lens")

@@ -22,9 +22,7 @@ def chip(page: Page, token: str) -> Locator:
 
 
 def open_page(page: Page, server: Server, **query: str) -> None:
-    link = "&".join(
-        f"{name}={value}" for name, value in {"checkpoint": "demo-bert", **query}.items()
-    )
+    link = "&".join(f"{name}={value}" for name, value in {"checkpoint": "demo-bert", **query}.items())
     page.goto(f"{server.url}/masked_lm?{link}")
     expect_page(page, "masked_lm", "demo-bert")
 

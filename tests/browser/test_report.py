@@ -47,9 +47,7 @@ def size(png: bytes) -> tuple[int, int]:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1200, 390])
-def test_a_report_opens_without_network(
-    browser: Browser, bundle: Path, theme: str, width: int
-) -> None:
+def test_a_report_opens_without_network(browser: Browser, bundle: Path, theme: str, width: int) -> None:
     context = browser.new_context(
         offline=True,
         color_scheme=theme,  # type: ignore[arg-type]
@@ -68,9 +66,7 @@ def test_a_report_opens_without_network(
     assert page.locator(".plot > .js-plotly-plot .main-svg").count() >= 11
     ground = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
     assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(14, 17, 23)"}[theme]
-    paper = page.locator("#plot-training-schedules").evaluate(
-        "each => each._fullLayout.paper_bgcolor"
-    )
+    paper = page.locator("#plot-training-schedules").evaluate("each => each._fullLayout.paper_bgcolor")
     assert paper == {"light": "#ffffff", "dark": "#0e1117"}[theme]
     assert problems == []
     # A phone scrolls figures and tables, never the page.

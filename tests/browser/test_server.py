@@ -22,9 +22,7 @@ NATIVE = ("libtorch", "llvmlite", "tokenizers", "sentencepiece")
 STRANGER = "rebound.example"  # a name that somebody else has pointed at this machine
 
 
-def test_the_server_loads_neither_torch_nor_transformers_nor_umap(
-    page: Page, server: Server
-) -> None:
+def test_the_server_loads_neither_torch_nor_transformers_nor_umap(page: Page, server: Server) -> None:
     for slug in SLUGS:
         page.goto(f"{server.url}/{slug}")
         expect_page(page, slug, "demo-bert")
@@ -34,9 +32,7 @@ def test_the_server_loads_neither_torch_nor_transformers_nor_umap(
     assert [name for name in NATIVE if name in maps] == []
 
 
-def test_no_page_breaks_the_content_policy_and_all_answers_carry_it(
-    page: Page, server: Server
-) -> None:
+def test_no_page_breaks_the_content_policy_and_all_answers_carry_it(page: Page, server: Server) -> None:
     """The fixture fails at every complaint of the browser; here they are asked for by name, too."""
     page.add_init_script(
         "document.addEventListener('securitypolicyviolation', event =>"

@@ -24,9 +24,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_paths_are_closed_and_the_sidebar_says_so(
-    page: Page, start_server: Callable[..., Server], root: Path
-) -> None:
+def test_paths_are_closed_and_the_sidebar_says_so(page: Page, start_server: Callable[..., Server], root: Path) -> None:
     server = start_server(EVERYWHERE, INSPECTOR_ROOTS=str(root))
     page.goto(server.url)
     expect_page(page, "overview", "demo-bert")

@@ -79,12 +79,8 @@ def test_clicks_on_names_and_tensors_tell_what_they_are(page: Page, server: Serv
     expect(page.get_by_role("heading", name="Properties")).to_have_count(0)
     click_mark(chart.locator(".barlayer .trace").nth(0).locator(".point").nth(0))
     expect(page.get_by_role("row", name="Verdict tied")).to_be_visible()
-    expect(
-        page.get_by_role("row", name=re.compile("In memory storage 0, offset 0"))
-    ).to_be_visible()
-    expect(
-        page.get_by_role("row", name=re.compile("In the file model.safetensors"))
-    ).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile("In memory storage 0, offset 0"))).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile("In the file model.safetensors"))).to_be_visible()
     click_mark(chart.locator(".barlayer .trace").nth(2).locator(".point").nth(1))
     expect(page.get_by_role("row", name="Name cls.predictions.bias")).to_be_visible()
 
@@ -106,8 +102,6 @@ def test_on_a_phone_the_graph_scrolls_by_itself(
     context = browser.new_context(viewport={"width": 390, "height": 800})
     page = show(watch(context.new_page()), server)
     frame = page.locator(".st-key-sharing_graph")
-    page.wait_for_function(
-        "() => document.querySelector('.st-key-sharing_graph').scrollWidth >= 560"
-    )
+    page.wait_for_function("() => document.querySelector('.st-key-sharing_graph').scrollWidth >= 560")
     assert frame.evaluate("each => each.clientWidth") < 390
     context.close()

@@ -31,16 +31,12 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture(scope="module")
 def guarded(
-    start_server: Callable[..., Server],
-    provider: Provider,
-    tmp_path_factory: pytest.TempPathFactory,
+    start_server: Callable[..., Server], provider: Provider, tmp_path_factory: pytest.TempPathFactory
 ) -> Server:
     """A server whose people sign in, and have a verified address at example.org."""
     file = tmp_path_factory.mktemp("secrets") / "secrets.toml"
     file.write_text(provider.secrets_file())
-    return start_server(
-        f"--secrets.files={file}", INSPECTOR_SIGN_IN="oidc", INSPECTOR_PEOPLE="@example.org"
-    )
+    return start_server(f"--secrets.files={file}", INSPECTOR_SIGN_IN="oidc", INSPECTOR_PEOPLE="@example.org")
 
 
 def sign_in(page: Page, server: Server, person: str) -> None:
@@ -102,9 +98,7 @@ def test_a_stranger_sees_one_button_and_starts_no_work(page: Page, guarded: Serv
     assert workers(guarded) == []
 
 
-def test_a_stranger_can_neither_upload_nor_download(
-    page: Page, guarded: Server, server: Server
-) -> None:
+def test_a_stranger_can_neither_upload_nor_download(page: Page, guarded: Server, server: Server) -> None:
     session = session_of(page, guarded.url)
     status, text = put_file(page, guarded.url, session)
     assert (status, text) == (401, "Nobody is signed in: open the first page and sign in there.")
@@ -117,9 +111,7 @@ def test_a_stranger_can_neither_upload_nor_download(
     assert put_file(page, server.url, open_session)[0] == 204
 
 
-def test_sign_in_use_sign_out(
-    page: Page, guarded: Server, provider: Provider, tmp_path: Path
-) -> None:
+def test_sign_in_use_sign_out(page: Page, guarded: Server, provider: Provider, tmp_path: Path) -> None:
     before = provider.tokens
     sign_in(page, guarded, ADA)
     expect_page(page, "overview", "demo-bert")
@@ -149,9 +141,7 @@ def test_sign_in_use_sign_out(
 
 
 @pytest.mark.parametrize("person", [EVE, MALLORY])
-def test_people_who_are_not_listed_are_turned_away(
-    page: Page, guarded: Server, person: str
-) -> None:
+def test_people_who_are_not_listed_are_turned_away(page: Page, guarded: Server, person: str) -> None:
     """Eve's domain is not listed; nobody has verified that Mallory's address is his."""
     sign_in(page, guarded, person)
     expect(page.get_by_test_id("stMain")).to_contain_text(f"You are signed in as {person}, who")
@@ -162,9 +152,7 @@ def test_people_who_are_not_listed_are_turned_away(
 
 
 def test_a_cookie_of_ones_own_making_is_nobodys(page: Page, guarded: Server) -> None:
-    page.context.add_cookies(
-        [{"name": "_streamlit_user", "value": '{"is_logged_in":true}', "url": guarded.url}]
-    )
+    page.context.add_cookies([{"name": "_streamlit_user", "value": '{"is_logged_in":true}', "url": guarded.url}])
     page.goto(guarded.url)
     expect(page.get_by_role("button", name="Sign in")).to_be_visible()
     assert page.request.get(f"{guarded.url}/media/x").status == 401
@@ -194,9 +182,7 @@ def test_a_server_that_cannot_keep_people_out_does_not_start(
 def test_a_proxy_names_the_person(
     browser: Browser, watch: Callable[[Page], Page], start_server: Callable[..., Server]
 ) -> None:
-    server = start_server(
-        INSPECTOR_SIGN_IN="proxy", INSPECTOR_PROXY_SECRET=SECRET, INSPECTOR_PEOPLE="ada,@x.org"
-    )
+    server = start_server(INSPECTOR_SIGN_IN="proxy", INSPECTOR_PROXY_SECRET=SECRET, INSPECTOR_PEOPLE="ada,@x.org")
     with proxied(server, {"X-Forwarded-User": "ada", "X-Inspector-Secret": SECRET}) as url:
         page = watch(browser.new_page(viewport={"width": 1400, "height": 1000}))
         page.goto(f"{url}/padding")

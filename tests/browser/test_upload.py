@@ -37,9 +37,7 @@ def minilm_zip(minilm_folder: Path, tmp_path_factory: pytest.TempPathFactory) ->
 def open_file(page: Page, *paths: Path) -> None:
     """Choose files in the sidebar's file input."""
     page.get_by_test_id("stSidebar").get_by_text("Open your own").click()
-    page.get_by_test_id("stSidebar").locator("input[type=file]").set_input_files(
-        [str(path) for path in paths]
-    )
+    page.get_by_test_id("stSidebar").locator("input[type=file]").set_input_files([str(path) for path in paths])
 
 
 def test_minilm_uploaded_as_a_zip_answers_on_every_page(
@@ -101,9 +99,7 @@ def _rename_and_delete(page: Page) -> None:
     expect(page.get_by_text("is no longer in the store")).to_be_visible()
 
 
-def test_a_refusal_leaves_the_open_checkpoint_open(
-    page: Page, server: Server, tmp_path: Path
-) -> None:
+def test_a_refusal_leaves_the_open_checkpoint_open(page: Page, server: Server, tmp_path: Path) -> None:
     broken = tmp_path / "broken.zip"
     with zipfile.ZipFile(broken, "w") as archive:
         archive.writestr("config.json", "{}")
@@ -120,9 +116,7 @@ def test_a_refusal_leaves_the_open_checkpoint_open(
     expect_calm(page)
 
 
-def test_loose_files_are_opened_together(
-    page: Page, server: Server, minilm_folder: Path, tmp_path: Path
-) -> None:
+def test_loose_files_are_opened_together(page: Page, server: Server, minilm_folder: Path, tmp_path: Path) -> None:
     config = minilm_folder / "config.json"
     page.goto(server.url)
     expect_page(page, "overview", "demo-bert")

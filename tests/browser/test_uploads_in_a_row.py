@@ -76,8 +76,7 @@ def stored(server: Server) -> set[str]:
 def give(where: Locator, *paths: Path) -> None:
     """Choose files in an input; until a run ends, Streamlit keeps the one before, unseen."""
     where.locator(
-        ":not([data-retained]) > [data-testid=stFileUploader] "
-        "input[type=file]:not([webkitdirectory])"
+        ":not([data-retained]) > [data-testid=stFileUploader] input[type=file]:not([webkitdirectory])"
     ).set_input_files([str(path) for path in paths])
 
 
@@ -105,9 +104,7 @@ def sidebar(page: Page, server: Server) -> tuple[Server, Locator]:
     return server, where
 
 
-def test_eight_uploads_in_a_row(
-    page: Page, sidebar: tuple[Server, Locator], tmp_path: Path
-) -> None:
+def test_eight_uploads_in_a_row(page: Page, sidebar: tuple[Server, Locator], tmp_path: Path) -> None:
     server, where = sidebar
     names: set[str] = set()
 
@@ -126,9 +123,7 @@ def test_eight_uploads_in_a_row(
     where.get_by_role("button", name="Open 2 files").click()
     expect_open("model.safetensors", 31)
     where.get_by_role("radio", name="Folder").click()
-    where.locator("input[type=file][webkitdirectory]").set_input_files(
-        str(as_folder(tmp_path / "third", files(32)))
-    )
+    where.locator("input[type=file][webkitdirectory]").set_input_files(str(as_folder(tmp_path / "third", files(32))))
     expect_open("third", 32)
     where.get_by_role("radio", name="Files").click()
     give(where, as_tar(tmp_path / "fourth.tar.gz", files(33)))

@@ -75,9 +75,7 @@ def page(page: Page) -> Page:
     return page
 
 
-def show(
-    page: Page, *, theme: Theme = LIGHT, points: pd.DataFrame | None = None, **options: Any
-) -> None:
+def show(page: Page, *, theme: Theme = LIGHT, points: pd.DataFrame | None = None, **options: Any) -> None:
     """Draw points as the page does: the state first, then the points that it speaks of."""
     packed = component.pack(frame_of_points() if points is None else points)
     data = component.state(packed.digest, title="demo: map", theme=theme, height=HEIGHT, **options)
@@ -211,8 +209,7 @@ def test_numbers_become_colours_of_the_ramp(page: Page) -> None:
         "true neighbors kept", "0 %", "100 %", "not measured (1)",
     ]  # fmt: skip
     low, high = (
-        [int(color_at(page, *place_of(*place))[1:][i : i + 2], 16) for i in (0, 2, 4)]
-        for place in ((-1, -1), (1, 1))
+        [int(color_at(page, *place_of(*place))[1:][i : i + 2], 16) for i in (0, 2, 4)] for place in ((-1, -1), (1, 1))
     )
     first, last = component.RAMPS["light"][0], component.RAMPS["light"][-1]
     red = [int(color[1:3], 16) for color in (first, last)]

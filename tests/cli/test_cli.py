@@ -97,14 +97,7 @@ def test_overview(answer, name):
         "kind", "size", "pad_token", "pad_id", "mask_token", "mask_id"
     }  # fmt: skip
     present = {head for head, state in found["heads"].items() if state == "present"}
-    assert (
-        present
-        == {
-            "demo-bert": {"masked_lm", "next_sentence"},
-            "demo-gpt2": {"causal_lm"},
-            "MiniLM": set(),
-        }[name]
-    )
+    assert present == {"demo-bert": {"masked_lm", "next_sentence"}, "demo-gpt2": {"causal_lm"}, "MiniLM": set()}[name]
     if name == "MiniLM":
         assert (found["vocab_rows"], found["d_model"], found["layers"]) == (30522, 384, 6)
         assert found["architecture"] == "BertModel"
@@ -141,10 +134,7 @@ def test_classes(answer, name):
         "model_class", "config_class", "parameters", "hierarchy", "siblings", "used_classes",
         "modules", "output", "warnings",
     }  # fmt: skip
-    assert all(
-        set(each) >= {"name", "module", "kind", "via", "summary", "adds"}
-        for each in found["hierarchy"]
-    )
+    assert all(set(each) >= {"name", "module", "kind", "via", "summary", "adds"} for each in found["hierarchy"])
     assert all(set(each) >= {"name", "head", "present", "note"} for each in found["siblings"])
     assert all(
         set(each) >= {"name", "class_name", "parameters", "own_parameters", "shapes", "uses"}
@@ -266,9 +256,7 @@ def test_predict(answer):
     assert set(found) >= {"device", "dtype", "milliseconds", "tokens", "masks", "joint"}
     assert [mask["position"] for mask in found["masks"]] == [2, 5]
     for mask in found["masks"]:
-        assert all(
-            set(row) == {"token", "token_id", "probability", "logit"} for row in mask["predictions"]
-        )
+        assert all(set(row) == {"token", "token_id", "probability", "logit"} for row in mask["predictions"])
         assert len(mask["predictions"]) == 3
     assert all(len(answered["tokens"]) == 2 for answered in found["joint"])
     chosen = answer("predict", "demo-bert", "--text", "a [MASK].", "--targets", "dog,cat")
@@ -302,9 +290,7 @@ def test_plausibility(answer):
     assert [row["token"] for row in judged] == ["a", "dog", "is", "an", "."]
     assert all(isinstance(row["rank"], int) for row in judged)
     assert found["tokens"][0]["rank"] is None
-    assert found["pseudo_log_likelihood"] == pytest.approx(
-        sum(math.log(row["probability"]) for row in judged)
-    )
+    assert found["pseudo_log_likelihood"] == pytest.approx(sum(math.log(row["probability"]) for row in judged))
     assert found["warnings"] == []
 
 
@@ -348,27 +334,20 @@ def test_pretrain(answer):
     assert found["loss"] == pytest.approx(found["masked_lm_loss"] + found["next_sentence_loss"])
     chosen = [row for row in found["tokens"] if row["label"] != -100]
     assert len(chosen) == found["chosen"] == sum(found["counts"].values())
-    assert sum(row["loss"] for row in chosen) / len(chosen) == pytest.approx(
-        found["masked_lm_loss"], rel=1e-4
-    )
+    assert sum(row["loss"] for row in chosen) / len(chosen) == pytest.approx(found["masked_lm_loss"], rel=1e-4)
     assert {row["loss"] for row in found["tokens"] if row["label"] == -100} == {None}
     assert found["warnings"] == []
 
 
 def test_compare(answer, call, tmp_path):
     found = answer("compare", "demo-bert", "demo-gpt2", "--moved", "3", "--align")
-    assert all(
-        set(row) >= {"name", "status", "cosine", "relative_change", "max_abs"}
-        for row in found["tensors"]
-    )
+    assert all(set(row) >= {"name", "status", "cosine", "relative_change", "max_abs"} for row in found["tensors"])
     assert found["counts"] == {"added": 52, "removed": 78}
     assert len(found["tensors"]) == 130
     assert [tie["names"] for tie in found["ties_changed"] if tie["tied_in"] == "second"] == [
         ["lm_head.weight", "transformer.wte.weight"]
     ]
-    assert [set(row) >= {"token", "token_id", "distance"} for row in found["tokens_moved"]] == [
-        True
-    ] * 3
+    assert [set(row) >= {"token", "token_id", "distance"} for row in found["tokens_moved"]] == [True] * 3
     same = answer("compare", "demo-bert", "demo-bert")
     assert same["same"]
     assert same["counts"] == {"equal": 78}
@@ -383,9 +362,7 @@ def test_compare(answer, call, tmp_path):
 @EVERY
 def test_tokenize(answer, name):
     found = answer("tokenize", name, "--text", "the dog is an animal.", "--text", "dog")
-    assert [sequence["tokens"] + sequence["padding"] for sequence in found["batch"]] == [
-        found["padded_to"]
-    ] * 2
+    assert [sequence["tokens"] + sequence["padding"] for sequence in found["batch"]] == [found["padded_to"]] * 2
     first = [row for row in found["tokens"] if row["sequence"] == 0 and row["part"]]
     assert "".join(row["text"].strip() for row in first) == "thedogisananimal."
 
@@ -422,8 +399,7 @@ def test_check(answer, name):
     assert set(found) >= {"name", "fingerprint", "counts", "checks", "baseline"}
     assert found["counts"] == {"ok": len(found["checks"]), "warn": 0, "fail": 0}
     assert all(
-        set(each) >= {"name", "status", "detail", "severity", "next_step", "evidence"}
-        for each in found["checks"]
+        set(each) >= {"name", "status", "detail", "severity", "next_step", "evidence"} for each in found["checks"]
     )
     assert {each["status"] for each in found["checks"]} == {"ok"}
     assert len({each["name"] for each in found["checks"]}) == len(found["checks"])
@@ -507,9 +483,7 @@ CAUSAL = (
     "demo-gpt2 is a causal language model: it predicts the next token and has no masked-LM head. "
     "Its Vocabulary lens shows what it predicts at every position."
 )
-NO_PAIR = (
-    "There is no second text: this head reads a sentence, and a second one that may follow it."
-)
+NO_PAIR = "There is no second text: this head reads a sentence, and a second one that may follow it."
 TASK = (
     "Task must be masked_lm, causal_lm, seq2seq_lm, base, pretraining, next_sentence, "
     "sequence_classification, token_classification, question_answering or multiple_choice, not "
@@ -533,10 +507,7 @@ LAYERS = 'layers: {!r} is neither a number nor a range: write "0,6,12" or "0-3".
         (("lens", "demo-bert", "--text", "a", "--layers", "0,3-1"), LAYERS.format("3-1")),
         (("contrast", "demo-bert", "--first", "a", "--second", "b", "-o", "map.txt"), SUFFIX),
         (("placement", "demo-bert", "--task", "x"), TASK),
-        (
-            ("report", "demo-bert", "-o", "report.txt"),
-            "report.txt is neither .html nor .zip: name it as one.",
-        ),
+        (("report", "demo-bert", "-o", "report.txt"), "report.txt is neither .html nor .zip: name it as one."),
         (
             ("report", "demo-bert", "-o", "no-such-folder/report.html"),
             "report.html cannot be written: its folder does not exist.",
@@ -584,9 +555,7 @@ def test_wrong_setting_is_one_sentence(tmp_path):
         env={"PATH": "/usr/bin:/bin", "INSPECTOR_HOME": str(tmp_path), "INSPECTOR_DEVICE": "tpu"},
     )  # fmt: skip
     assert done.returncode == 2
-    assert (
-        done.stderr == "INSPECTOR_DEVICE is 'tpu': set it to one of auto, cpu, cuda, mps, spread.\n"
-    )
+    assert done.stderr == "INSPECTOR_DEVICE is 'tpu': set it to one of auto, cpu, cuda, mps, spread.\n"
     assert done.stdout == ""
 
 
@@ -611,8 +580,7 @@ def test_the_version_is_printed():
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"),
-    [("demo-bret", "demo-bert"), ("models/my-brt", "models/my-bert"), ("my-modl", "my-model")],
+    ("typed", "meant"), [("demo-bret", "demo-bert"), ("models/my-brt", "models/my-bert"), ("my-modl", "my-model")]
 )
 def test_a_mistyped_path_is_no_hub_id(tmp_path, monkeypatch, typed, meant):
     (tmp_path / "models" / "my-bert").mkdir(parents=True)
@@ -641,8 +609,6 @@ def test_numbers_that_are_none_become_null_with_a_warning():
     projection = Projection("pca", 2, 3, math.nan, 0.5, None, (), points=pd.DataFrame())
     plain = to_json(projection)
     assert plain["seconds"] is None
-    assert plain["warnings"] == [
-        "1 numbers are NaN or infinite and are given as null, in: seconds."
-    ]
+    assert plain["warnings"] == ["1 numbers are NaN or infinite and are given as null, in: seconds."]
     assert "points" not in plain
     assert to_json(Norms(1.0, 2.0, 3.0)) == {"min": 1.0, "median": 2.0, "max": 3.0}

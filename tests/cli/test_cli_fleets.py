@@ -206,10 +206,7 @@ def test_compare_goes_from_the_first_to_each_or_from_each_to_the_next(call, run)
         one, other = matrix(run, before), matrix(run, step)
         return float(np.linalg.norm(other - one) / np.linalg.norm(one))
 
-    for found, pairs in (
-        (changes(), {40: 5, 300: 5}),
-        (changes("--previous"), {40: 5, 300: 40}),
-    ):
+    for found, pairs in ((changes(), {40: 5, 300: 5}), (changes("--previous"), {40: 5, 300: 40})):
         assert list(found) == [f"checkpoint-{step}" for step in pairs]
         for step, before in pairs.items():
             against, change = found[f"checkpoint-{step}"]

@@ -25,11 +25,7 @@ def running(
     """An engine on the stand-ins; `limits` are environment variables without their prefix."""
     environ = {f"INSPECTOR_{name.upper()}": str(value) for name, value in limits.items()}
     engine = LocalEngine(
-        read_settings(environ),
-        spare=spare,
-        restrict_paths=restrict_paths,
-        catalog=CATALOG,
-        functions=functions,
+        read_settings(environ), spare=spare, restrict_paths=restrict_paths, catalog=CATALOG, functions=functions
     )
     try:
         yield engine

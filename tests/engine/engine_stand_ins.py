@@ -232,9 +232,9 @@ FUNCTIONS = WorkerFunctions(
 ANALYSES = (echo, frame, step, report_from_threads, refuse, break_down, panic, grow, ask_too_much,
             die, leave, smuggle, environment, modules, chatter)  # fmt: skip
 CATALOG = (
-    *(Analysis(name, name, name, "?", f"{HERE}:{name}", "", False)
+    *(Analysis(name, name, name, "?", f"{HERE}:{name}", "")
       for name in (function.__name__ for function in ANALYSES)),
-    *(Analysis(name, name, name, "?", f"tests.engine.engine_attempts:{name}", "", False)
+    *(Analysis(name, name, name, "?", f"tests.engine.engine_attempts:{name}", "")
       for name in ("attempt", "overdo")),
-    Analysis("note", "note", "note", "?", f"{HERE}:note", "", False, batch=f"{HERE}:note_many"),
+    Analysis("note", "note", "note", "?", f"{HERE}:note", "", batch=f"{HERE}:note_many"),
 )  # fmt: skip

@@ -43,9 +43,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {  # those without parameters are not lis
 
 
 @contextmanager
-def cluster_of(
-    folder: Path, wanted: Mapping[str, str], *options: str
-) -> Iterator[tuple[Nodes, dict[str, Any]]]:
+def cluster_of(folder: Path, wanted: Mapping[str, str], *options: str) -> Iterator[tuple[Nodes, dict[str, Any]]]:
     """A cluster with the inspector on it, and what `inspector cluster` says of it.
 
     Args:
@@ -158,9 +156,7 @@ def warm(engine: RayEngine, fingerprint: str, text: str) -> WorkerStatus:
     return patiently(lambda: holder(engine, fingerprint))
 
 
-def busy_with(
-    engine: RayEngine, worker: WorkerStatus, verb: str, fingerprint: str
-) -> tuple[str, LocalJob]:
+def busy_with(engine: RayEngine, worker: WorkerStatus, verb: str, fingerprint: str) -> tuple[str, LocalJob]:
     """A question that a stopped worker is asked, and its text; another may answer some before."""
     for number in range(20):
         text = f"{TEXT} {number}"

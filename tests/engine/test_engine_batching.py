@@ -77,9 +77,7 @@ def test_those_that_wait_are_answered_at_once_each_by_its_own_in_order(engine, t
     assert {job.status for job in queue.jobs} == {"running"}
     (tmp_path / "noted").touch()
     found = queue.results()
-    assert [(each["value"], each["place"]) for each in found] == list(
-        zip(values, range(6), strict=True)
-    )
+    assert [(each["value"], each["place"]) for each in found] == list(zip(values, range(6), strict=True))
     assert [type(each["value"]) for each in found] == [type(value) for value in values]
     assert {(each["batch"], each["name"]) for each in found} == {(6, "demo-a")}
     assert len({each["uses"] for each in found}) == 1
@@ -119,17 +117,14 @@ def test_those_who_call_it_by_other_names_are_not_mixed_in(engine, tmp_path):
     queue.results()
 
     found = [job.result(WAIT) for job in jobs]
-    assert [(each["name"], each["value"]) for each in found] == list(
-        zip(names, range(6), strict=True)
-    )
+    assert [(each["name"], each["value"]) for each in found] == list(zip(names, range(6), strict=True))
     assert {each["batch"] for each in found} == {3}
 
 
 def test_a_refusal_of_one_is_its_own(engine, tmp_path):
     queue = Queue(engine, tmp_path)
     before, refused, after = (
-        queue.ask(["refusal", i], trouble=trouble)
-        for i, trouble in enumerate([None, "refused", None])
+        queue.ask(["refusal", i], trouble=trouble) for i, trouble in enumerate([None, "refused", None])
     )
     queue.go()
 
@@ -190,9 +185,7 @@ def test_only_the_one_that_brings_the_worker_down_has_failed(engine, tmp_path, t
 def test_a_batch_over_its_time_is_run_one_by_one(tmp_path):
     with running(seconds=10) as engine:
         queue = Queue(engine, tmp_path)
-        first, guilty, last = (
-            queue.ask(i, trouble=trouble) for i, trouble in enumerate([None, "endless", None])
-        )
+        first, guilty, last = (queue.ask(i, trouble=trouble) for i, trouble in enumerate([None, "endless", None]))
         queue.go()
 
         assert [job.result(WAIT)["value"] for job in (first, last)] == [0, 2]

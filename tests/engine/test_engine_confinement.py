@@ -64,10 +64,7 @@ def targets(tmp_path_factory, home) -> Iterator[dict[str, str]]:
             "send_datagram": str(datagrams.getsockname()[1]),
             "connect_by_name": str(outside / "named"),
             "send_by_name": str(outside / "log"),
-            **dict.fromkeys(
-                ("signal_other", "limit_other", "environment_of", "memory_of", "trace"),
-                str(other.pid),
-            ),
+            **dict.fromkeys(("signal_other", "limit_other", "environment_of", "memory_of", "trace"), str(other.pid)),
             "read": str(outside / "secret"),
             "write": str(outside / "written"),
             "link": str(home / "link"),
@@ -179,12 +176,7 @@ def test_the_engine_gives_the_network_to_no_other_worker(confined, home):
 @pytest.mark.parametrize(
     ("what", "setting", "value", "words"),
     [
-        (
-            "count_threads",
-            "worker_threads",
-            100,
-            "more than the 100 threads .*_WORKER_THREADS higher",
-        ),
+        ("count_threads", "worker_threads", 100, "more than the 100 threads .*_WORKER_THREADS higher"),
         ("many_files", "worker_files", 100, "at most 100 files open.*_WORKER_FILES higher"),
         ("large_file", "upload_mb", 10, "larger than the 74 MB .* INSPECTOR_UPLOAD_MB higher"),
         ("spin", "cpu_seconds", 2, "the 2 seconds of processor time .*INSPECTOR_CPU_SECONDS"),
@@ -208,9 +200,7 @@ def test_what_confinement_stops_is_said_with_the_way_out(confined, targets):
 
 
 @pytest.mark.parametrize("lacking", ["Landlock", "libseccomp"])
-def test_a_machine_that_lacks_something_says_so_and_can_be_told_to_refuse(
-    monkeypatch, tmp_path, lacking
-):
+def test_a_machine_that_lacks_something_says_so_and_can_be_told_to_refuse(monkeypatch, tmp_path, lacking):
     def nothing(*_: object, **__: object) -> None:
         raise OSError
 
@@ -249,9 +239,7 @@ def test_this_system_confines(home):
 
 def test_roots_worker_has_no_privileges_but_to_open_files(confined):
     pid = held(confined)[A].pid if A in held(confined) else answer(confined, A, "echo")["pid"]
-    status = dict(
-        line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
-    )
+    status = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     kept = 1 << 1 | 1 << 2
     for name in ("CapPrm", "CapEff", "CapInh", "CapAmb"):
         assert int(status[name], 16) & ~kept == 0, name

@@ -44,11 +44,7 @@ def test_a_worker_is_offline_and_quiet_whatever_the_server_says():
     server = {**SERVER, "HF_HUB_OFFLINE": "0", "TOKENIZERS_PARALLELISM": "true"}
     built = environment.worker_environment(server, settings=SETTINGS)
 
-    expected = {
-        "HF_HUB_OFFLINE": "1",
-        "DISABLE_SAFETENSORS_CONVERSION": "1",
-        "TOKENIZERS_PARALLELISM": "false",
-    }
+    expected = {"HF_HUB_OFFLINE": "1", "DISABLE_SAFETENSORS_CONVERSION": "1", "TOKENIZERS_PARALLELISM": "false"}
     assert {name: built[name] for name in expected} == expected
 
 
@@ -60,9 +56,7 @@ def test_the_worker_that_downloads_is_online_behind_the_proxy_but_has_no_token()
     assert "HF_TOKEN" not in built
 
 
-@pytest.mark.parametrize(
-    ("network", "login", "disabled"), [(True, True, None), (True, False, "1"), (False, True, "1")]
-)
+@pytest.mark.parametrize(("network", "login", "disabled"), [(True, True, None), (True, False, "1"), (False, True, "1")])
 def test_only_the_persons_own_downloads_use_their_login(network, login, disabled):
     built = environment.worker_environment(SERVER, settings=SETTINGS, network=network, login=login)
     assert built.get("HF_HUB_DISABLE_IMPLICIT_TOKEN") == disabled
@@ -75,9 +69,7 @@ def test_a_server_that_is_offline_has_offline_downloads():
     assert built["HF_HUB_OFFLINE"] == "1"
 
 
-@pytest.mark.parametrize(
-    ("cores", "workers", "threads"), [(1, 4, 1), (2, 4, 2), (4, 4, 4), (16, 4, 4), (64, 4, 16)]
-)
+@pytest.mark.parametrize(("cores", "workers", "threads"), [(1, 4, 1), (2, 4, 2), (4, 4, 4), (16, 4, 4), (64, 4, 16)])
 def test_threads_share_the_cores_of_a_large_machine(monkeypatch, cores, workers, threads):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)), raising=False)
     assert environment.worker_threads(workers=workers) == threads
@@ -120,9 +112,7 @@ def test_the_limits_of_a_process():
         "limits.apply_limits(read_settings({'INSPECTOR_UPLOAD_MB': '5'}))\n"
         "print(*(r.getrlimit(k)[0] for k in (r.RLIMIT_CORE, r.RLIMIT_FSIZE, r.RLIMIT_AS)))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     core, size, address = map(int, done.stdout.split())
 
     assert (core, size) == (0, 69_000_000)

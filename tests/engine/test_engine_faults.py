@@ -12,17 +12,7 @@ import psutil
 import pytest
 
 from inspector.errors import InspectorError, WorkerError
-from tests.engine.engine_harness import (
-    WAIT,
-    A,
-    B,
-    answer,
-    demo,
-    eventually,
-    held,
-    running,
-    start_step,
-)
+from tests.engine.engine_harness import WAIT, A, B, answer, demo, eventually, held, running, start_step
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,11 +26,7 @@ def engine():
 @pytest.mark.parametrize(
     ("verb", "parameters", "words"),
     [
-        (
-            "die",
-            {"number": 0 + signal.SIGKILL},
-            r"was killed \(SIGKILL\), perhaps .* lack of memory",
-        ),
+        ("die", {"number": 0 + signal.SIGKILL}, r"was killed \(SIGKILL\), perhaps .* lack of memory"),
         ("die", {"number": 0 + signal.SIGSEGV}, r"crashed \(SIGSEGV\)"),
         ("leave", {}, r"ended unexpectedly \(exit status 3\)"),
         ("panic", {}, r"failed unexpectedly \(Panic\)"),
@@ -85,9 +71,7 @@ def test_another_checkpoint_does_not_notice(engine, tmp_path):
 def test_a_worker_over_its_memory_is_ended():
     with running(worker_mb=300) as engine:
         pid = answer(engine, A, "echo")["pid"]
-        with pytest.raises(
-            WorkerError, match=r"more than the 300 MB .* INSPECTOR_WORKER_MB higher"
-        ):
+        with pytest.raises(WorkerError, match=r"more than the 300 MB .* INSPECTOR_WORKER_MB higher"):
             answer(engine, A, "grow", nbytes=4_000_000_000)
         assert answer(engine, A, "echo", value="again")["pid"] != pid
 
@@ -138,10 +122,7 @@ def test_a_killed_server_leaves_no_workers(tmp_path):
         "    eventually(lambda: False)\n"
     )
     server = subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path / "never")],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", program, str(tmp_path / "never")], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
     with server:
         assert server.stdout is not None

@@ -103,10 +103,7 @@ def test_forgetting_a_checkpoint_forgets_its_results_and_how_it_was_opened():
     book = JobBook()
     about, other = done(book, "a"), done(book, "b", fingerprint="cd")
     opening = LocalJob(
-        ("open", "demo-a"),
-        OpenRequest(CheckpointRef("demo", "demo-a")),
-        keep=True,
-        stop=lambda job: None,
+        ("open", "demo-a"), OpenRequest(CheckpointRef("demo", "demo-a")), keep=True, stop=lambda job: None
     )
     book.add(opening)
     opening.succeed(Opened("ab", "demo-a", "demo-a", ()), 1)

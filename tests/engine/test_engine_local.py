@@ -15,18 +15,7 @@ from inspector.engine.wire import WorkerFunctions
 from inspector.errors import CancelledError, CheckpointError, RequestError, WorkerError
 from inspector.results.checkpoint import Opened
 from inspector.store.reference import CheckpointRef
-from tests.engine.engine_harness import (
-    WAIT,
-    A,
-    B,
-    C,
-    answer,
-    demo,
-    eventually,
-    held,
-    running,
-    start_step,
-)
+from tests.engine.engine_harness import WAIT, A, B, C, answer, demo, eventually, held, running, start_step
 from tests.engine.engine_stand_ins import fingerprint_of
 
 
@@ -43,12 +32,7 @@ def test_opening_names_the_checkpoint_and_its_worker_answers(engine):
     assert job.result(WAIT) == Opened(A, "demo-a", "demo-a", ("restricted: True", "1"))
     assert (job.status, job.progress.fraction) == ("done", 1.0)
     pid = held(engine)[A].pid
-    assert answer(engine, A, "echo", value=[1, "x"]) == {
-        "pid": pid,
-        "name": "demo-a",
-        "uses": 1,
-        "value": [1, "x"],
-    }
+    assert answer(engine, A, "echo", value=[1, "x"]) == {"pid": pid, "name": "demo-a", "uses": 1, "value": [1, "x"]}
 
 
 def test_the_checkpoint_stays_loaded_between_requests(engine):
@@ -265,9 +249,7 @@ def test_a_busy_worker_is_waited_for(tmp_path):
 
 
 @pytest.mark.parametrize(("patience", "stays"), [(60.0, True), (0.0, False)])
-def test_a_loaded_model_serves_those_who_wait_for_it_within_reason(
-    monkeypatch, tmp_path, patience, stays
-):
+def test_a_loaded_model_serves_those_who_wait_for_it_within_reason(monkeypatch, tmp_path, patience, stays):
     monkeypatch.setattr(waiting, "PATIENCE_SECONDS", patience)
     with running(workers=1) as engine:
         start_step(engine, A, tmp_path / "go")
@@ -391,9 +373,7 @@ def test_the_web_side_imports_no_heavy_library():
         "heavy = {'torch', 'transformers', 'umap', 'numba', 'sklearn', 'scipy', 'streamlit'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
@@ -405,7 +385,5 @@ def test_what_a_worker_imports_exists_and_needs_no_torch(name):
         f"print(callable({module}.{function}), 'torch' in sys.modules, "
         "'transformers' in sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "False", "False"]

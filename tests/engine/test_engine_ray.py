@@ -103,7 +103,7 @@ def same(one: Any, other: Any) -> None:
     alike.same(one, other, leaving=PASSING)
 
 
-@pytest.mark.parametrize("verb", [analysis.verb for analysis in CATALOG])
+@pytest.mark.parametrize("verb", [analysis.verb for analysis in CATALOG.values()])
 def test_every_analysis_answers_as_on_one_machine(engine, local, bert, gpt2, verb):
     asked = QUESTIONS.get(verb, {})
     parameters = {k: gpt2 if v == "demo-gpt2" else v for k, v in asked.items()}

@@ -20,12 +20,7 @@ from inspector.engine.ray.client import DEATHS, DIED, Client
 from inspector.engine.ray.engine import RayEngine
 from inspector.engine.ray.messages import Ask, Call, Cancel, Question, Returned, Said
 from inspector.engine.wire import Answers, Failure, decode, encode
-from inspector.errors import (
-    CancelledError,
-    CheckpointError,
-    SettingsError,
-    WorkerError,
-)
+from inspector.errors import CancelledError, CheckpointError, SettingsError, WorkerError
 from inspector.settings import read_settings
 from inspector.store.opening import OUTSIDE
 from tests.engine.engine_harness import WAIT, A, eventually
@@ -157,9 +152,7 @@ def test_a_question_that_was_stopped_is_not_asked_again():
 
 
 def test_no_replica_in_time_is_one_sentence(monkeypatch):
-    monkeypatch.setattr(
-        client_module, "settings", lambda: read_settings({"INSPECTOR_SECONDS": "1"})
-    )
+    monkeypatch.setattr(client_module, "settings", lambda: read_settings({"INSPECTOR_SECONDS": "1"}))
     pipe = asked(Handle([None]))
 
     assert pipe.messages == [
@@ -367,9 +360,7 @@ def test_another_checkpoint_of_the_same_name_is_refused(node):
 
 def test_an_upload_that_no_node_shares_is_refused_with_what_to_set(node):
     async def ask() -> None:
-        assert await messages(node, question("echo", f"upload:{A}")) == [
-            Failure("CheckpointError", replica.NOT_HERE)
-        ]
+        assert await messages(node, question("echo", f"upload:{A}")) == [Failure("CheckpointError", replica.NOT_HERE)]
 
     loops.run(ask())
     assert "INSPECTOR_STORE" in replica.NOT_HERE

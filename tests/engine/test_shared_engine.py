@@ -58,9 +58,7 @@ def seen_by_workers(engine: LocalEngine) -> str:
     found = [Path(f"/proc/{worker.pid}") for worker in engine.workers()]
     assert found
     return "".join(
-        (process / name).read_bytes().decode("utf-8", "replace")
-        for process in found
-        for name in ("environ", "cmdline")
+        (process / name).read_bytes().decode("utf-8", "replace") for process in found for name in ("environ", "cmdline")
     )
 
 
@@ -134,9 +132,7 @@ def test_what_is_nowhere_is_refused_and_asked_for_anew_later(tmp_path, shared_fo
             lambda: engine.open(CheckpointRef("shared", opened.fingerprint)),
             lambda: engine.run("0" * 64, "compare", other=opened.fingerprint),
         ):
-            with pytest.raises(
-                CheckpointError, match="is neither on this server nor in the shared"
-            ):
+            with pytest.raises(CheckpointError, match="is neither on this server nor in the shared"):
                 ask().result(WAIT)
         aside.rename(listed)
         assert engine.open(CheckpointRef("shared", opened.fingerprint)).result(WAIT) == opened

@@ -61,16 +61,3 @@ def test_every_input_of_a_view_is_bound_to_the_address() -> None:
     }
     assert not unbound
     assert OTHERWISE.keys() <= {label for _, label, _ in found}
-
-
-def test_every_page_runs_the_frame_first_where_a_link_opens_a_fresh_server() -> None:
-    """Streamlit would run such a file alone, without navigation or checkpoint."""
-    pages = [path for path in PAGES.glob("*.py") if not path.name.startswith("_")]
-    assert len(pages) > 12
-    for path in pages:
-        statements = [
-            node
-            for node in ast.parse(path.read_text("utf-8")).body[1:]
-            if not isinstance(node, ast.Import | ast.ImportFrom | ast.Assign)
-        ]
-        assert ast.unparse(statements[0]) == "session.guard()", path.name

@@ -78,10 +78,7 @@ def test_every_folder_is_in_the_tree():
 
 def is_shown(folder: str, patterns: list[str]) -> bool:
     """Whether a pattern names a folder; a * does not reach over a slash."""
-    return any(
-        each.count("/") == folder.count("/") and fnmatch.fnmatchcase(folder, each)
-        for each in patterns
-    )
+    return any(each.count("/") == folder.count("/") and fnmatch.fnmatchcase(folder, each) for each in patterns)
 
 
 def paths(text: str) -> set[str]:

@@ -67,11 +67,7 @@ ROOMS = {path.parent.name for path in ROOT.glob("inspector/analyses/*/__init__.p
 SOURCES = sorted(
     path
     for path in [
-        *(
-            path
-            for part in ("inspector", "pages", "serving")
-            for path in ROOT.glob(f"{part}/**/*.py")
-        ),
+        *(path for part in ("inspector", "pages", "serving") for path in ROOT.glob(f"{part}/**/*.py")),
         ROOT / "app.py",
     ]
     if "__pycache__" not in path.parts
@@ -154,24 +150,12 @@ def test_every_folder_of_the_analyses_is_a_room_with_the_same_furniture():
 
     folders = {path.name for path in (ROOT / "inspector/analyses").iterdir() if path.is_dir()}
     assert folders - {"__pycache__"} == ROOMS
-    assert {analysis.room for analysis in CATALOG} == {
-        f"inspector.analyses.{name}" for name in ROOMS
-    }
+    assert {analysis.room for analysis in CATALOG.values()} == {f"inspector.analyses.{name}" for name in ROOMS}
     for room in ROOMS:
         assert (ROOT / "inspector/analyses" / room / "compute.py").exists(), room
 
 
-WEB_SIDE = [
-    "store",
-    "plotting",
-    "engine",
-    "browser",
-    "report",
-    "render",
-    "batch",
-    "cli",
-    "analyses",
-]
+WEB_SIDE = ["store", "plotting", "engine", "browser", "report", "render", "batch", "cli", "analyses"]
 
 
 @pytest.mark.parametrize("part", WEB_SIDE)
@@ -180,9 +164,7 @@ def test_the_web_side_loads_no_torch(part):
     modules = [
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         for path in SOURCES
-        if part_of(path) == part
-        and path.name != "worker.py"
-        and not path.name.startswith("compute")
+        if part_of(path) == part and path.name != "worker.py" and not path.name.startswith("compute")
     ]
     code = f"""
 import importlib, sys
@@ -190,9 +172,7 @@ for name in {modules!r}:
     importlib.import_module(name)
 print(*sorted(set(sys.modules) & {HEAVY!r}))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert modules
     assert done.stdout.split() == []
 
@@ -201,15 +181,10 @@ def test_every_analysis_has_a_page_a_verb_a_test_and_a_readme_row():
     from inspector.catalog import CATALOG
     from inspector.cli import main as cli
 
-    verbs = {
-        command.name or command.callback.__name__
-        for command in cli.app.registered_commands
-        if command.callback
-    }
+    verbs = {command.name or command.callback.__name__ for command in cli.app.registered_commands if command.callback}
     readme = (ROOT / "README.md").read_text("utf-8")
     tests = "\n".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
-    assert len({analysis.verb for analysis in CATALOG}) == len(CATALOG)
-    for analysis in CATALOG:
+    for analysis in CATALOG.values():
         module, _, function = analysis.function.partition(":")
         assert (ROOT / "pages" / f"{analysis.slug}.py").exists()
         assert (ROOT / Path(*module.split("."))).with_suffix(".py").exists()
@@ -218,36 +193,26 @@ def test_every_analysis_has_a_page_a_verb_a_test_and_a_readme_row():
         assert f"| {analysis.title} |" in readme
         assert f"`{analysis.verb}`" in readme
         assert f"{function}(" in tests
-    assert verbs == {analysis.verb for analysis in CATALOG} | {
-        "cluster",
-        "limits",
-        "store",
-        "report",
-        "screenshot",
-    }
+    assert verbs == set(CATALOG) | {"cluster", "limits", "store", "report", "screenshot"}
 
 
 def test_every_function_that_the_catalog_names_takes_what_the_engine_gives():
     """Read from the files, since importing them brings torch."""
     from inspector.catalog import CATALOG
 
-    for analysis in CATALOG:
+    for analysis in CATALOG.values():
         assert parameters_of(analysis.function)[0] == "checkpoint"
         assert "progress" in parameters_of(analysis.function)
         if analysis.batch:
             assert parameters_of(analysis.batch) == ["checkpoint", "requests", "progress"]
-    assert "predict" in {analysis.verb for analysis in CATALOG if analysis.batch}
+    assert "predict" in {analysis.verb for analysis in CATALOG.values() if analysis.batch}
 
 
 def parameters_of(named: str) -> list[str]:
     """The parameters of a function "package.module:function", as its file says."""
     module, _, function = named.partition(":")
     tree = ast.parse((ROOT / Path(*module.split("."))).with_suffix(".py").read_text("utf-8"))
-    (found,) = [
-        node.args
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef) and node.name == function
-    ]
+    (found,) = [node.args for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
     return [each.arg for each in (*found.posonlyargs, *found.args, *found.kwonlyargs)]
 
 

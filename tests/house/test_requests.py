@@ -25,22 +25,12 @@ from inspector.demo import DEMOS
 from inspector.errors import InspectorError, RequestError
 from inspector.report.content import Context, Setting
 from inspector.report.sections import SECTIONS
-from inspector.request import (
-    Option,
-    Request,
-    defaults,
-    flag_of,
-    kinds_of,
-    number_text,
-    options,
-    parse_list,
-    plain_kind,
-)
+from inspector.request import Option, Request, defaults, flag_of, kinds_of, number_text, options, parse_list, plain_kind
 from inspector.results.checkpoint import Opened
 from tests.conftest import silent
 from tests.house.test_bound_inputs import inputs
 
-VERBS = sorted(analysis.verb for analysis in CATALOG)
+VERBS = sorted(analysis.verb for analysis in CATALOG.values())
 EVERY = pytest.mark.parametrize("verb", VERBS)
 # Rules between options refuse many of the requests that are drawn.
 DRAWING = {"deadline": None, "suppress_health_check": [HealthCheck.filter_too_much]}
@@ -57,7 +47,7 @@ SINGLE_LINES = st.text(min_size=1).filter(lambda text: text.splitlines() == [tex
 
 
 def test_every_question_has_a_request() -> None:
-    has = {each.verb for each in CATALOG if find_spec(f"{each.room}.request") is not None}
+    has = {each.verb for each in CATALOG.values() if find_spec(f"{each.room}.request") is not None}
     assert has == set(VERBS)
     for verb in VERBS:
         assert request_of(verb).verb == verb
@@ -215,7 +205,7 @@ def test_a_page_begins_with_the_defaults(verb: str) -> None:
 def test_pages_draw_options_from_their_request() -> None:
     """No page states the default or the bounds of an option again."""
     named = defaultdict(set)  # slug -> options of its questions
-    for each in CATALOG:
+    for each in CATALOG.values():
         named[each.slug] |= options(request_of(each.verb)).keys() - DRAWN
     named["ui"] = {"device", "dtype"}
     again = set()
@@ -253,7 +243,7 @@ def test_a_report_asks_what_its_commands_and_links_ask(contexts: list[Context], 
                     if value != defaults(request).get(name, REQUIRED)
                 }
                 assert differs <= CHOSEN, question.verb
-                if section.slug in {each.slug for each in CATALOG if each.verb == question.verb}:
+                if section.slug in {each.slug for each in CATALOG.values() if each.verb == question.verb}:
                     linked = request.from_query(section.query(context))
                     assert linked.parameters() == question.parameters
     assert {"overview", "sharing", "classes", "heads", "training", "compare", "check"} <= seen

@@ -9,20 +9,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 MARKS = {
     line.partition(":")[0]
-    for line in tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"][
-        "ini_options"
-    ]["markers"]
+    for line in tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]["ini_options"]["markers"]
 }
 KNOWN = {"parametrize", "skipif", "usefixtures", "browser_context_args"}
 SOURCES = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
 
 
 def test_every_marker_is_known_and_every_tier_has_tests():
-    used = {
-        mark
-        for path in SOURCES
-        for mark in re.findall(r"pytest\.mark\.(\w+)", path.read_text("utf-8"))
-    }
+    used = {mark for path in SOURCES for mark in re.findall(r"pytest\.mark\.(\w+)", path.read_text("utf-8"))}
     assert used - KNOWN == MARKS
 
 

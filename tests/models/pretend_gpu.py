@@ -85,9 +85,7 @@ def run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         indices = tree_flatten(args[1])[0] if func in INDEXING else []
         lost = [each for each in here if each.dim() and not any(each is i for i in indices)]
         if lost or (func in INDEXING and not isinstance(args[0], OnGpu)):
-            raise RuntimeError(
-                f"Expected all tensors to be on the same device in {func}: cuda:0 and cpu"
-            )
+            raise RuntimeError(f"Expected all tensors to be on the same device in {func}: cuda:0 and cpu")
     wanted = kwargs.get("device")
     kwargs = dict(kwargs)
     if wanted is not None:
@@ -109,16 +107,9 @@ def run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 
 def back(func: Any, args: Any, kwargs: dict[str, Any], made: Any) -> Any:
     """What was changed in place is the very tensor that was given."""
-    same = {
-        id(each.inside): each for each in tree_flatten((args, kwargs))[0] if isinstance(each, OnGpu)
-    }
+    same = {id(each.inside): each for each in tree_flatten((args, kwargs))[0] if isinstance(each, OnGpu)}
     return tree_map(
-        lambda each: (
-            same.get(id(each), OnGpu(each) if same else each)
-            if type(each) is torch.Tensor
-            else each
-        ),
-        made,
+        lambda each: same.get(id(each), OnGpu(each) if same else each) if type(each) is torch.Tensor else each, made
     )
 
 
@@ -135,8 +126,7 @@ class _Numbered(TorchFunctionMode):
             args = (args[0], tree_map(_listed, args[1], is_leaf=_is_list), *args[2:])
         before = self.hollow
         self.hollow = before or any(
-            isinstance(each, torch.device | str) and str(each) == "meta"
-            for each in tree_flatten((args, kwargs))[0]
+            isinstance(each, torch.device | str) and str(each) == "meta" for each in tree_flatten((args, kwargs))[0]
         )
         try:
             return func(*args, **kwargs)

@@ -48,14 +48,10 @@ def wide_model(architecture: str):
 def by_bitsandbytes(folder: Path, architecture: str, **options: Any) -> Any:
     """A model that transformers and bitsandbytes quantise, saved beside its tokenizer."""
     config = BitsAndBytesConfig(bnb_4bit_compute_dtype=torch.float32, **options)
-    return AUTO[architecture].from_pretrained(
-        folder, quantization_config=config, device_map="cpu", dtype=torch.float32
-    )
+    return AUTO[architecture].from_pretrained(folder, quantization_config=config, device_map="cpu", dtype=torch.float32)
 
 
-def save_coded(
-    folder: Path, change: Callable[[torch.Tensor], dict[str, torch.Tensor]], said: Any = None
-) -> Path:
+def save_coded(folder: Path, change: Callable[[torch.Tensor], dict[str, torch.Tensor]], said: Any = None) -> Path:
     """Save BERT with what `change` makes of one weight in its place; `said` in its config."""
     save_checkpoint(bert(), folder)
     tensors = load_file(folder / "model.safetensors")
@@ -78,8 +74,7 @@ def words_of(codes: list[int], bits: int) -> list[int]:
     stream = [bit for code in codes for bit in bits_of(code, bits)]
     stream += [0] * (-len(stream) % 32)
     words = [
-        sum(bit << place for place, bit in enumerate(stream[begin : begin + 32]))
-        for begin in range(0, len(stream), 32)
+        sum(bit << place for place, bit in enumerate(stream[begin : begin + 32])) for begin in range(0, len(stream), 32)
     ]
     return [word - (1 << 32) if word >> 31 else word for word in words]
 
@@ -117,8 +112,4 @@ IN_GPTQ = {"quant_method": "gptq", "bits": 4}
 def problems(checkpoint) -> dict[str, Any]:
     """The checks that are not content, by name, but for what any model of random numbers has."""
     found = check(checkpoint, progress=silent).checks
-    return {
-        each.name: each
-        for each in found
-        if each.status != "ok" and each.name != "Under-trained tokens"
-    }
+    return {each.name: each for each in found if each.status != "ok" and each.name != "Under-trained tokens"}

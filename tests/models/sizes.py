@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from inspector.catalog import BY_VERB
+from inspector.catalog import CATALOG
 from inspector.engine import limits
 from inspector.models.checkpoint import Checkpoint
 from inspector.settings import read_settings
@@ -63,7 +63,7 @@ def main() -> None:
     checkpoint = Checkpoint(manifest, settings=settings)
     answers = {}
     for verb in verbs:
-        module, _, function = BY_VERB[verb].function.partition(":")
+        module, _, function = CATALOG[verb].function.partition(":")
         ask = getattr(importlib.import_module(module), function)
         answers[verb] = told(verb, ask(checkpoint, progress=silent))
     print(json.dumps({**answers, "peak_nbytes": peak_nbytes()}))  # noqa: T201

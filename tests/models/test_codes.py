@@ -148,9 +148,7 @@ def hostile_tensors(draw) -> dict[str, torch.Tensor]:
         elif "quant_state" in name:
             made[name] = torch.frombuffer(bytearray(draw(STATES) or b" "), dtype=torch.uint8)
         else:
-            made[name] = torch.full_like(made[name].float(), draw(st.integers(-128, 127))).to(
-                made[name].dtype
-            )
+            made[name] = torch.full_like(made[name].float(), draw(st.integers(-128, 127))).to(made[name].dtype)
     return made | {"other": torch.ones(2)}
 
 

@@ -25,9 +25,7 @@ def test_table_agrees_with_building_every_class(open_model, name):
 
 @pytest.mark.parametrize("model_type", sorted(FAMILIES))
 def test_tying_by_default_is_the_config_class_own(model_type):
-    assert (
-        FAMILIES[model_type].tied_by_default == AutoConfig.for_model(model_type).tie_word_embeddings
-    )
+    assert FAMILIES[model_type].tied_by_default == AutoConfig.for_model(model_type).tie_word_embeddings
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))

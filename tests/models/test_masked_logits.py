@@ -136,9 +136,7 @@ def test_out_of_memory_is_a_sentence(open_model, monkeypatch, device, raised, wa
     placed = Loaded(loaded.model, torch.device(device), loaded.dtype)
     with pytest.raises(WorkerError) as error:
         list(masked_logits(checkpoint, placed, [Row((5, 6), (0, 0), (1,))]))
-    assert str(error.value) == (
-        f"The {device} device has too little memory left for this input: {way_on}"
-    )
+    assert str(error.value) == (f"The {device} device has too little memory left for this input: {way_on}")
     assert released == [placed.device]
 
 
@@ -147,16 +145,13 @@ def test_a_model_too_large_for_its_device_is_a_sentence(open_model, monkeypatch)
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
 
     checkpoint = open_model("BertForMaskedLM")
-    monkeypatch.setattr(
-        "inspector.models.placement.pick_device", lambda _: torch.device("cuda")
-    )  # there is none
+    monkeypatch.setattr("inspector.models.placement.pick_device", lambda _: torch.device("cuda"))  # there is none
     monkeypatch.setattr("inspector.models.running.release", lambda _: None)
     monkeypatch.setattr(torch.nn.Module, "to", exhausted)
     with pytest.raises(WorkerError) as error:
         checkpoint.load("masked_lm")
     assert str(error.value) == (
-        "The cuda device has too little memory left for this model: use a smaller dtype, or the "
-        "CPU."
+        "The cuda device has too little memory left for this model: use a smaller dtype, or the CPU."
     )
 
 

@@ -118,9 +118,7 @@ def test_heads(open_model, name, parameters):
     twice(heads, lambda: open_model(name), text=TEXT, **parameters)
 
 
-@pytest.mark.parametrize(
-    "name", ["BertForMaskedLM", "GPT2LMHeadModel", "BartForConditionalGeneration"]
-)
+@pytest.mark.parametrize("name", ["BertForMaskedLM", "GPT2LMHeadModel", "BartForConditionalGeneration"])
 def test_padding(open_model, name):
     twice(padding, lambda: open_model(name), text="w1 w2 w3\nw4")
 
@@ -148,7 +146,4 @@ def test_the_benchmark_of_a_gpu_runs(gpu, monkeypatch, capsys):
     monkeypatch.setattr(benchmark.lens, "ROUNDS", 2)
     benchmark.readings()
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(":")[0] for line in lines] == [
-        "lens, small, float32",
-        "lens, small, bfloat16",
-    ]
+    assert [line.split(":")[0] for line in lines] == ["lens, small, float32", "lens, small, bfloat16"]

@@ -18,10 +18,7 @@ from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme
 from compressed_tensors.quantization.quant_scheme import PRESET_SCHEMES
 from compressed_tensors.quantization.utils import calculate_qparams, generate_gparam
 from safetensors.torch import load_file, save_file
-from transformers import (
-    GptOssConfig,
-    GptOssForCausalLM,
-)
+from transformers import GptOssConfig, GptOssForCausalLM
 from transformers.integrations.finegrained_fp8 import _dequantize_fp8_weight
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
@@ -65,9 +62,7 @@ def test_four_bits_of_bitsandbytes(tmp_path, open_path, model, scheme):
     save_checkpoint(wide_model(model), tmp_path / "b")  # the tokenizer
     made.save_pretrained(tmp_path / "b")
     coded = open_path(tmp_path / "b")
-    linear: dict[str, Any] = {
-        name: module for name, module in made.named_modules() if isinstance(module, Linear4bit)
-    }
+    linear: dict[str, Any] = {name: module for name, module in made.named_modules() if isinstance(module, Linear4bit)}
     assert {f"{name}.weight" for name in linear} == set(coded.quantised)
     answering = wide_model(model)
     for name, module in linear.items():
@@ -104,9 +99,7 @@ def test_int8_of_bitsandbytes(tmp_path, open_path, model):
     save_checkpoint(wide_model(model), tmp_path / "b")
     made.save_pretrained(tmp_path / "b")
     coded = open_path(tmp_path / "b")
-    linear: dict[str, Any] = {
-        name: module for name, module in made.named_modules() if isinstance(module, Linear8bitLt)
-    }
+    linear: dict[str, Any] = {name: module for name, module in made.named_modules() if isinstance(module, Linear8bitLt)}
     assert {f"{name}.weight" for name in linear} == set(coded.quantised)
     for name, module in linear.items():
         truth = int8_vectorwise_dequant(module.weight.data, module.weight.SCB)
@@ -143,9 +136,7 @@ def test_compressed_tensors(stored, plain, form, options):
     truth: list[Any] = []
 
     def compress(weight):
-        width = {"group": 16, "channel": weight.shape[1], "tensor": weight.numel()}[
-            options["strategy"]
-        ]
+        width = {"group": 16, "channel": weight.shape[1], "tensor": weight.numel()}[options["strategy"]]
         parts = weight.reshape(1, -1) if args.strategy == "tensor" else weight
         parts = parts.reshape(len(parts), -1, width)
         scale, zero = calculate_qparams(parts.amin(dim=2), parts.amax(dim=2), args)
@@ -176,9 +167,7 @@ def floats_of_4_bits(form: str, weight: torch.Tensor) -> tuple[dict[str, torch.T
     scheme = QuantizationScheme(targets=["Linear"], weights=args)
     groups = weight.reshape(len(weight), -1, args.group_size)
     low, high = groups.amin(dim=2), groups.amax(dim=2)
-    whole = (
-        {} if form == "MXFP4" else {"weight_global_scale": generate_gparam(low.min(), high.max())}
-    )
+    whole = {} if form == "MXFP4" else {"weight_global_scale": generate_gparam(low.min(), high.max())}
     scale, _ = calculate_qparams(low, high, args, whole.get("weight_global_scale"))
     made: Any = library.compress({"weight": weight, "weight_scale": scale, **whole}, scheme)
     return made, library.decompress(dict(made), scheme)["weight"]
@@ -326,8 +315,7 @@ def test_gptq(stored, plain, bits, ordered, form):
         made = {
             f"{LAYER}.qweight": torch.tensor(packed, dtype=torch.int32).T,
             f"{LAYER}.qzeros": torch.tensor(
-                [words_of([z - less for z in row], bits) for row in zeros.tolist()],
-                dtype=torch.int32,
+                [words_of([z - less for z in row], bits) for row in zeros.tolist()], dtype=torch.int32
             ),
             f"{LAYER}.scales": scales,
         }
@@ -352,9 +340,7 @@ def test_awq(stored):
     order = [0, 2, 4, 6, 1, 3, 5, 7]
 
     def words(row: list[int]) -> list[int]:
-        return words_of(
-            [row[begin + place] for begin in range(0, outputs, 8) for place in order], 4
-        )
+        return words_of([row[begin + place] for begin in range(0, outputs, 8) for place in order], 4)
 
     def pack(_):
         return {
@@ -405,19 +391,14 @@ def test_the_tensor_that_is_no_rounding_is_named(tmp_path, open_path):
         folder = save_checkpoint(bert(), tmp_path / name)
         tensors = load_file(folder / "model.safetensors")
         if change is not None:
-            save_file(
-                quantise(tensors, change), folder / "model.safetensors", metadata={"format": "pt"}
-            )
+            save_file(quantise(tensors, change), folder / "model.safetensors", metadata={"format": "pt"})
         opened[name] = open_path(folder)
     said = " ".join(ask(opened["a"], opened["b"]).summary)
     assert "Only in a: bert.embeddings.LayerNorm.bias." in said
     assert "b has 2 tensors as int8, one scale a row. " in said
     assert "in each of the 2 are the nearest to the other's that the scales allow: plain" in said
     said = " ".join(ask(opened["a"], opened["c"]).summary)
-    assert (
-        f"1 of them are plain rounding of the other's numbers; not so where only 0 % of {other}"
-        in said
-    )
+    assert f"1 of them are plain rounding of the other's numbers; not so where only 0 % of {other}" in said
     said = " ".join(ask(opened["b"], opened["c"]).summary)
     assert "Both have codes: b 2 tensors as int8, one scale a row, c 2 tensors as int8" in said
 
@@ -433,9 +414,7 @@ def test_a_plain_cast_to_float8_is_measured_and_runs(tmp_path, open_path):
     assert set(result.counts) <= {"dtype changed", "equal"}
     row = row_of(result, WEIGHT)
     truth = cast[WEIGHT].double() - tensors[WEIGHT].double()
-    assert row["relative_change"] == pytest.approx(
-        truth.norm().item() / tensors[WEIGHT].double().norm().item()
-    )
+    assert row["relative_change"] == pytest.approx(truth.norm().item() / tensors[WEIGHT].double().norm().item())
     assert row["note"] == "exactly what rounding to float8_e4m3fn gives"
     assert result.vocabulary.moved
     found = embeddings(coded, progress=silent)

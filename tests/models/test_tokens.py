@@ -13,13 +13,7 @@ from inspector.errors import CheckpointError, RequestError
 from inspector.models.tokens import BYTE_ALPHABET, printable
 from tests.families import VOCAB, random_model, save_checkpoint
 
-SENTENCES = (
-    "w1 W2 w30 ##a",
-    "w1 [MASK] w3",
-    "unknown words, and w1!",
-    "déjà w4 你好",
-    "  spaces   w5\n",
-)
+SENTENCES = ("w1 W2 w30 ##a", "w1 [MASK] w3", "unknown words, and w1!", "déjà w4 你好", "  spaces   w5\n")
 
 
 def byte_level(folder):
@@ -53,9 +47,7 @@ def test_wordpiece_encodes_as_transformers_does(tmp_path, open_path, text, lower
 
 
 def test_byte_level_encodes_as_transformers_does_and_reads_as_text(tmp_path, open_path):
-    folder = save_checkpoint(
-        random_model("GPT2LMHeadModel", vocab_size=300), tmp_path / "gpt2", tokenizer=False
-    )
+    folder = save_checkpoint(random_model("GPT2LMHeadModel", vocab_size=300), tmp_path / "gpt2", tokenizer=False)
     trained = byte_level(folder)
     tokens = open_path(folder).require_tokens()
     text = "the cat sat — café\n"
@@ -125,15 +117,12 @@ def test_broken_tokenizer_is_one_sentence(tmp_path, open_path):
     with pytest.raises(CheckpointError) as error:
         open_path(folder).require_tokens()
     assert str(error.value) == (
-        "The tokenizer files (tokenizer.json) cannot be read: save them again with "
-        "tokenizer.save_pretrained()."
+        "The tokenizer files (tokenizer.json) cannot be read: save them again with tokenizer.save_pretrained()."
     )
 
 
 def test_too_long_and_empty_texts(tmp_path, open_path):
-    folder = save_checkpoint(
-        random_model("GPT2LMHeadModel", vocab_size=300), tmp_path / "gpt2", tokenizer=False
-    )
+    folder = save_checkpoint(random_model("GPT2LMHeadModel", vocab_size=300), tmp_path / "gpt2", tokenizer=False)
     byte_level(folder)
     tokens = open_path(folder).require_tokens()
     with pytest.raises(RequestError, match="no tokens"):

@@ -62,9 +62,7 @@ def test_logits_of_a_text_are_the_models_own(both):
     ids = torch.tensor([checkpoint.tokens.encode("w1 w2 w3").ids])
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     if model.config.is_encoder_decoder:
-        inputs["decoder_input_ids"] = torch.tensor(
-            [[model.config.text_config.decoder_start_token_id]]
-        )
+        inputs["decoder_input_ids"] = torch.tensor([[model.config.text_config.decoder_start_token_id]])
     with torch.inference_mode():
         logits = model(**inputs).logits[0, :, :60]
     cells = result.cells.query("rung == 'logits'").sort_values(["position", "token_id"])

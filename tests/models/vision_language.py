@@ -79,9 +79,7 @@ def _mllama() -> Any:
         "max_num_tiles": 2, "intermediate_layers_indices": [0], "vision_output_dim": 64,
         "supported_aspect_ratios": [[1, 1], [1, 2], [2, 1]],
     }  # fmt: skip
-    config = t.MllamaConfig(
-        text_config=TEXT | {"cross_attention_layers": [1]}, vision_config=vision
-    )
+    config = t.MllamaConfig(text_config=TEXT | {"cross_attention_layers": [1]}, vision_config=vision)
     return t.MllamaForConditionalGeneration(config)
 
 

@@ -123,11 +123,7 @@ def test_lens_puts_embeddings_at_the_bottom_and_the_last_layer_on_top() -> None:
         lens_cells(3, 2), tokens=["a", "a"], layers=["embeddings", "1", "2"], title="demo: lens"
     ).to_dict()
     heat = figure["data"][0]
-    assert [list(row) for row in heat["text"]] == [
-        ["l0p0r0", "l0p1r0"],
-        ["l1p0r0", "l1p1r0"],
-        ["l2p0r0", "l2p1r0"],
-    ]
+    assert [list(row) for row in heat["text"]] == [["l0p0r0", "l0p1r0"], ["l1p0r0", "l1p1r0"], ["l2p0r0", "l2p1r0"]]
     low, high = figure["layout"]["yaxis"]["range"]
     assert low < high
     assert figure["layout"]["yaxis"]["ticktext"] == ["embeddings", "1", "2"]
@@ -181,9 +177,7 @@ def test_lens_shows_cosine_which_has_no_probability() -> None:
     cells = lens_cells(1, 2).assign(probability=math.nan)
     by_score = color_cells("cosine", cells=cells, states=cells, pinned=cells)
     figure = token_heatmap(cells, coloring=by_score, tokens=["a", "b"], title="t")
-    assert trace(figure, "cells")["hovertext"][0].endswith(
-        "<br>1. l0p0r0 · score 0.000<br>2. l0p0r1 · score -1.000"
-    )
+    assert trace(figure, "cells")["hovertext"][0].endswith("<br>1. l0p0r0 · score 0.000<br>2. l0p0r1 · score -1.000")
 
 
 def test_lens_shortens_long_tokens_but_not_in_the_hover_text() -> None:
@@ -220,9 +214,7 @@ def test_bars_grow_in_height_with_their_number() -> None:
     one = pd.DataFrame({"token": ["a"], "token_id": [1], "probability": [1.0], "logit": [1.0]})
     ten = pd.concat([one] * 10, ignore_index=True)
     three = ten.head(3)
-    heights = [
-        topk_bars(frame, title="t").to_dict()["layout"]["height"] for frame in (one, three, ten)
-    ]
+    heights = [topk_bars(frame, title="t").to_dict()["layout"]["height"] for frame in (one, three, ten)]
     assert heights[2] - heights[1] == 7 * 30
     assert heights[1] - heights[0] == 3 * 30 - 64  # the least that Plotly draws on
 
@@ -237,10 +229,7 @@ def test_histogram_counts_every_row_and_marks_padding_by_shape() -> None:
     assert trace(figure, "padding")["customdata"] == (0,)
     assert list(trace(figure, "padding")["x"]) == [0.1]
     assert trace(figure, "special")["customdata"] == (4, 3)  # by norm
-    assert (
-        trace(figure, "padding")["marker"]["symbol"]
-        != (trace(figure, "special")["marker"]["symbol"])
-    )
+    assert trace(figure, "padding")["marker"]["symbol"] != (trace(figure, "special")["marker"]["symbol"])
     assert set(notes(figure)) == {
         "<b>[PAD]</b>", "<b>&lt;s&gt;</b>", "<b>[CLS]</b>", "median 1.000",
     }  # fmt: skip
@@ -248,10 +237,7 @@ def test_histogram_counts_every_row_and_marks_padding_by_shape() -> None:
 
 def test_histogram_labels_that_would_touch_stand_on_different_lines() -> None:
     points = frame_of_points(norm=[0.1, 0.0, 2.0, 1.0, 1.001])
-    labels = {
-        a["text"]: a["y"]
-        for a in norms_histogram(points, title="t").to_dict()["layout"]["annotations"]
-    }
+    labels = {a["text"]: a["y"] for a in norms_histogram(points, title="t").to_dict()["layout"]["annotations"]}
     assert labels["<b>[CLS]</b>"] != labels["<b>&lt;s&gt;</b>"]
     assert labels["<b>[PAD]</b>"] == labels["<b>[CLS]</b>"]  # far apart: one line is enough
 
@@ -278,9 +264,7 @@ def test_histogram_leaves_out_what_is_not_a_number() -> None:
 
 
 def test_pad_curve_names_both_lines_apart() -> None:
-    curve = pd.DataFrame(
-        {"step": [0, 10, 20], "pad_norm": [0.0, 0.5, 0.9], "median_norm": [1.0, 1.0, 0.95]}
-    )
+    curve = pd.DataFrame({"step": [0, 10, 20], "pad_norm": [0.0, 0.5, 0.9], "median_norm": [1.0, 1.0, 0.95]})
     figure = pad_norm_curve(curve, title="demo: padding")
     assert list(trace(figure, "padding")["y"]) == [0.0, 0.5, 0.9]
     assert trace(figure, "padding")["line"]["dash"] != trace(figure, "median row")["line"]["dash"]
@@ -310,10 +294,7 @@ def test_flat_map_rings_padding_and_labels_it_with_the_special_tokens() -> None:
 
 def test_flat_map_keeps_labels_of_neighbours_apart() -> None:
     points = frame_of_points(x=[0.0, -9.0, 9.0, 0.01, 0.02], y=[0.0, -9.0, 9.0, 0.0, 0.0])
-    offsets = [
-        (a["ax"], a["ay"])
-        for a in projection_figure(points, title="t").to_dict()["layout"]["annotations"]
-    ]
+    offsets = [(a["ax"], a["ay"]) for a in projection_figure(points, title="t").to_dict()["layout"]["annotations"]]
     assert len(set(offsets)) == 3
 
 

@@ -34,8 +34,7 @@ def test_visible(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
-    [("<s>", "&lt;s&gt;"), ("&lt;", "&amp;lt;"), ("</b>", "&lt;/b&gt;"), ('"', '"')],
+    ("text", "shown"), [("<s>", "&lt;s&gt;"), ("&lt;", "&amp;lt;"), ("</b>", "&lt;/b&gt;"), ('"', '"')]
 )
 def test_plain_means_every_character_itself(text: str, shown: str) -> None:
     assert plain(text) == shown
@@ -61,30 +60,21 @@ def test_names_of_neighbouring_layers_stay_different() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "shown"),
-    [(0, "0"), (512, "512"), (30_522, "30.5K"), (23_440_896, "23.4M"), (999_960, "1.0M")],
+    ("number", "shown"), [(0, "0"), (512, "512"), (30_522, "30.5K"), (23_440_896, "23.4M"), (999_960, "1.0M")]
 )
 def test_count(number: int, shown: str) -> None:
     assert count_text(number) == shown
 
 
 @pytest.mark.parametrize(
-    ("nbytes", "shown"),
-    [(512, "512 B"), (122_088, "122.1 KB"), (93_763_584, "93.8 MB"), (1_340_000_000, "1.3 GB")],
+    ("nbytes", "shown"), [(512, "512 B"), (122_088, "122.1 KB"), (93_763_584, "93.8 MB"), (1_340_000_000, "1.3 GB")]
 )
 def test_bytes(nbytes: int, shown: str) -> None:
     assert bytes_text(nbytes) == shown
 
 
 @pytest.mark.parametrize(
-    ("share", "shown"),
-    [
-        (0.0, "0.00 %"),
-        (0.00002, "<0.01 %"),
-        (0.0044, "0.44 %"),
-        (0.41339, "41.3 %"),
-        (1, "100.0 %"),
-    ],
+    ("share", "shown"), [(0.0, "0.00 %"), (0.00002, "<0.01 %"), (0.0044, "0.44 %"), (0.41339, "41.3 %"), (1, "100.0 %")]
 )
 def test_percent(share: float, shown: str) -> None:
     assert percent_text(share) == shown

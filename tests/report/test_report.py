@@ -28,18 +28,7 @@ from inspector.errors import CancelledError, RequestError
 from inspector.plotting.theme import DARK, LIGHT, get_theme
 from inspector.report import bundle as bundling
 from inspector.report.bundle import write_bundle
-from inspector.report.content import (
-    Code,
-    Context,
-    Drawn,
-    Facts,
-    Listed,
-    Part,
-    Report,
-    Said,
-    Setting,
-    Tabled,
-)
+from inspector.report.content import Code, Context, Drawn, Facts, Listed, Part, Report, Said, Setting, Tabled
 from inspector.report.making import check_sections, make_report
 from inspector.report.page import write_page
 from inspector.report.recolor import both, plain
@@ -164,9 +153,7 @@ def test_two_runs_give_the_same_bytes_but_for_the_date(make, bert, bert_page):
 def test_the_checks_stand_in_it_with_their_evidence(bert, bert_page):
     checks = table(bert, "checks", "checks")
     assert set(checks["status"]) == {"ok"}
-    assert (
-        f"{len(checks)} checks: 0 failed, 0 warn, {len(checks)} found nothing wrong." in bert_page
-    )
+    assert f"{len(checks)} checks: 0 failed, 0 warn, {len(checks)} found nothing wrong." in bert_page
     evidence = table(bert, "checks", "evidence")
     assert set(evidence["check"]) < set(checks["check"])
     tied = evidence.loc[evidence["problem"] == "tied", "subject"].tolist()
@@ -192,10 +179,7 @@ def test_it_names_each_files_hash(bert):
     folder = DEMOS["demo-bert"].folder
     for name in ("config.json", "model.safetensors"):
         digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
-        assert (
-            f"{name} ({(folder / name).stat().st_size:,} bytes, SHA-256 {digest})"
-            in (bert.provenance["Files"])
-        )
+        assert f"{name} ({(folder / name).stat().st_size:,} bytes, SHA-256 {digest})" in (bert.provenance["Files"])
 
 
 def test_what_a_checkpoint_lacks_is_one_sentence_and_no_number(make):
@@ -221,9 +205,7 @@ def test_the_page_loads_nothing_and_runs_two_scripts_by_their_hashes(bert_page):
                   if each.get("http-equiv") == "Content-Security-Policy")  # fmt: skip
     assert policy
     hashes = re.findall(r"'sha256-([^']+)'", policy)
-    assert hashes == [
-        base64.b64encode(hashlib.sha256(body.encode()).digest()).decode() for body in bodies
-    ]
+    assert hashes == [base64.b64encode(hashlib.sha256(body.encode()).digest()).decode() for body in bodies]
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe-eval" not in policy
     assert bert_page.count("plotly.js v") == 1
@@ -344,12 +326,8 @@ def test_links_and_commands_reproduce_each_section(bert):
     parts = {part.slug: part for part in bert.parts}
     assert parts["overview"].link == "/overview?checkpoint=demo-bert"
     assert parts["overview"].commands == ("python -m inspector overview demo-bert",)
-    assert parts["lens"].link == (
-        "/lens?checkpoint=demo-bert&text=the+capital+and+largest+city+of+%5BMASK%5D."
-    )
-    assert bert.command.startswith(
-        "python -m inspector report demo-bert -o report.zip --sections overview,"
-    )
+    assert parts["lens"].link == ("/lens?checkpoint=demo-bert&text=the+capital+and+largest+city+of+%5BMASK%5D.")
+    assert bert.command.startswith("python -m inspector report demo-bert -o report.zip --sections overview,")
 
 
 def test_a_second_checkpoint_is_compared_tensor_by_tensor(make, tmp_path):

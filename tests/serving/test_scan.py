@@ -81,11 +81,7 @@ def test_a_machines_own_paths_are_looked_for(tmp_path):
 
 
 def test_every_request_has_a_name_and_bytes():
-    asked = [
-        *ordinary("localhost:1"),
-        *odd("localhost:1", asset="/x.css"),
-        *malformed("localhost:1"),
-    ]
+    asked = [*ordinary("localhost:1"), *odd("localhost:1", asset="/x.css"), *malformed("localhost:1")]
     assert len(asked) > 500
     assert all(each.name and each.data for each in asked)
     assert len({each.data for each in asked}) > 500

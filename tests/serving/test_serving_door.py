@@ -51,9 +51,7 @@ def ask(app, path="/", method="GET", headers=(HOST,), *, kind="http", scheme="ht
 
 
 def status(sent) -> int:
-    return (
-        sent[0].get("status") or {"websocket.accept": 101, "websocket.close": 403}[sent[0]["type"]]
-    )
+    return sent[0].get("status") or {"websocket.accept": 101, "websocket.close": 403}[sent[0]["type"]]
 
 
 def door(**environment: str) -> Door:
@@ -210,8 +208,7 @@ def test_only_what_the_pages_ask_is_passed_on():
 
 
 @pytest.mark.parametrize(
-    ("message", "code"),
-    [({"text": "hello"}, 1003), ({"bytes": None}, 1003), ({"bytes": b"\xff" * 9}, 1002)],
+    ("message", "code"), [({"text": "hello"}, 1003), ({"bytes": None}, 1003), ({"bytes": b"\xff" * 9}, 1002)]
 )
 def test_what_is_no_request_ends_the_connection(message, code):
     async def app(scope, receive, send):

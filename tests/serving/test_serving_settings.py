@@ -93,12 +93,7 @@ def test_whom_a_server_serves(listening, address, hosts, environment, others):
 
 @pytest.mark.parametrize(
     ("address", "allowed", "is_open"),
-    [
-        ("localhost", "0", True),
-        ("localhost", "1", True),
-        ("0.0.0.0", "0", False),
-        ("0.0.0.0", "1", True),
-    ],
+    [("localhost", "0", True), ("localhost", "1", True), ("0.0.0.0", "0", False), ("0.0.0.0", "1", True)],
 )
 def test_paths_are_closed_beyond_localhost(listening, tmp_path, address, allowed, is_open):
     root = tmp_path.resolve()
@@ -159,11 +154,7 @@ def test_a_proxys_word_counts_with_its_secret_alone():
     settings = _serving(secret=SECRET)
     told = {"X-User": "ada", "X-Inspector-Secret": SECRET}
     assert proxy_claims(told, settings)["email"] == "ada"
-    for wrong in (
-        {"X-User": "ada"},
-        {**told, "X-Inspector-Secret": "guess"},
-        {**told, "X-User": " "},
-    ):
+    for wrong in ({"X-User": "ada"}, {**told, "X-Inspector-Secret": "guess"}, {**told, "X-User": " "}):
         assert proxy_claims(wrong, settings) == {}
     assert proxy_claims({"X-User": "ada", "X-Inspector-Secret": "x"}, _serving()) == {}
 

@@ -73,13 +73,8 @@ class S3Place:
     def files(self) -> dict[str, bytes]:
         """Every object below the folder."""
         listed = _ask(f"{self._bucket}?list-type=2&prefix={self._folder}/", "GET")
-        keys = [
-            element.text or "" for element in ElementTree.fromstring(listed).iter(f"{NAMES}Key")
-        ]
-        return {
-            key.removeprefix(f"{self._folder}/"): _ask(f"{self._bucket}/{key}", "GET")
-            for key in keys
-        }
+        keys = [element.text or "" for element in ElementTree.fromstring(listed).iter(f"{NAMES}Key")]
+        return {key.removeprefix(f"{self._folder}/"): _ask(f"{self._bucket}/{key}", "GET") for key in keys}
 
     def put(self, path: str, data: bytes) -> None:
         """Change an object behind everybody's back."""

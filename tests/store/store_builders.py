@@ -30,14 +30,10 @@ def uploaded(settings: Settings, files: dict[str, bytes]) -> CheckpointRef:
 
 def upload_of(settings: Settings, folder: Path, *, prefix: str = "") -> CheckpointRef:
     """A folder's files as an upload; `prefix` is the folder's name, as a folder upload has it."""
-    return uploaded(
-        settings, {prefix + path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-    )
+    return uploaded(settings, {prefix + path.name: path.read_bytes() for path in sorted(folder.iterdir())})
 
 
-def opened(
-    reference: CheckpointRef, settings: Settings, *, strangers: bool = True
-) -> tuple[Manifest, CheckpointRef]:
+def opened(reference: CheckpointRef, settings: Settings, *, strangers: bool = True) -> tuple[Manifest, CheckpointRef]:
     """Open a reference as the web app does, or as the command line does."""
     return open_checkpoint(reference, settings=settings, progress=silent, restrict_paths=strangers)
 

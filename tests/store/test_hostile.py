@@ -146,8 +146,7 @@ CASES: dict[int, tuple[str, tuple[str, ...]]] = {
 
 
 MODULES = {
-    path.stem: ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    for path in (ROOT / "tests").rglob("test_*.py")
+    path.stem: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in (ROOT / "tests").rglob("test_*.py")
 }
 
 

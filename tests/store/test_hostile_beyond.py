@@ -32,14 +32,10 @@ from tests.store.store_builders import small_checkpoint
 from tests.store.test_store_refusals import change_config, header, tensor
 from tools.fuzz.seeds import PID, TENSOR
 
-NO_ARCHIVE = (
-    "'a.tar.gz' is broken, encrypted or not an archive: get it again, or pack it as a plain .zip."
-)
+NO_ARCHIVE = "'a.tar.gz' is broken, encrypted or not an archive: get it again, or pack it as a plain .zip."
 BELONGS = "use the config.json that belongs to these weights."
 WEIGHTS = "Save only the weights, with save_pretrained() or torch.save(model.state_dict(), …)."
-BROKEN = (
-    "w.bin is truncated or broken: its list of tensors cannot be read ({}). Get the file again."
-)
+BROKEN = "w.bin is truncated or broken: its list of tensors cannot be read ({}). Get the file again."
 
 
 def refusal(act: Callable[[], object]) -> str:
@@ -194,8 +190,7 @@ def test_storages_on_the_same_bytes(tmp_path):
         ),
         (
             '{"a": {"dtype": "F32", "shape": [%s], "data_offsets": [0, 4]}}' % ("9" * 5_000),
-            "the header of w is not valid JSON (a number or the nesting is too large): get the "
-            "file again.",
+            "the header of w is not valid JSON (a number or the nesting is too large): get the file again.",
         ),
         (
             json.dumps({"a": tensor(0, 4) | {"dtype": "F4"}}),
@@ -322,8 +317,7 @@ def test_members_of_a_zip_on_the_same_bytes_are_counted_each(tmp_path):
     packed = path.stat().st_size
     sentence = refusal(lambda: unpacked(path, tmp_path / "out"))
     assert sentence in {
-        f"'a.zip' unpacks to more than 50 times its {packed:,} bytes, which weights never do: "
-        "check the archive.",
+        f"'a.zip' unpacks to more than 50 times its {packed:,} bytes, which weights never do: check the archive.",
         "'a.zip' is broken, encrypted or not an archive: get it again, or pack it as a plain .zip.",
     }
     assert sum(file.stat().st_size for file in (tmp_path / "out").iterdir()) < 60_000_000
@@ -340,9 +334,7 @@ def test_a_path_without_end_or_without_a_name(name):
 
 def test_names_that_look_alike_are_not_taken_for_each_other():
     """Capitals and composed letters: only the plain name is read."""
-    chosen, ignored = choose_members(
-        ["config.json", "Config.json", "conﬁg.json", "config.json\u200b"]
-    )
+    chosen, ignored = choose_members(["config.json", "Config.json", "conﬁg.json", "config.json\u200b"])
     assert chosen == {"config.json": "config.json"}
     assert len(ignored) == 3
 
@@ -391,8 +383,7 @@ def test_a_config_that_computes_tables_without_end(tmp_path, open_path):
         ),
         (
             {"num_experts": 10**6},
-            "config.json sets num_experts to 1,000,000, but the largest dimension of any tensor is "
-            f"64: {BELONGS}",
+            f"config.json sets num_experts to 1,000,000, but the largest dimension of any tensor is 64: {BELONGS}",
         ),
         (
             {"intermediate_size": 10**9},
@@ -401,8 +392,7 @@ def test_a_config_that_computes_tables_without_end(tmp_path, open_path):
         ),
         (
             {"model_type": "../../x"},
-            "config.json sets model_type to '../../x', which is not the name of an "
-            "architecture: correct it.",
+            "config.json sets model_type to '../../x', which is not the name of an architecture: correct it.",
         ),
     ],
 )
@@ -434,8 +424,7 @@ def test_settings_that_change_how_a_model_answers_are_left_out(tmp_path, open_pa
 def test_fewer_layers_than_the_file_holds_are_said(tmp_path, open_path):
     folder = change_config(small_checkpoint(tmp_path / "sound"), num_hidden_layers=1)
     assert open_path(folder).manifest.warnings == (
-        "config.json sets num_hidden_layers to 1, but the weights have 2 layers: the others are "
-        "listed but never run.",
+        "config.json sets num_hidden_layers to 1, but the weights have 2 layers: the others are listed but never run.",
     )
 
 

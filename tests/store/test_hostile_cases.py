@@ -33,10 +33,7 @@ from tests.store.store_builders import opened, small_checkpoint, upload_of, uplo
 from tools.fuzz.watch import watched
 
 WEIGHTS = "Save only the weights, with save_pretrained() or torch.save(model.state_dict(), …)."
-BREAKS = (
-    "The checkpoint's tokenizer files break down on this text: save them again with "
-    "tokenizer.save_pretrained()."
-)
+BREAKS = "The checkpoint's tokenizer files break down on this text: save them again with tokenizer.save_pretrained()."
 
 
 def legacy_bin(program: bytes) -> bytes:
@@ -61,9 +58,7 @@ def engine(tmp_path_factory):
     """Real workers on a store of their own."""
     home = tmp_path_factory.mktemp("engine") / "home"
     made = LocalEngine(
-        read_settings({"INSPECTOR_HOME": str(home), "INSPECTOR_WORKERS": "1"}),
-        spare=False,
-        restrict_paths=True,
+        read_settings({"INSPECTOR_HOME": str(home), "INSPECTOR_WORKERS": "1"}), spare=False, restrict_paths=True
     )
     yield made
     made.close()
@@ -72,13 +67,11 @@ def engine(tmp_path_factory):
 BOMBS = {
     "a bytearray of two gigabytes": (
         b"cbuiltins\nbytearray\nJ\x00\x94\x35\x77\x85R.",
-        "pytorch_model.bin contains 'builtins.bytearray', which is not a tensor: nothing in it was "
-        "run. " + WEIGHTS,
+        "pytorch_model.bin contains 'builtins.bytearray', which is not a tensor: nothing in it was run. " + WEIGHTS,
     ),
     "one of its own opcode": (
         b"\x96" + struct.pack("<Q", 2_000_000_000) + b".",
-        "pytorch_model.bin is truncated or broken: its list of tensors cannot be read (KeyError). "
-        "Get the file again.",
+        "pytorch_model.bin is truncated or broken: its list of tensors cannot be read (KeyError). Get the file again.",
     ),
     "five million marks": (
         b"(" * 5_000_000 + b".",
@@ -103,9 +96,7 @@ def test_sparse_tensors_with_indices_that_lie(tmp_path, layout):
     """Their use would crash the process; they are not even read."""
     values, far = torch.ones(1), 10**9
     if layout == torch.sparse_coo:
-        tensor = torch.sparse_coo_tensor(
-            torch.tensor([[far], [far]]), values, (3, 3), check_invariants=False
-        )
+        tensor = torch.sparse_coo_tensor(torch.tensor([[far], [far]]), values, (3, 3), check_invariants=False)
     else:
         tensor = torch.sparse_csr_tensor(
             torch.tensor([0, 1, 1, 1]), torch.tensor([far]), values, (3, 3), check_invariants=False
@@ -113,8 +104,7 @@ def test_sparse_tensors_with_indices_that_lie(tmp_path, layout):
     path = tmp_path / "w.bin"
     torch.save({"w": tensor}, path)
     assert refusal(lambda: read_pytorch(path, "w.bin")) == (
-        "w.bin holds a tensor that is not strided ('_rebuild_sparse_tensor'): save it with dense "
-        "tensors."
+        "w.bin holds a tensor that is not strided ('_rebuild_sparse_tensor'): save it with dense tensors."
     )
 
 
@@ -154,9 +144,7 @@ def test_a_wrapped_state_dict_gives_its_own_weights_and_no_random_ones(folder, o
     (folder / "model.safetensors").unlink()
     torch.save({"model": tensors, "step": 7}, folder / "pytorch_model.bin")
     checkpoint = open_path(folder)
-    assert checkpoint.manifest.warnings == (
-        "pytorch_model.bin keeps its weights under 'model', and those are read.",
-    )
+    assert checkpoint.manifest.warnings == ("pytorch_model.bin keeps its weights under 'model', and those are read.",)
     model = checkpoint.load("masked_lm").model
     truth = random_model("BertForMaskedLM")
     for name, parameter in truth.named_parameters():
@@ -251,8 +239,7 @@ def test_a_pattern_that_is_none_is_refused_when_it_is_read(folder, open_path):
     path = folder / "tokenizer.json"
     path.write_text(path.read_text("utf-8").replace("(a+)+$", "(a"), "utf-8")
     assert refusal(lambda: open_path(folder).require_tokens()) == (
-        "The tokenizer files (tokenizer.json) cannot be read: save them again with "
-        "tokenizer.save_pretrained()."
+        "The tokenizer files (tokenizer.json) cannot be read: save them again with tokenizer.save_pretrained()."
     )
 
 
@@ -284,9 +271,7 @@ def test_a_row_that_is_no_number_is_left_out_and_named(tmp_path, open_path):
     near = embeddings(checkpoint, progress=silent, token="w1", k=58)
     points = project(checkpoint, progress=silent, method="pca")
     named = ("1 embedding rows hold NaN or infinity and are left out: w12 (id 20).",)
-    assert seen.warnings == (
-        "1 embedding rows hold NaN or infinity and are left out, such as w12.",
-    )
+    assert seen.warnings == ("1 embedding rows hold NaN or infinity and are left out, such as w12.",)
     assert near.warnings == points.warnings == named
     for frame in (seen.cells, near.neighbours, points.points):
         assert 20 not in set(frame["token_id"])
@@ -299,8 +284,7 @@ def test_no_ranking_is_read_from_a_head_with_a_row_that_is_no_number(tmp_path, o
     checkpoint = open_path(save_checkpoint(model, tmp_path / "nan"))
     guessed = predict(checkpoint, progress=silent, text="w1 [MASK]", k=58)
     assert guessed.warnings == (
-        "nan answers with NaN or infinity here: its weights are damaged, and no ranking can be "
-        "read from them.",
+        "nan answers with NaN or infinity here: its weights are damaged, and no ranking can be read from them.",
     )
     assert all(map(math.isnan, guessed.masks[0].predictions["probability"]))
 
@@ -310,8 +294,7 @@ def test_two_sets_of_weights_that_disagree_are_said_and_the_first_is_shown(folde
     torch.save(other, folder / "pytorch_model.bin")
     checkpoint = open_path(folder)
     assert checkpoint.manifest.warnings == (
-        "There are two sets of weights: model.safetensors is read, and pytorch_model.bin is not. "
-        "They may disagree.",
+        "There are two sets of weights: model.safetensors is read, and pytorch_model.bin is not. They may disagree.",
     )
     name = "bert.embeddings.word_embeddings.weight"
     assert torch.equal(checkpoint.state[name], load_file(folder / "model.safetensors")[name])

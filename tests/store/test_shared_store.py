@@ -180,8 +180,7 @@ def test_a_missing_file_is_named(tmp_path, place, folder):
     place.remove(f"blobs/{fingerprint}/{hashlib.sha256(data).hexdigest()}")
 
     assert refused(second, fingerprint) == (
-        "vocab.txt of mine is missing from the shared store: delete the upload, and upload it "
-        "again."
+        "vocab.txt of mine is missing from the shared store: delete the upload, and upload it again."
     )
 
 
@@ -214,21 +213,15 @@ def test_what_comes_out_of_staging_must_be_what_was_asked_for(tmp_path, folder_p
     listed = json.loads(folder_place.files()[f"checkpoints/{fingerprint}.json"])
     extra = b"no index of these weights"
     digest = hashlib.sha256(extra).hexdigest()
-    listed["files"].append(
-        {"name": "pytorch_model.bin.index.json", "nbytes": len(extra), "sha256": digest}
-    )
+    listed["files"].append({"name": "pytorch_model.bin.index.json", "nbytes": len(extra), "sha256": digest})
     forged = fingerprint_of({file["name"]: file["sha256"] for file in listed["files"]})
     for path, data in folder_place.files().items():
         if path.startswith("blobs/"):
-            copied = Path(folder_place.url.removeprefix("file://")) / path.replace(
-                fingerprint, forged
-            )
+            copied = Path(folder_place.url.removeprefix("file://")) / path.replace(fingerprint, forged)
             copied.parent.mkdir(parents=True, exist_ok=True)
             copied.write_bytes(data)
     folder_place.put(f"blobs/{forged}/{digest}", extra)
-    folder_place.put(
-        f"checkpoints/{forged}.json", json.dumps(listed | {"fingerprint": forged}).encode()
-    )
+    folder_place.put(f"checkpoints/{forged}.json", json.dumps(listed | {"fingerprint": forged}).encode())
     with pytest.raises(CheckpointError, match="are not the upload that was requested"):
         fetch(second, forged)
     assert list((second.home / "checkpoints").glob("*")) == []
@@ -291,9 +284,7 @@ def test_what_was_interrupted_is_not_listed_and_can_be_done_again(tmp_path, plac
     first, second = (server(tmp_path, name, place) for name in ("first", "second"))
     manifest, _ = opened(upload_of(first, folder, prefix="mine/"), first)
     told: list[str] = []
-    stopping = shared.Carrying(
-        progress=lambda fraction, text: told.append(text), stopped=lambda: len(told) > 1
-    )
+    stopping = shared.Carrying(progress=lambda fraction, text: told.append(text), stopped=lambda: len(told) > 1)
     with pytest.raises(CancelledError):
         shared.publish(manifest.fingerprint, settings=first, carrying=stopping)
     assert names(second) == []
@@ -350,9 +341,7 @@ def test_a_store_out_of_reach_is_one_sentence(tmp_path, monkeypatch, folder, kin
 def test_a_bucket_that_is_not_there_is_one_sentence(tmp_path, monkeypatch, s3_address, folder):
     for name, value in environment(s3_address).items():
         monkeypatch.setenv(name, value)
-    first = read_settings(
-        {"INSPECTOR_HOME": str(tmp_path / "first"), "INSPECTOR_STORE": f"s3://no-{tmp_path.name}"}
-    )
+    first = read_settings({"INSPECTOR_HOME": str(tmp_path / "first"), "INSPECTOR_STORE": f"s3://no-{tmp_path.name}"})
     manifest, _ = opened(upload_of(first, folder, prefix="mine/"), first)
     with pytest.raises(CheckpointError) as error:
         shared.publish(manifest.fingerprint, settings=first, carrying=SILENT)
@@ -394,9 +383,7 @@ def test_a_full_disk_here_is_one_sentence(tmp_path, folder_place, folder, monkey
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(registry, "write_upload", full)
-    assert refused(second, fingerprint) == (
-        "The disk of the store is full: delete uploads, or free some space."
-    )
+    assert refused(second, fingerprint) == ("The disk of the store is full: delete uploads, or free some space.")
 
 
 def test_what_this_server_does_not_take_is_not_fetched(tmp_path, folder_place, folder):

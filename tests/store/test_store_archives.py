@@ -23,9 +23,7 @@ FILES = {
     "minilm/README.md": b"read me",
     "minilm/1_Pooling/config.json": b"[]",
 }
-NOT_AN_ARCHIVE = (
-    "'b.tar.gz' is broken, encrypted or not an archive: get it again, or pack it as a plain .zip."
-)
+NOT_AN_ARCHIVE = "'b.tar.gz' is broken, encrypted or not an archive: get it again, or pack it as a plain .zip."
 
 
 def write_zip(path: Path, files: dict[str, bytes]) -> Path:
@@ -54,9 +52,7 @@ def unpacked(tmp_path):
     def run(path: Path, *, megabytes: int = 100):
         folder = tmp_path / "out"
         folder.mkdir()
-        settings = read_settings(
-            {"INSPECTOR_HOME": str(tmp_path / "home"), "INSPECTOR_UPLOAD_MB": str(megabytes)}
-        )
+        settings = read_settings({"INSPECTOR_HOME": str(tmp_path / "home"), "INSPECTOR_UPLOAD_MB": str(megabytes)})
         return unpack(path, path.name, folder, settings=settings, progress=lambda *_: None)
 
     return run
@@ -67,8 +63,7 @@ def test_unpacks_the_files_of_a_checkpoint_and_names_the_others(tmp_path, unpack
     source = unpacked(WRITERS[suffix](tmp_path / f"minilm{suffix}", FILES))
     assert source.name == "minilm"
     assert {name: path.read_bytes() for name, path in source.files.items()} == {
-        name: FILES[f"minilm/{name}"]
-        for name in ("config.json", "tokenizer.json", "model.safetensors")
+        name: FILES[f"minilm/{name}"] for name in ("config.json", "tokenizer.json", "model.safetensors")
     }
     assert source.ignored == ("1_Pooling/config.json", "README.md")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(source.files)
@@ -129,8 +124,7 @@ def test_more_than_weights_can_be_packed(tmp_path, unpacked, monkeypatch, suffix
     with pytest.raises(CheckpointError) as error:
         unpacked(path)
     assert str(error.value) == (
-        f"'b{suffix}' unpacks to more than 50 times its {packed:,} bytes, which weights never "
-        "do: check the archive."
+        f"'b{suffix}' unpacks to more than 50 times its {packed:,} bytes, which weights never do: check the archive."
     )
 
 

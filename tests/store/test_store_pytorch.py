@@ -91,8 +91,7 @@ def test_code_is_named_and_not_run(tmp_path, legacy):
     marker = tmp_path / "ran"
     path = save({"w": torch.ones(2), "x": Runs(marker)}, tmp_path / "w.bin", legacy=legacy)
     assert refusal(path) == (
-        f"w.bin contains '{os.system.__module__}.system', which is not a tensor: nothing in it "
-        f"was run. {WEIGHTS}"
+        f"w.bin contains '{os.system.__module__}.system', which is not a tensor: nothing in it was run. {WEIGHTS}"
     )
     assert not marker.exists()
 
@@ -102,8 +101,7 @@ def test_plain_pickle_with_code(tmp_path):
     path = tmp_path / "w.bin"
     path.write_bytes(pickle.dumps(Runs(marker)))
     assert refusal(path) == (
-        f"w.bin contains '{os.system.__module__}.system', which is not a tensor: nothing in it "
-        f"was run. {WEIGHTS}"
+        f"w.bin contains '{os.system.__module__}.system', which is not a tensor: nothing in it was run. {WEIGHTS}"
     )
     assert not marker.exists()
 
@@ -124,9 +122,7 @@ def test_torchscript_is_refused(tmp_path):
         archive.writestr("s/data.pkl", b"\x80\x02}.")
         archive.writestr("s/constants.pkl", b"\x80\x02).")
         archive.writestr("s/code/__torch__.py", "def f(): pass")
-    assert refusal(path) == (
-        f"s.pt is a TorchScript archive (code with weights), which never runs here. {WEIGHTS}"
-    )
+    assert refusal(path) == (f"s.pt is a TorchScript archive (code with weights), which never runs here. {WEIGHTS}")
 
 
 def test_tar_named_pt(tmp_path):
@@ -134,16 +130,14 @@ def test_tar_named_pt(tmp_path):
     with tarfile.open(path, "w") as archive:
         archive.addfile(tarfile.TarInfo("x"), io.BytesIO())
     assert refusal(path) == (
-        "t.pt was not written by torch.save(): check that it is the weight file, not an archive "
-        "or a text file."
+        "t.pt was not written by torch.save(): check that it is the weight file, not an archive or a text file."
     )
 
 
 def test_sparse_tensors_are_refused(tmp_path):
     path = save({"w": torch.eye(3).to_sparse()}, tmp_path / "w.bin")
     assert refusal(path) == (
-        "w.bin holds a tensor that is not strided ('_rebuild_sparse_tensor'): save it with dense "
-        "tensors."
+        "w.bin holds a tensor that is not strided ('_rebuild_sparse_tensor'): save it with dense tensors."
     )
 
 
@@ -158,8 +152,7 @@ def test_bytearray_bomb_and_memo_bomb(tmp_path):
     path = tmp_path / "w.bin"
     path.write_bytes(bomb)
     assert refusal(path) == (
-        "w.bin contains 'builtins.bytearray', which is not a tensor: nothing in it was run. "
-        + WEIGHTS
+        "w.bin contains 'builtins.bytearray', which is not a tensor: nothing in it was run. " + WEIGHTS
     )
     path.write_bytes(memo)
     assert refusal(path) == (
@@ -206,8 +199,7 @@ def test_a_pickle_sets_no_state_on_what_stands_for_objects(tmp_path, program):
 def test_a_key_nested_a_million_deep_is_never_hashed(tmp_path, program):
     """Hashing it overflows the interpreter's own stack: the process would be gone."""
     assert refusal(zip_with_pickle(program, tmp_path / "w.bin")) == (
-        "w.bin is truncated or broken: its list of tensors cannot be read (UnpicklingError). "
-        "Get the file again."
+        "w.bin is truncated or broken: its list of tensors cannot be read (UnpicklingError). Get the file again."
     )
 
 
@@ -237,8 +229,7 @@ def test_compressed_storage_is_refused(tmp_path):
 def test_stride_zero_cannot_claim_any_size(tmp_path):
     path = save({"w": torch.ones(1).expand(10**6, 10**6)}, tmp_path / "w.bin")
     assert refusal(path) == (
-        "The tensor 'w' in w.bin spreads 4 bytes over 4,000,000,000,000: make it contiguous and "
-        "save it again."
+        "The tensor 'w' in w.bin spreads 4 bytes over 4,000,000,000,000: make it contiguous and save it again."
     )
     header = read_pytorch(save({"w": torch.ones(1).expand(50)}, tmp_path / "w.bin"), "w.bin")
     assert header.tensors[0].strides == (0,)
@@ -251,8 +242,7 @@ def test_truncated_files(tmp_path, legacy):
     sentences = {
         "w.bin is truncated: its last tensors are missing. Get it again.",
         "w.bin is truncated or broken: its PyTorch archive cannot be read. Get the file again.",
-        "w.bin is truncated or broken: its list of tensors cannot be read (EOFError). Get the file "
-        "again.",
+        "w.bin is truncated or broken: its list of tensors cannot be read (EOFError). Get the file again.",
     }
     for length in (len(whole) // 2, len(whole) - 100, 5):
         path.write_bytes(whole[:length])

@@ -184,9 +184,7 @@ def test_a_full_store_refuses_an_upload_and_says_what_to_delete(settings, tmp_pa
 
 def test_an_upload_larger_than_the_store_is_refused_at_once(settings):
     tiny = replace(settings, store_nbytes=MB)
-    with pytest.raises(
-        CheckpointError, match=r"has 5\.0 MB, but the store may hold only 1\.0 MB in total"
-    ):
+    with pytest.raises(CheckpointError, match=r"has 5\.0 MB, but the store may hold only 1\.0 MB in total"):
         reserve_upload(5 * MB, tiny)
 
 
@@ -248,8 +246,7 @@ def test_uploads_go_only_where_the_settings_say_so(settings, tmp_path, evict):
 
 def test_pinned_held_and_fresh_uploads_never_go(settings, tmp_path):
     pinned, held, fresh, idle = (
-        stored(settings, tmp_path, name, seed)
-        for seed, name in enumerate(("pinned", "held", "fresh", "idle"))
+        stored(settings, tmp_path, name, seed) for seed, name in enumerate(("pinned", "held", "fresh", "idle"))
     )
     pin_checkpoint(pinned, pinned=True, settings=settings)
     holder = Other(HOLD, held, settings=settings)
@@ -257,9 +254,7 @@ def test_pinned_held_and_fresh_uploads_never_go(settings, tmp_path):
     rest(settings.home / "checkpoints" / held)
     os.utime(settings.home / "checkpoints" / fresh / "manifest.json")
     full = small_store(settings, store_evict="uploads")
-    with pytest.raises(
-        CheckpointError, match=r"delete held .* and fresh .*, the least recently used"
-    ):
+    with pytest.raises(CheckpointError, match=r"delete held .* and fresh .*, the least recently used"):
         make_room(full.store_nbytes, full)
 
     assert names(settings) == {"pinned", "held", "fresh"}
@@ -401,10 +396,7 @@ def test_two_servers_never_take_more_than_the_store_may_hold(settings, tmp_path)
     megabytes = str(1.5 * nbytes / MB)
     if float(megabytes) < 1:
         megabytes = "1"
-    servers = [
-        Other(UPLOAD, str(folder), settings=settings, INSPECTOR_STORE_MB=megabytes)
-        for folder in folders
-    ]
+    servers = [Other(UPLOAD, str(folder), settings=settings, INSPECTOR_STORE_MB=megabytes) for folder in folders]
     assert [server.told() for server in servers] == ["ready"] * 2
     for server in servers:
         server.ask()
@@ -419,9 +411,7 @@ def test_two_servers_never_take_more_than_the_store_may_hold(settings, tmp_path)
 
 
 def test_eviction_while_others_write_leaves_whole_results(settings):
-    servers = [
-        Other(WRITE, digest, settings=settings, INSPECTOR_STORE_MB="2") for digest in ("ab", "cd")
-    ]
+    servers = [Other(WRITE, digest, settings=settings, INSPECTOR_STORE_MB="2") for digest in ("ab", "cd")]
     tight = replace(settings, store_nbytes=2 * MB)
     while any(server.process.poll() is None for server in servers):
         trim(tight)

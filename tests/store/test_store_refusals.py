@@ -82,11 +82,7 @@ def tensor(begin: int, end: int, shape: list[int] | None = None) -> dict:
             "model.safetensors is truncated or not a safetensors file: its header should have "
             "9,223,372,036,854,775,808 bytes, but the file has 10. Get the file again.",
         ),
-        (
-            header({}),
-            "model.safetensors holds no tensors: its header is empty. Check that it is the right "
-            "file.",
-        ),
+        (header({}), "model.safetensors holds no tensors: its header is empty. Check that it is the right file."),
         (
             header({"a": tensor(0, 8), "b": tensor(4, 12)}, b"\0" * 12),
             "The tensor 'b' in model.safetensors overlaps another: get the file again.",
@@ -199,13 +195,11 @@ def test_index_whose_shards_lack_a_tensor(folder, refused, open_path):
         ),
         (
             {"num_hidden_layers": 20_000},
-            "config.json sets num_hidden_layers to 20,000, but the weights have 2 layers: "
-            + BELONGS,
+            "config.json sets num_hidden_layers to 20,000, but the weights have 2 layers: " + BELONGS,
         ),
         (
             {"num_labels": 30_000_000},
-            "config.json sets num_labels to 30,000,000, but the weights have no classifier: "
-            + BELONGS,
+            "config.json sets num_labels to 30,000,000, but the weights have no classifier: " + BELONGS,
         ),
         (
             {"hidden_act": "os.system"},
@@ -232,8 +226,7 @@ def test_config_that_lies_is_refused_before_anything_is_built(folder, refused, c
 def test_deep_json(folder, refused):
     (folder / "config.json").write_text("[" * 100_000 + "]" * 100_000, encoding="utf-8")
     assert refused(folder) == (
-        "config.json is nested more than 32 levels deep or has unmatched brackets: check that "
-        "it is the right file."
+        "config.json is nested more than 32 levels deep or has unmatched brackets: check that it is the right file."
     )
 
 
@@ -291,8 +284,7 @@ def test_no_tokenizer_is_not_made_up(folder, open_path):
 def test_two_sets_of_weights_are_said(folder, open_path):
     torch.save(random_model("BertForMaskedLM", seed=1).state_dict(), folder / "pytorch_model.bin")
     assert open_path(folder).manifest.warnings == (
-        "There are two sets of weights: model.safetensors is read, and pytorch_model.bin is not. "
-        "They may disagree.",
+        "There are two sets of weights: model.safetensors is read, and pytorch_model.bin is not. They may disagree.",
     )
 
 
@@ -339,8 +331,7 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfil
 @pytest.mark.parametrize("name", ["../config.json", "/config.json", "a/../../config.json"])
 def test_archive_members_that_climb(tmp_path, refused, name):
     sentence = (
-        f"{name!r} is not a valid name inside a checkpoint's folder: pack the folder again with "
-        "plain relative names."
+        f"{name!r} is not a valid name inside a checkpoint's folder: pack the folder again with plain relative names."
     )
     assert refused(tar_of(tmp_path / "a.tar", member(name))) == sentence
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
@@ -349,14 +340,11 @@ def test_archive_members_that_climb(tmp_path, refused, name):
     assert not (tmp_path / "config.json").exists()
 
 
-@pytest.mark.parametrize(
-    "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE]
-)
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE])
 def test_tar_members_that_are_no_files(tmp_path, refused, kind):
     path = tar_of(tmp_path / "a.tar", member("config.json", kind, "/etc/passwd"))
     assert refused(path) == (
-        "'config.json' in 'a.tar' is a link, a device or a pipe, not a plain file: pack the "
-        "files themselves."
+        "'config.json' in 'a.tar' is a link, a device or a pipe, not a plain file: pack the files themselves."
     )
 
 
@@ -366,8 +354,7 @@ def test_zip_with_a_link(tmp_path, refused):
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr(info, "/etc/passwd")
     assert refused(tmp_path / "a.zip") == (
-        "'config.json' in 'a.zip' is a link, a device or a pipe, not a plain file: pack the "
-        "files themselves."
+        "'config.json' in 'a.zip' is a link, a device or a pipe, not a plain file: pack the files themselves."
     )
 
 
@@ -380,8 +367,7 @@ def test_zip_bomb_is_stopped_by_counted_bytes(tmp_path, refused, settings):
             file.write(b"\0" * 1_000_000)
     packed = (tmp_path / "a.zip").stat().st_size
     assert refused(tmp_path / "a.zip") == (
-        f"'a.zip' unpacks to more than 50 times its {packed:,} bytes, which weights never do: "
-        "check the archive."
+        f"'a.zip' unpacks to more than 50 times its {packed:,} bytes, which weights never do: check the archive."
     )
     assert not list(settings.home.rglob("*.safetensors"))
 
@@ -390,8 +376,7 @@ def test_broken_and_mislabelled_archives(tmp_path, refused):
     for name in ("a.zip", "a.tar", "a.tar.gz"):
         (tmp_path / name).write_bytes(b"PK\x03\x04 nothing")
         assert refused(tmp_path / name) == (
-            f"{name!r} is broken, encrypted or not an archive: get it again, or pack it as a "
-            "plain .zip."
+            f"{name!r} is broken, encrypted or not an archive: get it again, or pack it as a plain .zip."
         )
 
 
@@ -411,8 +396,7 @@ def test_a_link_as_vocabulary_stays_inside_the_roots(folder, settings, tmp_path)
         open_checkpoint(CheckpointRef("path", str(folder)), settings=roots, progress=silent,
                         restrict_paths=True)  # fmt: skip
     assert str(error.value) == (
-        "vocab.txt is a link to a place outside the folders that this server may open: replace "
-        "it with the file itself."
+        "vocab.txt is a link to a place outside the folders that this server may open: replace it with the file itself."
     )
 
 

@@ -112,8 +112,7 @@ def test_delete_is_complete(settings, fingerprint):
     with pytest.raises(CheckpointError) as error:
         opened(CheckpointRef("upload", fingerprint), settings)
     assert str(error.value) == (
-        f"The upload {fingerprint[:12]}… is no longer in the store: pick one from the list, or "
-        "upload it again."
+        f"The upload {fingerprint[:12]}… is no longer in the store: pick one from the list, or upload it again."
     )
 
 
@@ -132,9 +131,7 @@ def test_names_that_cannot_be_shown_are_refused(settings, fingerprint, name):
 
 
 @pytest.mark.parametrize("garbage", GARBAGE)
-def test_a_damaged_manifest_hides_no_other_and_is_healed(
-    folder, settings, fingerprint, other, garbage
-):
+def test_a_damaged_manifest_hides_no_other_and_is_healed(folder, settings, fingerprint, other, garbage):
     (settings.home / "checkpoints" / fingerprint / "manifest.json").write_bytes(garbage)
     assert sorted(names_listed(settings)) == ["mini", "other"]
     with pytest.raises(CheckpointError) as error:
@@ -238,9 +235,7 @@ def test_a_folder_is_not_swept_before_it_is_locked(settings, monkeypatch, make):
     assert not place.exists()
 
 
-@pytest.mark.parametrize(
-    "name", ["../../evil.bin", "/etc/evil.bin", "a\0b.bin", "a\nb\x1b[31m.bin", "..", "é/ü.bin"]
-)
+@pytest.mark.parametrize("name", ["../../evil.bin", "/etc/evil.bin", "a\0b.bin", "a\nb\x1b[31m.bin", "..", "é/ü.bin"])
 def test_names_of_uploaded_files_are_no_paths(settings, tmp_path, name):
     before = {path for path in tmp_path.rglob("*") if path.is_file()}
     _, place = new_upload(settings)

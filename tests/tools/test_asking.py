@@ -17,9 +17,7 @@ from tools.load.queueing import Service, people_served, workers_needed
 @pytest.fixture(scope="module")
 def asker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
     home = tmp_path_factory.mktemp("home")
-    engine = LocalEngine(
-        read_settings({"INSPECTOR_HOME": str(home)}), restrict_paths=False, spare=False
-    )
+    engine = LocalEngine(read_settings({"INSPECTOR_HOME": str(home)}), restrict_paths=False, spare=False)
     yield open_asker(engine, "demo-bert")
     engine.close()
 
@@ -80,6 +78,4 @@ def test_a_run_takes_the_place_of_the_one_before_on_the_page() -> None:
     page = with_section("# About\n\nText.\n", "local", "one\n\n### demo\n")
     assert page == "# About\n\nText.\n\n## local\n\none\n\n### demo\n"
     page = with_section(page, "ray", "two")
-    assert with_section(page, "local", "three") == (
-        "# About\n\nText.\n\n## local\n\nthree\n\n## ray\n\ntwo\n"
-    )
+    assert with_section(page, "local", "three") == ("# About\n\nText.\n\n## local\n\nthree\n\n## ray\n\ntwo\n")

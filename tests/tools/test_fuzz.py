@@ -23,10 +23,7 @@ HAS_ATHERIS = importlib.util.find_spec("atheris") is not None  # there is none f
 
 
 def test_the_seeds_are_those_that_their_script_builds():
-    kept = {
-        target: {path.name: path.read_bytes() for path in (SEEDS / target).iterdir()}
-        for target in TARGETS
-    }
+    kept = {target: {path.name: path.read_bytes() for path in (SEEDS / target).iterdir()} for target in TARGETS}
     assert kept == seeds()
     assert sum(len(data) for _, _, data in KNOWN) < 500_000
 
@@ -74,11 +71,6 @@ def test_a_touch_outside_and_a_sentence_that_is_none_are_noticed(tmp_path):
         (tmp_path / "b").write_text("b", "utf-8")
     with pytest.raises(AssertionError, match=r"os\.system"), watched(tmp_path / "mine"):
         os.system("true")
-    for sentence in (
-        "two\nlines.",
-        "no end",
-        "x" * 700 + ".",
-        "Traceback (most recent call last).",
-    ):
+    for sentence in ("two\nlines.", "no end", "x" * 700 + ".", "Traceback (most recent call last)."):
         with pytest.raises(AssertionError):
             checked(sentence)

@@ -25,12 +25,8 @@ def repairman(people: int, workers: int, *, think: float, service: float) -> tup
     return sum(n * p for n, p in enumerate(chances)) / rate, rate
 
 
-@pytest.mark.parametrize(
-    ("people", "workers", "think"), [(1, 1, 3.0), (5, 1, 4.0), (12, 3, 2.0), (20, 2, 15.0)]
-)
-def test_without_batches_it_is_the_machine_repairman_queue(
-    people: int, workers: int, think: float
-) -> None:
+@pytest.mark.parametrize(("people", "workers", "think"), [(1, 1, 3.0), (5, 1, 4.0), (12, 3, 2.0), (20, 2, 15.0)])
+def test_without_batches_it_is_the_machine_repairman_queue(people: int, workers: int, think: float) -> None:
     services = {"lens": Service(1.0, EXPONENTIAL)}
     found = simulate(services, people=people, workers=workers, think=think, seconds=40_000)
     mean, rate = repairman(people, workers, think=think, service=DRAWN)
@@ -40,10 +36,7 @@ def test_without_batches_it_is_the_machine_repairman_queue(
 
 
 def test_littles_law_holds_whatever_the_mix() -> None:
-    services = {
-        "predict": Service(0.8, (0.02, 0.03), more=0.002),
-        "lens": Service(0.2, (0.2, 0.4)),
-    }
+    services = {"predict": Service(0.8, (0.02, 0.03), more=0.002), "lens": Service(0.2, (0.2, 0.4))}
     for people in (3, 30, 300):
         found = simulate(services, people=people, workers=2, think=5.0, seconds=2_000)
         assert found.per_second * (found.seconds.mean() + 5.0) == pytest.approx(people, rel=0.03)
@@ -92,10 +85,7 @@ def test_late_is_what_an_answer_takes_longer_than_alone() -> None:
 
 def test_short_runs_together_are_a_long_one() -> None:
     services = {"lens": Service(1.0, EXPONENTIAL)}
-    runs = [
-        simulate(services, people=12, workers=3, think=2.0, seconds=400, seed=seed)
-        for seed in range(100)
-    ]
+    runs = [simulate(services, people=12, workers=3, think=2.0, seconds=400, seed=seed) for seed in range(100)]
     mean, rate = repairman(12, 3, think=2.0, service=DRAWN)
     found = pooled(runs)
     assert len(found.seconds) == sum(len(run.seconds) for run in runs)

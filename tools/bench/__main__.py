@@ -4,9 +4,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-NAMES = sorted(
-    path.stem for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_")
-)
+NAMES = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_"))
 
 for name in sys.argv[1:] or NAMES:
     if name not in NAMES:

@@ -34,9 +34,7 @@ def tensors_of(config: Mapping[str, Any]) -> list[Tensor]:
     stored: list[Tensor] = [("model.embed_tokens.weight", "BF16", (rows, width))]
     for layer in range(config["num_hidden_layers"]):
         start = f"model.layers.{layer}"
-        stored += [
-            (f"{start}.{name}", dtype, shape) for name, dtype, shape in layers(config, layer)
-        ]
+        stored += [(f"{start}.{name}", dtype, shape) for name, dtype, shape in layers(config, layer)]
     stored.append(("model.norm.weight", "BF16", (width,)))
     if not config["tie_word_embeddings"]:
         stored.append(("lm_head.weight", "BF16", (rows, width)))
@@ -96,11 +94,14 @@ def _llama_layer(config: Mapping[str, Any], layer: int) -> Iterator[Tensor]:
     keys = width // config["num_attention_heads"] * config["num_key_value_heads"]
     yield "input_layernorm.weight", "BF16", (width,)
     for name, shape in (
-        ("mlp.down_proj", (width, inner)), ("mlp.gate_proj", (inner, width)),
-        ("mlp.up_proj", (inner, width)), ("self_attn.k_proj", (keys, width)),
-        ("self_attn.o_proj", (width, width)), ("self_attn.q_proj", (width, width)),
+        ("mlp.down_proj", (width, inner)),
+        ("mlp.gate_proj", (inner, width)),
+        ("mlp.up_proj", (inner, width)),
+        ("self_attn.k_proj", (keys, width)),
+        ("self_attn.o_proj", (width, width)),
+        ("self_attn.q_proj", (width, width)),
         ("self_attn.v_proj", (keys, width)),
-    ):  # fmt: skip
+    ):
         yield f"{name}.weight", "BF16", shape
     yield "post_attention_layernorm.weight", "BF16", (width,)
 
@@ -108,17 +109,17 @@ def _llama_layer(config: Mapping[str, Any], layer: int) -> Iterator[Tensor]:
 def _deepseek_layer(config: Mapping[str, Any], layer: int) -> Iterator[Tensor]:
     width, heads = config["hidden_size"], config["num_attention_heads"]
     queries, keys = config["q_lora_rank"], config["kv_lora_rank"]
-    rope, plain, values = (
-        config[f"{name}_head_dim"] for name in ("qk_rope", "qk_nope", "v")
-    )  # fmt: skip
+    rope, plain, values = (config[f"{name}_head_dim"] for name in ("qk_rope", "qk_nope", "v"))
     yield "input_layernorm.weight", "BF16", (width,)
     yield "self_attn.kv_a_layernorm.weight", "BF16", (keys,)
     yield "self_attn.q_a_layernorm.weight", "BF16", (queries,)
     for name, shape in (
-        ("q_a_proj", (queries, width)), ("q_b_proj", (heads * (plain + rope), queries)),
+        ("q_a_proj", (queries, width)),
+        ("q_b_proj", (heads * (plain + rope), queries)),
         ("kv_a_proj_with_mqa", (keys + rope, width)),
-        ("kv_b_proj", (heads * (plain + values), keys)), ("o_proj", (width, heads * values)),
-    ):  # fmt: skip
+        ("kv_b_proj", (heads * (plain + values), keys)),
+        ("o_proj", (width, heads * values)),
+    ):
         yield from _scaled(f"self_attn.{name}", shape)
     yield "post_attention_layernorm.weight", "BF16", (width,)
     if layer < config["first_k_dense_replace"]:

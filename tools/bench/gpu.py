@@ -22,8 +22,10 @@ from tools.bench.projection import minilm, open_folder, quiet
 
 DEVICE: Device = "cuda"
 PAIRS = 3
-CASES = {"13 × 512 × 384 against 30,522": (13 * 512, 384, 30_522),
-         "2,048 × 2,048 against 128,256": (2_048, 2_048, 128_256)}  # fmt: skip
+CASES = {
+    "13 × 512 × 384 against 30,522": (13 * 512, 384, 30_522),
+    "2,048 × 2,048 against 128,256": (2_048, 2_048, 128_256),
+}
 LENS_BAR, MAP_BAR = 1.5, 10.0  # at most so many times the product; at least so many times the CPU
 
 
@@ -50,28 +52,30 @@ def maps(folder: Path) -> None:
             slow, kept = map_seconds(folder, Path(name), "cpu")
             quick, also = map_seconds(folder, Path(name), DEVICE)
             ratios.append(slow / quick)
-            print(f"map: {slow:.2f} s on the CPU (keeps {kept:.3f}), {quick:.2f} s on the GPU "
-                  f"(keeps {also:.3f}), {ratios[-1]:.1f} times", flush=True)  # fmt: skip
-    print(f"map: {statistics.median(ratios):.1f} times the CPU in the median; the bar is "
-          f"{MAP_BAR:g}")  # fmt: skip
+            print(
+                f"map: {slow:.2f} s on the CPU (keeps {kept:.3f}), {quick:.2f} s on the GPU "
+                f"(keeps {also:.3f}), {ratios[-1]:.1f} times",
+                flush=True,
+            )
+    print(f"map: {statistics.median(ratios):.1f} times the CPU in the median; the bar is {MAP_BAR:g}")
 
 
 def readings() -> None:
     """Print the lens' reading beside the bare product."""
     for name, (states, width, rows) in CASES.items():
         for dtype in (torch.float32, torch.bfloat16):
-            hidden, matrix = (
-                each.to(dtype) for each in lens.inputs(states, width, rows, device=DEVICE)
-            )
+            hidden, matrix = (each.to(dtype) for each in lens.inputs(states, width, rows, device=DEVICE))
             if dtype == torch.float32:
                 lens.compare(hidden[:512], matrix)
             found = lens.seconds(hidden, matrix, "bare product", "inspector")
-            pairs = [one / other for one, other in
-                     zip(found["inspector"], found["bare product"], strict=True)]  # fmt: skip
-            print(f"lens, {name}, {str(dtype).removeprefix('torch.')}: bare product "
-                  f"{1e3 * min(found['bare product']):.1f} ms, ours "
-                  f"{1e3 * min(found['inspector']):.1f} ms, {statistics.median(pairs):.2f} times "
-                  f"in the median; the bar is {LENS_BAR:g}", flush=True)  # fmt: skip
+            pairs = [one / other for one, other in zip(found["inspector"], found["bare product"], strict=True)]
+            print(
+                f"lens, {name}, {str(dtype).removeprefix('torch.')}: bare product "
+                f"{1e3 * min(found['bare product']):.1f} ms, ours "
+                f"{1e3 * min(found['inspector']):.1f} ms, {statistics.median(pairs):.2f} times "
+                f"in the median; the bar is {LENS_BAR:g}",
+                flush=True,
+            )
 
 
 def main() -> None:

@@ -59,10 +59,7 @@ def ours(hidden: torch.Tensor, matrix: torch.Tensor) -> Answer:
     """The lens' own reading."""
     size = block_states(len(matrix))
     pins = torch.empty(0, dtype=torch.long, device=hidden.device)
-    found = [
-        read(hidden[begin : begin + size] @ matrix.T, k=K, pins=pins)
-        for begin in range(0, len(hidden), size)
-    ]
+    found = [read(hidden[begin : begin + size] @ matrix.T, k=K, pins=pins) for begin in range(0, len(hidden), size)]
     return (
         torch.cat([each.ids for each in found]),
         torch.cat([each.probabilities for each in found]),
@@ -78,8 +75,10 @@ def usual(hidden: torch.Tensor, matrix: torch.Tensor) -> Answer:
 
 
 WAYS: dict[str, Callable[[torch.Tensor, torch.Tensor], object]] = {
-    "bare product": bare, "inspector": ours, "log-softmax of everything": usual,
-}  # fmt: skip
+    "bare product": bare,
+    "inspector": ours,
+    "log-softmax of everything": usual,
+}
 
 
 def extra_memory(name: str) -> int:
@@ -144,10 +143,16 @@ def write_large(folder: Path) -> None:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
-        vocab_size=VOCAB, hidden_size=D_MODEL, num_hidden_layers=LAYERS, intermediate_size=64,
-        num_attention_heads=1, num_key_value_heads=1, head_dim=64,
-        max_position_embeddings=POSITIONS, tie_word_embeddings=True,
-    )  # fmt: skip
+        vocab_size=VOCAB,
+        hidden_size=D_MODEL,
+        num_hidden_layers=LAYERS,
+        intermediate_size=64,
+        num_attention_heads=1,
+        num_key_value_heads=1,
+        head_dim=64,
+        max_position_embeddings=POSITIONS,
+        tie_word_embeddings=True,
+    )
     torch.manual_seed(0)
     LlamaForCausalLM(config).save_pretrained(folder)
     tokenizer = Tokenizer(WordLevel({f"t{n}": n for n in range(VOCAB)}, unk_token="t0"))
@@ -168,10 +173,12 @@ def large(folder: Path, home: Path) -> None:
     begin = time.perf_counter()
     with anonymous_peak() as busy:
         found = lens(checkpoint, progress=quiet, text=words, k=5)
-    print(f"{len(found.states):,} readings of {LAYERS + 1} × {POSITIONS:,} states of {D_MODEL:,} "
-          f"against {VOCAB:,} rows: {time.perf_counter() - begin:.0f} s, "
-          f"{(busy[0] - idle[0]) / 1e6:.2f} GB above the model's, error {found.max_abs_error:.1e} "
-          f"of {found.tolerance:.1e} allowed")  # fmt: skip
+    print(
+        f"{len(found.states):,} readings of {LAYERS + 1} × {POSITIONS:,} states of {D_MODEL:,} "
+        f"against {VOCAB:,} rows: {time.perf_counter() - begin:.0f} s, "
+        f"{(busy[0] - idle[0]) / 1e6:.2f} GB above the model's, error {found.max_abs_error:.1e} "
+        f"of {found.tolerance:.1e} allowed"
+    )
 
 
 def compare(hidden: torch.Tensor, matrix: torch.Tensor) -> None:
@@ -198,8 +205,7 @@ def main() -> None:
     compare(hidden, matrix)
     found = seconds(hidden, matrix)
     print(f"\n{STATES:,} states × {WIDTH} against {ROWS:,} rows: top {K}, normaliser, entropy")
-    print(f"{'way':28}{'seconds':>9}{'of bare':>9}{'(median)':>10}{'of ours':>9}{'(median)':>10}"
-          f"{'extra MB':>10}")  # fmt: skip
+    print(f"{'way':28}{'seconds':>9}{'of bare':>9}{'(median)':>10}{'of ours':>9}{'(median)':>10}{'extra MB':>10}")
     for name, rounds in found.items():
         command = [sys.executable, "-m", "tools.bench.lens", name]
         printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -208,8 +214,10 @@ def main() -> None:
             pairs = [one / other for one, other in zip(rounds, found[base], strict=True)]
             ratios += [min(rounds) / min(found[base]), statistics.median(pairs)]
         of_bare, of_bare_median, of_ours, of_ours_median = ratios
-        print(f"{name:28}{min(rounds):9.2f}{of_bare:9.2f}{of_bare_median:10.2f}{of_ours:9.2f}"
-              f"{of_ours_median:10.2f}{int(printed) / 1000:10.0f}")  # fmt: skip
+        print(
+            f"{name:28}{min(rounds):9.2f}{of_bare:9.2f}{of_bare_median:10.2f}{of_ours:9.2f}"
+            f"{of_ours_median:10.2f}{int(printed) / 1000:10.0f}"
+        )
 
 
 if __name__ == "__main__":

@@ -111,10 +111,7 @@ def sentences(seed: int) -> Iterator[str]:
 def opened(folder: Path, settings: Settings) -> Manifest:
     """Stage the checkpoint as the app does."""
     manifest, _ = open_checkpoint(
-        CheckpointRef("path", str(folder)),
-        settings=settings,
-        progress=lambda *_: None,
-        restrict_paths=False,
+        CheckpointRef("path", str(folder)), settings=settings, progress=lambda *_: None, restrict_paths=False
     )
     return manifest
 
@@ -126,9 +123,7 @@ def answer(prediction: Prediction) -> Answer:
 
 
 @contextmanager
-def ways(
-    folder: Path, home: Path, device: Device = "cpu"
-) -> Iterator[tuple[dict[str, Way], list[Prediction]]]:
+def ways(folder: Path, home: Path, device: Device = "cpu") -> Iterator[tuple[dict[str, Way], list[Prediction]]]:
     """The ways to ask, all warm, and what came through the engine."""
     settings = read_settings({"INSPECTOR_HOME": str(home)})
     manifest = opened(folder, settings)
@@ -216,9 +211,7 @@ def print_rows(title: str, ways: dict[str, Way]) -> None:
         base = base or (taken[0], taken[1])
         if way.ask is not oracle:
             compare(found, oracle)
-        cells = "".join(
-            f"{1000 * each:14.1f}{one / each:7.2f}" for one, each in zip(base, taken, strict=True)
-        )
+        cells = "".join(f"{1000 * each:14.1f}{one / each:7.2f}" for one, each in zip(base, taken, strict=True))
         print(f"{title:26}{name:12}{cells}", flush=True)
 
 
@@ -244,8 +237,7 @@ def main(device: Device = "cpu") -> None:
                 batches = sum(1 / prediction.batch for prediction in received)
                 largest = max(prediction.batch for prediction in received)
                 print_rows(f"{name}, {PEOPLE} at once", found)
-                print(f"{'':26}{len(received)} requests in {batches:.0f} batches, "
-                      f"the largest of {largest}")  # fmt: skip
+                print(f"{'':26}{len(received)} requests in {batches:.0f} batches, the largest of {largest}")
 
 
 if __name__ == "__main__":

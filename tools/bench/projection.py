@@ -44,9 +44,7 @@ def open_folder(folder: Path, home: Path):
 
     settings = read_settings({"INSPECTOR_HOME": str(home)})
     reference = CheckpointRef("path", str(folder))
-    manifest, _ = open_checkpoint(
-        reference, settings=settings, progress=quiet, restrict_paths=False
-    )
+    manifest, _ = open_checkpoint(reference, settings=settings, progress=quiet, restrict_paths=False)
     return Checkpoint(manifest, settings=settings)
 
 
@@ -125,10 +123,22 @@ def measure(who: str, folder: Path, home: Path, *, warm: bool) -> dict[str, floa
     compiled = {"NUMBA_CACHE_DIR": str(home / "compiled")} if who == "ours" else {}
     begin = str(time.time())
     answer = subprocess.run(
-        [sys.executable, "-m", "tools.bench.projection", "--child", begin, who, str(folder),
-         str(home), "warm" if warm else "fresh"],
-        env={**os.environ, **compiled}, check=True, capture_output=True, text=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "tools.bench.projection",
+            "--child",
+            begin,
+            who,
+            str(folder),
+            str(home),
+            "warm" if warm else "fresh",
+        ],
+        env={**os.environ, **compiled},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     return json.loads(answer.stdout.splitlines()[-1])
 
 
@@ -151,9 +161,7 @@ def pca_seconds(home: Path, *, spare: bool) -> float:
     from inspector.settings import read_settings
     from inspector.store.reference import CheckpointRef
 
-    engine = LocalEngine(
-        read_settings({"INSPECTOR_HOME": str(home)}), restrict_paths=False, spare=spare
-    )
+    engine = LocalEngine(read_settings({"INSPECTOR_HOME": str(home)}), restrict_paths=False, spare=spare)
     try:
         if spare:
             time.sleep(12)  # until it has imported what it can
@@ -180,14 +188,12 @@ def print_table(runs: dict[str, list[dict[str, float]]]) -> None:
     print(f"{'':14}{'fresh process':>15}{'warm':>9}{'warm, processor':>18}{'kept neighbours':>17}")
     for who, found in runs.items():
         fresh, warm, used, share = (
-            statistics.median(each[name] for each in found)
-            for name in ("fresh", "warm", "warm_cpu", "kept")
+            statistics.median(each[name] for each in found) for name in ("fresh", "warm", "warm_cpu", "kept")
         )
         print(f"{who:14}{fresh:13.1f} s{warm:7.1f} s{used:16.1f} s{share:17.3f}")
     pairs = list(zip(runs["umap-learn"], runs["ours"], strict=True))
     fresh, warm, used = (
-        statistics.median(theirs[name] / ours[name] for theirs, ours in pairs)
-        for name in ("fresh", "warm", "warm_cpu")
+        statistics.median(theirs[name] / ours[name] for theirs, ours in pairs) for name in ("fresh", "warm", "warm_cpu")
     )
     print(f"{'ratio':14}{fresh:13.1f} ×{warm:7.1f} ×{used:16.1f} ×")
 
@@ -204,15 +210,16 @@ def main() -> None:
         print_table(runs)
         for label, spare in (("a cold worker", False), ("a spare worker", True)):
             with tempfile.TemporaryDirectory() as empty:
-                print(f"PCA from the request in {label}: "
-                      f"{pca_seconds(Path(empty), spare=spare):.2f} s")  # fmt: skip
+                print(f"PCA from the request in {label}: {pca_seconds(Path(empty), spare=spare):.2f} s")
         if large:
             write_large(home)
             found = measure("ours", home, home, warm=False)
             again = measure("ours", minilm(), home, warm=False)  # under the same load
-            print(f"256,000 × 1,024: {found['fresh']:.0f} s from a fresh process, "
-                  f"{found['fresh'] / again['fresh']:.1f} times the 30,522 × 384 next to it; peak "
-                  f"{found['peak'] / 1e9:.1f} GB; kept neighbours {found['kept']:.3f}")  # fmt: skip
+            print(
+                f"256,000 × 1,024: {found['fresh']:.0f} s from a fresh process, "
+                f"{found['fresh'] / again['fresh']:.1f} times the 30,522 × 384 next to it; peak "
+                f"{found['peak'] / 1e9:.1f} GB; kept neighbours {found['kept']:.3f}"
+            )
 
 
 if __name__ == "__main__":

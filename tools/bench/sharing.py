@@ -81,9 +81,7 @@ SEARCHES: dict[str, Callable[[nn.Module], Groups]] = {
     "inspector, search": lambda module: several(shared_names(named_tensors(module))),
     "accelerate find_tied_parameters": lambda module: several(find_tied_parameters(module)),
     # Its own search wants a state dict; making one is part of asking it.
-    "safetensors _find_shared_tensors": lambda module: several(
-        _find_shared_tensors(module.state_dict())
-    ),
+    "safetensors _find_shared_tensors": lambda module: several(_find_shared_tensors(module.state_dict())),
     "inspector, whole audit": lambda module: {
         frozenset(group.names) for group in find_sharing(module).groups if group.in_memory
     },
@@ -103,20 +101,13 @@ def audit(folder: str) -> dict[str, float]:
     before = psutil.Process().memory_info().rss
     begin = time.perf_counter()
     manifest, _ = open_checkpoint(
-        CheckpointRef("path", f"{folder}/bert"),
-        settings=settings,
-        progress=lambda *_: None,
-        restrict_paths=False,
+        CheckpointRef("path", f"{folder}/bert"), settings=settings, progress=lambda *_: None, restrict_paths=False
     )
     opened = time.perf_counter()
     sharing(Checkpoint(manifest, settings=settings), progress=lambda *_: None)
     done = time.perf_counter()
     after = psutil.Process().memory_info().rss
-    return {
-        "opening": opened - begin,
-        "audit": done - opened,
-        "megabytes": (after - before) / 1e6,
-    }
+    return {"opening": opened - begin, "audit": done - opened, "megabytes": (after - before) / 1e6}
 
 
 def print_opening() -> None:
@@ -130,9 +121,7 @@ def print_opening() -> None:
             command = [sys.executable, "-m", "tools.bench.sharing", folder]
             printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
             found = json.loads(printed.splitlines()[-1])
-            print(
-                f"{visit:34}{found['opening']:9.2f}{found['audit']:9.2f}{found['megabytes']:9.0f}"
-            )
+            print(f"{visit:34}{found['opening']:9.2f}{found['audit']:9.2f}{found['megabytes']:9.0f}")
 
 
 def main() -> None:

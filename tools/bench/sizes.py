@@ -47,8 +47,11 @@ def measure(command: list[str], home: str) -> tuple[float, float, float]:
     """Wall seconds, processor seconds, and megabytes of the largest process."""
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, *command],
-        env=os.environ | {"INSPECTOR_HOME": home}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env=os.environ | {"INSPECTOR_HOME": home},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     status, wall, processor, peak, said = json.loads(done.stdout)
     if status:
         raise RuntimeError(f"{' '.join(command)} failed: {said}")
@@ -72,5 +75,4 @@ def main() -> None:
 
 def show(name: str, what: str, taken: tuple[float, float, float], bare: float) -> None:
     wall, processor, peak = taken
-    print(f"| {name} | {what} | {wall:.1f} | {processor:.1f} | {peak:,.0f} | {wall / bare:.2f} |",
-          flush=True)  # fmt: skip
+    print(f"| {name} | {what} | {wall:.1f} | {processor:.1f} | {peak:,.0f} | {wall / bare:.2f} |", flush=True)

@@ -63,8 +63,7 @@ def _title(name: str) -> str:
 
 
 def _row(name: str, outcome: Outcome) -> str:
-    cells = (_title(name), outcome.happened, f"{outcome.seconds:.1f}", outcome.said, outcome.whole,
-             outcome.afterwards)  # fmt: skip
+    cells = (_title(name), outcome.happened, f"{outcome.seconds:.1f}", outcome.said, outcome.whole, outcome.afterwards)
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 

@@ -87,8 +87,7 @@ def kill_in_mid_upload(browser: Browser, folder: Path, kind: str, pattern: str) 
         whole = servers.whole(store)
         afterwards = upload_works(page, archive)
         servers.whole(store)
-    return Outcome(f"server killed, {plural(left)} of the upload left; started again", seconds,
-                   said, whole, afterwards)  # fmt: skip
+    return Outcome(f"server killed, {plural(left)} of the upload left; started again", seconds, said, whole, afterwards)
 
 
 def kill_while_receiving(browser: Browser, folder: Path) -> Outcome:
@@ -162,8 +161,7 @@ def two_servers(browser: Browser, folder: Path) -> Outcome:
         seconds = time.monotonic() - began
         whole = servers.whole(folder / "store")
         afterwards = page_works(browser, other)
-    return Outcome("stored once; deleted by one server, asked for at the other", seconds, said,
-                   whole, afterwards)  # fmt: skip
+    return Outcome("stored once; deleted by one server, asked for at the other", seconds, said, whole, afterwards)
 
 
 def damage(browser: Browser, folder: Path, name: str) -> Outcome:
@@ -294,11 +292,19 @@ def hub_hangs(browser: Browser, folder: Path) -> Outcome:
 CASES: dict[str, Callable[[Browser, Path], Outcome]] = {
     case.__name__: case
     for case in (
-        kill_while_receiving, kill_while_staging, disk_full_while_receiving,
-        disk_full_while_staging, two_servers, damaged_manifest, damaged_entry,
-        worker_killed, worker_crashed, out_of_memory, hub_hangs,
+        kill_while_receiving,
+        kill_while_staging,
+        disk_full_while_receiving,
+        disk_full_while_staging,
+        two_servers,
+        damaged_manifest,
+        damaged_entry,
+        worker_killed,
+        worker_crashed,
+        out_of_memory,
+        hub_hangs,
     )
-}  # fmt: skip
+}
 
 
 def plural(files: int) -> str:

@@ -56,19 +56,21 @@ def start(home: Path, *, disk_mb: int = 0, **environment: str) -> Server:
         port = free.getsockname()[1]
     store = home / "store"
     store.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "streamlit", "run", "app.py",
-               f"--server.port={port}", "--server.headless=true"]  # fmt: skip
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={port}", "--server.headless=true"]
     if disk_mb:
         mount = f'mount -t tmpfs -o size={disk_mb}m tmpfs "$INSPECTOR_HOME" && exec "$@"'
-        command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount, "sh",
-                   *command]  # fmt: skip
+        command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount, "sh", *command]
     log = home / f"server-{port}.log"
     started = time.monotonic()
     with log.open("wb") as output:
         process = subprocess.Popen(
-            command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+            command,
+            cwd=ROOT,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
             env={**os.environ, "INSPECTOR_HOME": str(store), **environment},
-        )  # fmt: skip
+        )
     return Server(f"http://localhost:{port}", process, log, started)
 
 

@@ -39,8 +39,7 @@ class Run:
     def __str__(self) -> str:
         speed = self.executions / max(self.seconds, 1)
         found = ", ".join(path.name for path in self.found) or "nothing"
-        return (f"{self.target:17} {self.executions:>10,} {speed:>10,.0f} {self.coverage:>8,} "
-                f"{self.corpus:>7,}  {found}")  # fmt: skip
+        return f"{self.target:17} {self.executions:>10,} {speed:>10,.0f} {self.coverage:>8,} {self.corpus:>7,}  {found}"
 
 
 def fuzz(target: str, *, seconds: float, runs: int = -1, seed: int = 1, found: Path = FOUND) -> Run:
@@ -58,12 +57,22 @@ def fuzz(target: str, *, seconds: float, runs: int = -1, seed: int = 1, found: P
     before = set(folder.iterdir())
     with tempfile.TemporaryDirectory(prefix="corpus-") as corpus:
         command = [
-            sys.executable, "-m", "tools.fuzz.atheris_run", target,
+            sys.executable,
+            "-m",
+            "tools.fuzz.atheris_run",
+            target,
             f"-max_total_time={seconds:.0f}",
-            f"-runs={runs}", f"-seed={seed}", f"-timeout={SLOWEST_SECONDS}", "-max_len=20000",
-            f"-rss_limit_mb={MEMORY_MB}", f"-artifact_prefix={folder}/", "-print_final_stats=1",
-            corpus, str(SEEDS / target), str(folder),
-        ]  # fmt: skip
+            f"-runs={runs}",
+            f"-seed={seed}",
+            f"-timeout={SLOWEST_SECONDS}",
+            "-max_len=20000",
+            f"-rss_limit_mb={MEMORY_MB}",
+            f"-artifact_prefix={folder}/",
+            "-print_final_stats=1",
+            corpus,
+            str(SEEDS / target),
+            str(folder),
+        ]
         ended = subprocess.run(command, cwd=HERE.parents[1], capture_output=True, check=False)
     log = ended.stderr.decode("utf-8", "replace") + ended.stdout.decode("utf-8", "replace")
     broken = tuple(sorted(set(folder.iterdir()) - before))

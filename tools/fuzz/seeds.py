@@ -161,21 +161,39 @@ def _archives() -> dict[str, bytes]:
 
 CONFIGS: dict[str, Any] = {
     "bert": {
-        "model_type": "bert", "architectures": ["BertForMaskedLM"], "hidden_size": 32,
-        "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48,
-        "hidden_act": "gelu", "max_position_embeddings": 64, "vocab_size": 60,
-        "layer_norm_eps": 1e-12, "id2label": {"0": "no", "1": "yes"}, "label2id": {"no": 0},
+        "model_type": "bert",
+        "architectures": ["BertForMaskedLM"],
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 48,
+        "hidden_act": "gelu",
+        "max_position_embeddings": 64,
+        "vocab_size": 60,
+        "layer_norm_eps": 1e-12,
+        "id2label": {"0": "no", "1": "yes"},
+        "label2id": {"no": 0},
     },
     "nested": {
-        "model_type": "t5", "text_config": {"d_model": 32, "rope_scaling": {"rope_type": "linear",
-        "factor": 2.0}}, "layer_types": ["full_attention"] * 3, "encoder": {"num_layers": 2},
+        "model_type": "t5",
+        "text_config": {"d_model": 32, "rope_scaling": {"rope_type": "linear", "factor": 2.0}},
+        "layer_types": ["full_attention"] * 3,
+        "encoder": {"num_layers": 2},
     },
     "hostile": {
-        "auto_map": {"AutoModel": "a.B"}, "quantization_config": {"bits": 4}, "torch_dtype": "os",
-        "hidden_act": "os.system", "to_dict": 1, "num_labels": 10**9, "_name_or_path": "/etc",
-        "model_type": "../x", "vocab_size": 1e9, "inner_group_num": 10**9, "x": [[[[1]]]],
+        "auto_map": {"AutoModel": "a.B"},
+        "quantization_config": {"bits": 4},
+        "torch_dtype": "os",
+        "hidden_act": "os.system",
+        "to_dict": 1,
+        "num_labels": 10**9,
+        "_name_or_path": "/etc",
+        "model_type": "../x",
+        "vocab_size": 1e9,
+        "inner_group_num": 10**9,
+        "x": [[[[1]]]],
     },
-}  # fmt: skip
+}
 INDEXES: dict[str, Any] = {
     "two": {
         "metadata": {"total_size": 8},
@@ -191,15 +209,24 @@ INDEXES: dict[str, Any] = {
 def _tokenizer_configs() -> dict[str, bytes]:
     mask = {"content": "[MASK]", "lstrip": True, "special": True, "__type": "AddedToken"}
     return {
-        "config": b"\0" + _json({
-            "tokenizer_class": "BertTokenizer", "mask_token": mask, "pad_token": "[PAD]",
-            "do_lower_case": True, "model_max_length": 10**30, "vocab_file": "/etc/passwd",
-            "added_tokens_decoder": {"0": mask}, "additional_special_tokens": ["<x>"],
-            "chat_template": "{{ ''.__class__ }}", "auto_map": {"AutoTokenizer": ["a.B", None]},
-        }),
+        "config": b"\0"
+        + _json(
+            {
+                "tokenizer_class": "BertTokenizer",
+                "mask_token": mask,
+                "pad_token": "[PAD]",
+                "do_lower_case": True,
+                "model_max_length": 10**30,
+                "vocab_file": "/etc/passwd",
+                "added_tokens_decoder": {"0": mask},
+                "additional_special_tokens": ["<x>"],
+                "chat_template": "{{ ''.__class__ }}",
+                "auto_map": {"AutoTokenizer": ["a.B", None]},
+            }
+        ),
         "special": b"\1" + _json({"pad_token": mask, "eos_token": "</s>"}),
         "added": b"\2" + _json({"<x>": 7, "<y>": 2**40}),
-    }  # fmt: skip
+    }
 
 
 def _tokenizers() -> dict[str, bytes]:

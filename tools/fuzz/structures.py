@@ -18,23 +18,52 @@ from tools.fuzz.seeds import CONFIGS, FILES, INDEXES, PID, TENSOR
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 NAMES = st.sampled_from(
-    ["config.json", "Config.json", "model.safetensors", "vocab.txt", "m/", "", "a/b/c", "../x",
-     "/etc/x", "a\\b", "C:x", "con\u0301fig.json", "\0", "..", ".hidden", "m//config.json"]
-) | st.text(max_size=20)  # fmt: skip
+    [
+        "config.json",
+        "Config.json",
+        "model.safetensors",
+        "vocab.txt",
+        "m/",
+        "",
+        "a/b/c",
+        "../x",
+        "/etc/x",
+        "a\\b",
+        "C:x",
+        "con\u0301fig.json",
+        "\0",
+        "..",
+        ".hidden",
+        "m//config.json",
+    ]
+) | st.text(max_size=20)
 NUMBERS = st.sampled_from(
     [0, -1, 1, 2, 60, 64, 2**31, 2**53, 2**63 - 1, 2**64, 10**400, 1e400, float("nan"), 0.5, True]
-) | st.integers(-3, 70)  # fmt: skip
+) | st.integers(-3, 70)
 VALUES = st.recursive(
     st.none() | NUMBERS | st.text(max_size=8) | st.sampled_from(["/etc/passwd", "a.B", "\ud800"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner,
-                                                                max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
     max_leaves=8,
-)  # fmt: skip
+)
 KEYS = st.sampled_from(
-    [*CONFIGS["bert"], *CONFIGS["nested"], *CONFIGS["hostile"], "rope_scaling", "rope_parameters",
-     "layer_types", "num_local_experts", "inner_group_num", "pad_token_id", "return_dict",
-     "attribute_map", "chat_template", "generation_config", "_attn_implementation", "vocab_file"]
-) | st.text(max_size=8)  # fmt: skip
+    [
+        *CONFIGS["bert"],
+        *CONFIGS["nested"],
+        *CONFIGS["hostile"],
+        "rope_scaling",
+        "rope_parameters",
+        "layer_types",
+        "num_local_experts",
+        "inner_group_num",
+        "pad_token_id",
+        "return_dict",
+        "attribute_map",
+        "chat_template",
+        "generation_config",
+        "_attn_implementation",
+        "vocab_file",
+    ]
+) | st.text(max_size=8)
 DTYPES = st.sampled_from(["F32", "BF16", "I64", "BOOL", "F8_E4M3", "C64", "F4", "os", "", 7, None])
 SIZES = st.lists(st.sampled_from([0, 1, 2, 3, 2**31, 2**62, 2**63, -1, 1.0, True, "2"]), max_size=4)
 TENSOR_NAMES = st.sampled_from(["a", "b", "__metadata__", "<script>\0\u202e", "\ud800", "x" * 2000])
@@ -92,9 +121,13 @@ def _tar(draw: Draw, files: dict[str, bytes]) -> bytes:
         info.type = draw(kinds)
         info.size = len(data) + draw(st.sampled_from([0, 0, 0, 2**30]))
         if form == tarfile.PAX_FORMAT:
-            info.pax_headers = draw(st.dictionaries(
-                st.sampled_from(["path", "size", "GNU.sparse.major", "GNU.sparse.size", "comment"]),
-                st.text(max_size=8), max_size=3))  # fmt: skip
+            info.pax_headers = draw(
+                st.dictionaries(
+                    st.sampled_from(["path", "size", "GNU.sparse.major", "GNU.sparse.size", "comment"]),
+                    st.text(max_size=8),
+                    max_size=3,
+                )
+            )
         buffer.write(info.tobuf(form, "utf-8", "surrogateescape"))
         buffer.write(data + bytes(-len(data) % 512))
     return buffer.getvalue() + bytes(1024)
@@ -128,10 +161,23 @@ def indexes() -> st.SearchStrategy[bytes]:
 def tokenizer_configs() -> st.SearchStrategy[bytes]:
     """The settings that a tokenizer has, with values that none has; the first byte says which."""
     keys = st.sampled_from(
-        ["mask_token", "pad_token", "added_tokens_decoder", "additional_special_tokens", "vocab",
-         "tokenizer_class", "model_max_length", "init_inputs", "chat_template", "do_lower_case",
-         "content", "__type", "0", "never_split"]
-    )  # fmt: skip
+        [
+            "mask_token",
+            "pad_token",
+            "added_tokens_decoder",
+            "additional_special_tokens",
+            "vocab",
+            "tokenizer_class",
+            "model_max_length",
+            "init_inputs",
+            "chat_template",
+            "do_lower_case",
+            "content",
+            "__type",
+            "0",
+            "never_split",
+        ]
+    )
     trees = st.dictionaries(keys, VALUES | st.dictionaries(keys, VALUES, max_size=4), max_size=6)
     files = st.tuples(st.integers(0, 2), trees)
     return files.map(lambda file: bytes([file[0]]) + json.dumps(file[1]).encode())
@@ -140,15 +186,37 @@ def tokenizer_configs() -> st.SearchStrategy[bytes]:
 OPCODES = st.sampled_from(
     [
         *(bytes([code]) for code in b"()]}ltdu0aes2RbQNt\x85\x86\x87\x88\x89\x8f\x90\x91\x93\x94"),
-        *(b"h" + bytes([slot]) for slot in range(4)), *(b"q" + bytes([slot]) for slot in range(4)),
-        b"r\xff\xff\xff\xff", b"K\1", b"M\xff\xff", b"J\xff\xff\xff\xff", b"\x8a\1\x7f",
-        b"\x8b" + struct.pack("<i", -1), b"X\1\0\0\0a", b"X\xff\xff\xff\xff", b"\x8c\1b", b"U\1c",
-        b"\x95" + bytes(8), b"\x96" + struct.pack("<Q", 2**40), b"ccollections\nOrderedDict\n",
-        b"ctorch\nSize\n", b"ctorch\nfloat32\n", b"ctorch._utils\n_rebuild_tensor_v2\n",
-        b"ctorch\nFloatStorage\n", b"cos\nsystem\n", b"Pstorage\n", b"I9999\n", b"F1e999\n",
-        PID, TENSOR, pickle.NEWOBJ, pickle.NEWOBJ_EX, pickle.OBJ, pickle.NEXT_BUFFER,
+        *(b"h" + bytes([slot]) for slot in range(4)),
+        *(b"q" + bytes([slot]) for slot in range(4)),
+        b"r\xff\xff\xff\xff",
+        b"K\1",
+        b"M\xff\xff",
+        b"J\xff\xff\xff\xff",
+        b"\x8a\1\x7f",
+        b"\x8b" + struct.pack("<i", -1),
+        b"X\1\0\0\0a",
+        b"X\xff\xff\xff\xff",
+        b"\x8c\1b",
+        b"U\1c",
+        b"\x95" + bytes(8),
+        b"\x96" + struct.pack("<Q", 2**40),
+        b"ccollections\nOrderedDict\n",
+        b"ctorch\nSize\n",
+        b"ctorch\nfloat32\n",
+        b"ctorch._utils\n_rebuild_tensor_v2\n",
+        b"ctorch\nFloatStorage\n",
+        b"cos\nsystem\n",
+        b"Pstorage\n",
+        b"I9999\n",
+        b"F1e999\n",
+        PID,
+        TENSOR,
+        pickle.NEWOBJ,
+        pickle.NEWOBJ_EX,
+        pickle.OBJ,
+        pickle.NEXT_BUFFER,
     ]
-)  # fmt: skip
+)
 
 
 def pickles() -> st.SearchStrategy[bytes]:

@@ -74,9 +74,7 @@ def index(data: bytes, folder: Path) -> None:
 
 def tokenizer_config(data: bytes, folder: Path) -> None:
     """The three JSON files of a tokenizer's settings, the first byte saying which."""
-    name = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")[
-        (data[0] if data else 0) % 3
-    ]
+    name = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")[(data[0] if data else 0) % 3]
     files = {name: _file(folder, name, data[1:]), "vocab.txt": _file(folder, "vocab.txt", b"a")}
     (folder / "target").mkdir()
     stage_tokenizer(files, folder / "target")
@@ -86,9 +84,7 @@ def tokenizer(data: bytes, folder: Path) -> None:
     """A vocabulary, the first byte saying in which format, staged, read and used."""
     from inspector.models.tokens import Tokens
 
-    names = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"))[
-        (data[0] if data else 0) % 3
-    ]
+    names = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"))[(data[0] if data else 0) % 3]
     parts = data[1:].split(b"\0\0", len(names) - 1)
     parts += [b"#version: 0.2\n"] * (len(names) - len(parts))
     files = {n: _file(folder, n, part) for n, part in zip(names, parts, strict=True)}
@@ -105,10 +101,8 @@ def tokenizer(data: bytes, folder: Path) -> None:
 
 TARGETS: dict[str, Callable[[bytes, Path], None]] = {
     function.__name__: function
-    for function in (
-        safetensors, pytorch, pickle, archive, config, index, tokenizer_config, tokenizer,
-    )
-}  # fmt: skip
+    for function in (safetensors, pytorch, pickle, archive, config, index, tokenizer_config, tokenizer)
+}
 
 
 def prepare(target: str) -> None:

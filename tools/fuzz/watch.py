@@ -10,18 +10,38 @@ from pathlib import Path
 from typing import Any
 
 PATHS = {  # audit events -> how many of their first arguments are paths
-    "open": 1, "os.listdir": 1, "os.scandir": 1, "os.mkdir": 1, "os.remove": 1, "os.rmdir": 1,
-    "os.rename": 2, "os.link": 2, "os.symlink": 2, "os.truncate": 1, "os.chmod": 1,
-    "os.chdir": 1, "shutil.rmtree": 1, "shutil.copyfile": 2,
-}  # fmt: skip
+    "open": 1,
+    "os.listdir": 1,
+    "os.scandir": 1,
+    "os.mkdir": 1,
+    "os.remove": 1,
+    "os.rmdir": 1,
+    "os.rename": 2,
+    "os.link": 2,
+    "os.symlink": 2,
+    "os.truncate": 1,
+    "os.chmod": 1,
+    "os.chdir": 1,
+    "shutil.rmtree": 1,
+    "shutil.copyfile": 2,
+}
 NEVER = (
-    "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.kill", "os.putenv",
-    "subprocess.Popen", "socket.connect", "socket.getaddrinfo", "pickle.find_class",
-    "ctypes.dlopen", "exec", "webbrowser.open",
-)  # fmt: skip
-_INSTALLED = tuple(
-    str(Path(place).resolve()) for place in {sys.prefix, sys.base_prefix, *sys.path[1:]} if place
+    "os.system",
+    "os.exec",
+    "os.fork",
+    "os.posix_spawn",
+    "os.spawn",
+    "os.kill",
+    "os.putenv",
+    "subprocess.Popen",
+    "socket.connect",
+    "socket.getaddrinfo",
+    "pickle.find_class",
+    "ctypes.dlopen",
+    "exec",
+    "webbrowser.open",
 )
+_INSTALLED = tuple(str(Path(place).resolve()) for place in {sys.prefix, sys.base_prefix, *sys.path[1:]} if place)
 _folder: list[str] = []  # the one that may be touched now; empty: nobody looks
 _touched: list[str] = []
 

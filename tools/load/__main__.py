@@ -27,9 +27,11 @@ from tools.load.people import person
 
 CROWDS = (1, 5, 20, 50)
 SHOWN = 20  # differences that are printed
-HEAD = ("| sessions | answers | wrong | broken sessions | lost checkpoints | server deaths | "
-        "p50 s | p95 s | p99 s | peak memory GB | s in all | processor s in the 10 s after |\n"
-        "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")  # fmt: skip
+HEAD = (
+    "| sessions | answers | wrong | broken sessions | lost checkpoints | server deaths | "
+    "p50 s | p95 s | p99 s | peak memory GB | s in all | processor s in the 10 s after |\n"
+    "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+)
 
 
 def main() -> int:
@@ -87,9 +89,7 @@ def upload_once(server: Server, home: Path, archives: dict[str, bytes]) -> dict[
         with person(server.url) as someone:
             someone.upload(name, content)
             stored = registry.list_checkpoints(settings)
-        new = {f"upload:{each.fingerprint[:16]}" for each in stored} - {
-            upload.reference for upload in found.values()
-        }
+        new = {f"upload:{each.fingerprint[:16]}" for each in stored} - {upload.reference for upload in found.values()}
         found[kind] = Upload(name, content, new.pop())
     return found
 
@@ -116,23 +116,29 @@ def growth(measured: Measured) -> str:
     quarter = len(measured.memory) // 4
     second = statistics.mean(measured.memory[quarter : 2 * quarter]) / 1e9
     last = statistics.mean(measured.memory[-quarter:]) / 1e9
-    return (
-        f"\nMemory averaged {second:.2f} GB in the second quarter and {last:.2f} GB in the last.\n"
-    )
+    return f"\nMemory averaged {second:.2f} GB in the second quarter and {last:.2f} GB in the last.\n"
 
 
 def document(lines: list[str]) -> str:
     """The file that is kept."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    return "\n".join([
-        "# Many sessions at once", "",
-        "`python -m tools.load --write docs/load.md`: sessions that open every page of two demos "
-        "and two uploads, upload files, and type faster than answers arrive. Every answer is "
-        "compared with the one that a lone session got. Memory is the resident memory of the "
-        "server and its workers; shared pages count in each.", "",
-        f"{date.today().isoformat()}, {os.cpu_count()} processors, {memory:.0f} GB; the sessions "
-        "run on the same machine.", "", HEAD, *lines, "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "# Many sessions at once",
+            "",
+            "`python -m tools.load --write docs/load.md`: sessions that open every page of two demos "
+            "and two uploads, upload files, and type faster than answers arrive. Every answer is "
+            "compared with the one that a lone session got. Memory is the resident memory of the "
+            "server and its workers; shared pages count in each.",
+            "",
+            f"{date.today().isoformat()}, {os.cpu_count()} processors, {memory:.0f} GB; the sessions "
+            "run on the same machine.",
+            "",
+            HEAD,
+            *lines,
+            "",
+        ]
+    )
 
 
 if __name__ == "__main__":

@@ -82,10 +82,7 @@ class Asker:
     def __init__(self, engine: Engine, fingerprint: str, *, mask: str, words: list[str]) -> None:
         self._engine, self._fingerprint, self._mask = engine, fingerprint, mask
         chosen = random.Random(0)
-        self._texts = [
-            " ".join([*chosen.choices(words, k=4), mask, *chosen.choices(words, k=4)])
-            for _ in range(TEXTS)
-        ]
+        self._texts = [" ".join([*chosen.choices(words, k=4), mask, *chosen.choices(words, k=4)]) for _ in range(TEXTS)]
         self._fresh = {verb: itertools.count() for verb in SHARES}
         self._right: dict[tuple[str, int], Told] = {}
 
@@ -167,9 +164,7 @@ class Asker:
         return max(0.0, statistics.median(found))
 
     def _ask(self, question: Question) -> Told:
-        job = self._engine.run(
-            self._fingerprint, question.verb, text=self._texts[question.text], k=question.k
-        )
+        job = self._engine.run(self._fingerprint, question.verb, text=self._texts[question.text], k=question.k)
         return TOLD[question.verb](job.result(PATIENCE_SECONDS), self._mask)
 
 

@@ -32,15 +32,7 @@ from inspector.settings import settings
 from inspector.store.reference import CheckpointRef
 from tools.bench.masked_lm import build
 from tools.load.asking import Asker, Crowd
-from tools.load.queueing import (
-    MOST_PEOPLE,
-    Served,
-    Service,
-    people_served,
-    pooled,
-    simulate,
-    workers_needed,
-)
+from tools.load.queueing import MOST_PEOPLE, Served, Service, people_served, pooled, simulate, workers_needed
 
 DEMO, BASE = "demo-bert", "BERT-base's size"
 RAMP = (1, 5, 20, 50, 100, 200)
@@ -60,8 +52,10 @@ ABOUT = (
     "(`tools/load/queueing.py`), given the cost of a question alone and in a batch. The other "
     "columns were measured, without the first fifth of the time, when nobody waits yet.\n"
 )
-RAMP_HEAD = ("| users | answers | a second | model | p50 s | model | p95 s | model | wrong | "
-             "refused |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")  # fmt: skip
+RAMP_HEAD = (
+    "| users | answers | a second | model | p50 s | model | p95 s | model | wrong | "
+    "refused |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+)
 
 
 def main() -> int:
@@ -71,8 +65,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=RAMP_SECONDS, help="of each step")
     parser.add_argument("--workers", type=int, default=1, help="that answer for one checkpoint")
     parser.add_argument("--device", default="cpu", help="of the workers")
-    parser.add_argument("--gpus", type=float, help="that a worker takes; 0.25: four share one; "
-                        "1 where the device is a GPU")  # fmt: skip
+    parser.add_argument(
+        "--gpus", type=float, help="that a worker takes; 0.25: four share one; 1 where the device is a GPU"
+    )
     parser.add_argument("--write", type=Path, help="file for the tables")
     asked = parser.parse_args()
     gpus = asked.gpus if asked.gpus is not None else float(asked.device == "cuda")
@@ -90,11 +85,19 @@ def main() -> int:
                 told = [f"\n### {name}\n", costs(services), "", RAMP_HEAD]
                 for people in asked.people:
                     crowd = asker.crowd(people, think=RAMP_THINK, seconds=asked.seconds)
-                    model = pooled([
-                        simulate(services, people=people, workers=asked.workers,
-                                 think=RAMP_THINK, seconds=asked.seconds, seed=seed)
-                        for seed in range(MODEL_RUNS)
-                    ])  # fmt: skip
+                    model = pooled(
+                        [
+                            simulate(
+                                services,
+                                people=people,
+                                workers=asked.workers,
+                                think=RAMP_THINK,
+                                seconds=asked.seconds,
+                                seed=seed,
+                            )
+                            for seed in range(MODEL_RUNS)
+                        ]
+                    )
                     told.append(row(crowd, model))
                     print(told[-1], *crowd.wrong[:3], *crowd.refused[:3], sep="\n", flush=True)
                     bad |= bool(crowd.wrong or crowd.refused)
@@ -171,13 +174,14 @@ def needs(services: Mapping[str, Service], gpus: float = 0.0) -> list[str]:
     terms = {"think": THINK, "goal": GOAL, "seconds": MODEL_SECONDS}
     lines = [
         f"By the model, if a user asks every {THINK:g} s and 95 % of the answers may take at most "
-        f"{GOAL:g} s longer than for a lone user:", "",
-        "| users on one checkpoint | workers | busy | GPUs |", "|---:|---:|---:|---:|",
-    ]  # fmt: skip
+        f"{GOAL:g} s longer than for a lone user:",
+        "",
+        "| users on one checkpoint | workers | busy | GPUs |",
+        "|---:|---:|---:|---:|",
+    ]
     for people in CLASSES:
         workers = workers_needed(services, people=people, **terms)
-        found = simulate(services, people=people, workers=workers, think=THINK,
-                         seconds=MODEL_SECONDS)  # fmt: skip
+        found = simulate(services, people=people, workers=workers, think=THINK, seconds=MODEL_SECONDS)
         shared = math.floor(1 / gpus + 1e-9) if 0 < gpus < 1 else 1  # workers of one GPU
         cards = math.ceil(workers / shared) if gpus < 1 else round(workers * gpus)
         cards = cards if gpus else 0

@@ -25,12 +25,23 @@ def write_uploads(folder: Path) -> dict[str, bytes]:
 
     torch.manual_seed(7)
     models = {
-        "first upload": (BERT, BertForMaskedLM(BertConfig(
-            vocab_size=_rows(BERT), hidden_size=64, num_hidden_layers=2, num_attention_heads=2,
-            intermediate_size=128))),
-        "second upload": (GPT2, GPT2LMHeadModel(GPT2Config(
-            vocab_size=_rows(GPT2), n_embd=64, n_layer=2, n_head=2, n_positions=128))),
-    }  # fmt: skip
+        "first upload": (
+            BERT,
+            BertForMaskedLM(
+                BertConfig(
+                    vocab_size=_rows(BERT),
+                    hidden_size=64,
+                    num_hidden_layers=2,
+                    num_attention_heads=2,
+                    intermediate_size=128,
+                )
+            ),
+        ),
+        "second upload": (
+            GPT2,
+            GPT2LMHeadModel(GPT2Config(vocab_size=_rows(GPT2), n_embd=64, n_layer=2, n_head=2, n_positions=128)),
+        ),
+    }
     packed = {}
     for kind, (tokenizer, model) in models.items():
         place = folder / kind.replace(" ", "-")

@@ -17,9 +17,14 @@ import pandas as pd
 from streamlit.proto.Element_pb2 import Element
 
 TEXTS = {
-    "markdown": ("body",), "alert": ("title", "body"), "heading": ("body",), "code": ("code_text",),
-    "metric": ("label", "body", "delta"), "text": ("body",), "exception": ("type", "message"),
-}  # fmt: skip
+    "markdown": ("body",),
+    "alert": ("title", "body"),
+    "heading": ("body",),
+    "code": ("code_text",),
+    "metric": ("label", "body", "delta"),
+    "text": ("body",),
+    "exception": ("type", "message"),
+}
 # Sums of other lengths are added in another order: what is left of that in float32.
 RELATIVE, ABSOLUTE = 2e-3, 2e-4
 NUMBER = re.compile(r"[-−]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
@@ -131,12 +136,8 @@ def _decoded(value: Any) -> Any:
     """Plotly's typed arrays as numpy's."""
     if isinstance(value, dict) and {"dtype", "bdata"} <= value.keys():
         found = np.frombuffer(base64.b64decode(value["bdata"]), dtype=value["dtype"])
-        return found.reshape([int(n) for n in value["shape"].split(",")]) if "shape" in value \
-            else found  # fmt: skip
+        return found.reshape([int(n) for n in value["shape"].split(",")]) if "shape" in value else found
     return value
 
 
-COMPARE = {
-    pd.DataFrame: _same_frames, np.ndarray: _same_arrays, dict: _same_dicts, list: _same_lists,
-    str: _same_texts,
-}  # fmt: skip
+COMPARE = {pd.DataFrame: _same_frames, np.ndarray: _same_arrays, dict: _same_dicts, list: _same_lists, str: _same_texts}

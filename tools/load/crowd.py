@@ -84,15 +84,13 @@ def journey(number: int) -> list[Visit]:
     turn = number % len(PAGES)
     masked = checkpoint in {DEMO, "first upload"}
     text = sentence(number // len(KINDS), masked=masked)
-    return [Visit(checkpoint, page, text if page in TYPED else "")
-            for page in (*PAGES[turn:], *PAGES[:turn])]  # fmt: skip
+    return [Visit(checkpoint, page, text if page in TYPED else "") for page in (*PAGES[turn:], *PAGES[:turn])]
 
 
 def typing(number: int) -> list[Visit]:
     """Texts that one person types faster than they are answered."""
     return [
-        Visit(DEMO, "masked_lm" if number % 2 else "lens", sentence(number + turn, masked=True))
-        for turn in range(FAST)
+        Visit(DEMO, "masked_lm" if number % 2 else "lens", sentence(number + turn, masked=True)) for turn in range(FAST)
     ]
 
 
@@ -115,8 +113,14 @@ def walk(number: int, someone: Person, uploads: dict[str, Upload]) -> Iterator[A
         yield someone.type_fast(visits)
 
 
-def crowd(server: Server, sessions: int, uploads: dict[str, Upload], oracle: Oracle,
-          *, until: Callable[[], bool] | None = None) -> Measured:  # fmt: skip
+def crowd(
+    server: Server,
+    sessions: int,
+    uploads: dict[str, Upload],
+    oracle: Oracle,
+    *,
+    until: Callable[[], bool] | None = None,
+) -> Measured:
     """Let sessions walk at once.
 
     Args:
@@ -155,9 +159,7 @@ def crowd(server: Server, sessions: int, uploads: dict[str, Upload], oracle: Ora
     watcher.join()
     before = processor_seconds(server)
     time.sleep(AFTER_SECONDS)
-    measured.after = sum(
-        seconds - before[pid] for pid, seconds in processor_seconds(server).items() if pid in before
-    )
+    measured.after = sum(seconds - before[pid] for pid, seconds in processor_seconds(server).items() if pid in before)
     return measured
 
 

@@ -15,11 +15,10 @@ from inspector.catalog import CATALOG
 from serving.scan.sessions import Session, session
 from tools.load.contents import Said, read
 
-PAGES = tuple(dict.fromkeys(analysis.slug for analysis in CATALOG))
+PAGES = tuple(dict.fromkeys(analysis.slug for analysis in CATALOG.values()))
 FIELDS = {"lens": "Text", "masked_lm": "Text in the link"}  # that hold a text of one's own
 TYPED = tuple(FIELDS)
-WORDS = ("paris", "london", "river", "water", "king", "war", "tree", "house", "law", "music",
-         "month", "bird")  # fmt: skip
+WORDS = ("paris", "london", "river", "water", "king", "war", "tree", "house", "law", "music", "month", "bird")
 SENTENCES = ("the {} is near the capital of [MASK].", "a {} that is made of [MASK].")
 PLAIN = ("the {} is near the capital of", "a {} that is made of")  # for models without a mask
 FAST = 4  # texts typed one after the other without waiting

@@ -50,13 +50,7 @@ class Served:
 
 
 def simulate(
-    services: Mapping[str, Service],
-    *,
-    people: int,
-    workers: int,
-    think: float,
-    seconds: float,
-    seed: int = 0,
+    services: Mapping[str, Service], *, people: int, workers: int, think: float, seconds: float, seed: int = 0
 ) -> Served:
     """Let people ask for a while.
 
@@ -83,9 +77,7 @@ def simulate(
     while events and events[0][0] < seconds:
         now, _, done = heapq.heappop(events)
         if done is None:
-            line.append(
-                (now, kinds[int(np.searchsorted(shares, random.random() * shares[-1], "right"))])
-            )
+            line.append((now, kinds[int(np.searchsorted(shares, random.random() * shares[-1], "right"))]))
         else:
             free += 1
             for asked in done[0]:
@@ -113,9 +105,7 @@ def pooled(runs: Sequence[Served]) -> Served:
     )
 
 
-def workers_needed(
-    services: Mapping[str, Service], *, people: int, think: float, goal: float, seconds: float
-) -> int:
+def workers_needed(services: Mapping[str, Service], *, people: int, think: float, goal: float, seconds: float) -> int:
     """The fewest workers with which 95 % of the answers come at most `goal` seconds late.
 
     Late is what an answer takes longer than the same question asked by somebody alone.
@@ -135,9 +125,7 @@ def workers_needed(
     return high
 
 
-def people_served(
-    services: Mapping[str, Service], *, workers: int, think: float, goal: float, seconds: float
-) -> int:
+def people_served(services: Mapping[str, Service], *, workers: int, think: float, goal: float, seconds: float) -> int:
     """The most people who get 95 % of their answers at most `goal` seconds late.
 
     Returns:

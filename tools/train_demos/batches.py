@@ -59,9 +59,7 @@ def epochs(size: int, seed: int, stream: int) -> Iterator[np.random.Generator]:
         number += 1
 
 
-def _bucket(
-    lengths: IntArray, tokens_per_batch: int, rng: np.random.Generator, pool: int = 8192
-) -> Iterator[IntArray]:
+def _bucket(lengths: IntArray, tokens_per_batch: int, rng: np.random.Generator, pool: int = 8192) -> Iterator[IntArray]:
     """Yield batches of indices of like length, pools shuffled, so that little is padding."""
     order = rng.permutation(len(lengths))
     for start in range(0, len(order), pool):
@@ -90,10 +88,7 @@ def assemble(
     Returns:
         Token ids, attention mask and token types, each (pairs, positions).
     """
-    rows = [
-        [ids.cls, *a, ids.sep] if b is None else [ids.cls, *a, ids.sep, *b, ids.sep]
-        for a, b in pairs
-    ]
+    rows = [[ids.cls, *a, ids.sep] if b is None else [ids.cls, *a, ids.sep, *b, ids.sep] for a, b in pairs]
     width = max(map(len, rows))
     input_ids = np.full((len(rows), width), ids.pad, dtype=np.int64)
     types = np.zeros_like(input_ids)
@@ -210,9 +205,7 @@ def pair_batches(
             yield [pairs[i] for i in chosen], is_random[chosen], rng
 
 
-def windows(
-    sentences: list[list[int]], end: int, *, width: int, batch: int, seed: int
-) -> Iterator[IntArray]:
+def windows(sentences: list[list[int]], end: int, *, width: int, batch: int, seed: int) -> Iterator[IntArray]:
     """Yield batches of full windows over the text that begin with a line, for ever.
 
     Args:

@@ -29,12 +29,7 @@ class Report:
 
 
 def bert_report(
-    model: BertForPreTraining,
-    tokenizer: Tokenizer,
-    split: Split,
-    *,
-    examples: Sequence[str],
-    seed: int,
+    model: BertForPreTraining, tokenizer: Tokenizer, split: Split, *, examples: Sequence[str], seed: int
 ) -> Report:
     """Measure masked words and sentence pairs on the held-out blocks.
 
@@ -70,9 +65,7 @@ def bert_report(
 
 
 @torch.no_grad()
-def top_pieces(
-    model: BertForPreTraining, tokenizer: Tokenizer, text: str, count: int = 5
-) -> list[str]:
+def top_pieces(model: BertForPreTraining, tokenizer: Tokenizer, text: str, count: int = 5) -> list[str]:
     """List the likeliest word pieces for the first [MASK] of a text, likeliest first."""
     ids = tokenizer.encode(text).ids
     hidden = model.eval().bert(input_ids=torch.tensor([ids])).last_hidden_state
@@ -81,12 +74,7 @@ def top_pieces(
 
 
 def gpt2_report(
-    model: GPT2LMHeadModel,
-    tokenizer: Tokenizer,
-    split: Split,
-    *,
-    examples: Sequence[str],
-    seed: int,
+    model: GPT2LMHeadModel, tokenizer: Tokenizer, split: Split, *, examples: Sequence[str], seed: int
 ) -> Report:
     """Compare the perplexity on the held-out blocks with that of a trigram model.
 

@@ -41,11 +41,7 @@ def is_word(piece: str) -> bool:
 
 @torch.no_grad()
 def mask_quality(
-    model: BertForPreTraining,
-    tokenizer: Tokenizer,
-    sentences: Sequence[str],
-    *,
-    rows_per_batch: int = 64,
+    model: BertForPreTraining, tokenizer: Tokenizer, sentences: Sequence[str], *, rows_per_batch: int = 64
 ) -> MaskQuality:
     """Mask every word piece of some sentences in turn and look for the truth on top.
 
@@ -65,11 +61,7 @@ def mask_quality(
     ranks: list[int] = []
     for pieces in encode(tokenizer, list(sentences)):
         row = torch.tensor([ids.cls, *pieces[:room], ids.sep])
-        places = [
-            place
-            for place in range(1, len(row) - 1)
-            if is_word(str(tokenizer.id_to_token(int(row[place]))))
-        ]
+        places = [place for place in range(1, len(row) - 1) if is_word(str(tokenizer.id_to_token(int(row[place]))))]
         for first in range(0, len(places), rows_per_batch):
             chosen = torch.tensor(places[first : first + rows_per_batch])
             copies = row.repeat(len(chosen), 1)
@@ -81,16 +73,11 @@ def mask_quality(
             ranks += (scores > truth).sum(dim=1).tolist()
     found = np.array(ranks)
     return MaskQuality(
-        sentences=len(sentences),
-        pieces=len(found),
-        top1=float((found < 1).mean()),
-        top5=float((found < 5).mean()),
+        sentences=len(sentences), pieces=len(found), top1=float((found < 1).mean()), top5=float((found < 5).mean())
     )
 
 
-def held_out_pairs(
-    blocks: Blocks, *, lines: int, seed: int
-) -> tuple[list[tuple[str, str]], list[int]]:
+def held_out_pairs(blocks: Blocks, *, lines: int, seed: int) -> tuple[list[tuple[str, str]], list[int]]:
     """Cut held-out blocks into pairs of spans, half of them with a stranger as the second.
 
     Args:
@@ -119,10 +106,7 @@ def held_out_pairs(
 
 @torch.no_grad()
 def pair_quality(
-    model: BertForPreTraining,
-    tokenizer: Tokenizer,
-    pairs: Sequence[tuple[str, str]],
-    labels: Sequence[int],
+    model: BertForPreTraining, tokenizer: Tokenizer, pairs: Sequence[tuple[str, str]], labels: Sequence[int]
 ) -> PairQuality:
     """Ask the NSP head about pairs of texts.
 

@@ -30,10 +30,7 @@ class Run:
         self.recipe = recipe
         self.done = 0
         self.optimisers = build_optimisers(
-            trainee.model,
-            matrix_rate=recipe.matrix_rate,
-            rate=recipe.rate,
-            weight_decay=recipe.weight_decay,
+            trainee.model, matrix_rate=recipe.matrix_rate, rate=recipe.rate, weight_decay=recipe.weight_decay
         )
         self.log: list[tuple[float, ...]] = []  # rows of LOG_COLUMNS
         self._losses: list[float] = []
@@ -67,12 +64,7 @@ class Run:
         with tempfile.TemporaryDirectory(dir=out.parent) as name:
             folder = Path(name)
             self.trainee.model.save_pretrained(folder)
-            save_tokenizer(
-                self.trainee.tokenizer,
-                folder,
-                is_bert=is_bert,
-                positions=self.recipe.positions,
-            )
+            save_tokenizer(self.trainee.tokenizer, folder, is_bert=is_bert, positions=self.recipe.positions)
             columns = LOG_COLUMNS if is_bert else ("step", "loss", "median_norm")
             (folder / "training_log.csv").write_text(_csv(self.log, columns), encoding="utf-8")
             for file in sorted(folder.iterdir()):
@@ -103,9 +95,7 @@ class Run:
         for optimiser, number, parameter in self._numbered():
             prefix = f"moment.{number}."
             optimiser.state[parameter] = {
-                name.removeprefix(prefix): values.clone()
-                for name, values in state.items()
-                if name.startswith(prefix)
+                name.removeprefix(prefix): values.clone() for name, values in state.items() if name.startswith(prefix)
             }
         next(islice(self.trainee.batches, self.done, self.done), None)
 
@@ -132,9 +122,7 @@ def _csv(log: list[tuple[float, ...]], columns: tuple[str, ...]) -> str:
     return "\n".join([",".join(columns), *rows, ""])
 
 
-def fit(
-    trainee: Trainee, recipe: Recipe, out: Path, *, snapshot: Path | None = None, every: int = 500
-) -> None:
+def fit(trainee: Trainee, recipe: Recipe, out: Path, *, snapshot: Path | None = None, every: int = 500) -> None:
     """Run all steps of a recipe and leave the checkpoint in a folder.
 
     Args:

@@ -39,9 +39,7 @@ def bert_losses(model: BertForPreTraining, batch: PairBatch) -> tuple[Tensor, Te
 
 
 def bert_steps(
-    model: BertForPreTraining,
-    batches: Iterator[tuple[PairBatch, PairBatch]],
-    nsp_weight: float,
+    model: BertForPreTraining, batches: Iterator[tuple[PairBatch, PairBatch]], nsp_weight: float
 ) -> Iterator[float]:
     """Leave the gradient of one batch of singles and one of pairs in the model, step by step.
 

@@ -82,10 +82,7 @@ def build_optimisers(
             tables.append(parameter)
         else:
             matrices.append(parameter)
-    groups = [
-        {"params": tables, "weight_decay": weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
+    groups = [{"params": tables, "weight_decay": weight_decay}, {"params": vectors, "weight_decay": 0.0}]
     return (
         Muon(matrices, lr=matrix_rate, weight_decay=weight_decay),
         torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.98)),

@@ -8,22 +8,11 @@ from dataclasses import dataclass
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor
-from transformers import (
-    BertConfig,
-    BertForPreTraining,
-    GPT2Config,
-    GPT2LMHeadModel,
-    PreTrainedModel,
-)
+from transformers import BertConfig, BertForPreTraining, GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
 from tools.train_demos.batches import bert_batches, windows
 from tools.train_demos.losses import bert_steps, gpt2_steps
-from tools.train_demos.vocabulary import (
-    bert_ids,
-    encode,
-    train_bert_tokenizer,
-    train_gpt2_tokenizer,
-)
+from tools.train_demos.vocabulary import bert_ids, encode, train_bert_tokenizer, train_gpt2_tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +110,7 @@ def prepare_bert(recipe: Recipe, lines: tuple[str, ...]) -> Trainee:
         seed=recipe.seed,
     )
     gradients = bert_steps(model, batches, recipe.nsp_weight)
-    return Trainee(
-        model, tokenizer, gradients, batches, model.bert.embeddings.word_embeddings.weight
-    )
+    return Trainee(model, tokenizer, gradients, batches, model.bert.embeddings.word_embeddings.weight)
 
 
 def prepare_gpt2(recipe: Recipe, lines: tuple[str, ...]) -> Trainee:
@@ -151,9 +138,7 @@ def prepare_gpt2(recipe: Recipe, lines: tuple[str, ...]) -> Trainee:
         batch=max(1, recipe.tokens // recipe.positions),
         seed=recipe.seed,
     )
-    return Trainee(
-        model, tokenizer, gpt2_steps(model, batches), batches, model.transformer.wte.weight
-    )
+    return Trainee(model, tokenizer, gpt2_steps(model, batches), batches, model.transformer.wte.weight)
 
 
 PREPARE = {"bert": prepare_bert, "gpt2": prepare_gpt2}

@@ -42,17 +42,9 @@ def main(arguments: list[str] | None = None) -> None:
     split = data.split_lines(data.read_lines(options["text"]), recipe.seed)
     logger.info("%s", recipe)
     trainee = PREPARE[recipe.kind](recipe, split.train)
-    fit(
-        trainee,
-        recipe,
-        options["out"],
-        snapshot=options["snapshot"],
-        every=options["snapshot_every"],
-    )
+    fit(trainee, recipe, options["out"], snapshot=options["snapshot"], every=options["snapshot_every"])
     demo = DEMOS[f"demo-{recipe.kind}"]
-    report = REPORTS[recipe.kind](
-        trainee.model, trainee.tokenizer, split, examples=demo.examples, seed=recipe.seed
-    )
+    report = REPORTS[recipe.kind](trainee.model, trainee.tokenizer, split, examples=demo.examples, seed=recipe.seed)
     for line in (*report.quality, *(f"{k} -> {v}" for k, v in report.answers.items())):
         logger.info("%s", line)
     notice = options["notice"]
@@ -84,9 +76,7 @@ def _parse(arguments: list[str] | None) -> dict[str, Any]:
 
 def _command(recipe: Recipe) -> str:
     settings = " ".join(f"--{n.replace('_', '-')} {getattr(recipe, n)}" for n in OPTIONS)
-    return (
-        f"python -m tools.train_demos.train {recipe.kind} --text FILE --out FOLDER \\\n  {settings}"
-    )
+    return f"python -m tools.train_demos.train {recipe.kind} --text FILE --out FOLDER \\\n  {settings}"
 
 
 if __name__ == "__main__":

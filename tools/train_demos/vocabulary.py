@@ -100,12 +100,7 @@ def encode(tokenizer: Tokenizer, lines: tuple[str, ...] | list[str]) -> list[lis
 def bert_ids(tokenizer: Tokenizer) -> SpecialIds:
     """Say where a tokenizer of `train_bert_tokenizer` keeps its special tokens."""
     return SpecialIds(
-        pad=0,
-        cls=2,
-        sep=3,
-        mask=4,
-        first_word=len(BERT_SPECIAL) + len(UNUSED),
-        vocab_size=tokenizer.get_vocab_size(),
+        pad=0, cls=2, sep=3, mask=4, first_word=len(BERT_SPECIAL) + len(UNUSED), vocab_size=tokenizer.get_vocab_size()
     )
 
 
@@ -126,10 +121,7 @@ def save_tokenizer(tokenizer: Tokenizer, folder: Path, *, is_bert: bool, positio
         special = dict.fromkeys(("bos_token", "eos_token", "unk_token"), END)
         names = ["input_ids", "attention_mask"]
     PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        model_max_length=positions,
-        model_input_names=names,
-        **special,
+        tokenizer_object=tokenizer, model_max_length=positions, model_input_names=names, **special
     ).save_pretrained(folder)
     # The class is written as a name that every version of transformers knows.
     path = folder / "tokenizer_config.json"

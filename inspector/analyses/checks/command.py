@@ -36,13 +36,12 @@ def check(
     results: Kept = None,
     baseline: Annotated[
         Path | None,
-        typer.Option("--baseline", help="What an earlier run printed with --json: only what is "
-                     "new or worse fails."),
+        typer.Option("--baseline", help="What an earlier run printed with --json: only what is new or worse fails."),
     ] = None,
     form: Annotated[str, typer.Option("--format", help=f"{', '.join(FORMATS)}.")] = "table",
     strict: Annotated[bool, typer.Option("--strict", help="Warnings fail, too.")] = False,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Is anything wrong with this checkpoint, or with many? Exit status 1 if a check failed."""
     with refusals():
         form = "json" if as_json and form == "table" else form

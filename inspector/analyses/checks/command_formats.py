@@ -13,11 +13,7 @@ from inspector.analyses.checks.result import Baseline, Check, Checks, Evidence
 from inspector.errors import escaped
 
 # status -> sign, word, style: the word says it, sign and colour repeat it
-STATUS = {
-    "ok": ("✓", "ok", "green"),
-    "warn": ("!", "warn", "yellow"),
-    "fail": ("✗", "fail", "bold red"),
-}
+STATUS = {"ok": ("✓", "ok", "green"), "warn": ("!", "warn", "yellow"), "fail": ("✗", "fail", "bold red")}
 SHOWN = 10  # pieces of evidence of one check
 REPORTED = ("minor", "major", "critical")
 
@@ -31,9 +27,11 @@ def write_checks(checks: Checks, *, strict: bool) -> None:
     for check in checks.worst_first():
         sign, word, style = STATUS[check.status]
         table.add_row(
-            Text(f"{sign} {word}", style=style), check.severity, check.name,
+            Text(f"{sign} {word}", style=style),
+            check.severity,
+            check.name,
             Text(escaped(" ".join(filter(None, (check.detail, check.next_step))))),
-        )  # fmt: skip
+        )
     console.print(table)
     for check in checks.worst_first():
         if check.status != "ok" and check.evidence:
@@ -79,16 +77,16 @@ def as_junit(checks: Checks, *, strict: bool) -> str:
     failing = checks.failing(strict=strict)
     unchecked = [check for check in checks.checks if not check.checked and check not in failing]
     numbers = {
-        "tests": str(len(checks.checks)), "failures": str(len(failing)), "errors": "0",
+        "tests": str(len(checks.checks)),
+        "failures": str(len(failing)),
+        "errors": "0",
         "skipped": str(len(unchecked)),
-    }  # fmt: skip
+    }
     name = f"checkpoint {escaped(checks.name)}"
     root = ElementTree.Element("testsuites", numbers)
     suite = ElementTree.SubElement(root, "testsuite", {"name": name, **numbers})
     properties = ElementTree.SubElement(suite, "properties")
-    ElementTree.SubElement(
-        properties, "property", {"name": "fingerprint", "value": checks.fingerprint}
-    )
+    ElementTree.SubElement(properties, "property", {"name": "fingerprint", "value": checks.fingerprint})
     for check in checks.checks:
         case = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": check.name})
         _fill(case, check, failed=check in failing, skipped=check in unchecked)
@@ -103,9 +101,7 @@ def _fill(case: ElementTree.Element, check: Check, *, failed: bool, skipped: boo
     detail = escaped(check.detail)
     lines = [line for line in (detail, escaped(check.next_step), *_lines(check)) if line]
     if failed:
-        problem = ElementTree.SubElement(
-            case, "failure", {"message": detail, "type": check.severity}
-        )
+        problem = ElementTree.SubElement(case, "failure", {"message": detail, "type": check.severity})
         problem.text = "\n".join(lines)
     elif skipped:
         ElementTree.SubElement(case, "skipped", {"message": detail})
@@ -128,8 +124,7 @@ def _line(evidence: Evidence) -> str:
 
 def _changes(baseline: Baseline) -> Iterator[str]:
     counted = {
-        kind: sum(each.change == kind for each in baseline.changes)
-        for kind in ("new", "worse", "better", "gone")
+        kind: sum(each.change == kind for each in baseline.changes) for kind in ("new", "worse", "better", "gone")
     }
     words = ", ".join(f"{count:,} {kind}" for kind, count in counted.items())
     yield f"Since the baseline ({escaped(baseline.name)}): {words}, {baseline.known:,} as before."

@@ -23,9 +23,7 @@ Line = dict[str, Any]
 COUNTED = ("tests", "failures", "errors", "skipped")
 
 
-def check_many(
-    sought: Sequence[Snapshot | Entry], *, results: Path | None, strict: bool
-) -> list[Line]:
+def check_many(sought: Sequence[Snapshot | Entry], *, results: Path | None, strict: bool) -> list[Line]:
     """Check many checkpoints; gives what came of each, in their order."""
 
     def tell(result: Line) -> str:
@@ -42,9 +40,7 @@ def is_failing(lines: Sequence[Line], *, strict: bool) -> bool:
 
 def _ask(engine: Engine) -> Ask:
     def ask(_: Snapshot, opened: Opened, wait: Wait) -> Line:
-        return to_json(
-            wait(engine.run(opened.fingerprint, CheckRequest.verb, called=(opened.name,)))
-        )
+        return to_json(wait(engine.run(opened.fingerprint, CheckRequest.verb, called=(opened.name,))))
 
     return ask
 
@@ -91,9 +87,7 @@ def _refused_suite(line: Line) -> ElementTree.Element:
     numbers = dict(zip(COUNTED, ("1", "0", "1", "0"), strict=True))
     suite = ElementTree.Element("testsuite", {"name": name, **numbers})
     case = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": "open"})
-    ElementTree.SubElement(
-        case, "error", {"message": escaped(line["error"]), "type": line["status"]}
-    )
+    ElementTree.SubElement(case, "error", {"message": escaped(line["error"]), "type": line["status"]})
     return suite
 
 

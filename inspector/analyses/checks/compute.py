@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from inspector.analyses.checks.compute_files import check_files, check_pickles
-from inspector.analyses.checks.compute_numbers import (
-    check_dtypes,
-    check_numbers,
-    check_zero_tensors,
-    take_census,
-)
+from inspector.analyses.checks.compute_numbers import check_dtypes, check_numbers, check_zero_tensors, take_census
 from inspector.analyses.checks.compute_padding import check_padding
 from inspector.analyses.checks.compute_structure import (
     Built,

@@ -23,21 +23,19 @@ def check_pickles(manifest: Manifest) -> Check:
     """No weights are kept in a format that other programs run code from."""
     pickles = [file for file in manifest.files if file.format == "pytorch"]
     evidence = [
-        Evidence(file.name, "pickle", "minor", None,
-                 f"{file.nbytes:,} bytes; nothing of it was run here.")
+        Evidence(file.name, "pickle", "minor", None, f"{file.nbytes:,} bytes; nothing of it was run here.")
         for file in pickles
-    ]  # fmt: skip
+    ]
     if not evidence:
-        return conclude(PICKLES, (), detail="The weights are kept as safetensors, which holds no "
-                        "code.")  # fmt: skip
+        return conclude(PICKLES, (), detail="The weights are kept as safetensors, which holds no code.")
     return conclude(
-        PICKLES, evidence,
+        PICKLES,
+        evidence,
         detail=f"{plural(len(pickles), 'weight file is a pickle', 'weight files are pickles')} "
         f"{example(len(pickles), pickles[0].name)}: a program that "
         "unpickles one from a stranger runs its code.",
-        next_step="Save the weights as safetensors: "
-        "model.save_pretrained(folder) writes them so.",
-    )  # fmt: skip
+        next_step="Save the weights as safetensors: model.save_pretrained(folder) writes them so.",
+    )
 
 
 def check_files(manifest: Manifest) -> Check:
@@ -47,23 +45,30 @@ def check_files(manifest: Manifest) -> Check:
     nbytes = sum(file.nbytes for file in manifest.files)
     if not odd:
         files = plural(len(manifest.files), "file")
-        return conclude(FILES, evidence, detail=f"{files} of {nbytes:,} bytes, each of a "
-                        "size that its content explains.")  # fmt: skip
+        return conclude(
+            FILES, evidence, detail=f"{files} of {nbytes:,} bytes, each of a size that its content explains."
+        )
     more = f" (and {len(odd) - 1:,} more)" if len(odd) > 1 else ""
     return conclude(
-        FILES, evidence, detail=f"{odd[0].subject}: {odd[0].detail}{more}",
+        FILES,
+        evidence,
+        detail=f"{odd[0].subject}: {odd[0].detail}{more}",
         next_step="Get the files again from their source and compare digests; save the weights "
         "alone if they hold more than weights.",
-    )  # fmt: skip
+    )
 
 
 def _sizes(manifest: Manifest) -> Iterator[Evidence]:
     for file in manifest.files:
         if file.format not in WEIGHTS:
             if file.nbytes > LARGE_NBYTES:
-                yield Evidence(file.name, "oversized", "minor", file.nbytes,
-                               f"It has {file.nbytes:,} bytes, and no vocabulary needs "
-                               f"{LARGE_NBYTES:,}.")  # fmt: skip
+                yield Evidence(
+                    file.name,
+                    "oversized",
+                    "minor",
+                    file.nbytes,
+                    f"It has {file.nbytes:,} bytes, and no vocabulary needs {LARGE_NBYTES:,}.",
+                )
             continue
         yield from _hole(file)
         yield from _unexplained(manifest, file)
@@ -76,9 +81,14 @@ def _hole(file: FileInfo) -> Iterator[Evidence]:
     with file.path.open("rb") as opened:
         first = os.lseek(opened.fileno(), 0, os.SEEK_HOLE)
     if first < file.nbytes:
-        yield Evidence(file.name, "holes in the file", "minor", file.nbytes - first,
-                       f"It has {file.nbytes:,} bytes, of which the disk was never given some "
-                       f"from byte {first:,} on: they read as zeros.")  # fmt: skip
+        yield Evidence(
+            file.name,
+            "holes in the file",
+            "minor",
+            file.nbytes - first,
+            f"It has {file.nbytes:,} bytes, of which the disk was never given some "
+            f"from byte {first:,} on: they read as zeros.",
+        )
 
 
 def _unexplained(manifest: Manifest, file: FileInfo) -> Iterator[Evidence]:
@@ -91,9 +101,14 @@ def _unexplained(manifest: Manifest, file: FileInfo) -> Iterator[Evidence]:
     spare = file.nbytes - taken
     allowed = FREE_NBYTES + 512 * len(spans) + FREE_SHARE * file.nbytes
     if spare > allowed:
-        yield Evidence(file.name, "more bytes than its tensors take", "minor", spare,
-                       f"It has {file.nbytes:,} bytes, and its tensors take {taken:,} of "
-                       "them: an optimizer's state, or what slices were cut from.")  # fmt: skip
+        yield Evidence(
+            file.name,
+            "more bytes than its tensors take",
+            "minor",
+            spare,
+            f"It has {file.nbytes:,} bytes, and its tensors take {taken:,} of "
+            "them: an optimizer's state, or what slices were cut from.",
+        )
 
 
 def _warnings(manifest: Manifest) -> Iterator[Evidence]:

@@ -91,63 +91,71 @@ def check_numbers(census: Sequence[Census], quantised: Mapping[str, Quantised]) 
             if count:
                 severity = "note" if _is_table(each.tensor) else "critical"
                 detail = f"{count:,} of {_numel(each.tensor):,} numbers are {what}{where}."
-                evidence.append(
-                    Evidence(each.tensor.name, f"holds {what}", severity, count, detail)
-                )
+                evidence.append(Evidence(each.tensor.name, f"holds {what}", severity, count, detail))
     bad = at_least("critical", evidence)
     numbers = sum(_numel(each.tensor) for each in census)
     if not bad:
-        return conclude(NUMBERS, evidence, detail=f"All {numbers:,} numbers of "
-                        f"{plural(len(census), 'tensor')} were read, and every weight is "
-                        "finite.")  # fmt: skip
+        return conclude(
+            NUMBERS,
+            evidence,
+            detail=f"All {numbers:,} numbers of {plural(len(census), 'tensor')} were read, and every weight is finite.",
+        )
     tensors = len({each.subject for each in bad})
     next_step = IN_TRAINING
     if all(each.subject in weights for each in bad):
         next_step = IN_QUANTISING
     return conclude(
-        NUMBERS, evidence,
+        NUMBERS,
+        evidence,
         detail=f"{plural(tensors, 'tensor holds', 'tensors hold')} NaN or infinity, "
         f"{sum(each.count or 0 for each in bad):,} of {numbers:,} numbers "
         f"{example(tensors, bad[0].subject)}: whatever is computed with them is no number.",
         next_step=next_step,
-    )  # fmt: skip
+    )
 
 
 def check_zero_tensors(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
     """No weight matrix is zero all over; codes count as what they stand for."""
     parts = _weights_of_parts(checkpoint.quantised)
     evidence = [
-        Evidence(each.tensor.name, "all zeros", "minor", _numel(each.tensor),
-                 f"{shape_text(each.tensor.shape)}, and every number is 0.")
+        Evidence(
+            each.tensor.name,
+            "all zeros",
+            "minor",
+            _numel(each.tensor),
+            f"{shape_text(each.tensor.shape)}, and every number is 0.",
+        )
         for each in census
-        if each.zero and _is_matrix(each.tensor) and not _is_table(each.tensor)
-        and each.tensor.name not in parts
-    ]  # fmt: skip
+        if each.zero and _is_matrix(each.tensor) and not _is_table(each.tensor) and each.tensor.name not in parts
+    ]
     evidence += [
-        Evidence(each.name, "all zeros", "minor", math.prod(each.shape),
-                 f"{shape_text(each.shape)}, {each.scheme}, and every code stands for 0.")
+        Evidence(
+            each.name,
+            "all zeros",
+            "minor",
+            math.prod(each.shape),
+            f"{shape_text(each.shape)}, {each.scheme}, and every code stands for 0.",
+        )
         for each in checkpoint.quantised.values()
         if _stands_for_zeros(checkpoint.manifest, each)
-    ]  # fmt: skip
+    ]
     if not evidence:
         return conclude(ZEROS, (), detail="No weight matrix is zero all over.")
     return conclude(
-        ZEROS, evidence,
+        ZEROS,
+        evidence,
         detail=f"{plural(len(evidence), 'weight matrix is', 'weight matrices are')} zero all over "
         f"{example(len(evidence), evidence[0].subject)}: what goes through it is lost.",
         next_step="Compare the file's digest with its source and copy it again; if the zeros are "
         "in the source, the weights were never written or never trained.",
-    )  # fmt: skip
+    )
 
 
 def _stands_for_zeros(manifest: Manifest, quantised: Quantised) -> bool:
     """Read what codes stand for until a number is not 0, which mostly is the first."""
     opened, columns = open_codes(manifest, quantised), quantised.shape[-1]
     rows, size = math.prod(quantised.shape[:-1]), max(1, FEW // columns)
-    return not any(
-        bool(opened.rows(slice(begin, min(begin + size, rows))).any())
-        for begin in range(0, rows, size)
-    )
+    return not any(bool(opened.rows(slice(begin, min(begin + size, rows))).any()) for begin in range(0, rows, size))
 
 
 def _weights_of_parts(quantised: Mapping[str, Quantised]) -> dict[str, str]:
@@ -168,30 +176,35 @@ def check_dtypes(checkpoint: Checkpoint) -> Check:
     order = sorted(by_dtype, key=lambda dtype: (-sizes[dtype], dtype))
     floats = [dtype for dtype in order if getattr(torch, dtype).is_floating_point]
     evidence = [
-        Evidence(dtype, _dtype_problem(dtype, floats), _dtype_severity(dtype, floats),
-                 len(by_dtype[dtype]), _dtype_detail(by_dtype[dtype], sizes[dtype]))
+        Evidence(
+            dtype,
+            _dtype_problem(dtype, floats),
+            _dtype_severity(dtype, floats),
+            len(by_dtype[dtype]),
+            _dtype_detail(by_dtype[dtype], sizes[dtype]),
+        )
         for dtype in order
-    ]  # fmt: skip
+    ]
     ways: defaultdict[str, list[TensorInfo]] = defaultdict(list)
     for each in checkpoint.quantised.values():
         ways[each.scheme].append(each.info)
     evidence += [
-        Evidence(way, "codes", "note", len(weights),
-                 _dtype_detail(weights, sum(map(_numel, weights))))
+        Evidence(way, "codes", "note", len(weights), _dtype_detail(weights, sum(map(_numel, weights))))
         for way, weights in ways.items()
-    ]  # fmt: skip
+    ]
     odd = at_least("minor", evidence)
     if not odd:
         return conclude(DTYPES, evidence, detail=_kept_as(order, ways))
     mixed = len(floats) > 1
     return conclude(
-        DTYPES, evidence,
+        DTYPES,
+        evidence,
         detail=f"The weights are kept in {len(floats)} floating types, {', '.join(floats)}: "
         "from_pretrained makes them one, and other programs may fail on the mix."
         if mixed
         else f"The weights are kept as {floats[0]}, twice the bytes of float32 to no use.",
         next_step="If it is not meant so, load the model with one dtype and save it again.",
-    )  # fmt: skip
+    )
 
 
 def _kept_as(dtypes: Sequence[str], ways: Mapping[str, list[TensorInfo]]) -> str:

@@ -69,12 +69,26 @@ def _range(facts: Facts) -> list[Evidence]:
     if pad is None or rows is None or 0 <= pad < rows:
         return []
     if -rows <= pad < 0:
-        return [Evidence("pad_token_id", "counts from the end", "minor", pad,
-                         f"config.json says pad_token_id {pad}: PyTorch takes row {rows + pad:,}, "
-                         "and no tokenizer gives a negative id.")]  # fmt: skip
-    return [Evidence("pad_token_id", "no such row", "critical", pad,
-                     f"config.json says pad_token_id {pad:,}, and the embedding matrix has "
-                     f"{rows:,} rows: the model cannot be built.")]  # fmt: skip
+        return [
+            Evidence(
+                "pad_token_id",
+                "counts from the end",
+                "minor",
+                pad,
+                f"config.json says pad_token_id {pad}: PyTorch takes row {rows + pad:,}, "
+                "and no tokenizer gives a negative id.",
+            )
+        ]
+    return [
+        Evidence(
+            "pad_token_id",
+            "no such row",
+            "critical",
+            pad,
+            f"config.json says pad_token_id {pad:,}, and the embedding matrix has "
+            f"{rows:,} rows: the model cannot be built.",
+        )
+    ]
 
 
 def _agreement(facts: Facts) -> list[Evidence]:
@@ -85,17 +99,37 @@ def _agreement(facts: Facts) -> list[Evidence]:
     if own is None:
         ends = facts.end_id if isinstance(facts.end_id, list) else [facts.end_id]
         severity = "note" if pad in ends or facts.silent else "minor"
-        return [Evidence("pad_token_id", "no padding token in the tokenizer", severity, None,
-                         f"The padding id is {pad:,} ({said} so), and the tokenizer names no "
-                         "padding token.")]  # fmt: skip
+        return [
+            Evidence(
+                "pad_token_id",
+                "no padding token in the tokenizer",
+                severity,
+                None,
+                f"The padding id is {pad:,} ({said} so), and the tokenizer names no padding token.",
+            )
+        ]
     if pad is None:
-        return [Evidence(str(facts.token), "config.json names no padding", "note", None,
-                         f"The tokenizer pads with {facts.token} (id {own:,}), and config.json "
-                         "names none: its row is trained like every other.")]  # fmt: skip
-    return [Evidence("pad_token_id", "config.json and tokenizer disagree", "major", None,
-                     f"The padding id is {pad:,} ({said} so), and the tokenizer pads with "
-                     f"{facts.token} (id {own:,}): positions and losses are masked in the "
-                     "wrong places.")]  # fmt: skip
+        return [
+            Evidence(
+                str(facts.token),
+                "config.json names no padding",
+                "note",
+                None,
+                f"The tokenizer pads with {facts.token} (id {own:,}), and config.json "
+                "names none: its row is trained like every other.",
+            )
+        ]
+    return [
+        Evidence(
+            "pad_token_id",
+            "config.json and tokenizer disagree",
+            "major",
+            None,
+            f"The padding id is {pad:,} ({said} so), and the tokenizer pads with "
+            f"{facts.token} (id {own:,}): positions and losses are masked in the "
+            "wrong places.",
+        )
+    ]
 
 
 def _row(checkpoint: Checkpoint, facts: Facts) -> list[Evidence]:
@@ -104,13 +138,18 @@ def _row(checkpoint: Checkpoint, facts: Facts) -> list[Evidence]:
         return []
     row = checkpoint.embedding_matrix()[pad].float()
     if not bool(torch.isfinite(row).all()):
-        return [Evidence(f"row {pad:,}", "padding row not finite", "major", None,
-                         f"The padding token's row {pad:,} holds NaN or infinity, and every "
-                         "padded batch reads it.")]  # fmt: skip
+        return [
+            Evidence(
+                f"row {pad:,}",
+                "padding row not finite",
+                "major",
+                None,
+                f"The padding token's row {pad:,} holds NaN or infinity, and every padded batch reads it.",
+            )
+        ]
     norm = float(row.norm())
     said = "zero" if norm == 0 else f"not zero (norm {norm:.3f})"
-    return [Evidence(f"row {pad:,}", "padding row", "none", None,
-                     f"The padding token's row {pad:,} is {said}.")]  # fmt: skip
+    return [Evidence(f"row {pad:,}", "padding row", "none", None, f"The padding token's row {pad:,} is {said}.")]
 
 
 def _step(worst: Evidence) -> str:

@@ -9,14 +9,7 @@ from dataclasses import dataclass
 import transformers
 from transformers import PreTrainedModel
 
-from inspector.analyses.checks.compute_parts import (
-    at_least,
-    conclude,
-    example,
-    not_checked,
-    nothing_to_check,
-    plural,
-)
+from inspector.analyses.checks.compute_parts import at_least, conclude, example, not_checked, nothing_to_check, plural
 from inspector.analyses.checks.result import Check, Evidence
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.errors import InspectorError
@@ -74,8 +67,12 @@ def check_shapes(checkpoint: Checkpoint, built: Built | str) -> Check:
     if config is None:
         why = "There is no config.json"
         evidence = [Evidence("config.json", "missing", "minor", None, f"{why}.")]
-        return conclude(SHAPES, evidence, detail=f"{why}: heads, ties and shapes cannot be "
-                        "checked, and no model can be built.", next_step=OWN_CONFIG)  # fmt: skip
+        return conclude(
+            SHAPES,
+            evidence,
+            detail=f"{why}: heads, ties and shapes cannot be checked, and no model can be built.",
+            next_step=OWN_CONFIG,
+        )
     evidence = [
         Evidence("config.json", "fewer layers than the weights", "minor", None, warning)
         for warning in size_warnings(config, checkpoint.manifest.tensors)
@@ -98,13 +95,17 @@ def check_weights(checkpoint: Checkpoint, built: Built | str) -> Check:
         return not_checked(WEIGHTS, built)
     named = tuple(map(str, checkpoint.config.architectures or ()))
     evidence = [
-        Evidence(name, "not in the file", _missing_severity(name, built),
-                 math.prod(built.shapes.get(name, ())),
-                 f"{shape_text(built.shapes.get(name, ()))}, of the {_part(name, built)}: "
-                 "a loader fills it with random numbers.")
+        Evidence(
+            name,
+            "not in the file",
+            _missing_severity(name, built),
+            math.prod(built.shapes.get(name, ())),
+            f"{shape_text(built.shapes.get(name, ()))}, of the {_part(name, built)}: "
+            "a loader fills it with random numbers.",
+        )
         for name in built.missing
         if not name.endswith(SPARE)
-    ]  # fmt: skip
+    ]
     evidence += [
         Evidence(head, "head in the file", "none", None, f"The file holds the {_words(head)} head.")
         for head, there in checkpoint.heads.items()
@@ -116,23 +117,27 @@ def check_weights(checkpoint: Checkpoint, built: Built | str) -> Check:
     if not lacking:
         said = "" if built.declared else f" {evidence[-1].detail}"
         return conclude(
-            WEIGHTS, evidence, next_step="Name the class of these weights in architectures.",
-            detail=f"All {built.parameters:,} parameters of {built.model_class} are in the "
-            f"file.{said}",
-        )  # fmt: skip
+            WEIGHTS,
+            evidence,
+            next_step="Name the class of these weights in architectures.",
+            detail=f"All {built.parameters:,} parameters of {built.model_class} are in the file.{said}",
+        )
     random = sum(each.count or 0 for each in lacking)
     alone = all(each.severity == "minor" for each in lacking)
-    consequence = "pooler_output would be random, the hidden states are not" if alone else (
-        "from_pretrained fills them with random numbers, and what depends on them is nonsense"
-    )  # fmt: skip
+    consequence = (
+        "pooler_output would be random, the hidden states are not"
+        if alone
+        else ("from_pretrained fills them with random numbers, and what depends on them is nonsense")
+    )
     return conclude(
-        WEIGHTS, evidence,
+        WEIGHTS,
+        evidence,
         detail=f"{built.model_class} needs {plural(len(lacking), 'tensor')} that the file lacks "
         f"{example(len(lacking), lacking[0].subject)}: {consequence} "
         f"({random:,} of {built.parameters:,} parameters).",
         next_step="Take the file that was saved with them, or name the class that these weights "
         "are of in architectures of config.json.",
-    )  # fmt: skip
+    )
 
 
 def check_left_over(built: Built | str) -> Check:
@@ -141,19 +146,25 @@ def check_left_over(built: Built | str) -> Check:
         return not_checked(LEFT_OVER, built)
     severity = "minor" if built.declared else "note"
     evidence = [
-        Evidence(name, "no place in the class", severity, None,
-                 f"{built.model_class} has no parameter of this name: it is never loaded.")
+        Evidence(
+            name,
+            "no place in the class",
+            severity,
+            None,
+            f"{built.model_class} has no parameter of this name: it is never loaded.",
+        )
         for name in built.left_over
-    ]  # fmt: skip
+    ]
     if not evidence:
         return conclude(LEFT_OVER, (), detail=f"{built.model_class} has a place for every tensor.")
     return conclude(
-        LEFT_OVER, evidence,
+        LEFT_OVER,
+        evidence,
         detail=f"{built.model_class} has no place for {plural(len(evidence), 'tensor')} of the "
         f"file {example(len(evidence), built.left_over[0])}: nothing of it is ever used.",
         next_step="If a head belongs to them, name its class in architectures of config.json; "
         "if nothing does, save the model without them.",
-    )  # fmt: skip
+    )
 
 
 def check_ties(checkpoint: Checkpoint, sharing: Sharing | str) -> Check:
@@ -177,9 +188,7 @@ def check_ties(checkpoint: Checkpoint, sharing: Sharing | str) -> Check:
             "meant to differ, set tie_word_embeddings to false in config.json."
         )
     elif odd:
-        detail = (
-            f"{odd[0].subject} hold the same numbers and are not tied: training moves them apart."
-        )
+        detail = f"{odd[0].subject} hold the same numbers and are not tied: training moves them apart."
         step = "If they are meant to be one, set tie_word_embeddings to true in config.json."
     else:
         kept = len(evidence) - tied
@@ -240,9 +249,12 @@ def _mismatches(checkpoint: Checkpoint) -> list[Evidence]:
 
 def _mismatch(tensor: TensorInfo, wanted: tuple[int, ...]) -> Evidence:
     return Evidence(
-        tensor.name, "other shape than config.json asks for", "critical", None,
+        tensor.name,
+        "other shape than config.json asks for",
+        "critical",
+        None,
         f"{shape_text(tensor.shape)} in the file, {shape_text(wanted)} by config.json.",
-    )  # fmt: skip
+    )
 
 
 def _shape_sentence(evidence: list[Evidence], worst: Evidence) -> str:
@@ -268,12 +280,16 @@ def _part(name: str, built: Built) -> str:
 
 def _undeclared(named: tuple[str, ...], built: Built) -> Evidence:
     if not named:
-        return Evidence("architectures", "not stated", "note", None,
-                        f"config.json names no class: {built.model_class} was tried.")  # fmt: skip
+        return Evidence(
+            "architectures", "not stated", "note", None, f"config.json names no class: {built.model_class} was tried."
+        )
     return Evidence(
-        ", ".join(named), "no class of transformers", "minor", None,
+        ", ".join(named),
+        "no class of transformers",
+        "minor",
+        None,
         f"transformers has no class {', '.join(named)}: {built.model_class} was tried.",
-    )  # fmt: skip
+    )
 
 
 def _words(head: str) -> str:

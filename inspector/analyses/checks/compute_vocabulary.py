@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from inspector.analyses.checks.compute_parts import (
-    at_least,
-    conclude,
-    example,
-    not_checked,
-    nothing_to_check,
-    plural,
-)
+from inspector.analyses.checks.compute_parts import at_least, conclude, example, not_checked, nothing_to_check, plural
 from inspector.analyses.checks.result import Check, Evidence
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.embeddings.result_health import EqualRows, Health
@@ -62,36 +55,42 @@ def check_rows(checkpoint: Checkpoint, rows: int, health: Health, *, has_tokeniz
         return nothing_to_check(ROWS, "there is no tokenizer to compare the rows with.")
     beyond = health.tokens_beyond_rows
     evidence = [
-        Evidence(str(token), "no row", "critical", None, f"Its id is {token_id:,}, and the matrix "
-                 f"has {rows:,} rows.")
+        Evidence(str(token), "no row", "critical", None, f"Its id is {token_id:,}, and the matrix has {rows:,} rows.")
         for token, token_id in zip(beyond["token"], beyond["token_id"], strict=True)
-    ]  # fmt: skip
+    ]
     excess = rows - tokens.size
     if excess > 0:
         rounded = any(rows % each == 0 and excess < each for each in MULTIPLES)
         why = "rounds its size up" if rounded else "is no rounding of its size"
         evidence.append(
-            Evidence("embedding matrix", "more rows than ids", "note" if rounded else "minor",
-                     excess, f"{rows:,} rows, {tokens.size:,} ids: the difference {why}.")
-        )  # fmt: skip
+            Evidence(
+                "embedding matrix",
+                "more rows than ids",
+                "note" if rounded else "minor",
+                excess,
+                f"{rows:,} rows, {tokens.size:,} ids: the difference {why}.",
+            )
+        )
     evidence += _unreachable(health)
     if len(beyond):
         return conclude(
-            ROWS, evidence,
+            ROWS,
+            evidence,
             detail=f"The tokenizer gives {plural(len(beyond), 'id')} past the last of {rows:,} "
             f"rows {example(len(beyond), _listed(beyond))}: a text with such a "
             "token crashes the model.",
             next_step="Take the tokenizer that belongs to these weights, or resize the embeddings "
             "with model.resize_token_embeddings(len(tokenizer)) and train the new rows.",
-        )  # fmt: skip
+        )
     if at_least("minor", evidence):
         return conclude(
-            ROWS, evidence,
+            ROWS,
+            evidence,
             detail=f"The matrix has {rows:,} rows and the tokenizer {tokens.size:,} ids: no text "
             f"reaches {plural(excess, 'row')}, more than rounding its size up explains.",
             next_step="Check that the tokenizer is the one that the model was trained with: added "
             "tokens may be missing from its files.",
-        )  # fmt: skip
+        )
     return conclude(
         ROWS,
         evidence,
@@ -103,66 +102,77 @@ def check_rows(checkpoint: Checkpoint, rows: int, health: Health, *, has_tokeniz
 def check_zero_rows(zero: pd.DataFrame, *, has_tokenizer: bool, pad: int | None) -> Check:
     """No row of a real token is zero all over."""
     evidence = [
-        Evidence(str(token), "row of zeros", _zero_severity(kind, token_id, has_tokenizer, pad),
-                 None, f"Row {token_id:,}, {_kind_words(kind)}.")
+        Evidence(
+            str(token),
+            "row of zeros",
+            _zero_severity(kind, token_id, has_tokenizer, pad),
+            None,
+            f"Row {token_id:,}, {_kind_words(kind)}.",
+        )
         for token, token_id, kind in zero[["token", "token_id", "kind"]].itertuples(index=False)
-    ]  # fmt: skip
+    ]
     real = at_least("minor", evidence)
     if not real:
-        said = "No row is zero all over." if not evidence else (
-            f"{plural(len(evidence), 'row is', 'rows are')} zero all over, and no real token's."
-        )  # fmt: skip
+        said = (
+            "No row is zero all over."
+            if not evidence
+            else (f"{plural(len(evidence), 'row is', 'rows are')} zero all over, and no real token's.")
+        )
         return conclude(ZERO_ROWS, evidence, detail=said)
     named = ", ".join(each.subject for each in real[:NAMED])
     return conclude(
-        ZERO_ROWS, evidence,
+        ZERO_ROWS,
+        evidence,
         detail=f"{plural(len(real), 'row of a real token is', 'rows of real tokens are')} zero all "
         f"over ({named}): the model reads nothing there.",
         next_step="Look for what wrote the zeros: a resize without initialisation, pruning, or a "
         "copy that was cut off.",
-    )  # fmt: skip
+    )
 
 
 def check_equal_rows(groups: tuple[EqualRows, ...], *, has_tokenizer: bool) -> Check:
     """No two real tokens have one row to the bit."""
     evidence = [
         Evidence(
-            ", ".join(group.tokens[:NAMED]) + " …" * (group.count > NAMED), "equal to the bit",
-            "note" if group.what == "unused" and has_tokenizer else "minor", group.count,
+            ", ".join(group.tokens[:NAMED]) + " …" * (group.count > NAMED),
+            "equal to the bit",
+            "note" if group.what == "unused" and has_tokenizer else "minor",
+            group.count,
             f"{group.count:,} rows, ids {', '.join(map(str, group.token_ids[:NAMED]))}"
             f"{' and more' * (group.count > NAMED)}.",
         )
         for group in groups
-    ]  # fmt: skip
+    ]
     real = at_least("minor", evidence)
     if not real:
-        said = "No two rows are equal to the bit." if not evidence else (
-            "Only rows that stand for no word are equal to the bit: they were never trained apart."
-        )  # fmt: skip
+        said = (
+            "No two rows are equal to the bit."
+            if not evidence
+            else ("Only rows that stand for no word are equal to the bit: they were never trained apart.")
+        )
         return conclude(EQUAL_ROWS, evidence, detail=said)
     rows = sum(each.count or 0 for each in real)
     return conclude(
-        EQUAL_ROWS, evidence,
+        EQUAL_ROWS,
+        evidence,
         detail=f"{rows:,} rows in {plural(len(real), 'group')} are equal to the bit "
         f"({real[0].subject}): the model cannot tell these tokens apart at its input.",
-        next_step="If they were added with one starting value, train them; otherwise look for "
-        "what copied them.",
-    )  # fmt: skip
+        next_step="If they were added with one starting value, train them; otherwise look for what copied them.",
+    )
 
 
 def check_undertrained(health: Health, listed: pd.DataFrame) -> Check:
     """No more tokens look never trained than is usual."""
     indicator = health.indicator
     if indicator.looks_untrained:
-        whole = [Evidence("embedding matrix", "looks never trained", "minor", None,
-                          indicator.statement)]  # fmt: skip
+        whole = [Evidence("embedding matrix", "looks never trained", "minor", None, indicator.statement)]
         return conclude(
-            UNDERTRAINED, whole,
+            UNDERTRAINED,
+            whole,
             detail="The whole embedding matrix looks never trained: its rows cannot be told from "
             "independent random numbers.",
-            next_step="If this is no fresh model, check that the trained weights were loaded "
-            "before they were saved.",
-        )  # fmt: skip
+            next_step="If this is no fresh model, check that the trained weights were loaded before they were saved.",
+        )
     judged = len(health.scores.dropna())
     if not judged:
         return nothing_to_check(UNDERTRAINED, indicator.statement)
@@ -170,19 +180,17 @@ def check_undertrained(health: Health, listed: pd.DataFrame) -> Check:
     severity = "note" if share <= USUAL_SHARE else "minor"
     rows = listed[["token", "token_id", "score", "why"]].itertuples(index=False)
     evidence = [
-        Evidence(str(token), "looks under-trained", severity, None,
-                 f"Row {token_id:,}, score {score:.3f}: {why}.")
+        Evidence(str(token), "looks under-trained", severity, None, f"Row {token_id:,}, score {score:.3f}: {why}.")
         for token, token_id, score, why in rows
-    ]  # fmt: skip
+    ]
     said = f"{len(listed):,} of {judged:,} tokens look never, or hardly, trained"
     usual = "which is usual" if severity == "note" else "more than is usual"
     return conclude(
-        UNDERTRAINED, evidence,
-        detail=f"{said} ({share:.1%}), {usual}." if len(listed) else
-        f"None of {judged:,} tokens looks under-trained.",
-        next_step="Check that the tokenizer belongs to these weights, and that the training text "
-        "was in its language.",
-    )  # fmt: skip
+        UNDERTRAINED,
+        evidence,
+        detail=f"{said} ({share:.1%}), {usual}." if len(listed) else f"None of {judged:,} tokens looks under-trained.",
+        next_step="Check that the tokenizer belongs to these weights, and that the training text was in its language.",
+    )
 
 
 def _all_unchecked(why: str) -> tuple[Check, ...]:
@@ -195,9 +203,14 @@ def _unreachable(health: Health) -> list[Evidence]:
         return []
     named = ", ".join(map(str, health.unreachable["token"].head(NAMED)))
     return [
-        Evidence("tokenizer", "tokens that no text gives", "note", count,
-                 f"{named}{' and more' * (count > NAMED)}: their own text becomes other tokens.")
-    ]  # fmt: skip
+        Evidence(
+            "tokenizer",
+            "tokens that no text gives",
+            "note",
+            count,
+            f"{named}{' and more' * (count > NAMED)}: their own text becomes other tokens.",
+        )
+    ]
 
 
 def _listed(frame: pd.DataFrame) -> str:

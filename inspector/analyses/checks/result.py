@@ -87,18 +87,13 @@ class Checks:
         if self.baseline is None:
             return tuple(failed)
         worse = {
-            each.check
-            for each in self.baseline.changes
-            if each.change in ("new", "worse") and each.severity in enough
+            each.check for each in self.baseline.changes if each.change in ("new", "worse") and each.severity in enough
         }
         return tuple(check for check in failed if check.name in worse)
 
 
 def read_checks(plain: dict[str, Any]) -> Checks:
     """Checks out of what `to_json` made of them."""
-    checks = (
-        check | {"evidence": tuple(Evidence(**each) for each in check["evidence"])}
-        for check in plain["checks"]
-    )
+    checks = (check | {"evidence": tuple(Evidence(**each) for each in check["evidence"])} for check in plain["checks"])
     named = {name: plain[name] for name in ("name", "fingerprint", "counts")}
     return Checks(**named, checks=tuple(Check(**check) for check in checks))

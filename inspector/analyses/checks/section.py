@@ -25,20 +25,16 @@ def show(_: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     ordered = checks.worst_first()
     alarms = [check for check in ordered if check.status != "ok"]
     if alarms:
-        yield Listed(
-            tuple(f"{check.name} ({check.status}): {check.detail} {check.next_step}"
-                  for check in alarms)
-        )  # fmt: skip
-    yield Tabled("checks", "All checks, worst first", pd.DataFrame(
-        {"check": check.name, "status": check.status, "severity": check.severity,
-         "found": check.detail}
-        for check in ordered
-    ))  # fmt: skip
-    evidence = [
-        {"check": check.name} | dataclasses.asdict(each)
-        for check in ordered
-        for each in check.evidence
-    ]
+        yield Listed(tuple(f"{check.name} ({check.status}): {check.detail} {check.next_step}" for check in alarms))
+    yield Tabled(
+        "checks",
+        "All checks, worst first",
+        pd.DataFrame(
+            {"check": check.name, "status": check.status, "severity": check.severity, "found": check.detail}
+            for check in ordered
+        ),
+    )
+    evidence = [{"check": check.name} | dataclasses.asdict(each) for check in ordered for each in check.evidence]
     if evidence:
         yield Tabled("evidence", "Evidence", pd.DataFrame(evidence))
 

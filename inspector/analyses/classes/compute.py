@@ -6,12 +6,7 @@ import transformers
 from transformers import PreTrainedModel
 
 from inspector.analyses.classes.compute_hierarchy import hierarchy, siblings
-from inspector.analyses.classes.compute_modules import (
-    fold_tree,
-    module_rows,
-    tree_text,
-    used_classes,
-)
+from inspector.analyses.classes.compute_modules import fold_tree, module_rows, tree_text, used_classes
 from inspector.analyses.classes.compute_output import model_output
 from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.classes.result import ModelClasses, SiblingClass
@@ -45,9 +40,7 @@ def classes(checkpoint: Checkpoint, request: ClassesRequest, *, progress: Progre
     progress(None, "Running the example")
     output, uses, said = model_output(checkpoint, model, request.text)
     if output is None and sum(each.nbytes for each in model.parameters()) <= LARGE:
-        model, missing = build_model(
-            model_class, checkpoint.config, checkpoint.state, name=checkpoint.name
-        )
+        model, missing = build_model(model_class, checkpoint.config, checkpoint.state, name=checkpoint.name)
         output, uses, said = model_output(checkpoint, model, request.text)
     progress(None, "Listing the modules")
     rows, sizes, inside = module_rows(model, missing, uses)

@@ -15,10 +15,7 @@ from transformers.utils.generic import ModelOutput
 
 from inspector.analyses.classes.result import OutputField
 
-ASKED = {
-    "output_hidden_states": ("hidden_states",),
-    "output_attentions": ("attentions",),
-}
+ASKED = {"output_hidden_states": ("hidden_states",), "output_attentions": ("attentions",)}
 # field -> arguments of which those that the class takes would fill it
 FILLED_BY = {
     "loss": ("labels", "next_sentence_label", "start_positions", "end_positions"),
@@ -30,8 +27,7 @@ VALUES = {"output_router_logits": "True"}
 NOT_BY_ARGUMENT = {
     "cross_attentions": "only a decoder beside an encoder attends to its hidden states "
     "(add_cross_attention in config.json).",
-    "past_key_values": "only a decoder keeps keys and values (is_decoder in config.json), with "
-    "use_cache=True.",
+    "past_key_values": "only a decoder keeps keys and values (is_decoder in config.json), with use_cache=True.",
     "pooler_output": "this class is built without a pooler.",
 }
 NOTES = {
@@ -47,8 +43,7 @@ NOTES = {
     "hidden_states": "The embeddings, then one a layer",
     "attentions": "One a layer; each row sums to 1 over the last axis",
     "cross_attentions": "From the decoder to the encoder, one a layer",
-    "past_key_values": "Keys and values of every layer, which the next token's pass reads again: "
-    "use_cache is on.",
+    "past_key_values": "Keys and values of every layer, which the next token's pass reads again: use_cache is on.",
 }
 
 
@@ -75,8 +70,7 @@ def output_fields(
         sizes: Of both batches.
     """
     return tuple(
-        _field(name, getattr(output, name), getattr(other, name, None), model, sizes)
-        for name in _names(output)
+        _field(name, getattr(output, name), getattr(other, name, None), model, sizes) for name in _names(output)
     )
 
 
@@ -85,9 +79,7 @@ def _names(output: ModelOutput) -> list[str]:
     return [*declared, *(name for name in output if name not in declared)]
 
 
-def _field(
-    name: str, value: Any, other: Any, model: PreTrainedModel, sizes: tuple[Size, Size]
-) -> OutputField:
+def _field(name: str, value: Any, other: Any, model: PreTrainedModel, sizes: tuple[Size, Size]) -> OutputField:
     tensors = list(_tensors(value))
     if not tensors:
         note = f"{'None' if value is None else 'Empty'} here{_absent(name, model)}"
@@ -96,8 +88,7 @@ def _field(
     axes: tuple[str, ...] = ()
     if len(shapes) == 1:
         again = next(iter(_tensors(other)), None)
-        axes = _axes(name, shapes[0], tuple(again.shape) if again is not None else None, model,
-                     sizes)  # fmt: skip
+        axes = _axes(name, shapes[0], tuple(again.shape) if again is not None else None, model, sizes)
     kinds = "tensor" if isinstance(value, torch.Tensor) else f"{len(tensors)} tensors"
     if isinstance(value, Cache):
         kinds = f"{type(value).__name__} of {kinds}"
@@ -134,18 +125,13 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def _axes(
-    name: str,
-    shape: tuple[int, ...],
-    again: tuple[int, ...] | None,
-    model: PreTrainedModel,
-    sizes: tuple[Size, Size],
+    name: str, shape: tuple[int, ...], again: tuple[int, ...] | None, model: PreTrainedModel, sizes: tuple[Size, Size]
 ) -> tuple[str, ...]:
     """Name the axes: by what changed between two runs, and by the config where nothing did."""
     if again is None or len(again) != len(shape):
         again = shape
     changes = {
-        (getattr(sizes[0], field.name), getattr(sizes[1], field.name)): field.name
-        for field in dataclasses.fields(Size)
+        (getattr(sizes[0], field.name), getattr(sizes[1], field.name)): field.name for field in dataclasses.fields(Size)
     }
     found = []
     for place, pair in enumerate(zip(shape, again, strict=True)):

@@ -21,15 +21,45 @@ BASE_SPARES = (*SPARE_MODULES, "pooler.")  # a base model is whole without them
 BASE = "base model"
 # What a reader of model code meets, in the order of use; the first class that has it defines it.
 OF_NOTE = (
-    "forward", "generate", "prepare_inputs_for_generation", "base_model_prefix",
-    "main_input_name", "config_class", "_tied_weights_keys", "tie_weights",
-    "get_input_embeddings", "set_input_embeddings", "get_output_embeddings",
-    "set_output_embeddings", "resize_token_embeddings", "from_pretrained", "save_pretrained",
-    "push_to_hub", "_init_weights", "init_weights", "_no_split_modules", "_keep_in_fp32_modules",
-    "_can_record_outputs", "gradient_checkpointing_enable", "num_parameters", "device", "dtype",
-    "add_adapter", "load_adapter", "generate_batch", "tp_plan", "parameters", "named_parameters",
-    "named_modules", "state_dict", "load_state_dict", "to", "train", "eval", "register_buffer",
-)  # fmt: skip
+    "forward",
+    "generate",
+    "prepare_inputs_for_generation",
+    "base_model_prefix",
+    "main_input_name",
+    "config_class",
+    "_tied_weights_keys",
+    "tie_weights",
+    "get_input_embeddings",
+    "set_input_embeddings",
+    "get_output_embeddings",
+    "set_output_embeddings",
+    "resize_token_embeddings",
+    "from_pretrained",
+    "save_pretrained",
+    "push_to_hub",
+    "_init_weights",
+    "init_weights",
+    "_no_split_modules",
+    "_keep_in_fp32_modules",
+    "_can_record_outputs",
+    "gradient_checkpointing_enable",
+    "num_parameters",
+    "device",
+    "dtype",
+    "add_adapter",
+    "load_adapter",
+    "generate_batch",
+    "tp_plan",
+    "parameters",
+    "named_parameters",
+    "named_modules",
+    "state_dict",
+    "load_state_dict",
+    "to",
+    "train",
+    "eval",
+    "register_buffer",
+)
 WRITTEN_OUT = {"base_model_prefix", "main_input_name", "_tied_weights_keys", "config_class"}
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\[`])")
 MARKUP = (  # links and roles of docstrings, as the text alone
@@ -66,9 +96,7 @@ def summary(of_class: type) -> str:
     return first if len(first) <= LONGEST_SUMMARY else first[: LONGEST_SUMMARY - 1] + "…"
 
 
-def siblings(
-    checkpoint: Checkpoint, model_class: type[PreTrainedModel]
-) -> Iterator[SiblingClass | str]:
+def siblings(checkpoint: Checkpoint, model_class: type[PreTrainedModel]) -> Iterator[SiblingClass | str]:
     """Load the file into every public model class of the same module, and say what it lacks.
 
     Yields:
@@ -79,9 +107,7 @@ def siblings(
         yield _tried(checkpoint, each, of=model_class)
 
 
-def family_classes(
-    checkpoint: Checkpoint, model_class: type[PreTrainedModel]
-) -> list[type[PreTrainedModel]]:
+def family_classes(checkpoint: Checkpoint, model_class: type[PreTrainedModel]) -> list[type[PreTrainedModel]]:
     """Model classes that can be built from this config, of the module of one of them."""
     module = sys.modules[model_class.__module__]
     public = (getattr(module, name, None) for name in getattr(module, "__all__", ()))
@@ -112,9 +138,7 @@ def _adds(of_class: type) -> Iterator[str]:
             yield name
 
 
-def _tried(
-    checkpoint: Checkpoint, model_class: type[PreTrainedModel], *, of: type[PreTrainedModel]
-) -> SiblingClass:
+def _tried(checkpoint: Checkpoint, model_class: type[PreTrainedModel], *, of: type[PreTrainedModel]) -> SiblingClass:
     head = _head(checkpoint, model_class)
     try:
         missing = checkpoint.outline(model_class)[1]
@@ -152,10 +176,7 @@ def _would_be_random(names: Iterable[str]) -> str:
     names = sorted(names)
     if len(names) == 1:
         return f"the file lacks {names[0]}: a loader would fill it with random numbers."
-    return (
-        f"the file lacks {len(names)} tensors, such as {names[0]}: a loader would fill them with "
-        "random numbers."
-    )
+    return f"the file lacks {len(names)} tensors, such as {names[0]}: a loader would fill them with random numbers."
 
 
 def _sibling(

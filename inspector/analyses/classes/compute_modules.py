@@ -170,10 +170,7 @@ def _lines(
 
 def _runs(children: Mapping[str, _Node]) -> Iterator[list[tuple[str, _Node]]]:
     """Split children into runs of numbered neighbours that are all alike."""
-    keyed = (
-        ((node.signature if label.isdecimal() else label), label, node)
-        for label, node in children.items()
-    )
+    keyed = (((node.signature if label.isdecimal() else label), label, node) for label, node in children.items())
     for _, run in groupby(keyed, key=lambda item: item[0]):
         yield [(label, node) for _, label, node in run]
 

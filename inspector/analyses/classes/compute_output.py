@@ -61,10 +61,14 @@ def model_output(
     except InspectorError as error:
         return None, None, [f"There is no output to show: {error}"]
     except Exception as error:
-        return None, None, [
-            f"{type(model).__name__} did not run on this example ({type(error).__name__}), so "
-            "there is no output to show; its classes and modules are all here."
-        ]  # fmt: skip
+        return (
+            None,
+            None,
+            [
+                f"{type(model).__name__} did not run on this example ({type(error).__name__}), so "
+                "there is no output to show; its classes and modules are all here."
+            ],
+        )
     other, second = _look_again(model, example, first, fake=fake)
     shown = ExampleOutput(
         class_name=type(output).__name__,
@@ -76,9 +80,7 @@ def model_output(
     return shown, uses, warnings
 
 
-def _example(
-    checkpoint: Checkpoint, model: PreTrainedModel, text: str
-) -> tuple[_Example, list[str]]:
+def _example(checkpoint: Checkpoint, model: PreTrainedModel, text: str) -> tuple[_Example, list[str]]:
     if checkpoint.tokens is not None:
         encoded = checkpoint.tokens.encode(text)
         checkpoint.check_ids(encoded.ids)
@@ -107,9 +109,7 @@ def _batch(model: PreTrainedModel, example: _Example, size: Size) -> dict[str, A
         start = getattr(model.config, "decoder_start_token_id", None)
         first = start if isinstance(start, int) else example.ids[0]
         shifted = _resized((first, *example.ids[:-1]), size.decoder_positions)
-        arguments["decoder_input_ids"] = torch.tensor(shifted).expand(
-            size.batch, size.decoder_positions
-        )
+        arguments["decoder_input_ids"] = torch.tensor(shifted).expand(size.batch, size.decoder_positions)
     return arguments | dict.fromkeys(ASKED, True)
 
 
@@ -151,9 +151,7 @@ def _look_again(
     """Run a batch of other sizes; batches of one where the model takes no others."""
     change = -1 if first.positions > FEW else 1
     for batch in (first.batch + 1, first.batch):
-        size = Size(
-            batch, CHOICES + 2, first.positions + 3 * change, first.decoder_positions + 2 * change
-        )
+        size = Size(batch, CHOICES + 2, first.positions + 3 * change, first.decoder_positions + 2 * change)
         try:
             return _run(model, _batch(model, example, size), fake=fake), size
         except Exception:
@@ -180,7 +178,6 @@ def _counted(model: PreTrainedModel) -> Iterator[dict[int, int]]:
 def _call(arguments: Mapping[str, Any]) -> str:
     """The call as Python code, tensors named by their shapes."""
     shown = (
-        f"{name}={name}" if isinstance(value, torch.Tensor) else f"{name}={value}"
-        for name, value in arguments.items()
+        f"{name}={name}" if isinstance(value, torch.Tensor) else f"{name}={value}" for name, value in arguments.items()
     )
     return f"model({', '.join(shown)})"

@@ -30,11 +30,7 @@ class _Row:
 
 
 def class_tree(
-    hierarchy: Sequence[AncestorClass],
-    siblings: Sequence[SiblingClass],
-    *,
-    title: str,
-    theme: Theme = LIGHT,
+    hierarchy: Sequence[AncestorClass], siblings: Sequence[SiblingClass], *, title: str, theme: Theme = LIGHT
 ) -> go.Figure:
     """Draw the model classes from torch.nn.Module down, the siblings marked by what they lack.
 
@@ -50,13 +46,9 @@ def class_tree(
     rows = list(_rows(hierarchy, siblings))
     subtitle = "full: the file holds its weights; hollow: some would be random"
     height = look.title_height(title, subtitle) + ROW * len(rows) + 16
-    figure = go.Figure(
-        layout=look.layout(title=plain(title), subtitle=subtitle, theme=theme, height=height)
-    )
+    figure = go.Figure(layout=look.layout(title=plain(title), subtitle=subtitle, theme=theme, height=height))
     figure.update_layout(
-        xaxis=look.hidden_axis(-12, 1000),
-        yaxis=look.hidden_axis(len(rows) - 0.4, -0.6),
-        showlegend=False,
+        xaxis=look.hidden_axis(-12, 1000), yaxis=look.hidden_axis(len(rows) - 0.4, -0.6), showlegend=False
     )
     figure.add_trace(_elbows(rows, theme))
     figure.add_trace(
@@ -92,8 +84,9 @@ def _rows(hierarchy: Sequence[AncestorClass], siblings: Sequence[SiblingClass]) 
             remark += f" · {len(mixins)} mixins" if len(mixins) > 1 else f" · {mixins[0]}"
         places[each.name] = depth
         name = "torch.nn.Module" if depth == 0 else each.name
-        hover = _hover(each.name, each.summary, "adds " + ", ".join(each.adds),
-                       "mixins: " + ", ".join(mixins) if mixins else "")  # fmt: skip
+        hover = _hover(
+            each.name, each.summary, "adds " + ", ".join(each.adds), "mixins: " + ", ".join(mixins) if mixins else ""
+        )
         yield _Row(name, depth, depth - 1, ANCESTOR, remark, hover)
     for number, each in enumerate(siblings):
         parent = places.get(each.parent, len(chain) - 1)
@@ -111,9 +104,7 @@ def _state(sibling: SiblingClass) -> str:
     if sibling.present:
         return "all weights in the file" if not sibling.missing else "loads, but without its pooler"
     if sibling.missing:
-        return f"{sibling.missing} tensors would be random" if sibling.missing > 1 else (
-            "1 tensor would be random"
-        )  # fmt: skip
+        return f"{sibling.missing} tensors would be random" if sibling.missing > 1 else ("1 tensor would be random")
     return "does not fit" if sibling.note.startswith("It does not") else "trained as another head"
 
 
@@ -129,9 +120,7 @@ def _label(row: _Row, theme: Theme) -> str:
 
 
 def _color(kind: str, theme: Theme) -> str:
-    return {OWN: theme.groups[0], LOADS: theme.groups[2], ANCESTOR: theme.muted}.get(
-        kind, theme.muted
-    )
+    return {OWN: theme.groups[0], LOADS: theme.groups[2], ANCESTOR: theme.muted}.get(kind, theme.muted)
 
 
 def _elbows(rows: Sequence[_Row], theme: Theme) -> go.Scatter:
@@ -142,6 +131,4 @@ def _elbows(rows: Sequence[_Row], theme: Theme) -> go.Scatter:
             left = rows[row.parent].depth * INDENT
             x += [left, left, row.depth * INDENT, None]
             y += [row.parent, place, place, None]
-    return go.Scatter(
-        x=x, y=y, mode="lines", hoverinfo="skip", line={"width": 1.5, "color": theme.edge}
-    )
+    return go.Scatter(x=x, y=y, mode="lines", hoverinfo="skip", line={"width": 1.5, "color": theme.edge})

@@ -10,17 +10,7 @@ import pandas as pd
 from inspector.analyses.classes.figures import class_tree
 from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.classes.result import ExampleOutput, ModelClasses
-from inspector.report.content import (
-    Block,
-    Code,
-    Context,
-    Drawn,
-    Facts,
-    Question,
-    Said,
-    Section,
-    Tabled,
-)
+from inspector.report.content import Block, Code, Context, Drawn, Facts, Question, Said, Section, Tabled
 from inspector.text import plural, shape_text
 
 
@@ -32,46 +22,80 @@ def asked(context: Context) -> ClassesRequest:
 def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     """The family, what each sibling would find in the file, the modules and the output."""
     classes: ModelClasses = answers[0]
-    yield Facts({
-        "Class": classes.model_class,
-        "Configuration": classes.config_class,
-        "Modules": f"{len(classes.modules):,}",
-        "Parameters": f"{classes.parameters:,}, each shared tensor once",
-    })  # fmt: skip
+    yield Facts(
+        {
+            "Class": classes.model_class,
+            "Configuration": classes.config_class,
+            "Modules": f"{len(classes.modules):,}",
+            "Parameters": f"{classes.parameters:,}, each shared tensor once",
+        }
+    )
     yield Drawn(
         "family",
         lambda theme: class_tree(
-            classes.hierarchy, classes.siblings,
-            title=f"The family of {classes.model_class}, {context.name}", theme=theme,
+            classes.hierarchy,
+            classes.siblings,
+            title=f"The family of {classes.model_class}, {context.name}",
+            theme=theme,
         ),
         "Model classes from torch.nn.Module down",
-    )  # fmt: skip
-    yield Said("What each class of the family would find in this file. What a file lacks, "
-               "transformers fills with random numbers and a warning.")  # fmt: skip
-    yield Tabled("siblings", "Classes that could be asked to load it", pd.DataFrame(
-        {"class": each.name, "head": (each.head or "another one").replace("_", " "),
-         "in_the_file": each.present, "missing_tensors": each.missing, "note": each.note}
-        for each in classes.siblings
-    ))  # fmt: skip
-    yield Tabled("used-classes", "Classes of its modules", pd.DataFrame(
-        {"class": each.name, "modules": each.modules, "own_parameters": each.own_parameters,
-         "defined_in": each.module}
-        for each in classes.used_classes
-    ))  # fmt: skip
+    )
+    yield Said(
+        "What each class of the family would find in this file. What a file lacks, "
+        "transformers fills with random numbers and a warning."
+    )
+    yield Tabled(
+        "siblings",
+        "Classes that could be asked to load it",
+        pd.DataFrame(
+            {
+                "class": each.name,
+                "head": (each.head or "another one").replace("_", " "),
+                "in_the_file": each.present,
+                "missing_tensors": each.missing,
+                "note": each.note,
+            }
+            for each in classes.siblings
+        ),
+    )
+    yield Tabled(
+        "used-classes",
+        "Classes of its modules",
+        pd.DataFrame(
+            {
+                "class": each.name,
+                "modules": each.modules,
+                "own_parameters": each.own_parameters,
+                "defined_in": each.module,
+            }
+            for each in classes.used_classes
+        ),
+    )
     if classes.output:
         yield from _output(classes.output)
 
 
 def _output(output: ExampleOutput) -> Iterator[Block]:
-    yield Said(f"It returns {output.class_name}, here for {plural(len(output.tokens), 'token')}: "
-               "shapes alone, from a pass without numbers.")  # fmt: skip
+    yield Said(
+        f"It returns {output.class_name}, here for {plural(len(output.tokens), 'token')}: "
+        "shapes alone, from a pass without numbers."
+    )
     yield Code(output.call)
-    yield Tabled("output", f"Fields of {output.class_name}", pd.DataFrame(
-        {"field": each.field, "returned": each.returned, "kind": each.kind,
-         "shape": "–" if each.shape is None else shape_text(each.shape),
-         "axes": " × ".join(each.axes) or "–", "note": each.note}
-        for each in output.fields
-    ))  # fmt: skip
+    yield Tabled(
+        "output",
+        f"Fields of {output.class_name}",
+        pd.DataFrame(
+            {
+                "field": each.field,
+                "returned": each.returned,
+                "kind": each.kind,
+                "shape": "–" if each.shape is None else shape_text(each.shape),
+                "axes": " × ".join(each.axes) or "–",
+                "note": each.note,
+            }
+            for each in output.fields
+        ),
+    )
 
 
 SECTION = Section(

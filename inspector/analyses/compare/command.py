@@ -13,17 +13,7 @@ from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import Comparison
 from inspector.batch.asking import Ask, Entry, Wait
 from inspector.cli.answering import AsJson, answer, refusals
-from inspector.cli.fleets import (
-    Kept,
-    Listed,
-    Sought,
-    Sources,
-    ask_many,
-    leave,
-    names_run,
-    seek,
-    show_many,
-)
+from inspector.cli.fleets import Kept, Listed, Sought, Sources, ask_many, leave, names_run, seek, show_many
 from inspector.cli.verbs import flagged
 from inspector.engine.protocol import Engine
 from inspector.errors import CheckpointError, RequestError
@@ -40,10 +30,7 @@ def compare(
     listed: Listed = None,
     results: Kept = None,
     previous: Annotated[
-        bool,
-        typer.Option(
-            "--previous", help="With many: compare each with the one before it, not with the first."
-        ),
+        bool, typer.Option("--previous", help="With many: compare each with the one before it, not with the first.")
     ] = False,
     align: Annotated[bool, flagged(CompareRequest, "align")] = CompareRequest.align,
     moved: Annotated[int, flagged(CompareRequest, "moved")] = CompareRequest.moved,
@@ -60,15 +47,22 @@ def compare(
             lines = ask_many(
                 [pair for pair, _ in pairs],
                 lambda engine: _asking(engine, dict(pairs), request),
-                question=question, results=results, by_content=False, tell=_summary,
-            )  # fmt: skip
+                question=question,
+                results=results,
+                by_content=False,
+                tell=_summary,
+            )
             show_many(request.verb, lines, as_json=as_json, row=_row)
             leave(lines)
             return
     answer(
-        request.verb, given[0], as_json=as_json, beside=given[1],
-        then=(lambda result: result) if as_json else _in_short, **request.parameters(),
-    )  # fmt: skip
+        request.verb,
+        given[0],
+        as_json=as_json,
+        beside=given[1],
+        then=(lambda result: result) if as_json else _in_short,
+        **request.parameters(),
+    )
 
 
 def _pairable(sought: Sought) -> tuple[Snapshot | Entry, ...]:
@@ -77,17 +71,13 @@ def _pairable(sought: Sought) -> tuple[Snapshot | Entry, ...]:
     return sought.entries
 
 
-def _is_pair(
-    given: Sequence[str], listed: Path | None, entries: Sequence[Snapshot | Entry]
-) -> bool:
+def _is_pair(given: Sequence[str], listed: Path | None, entries: Sequence[Snapshot | Entry]) -> bool:
     """Whether two single checkpoints were named: the answer is then about them alone."""
     two = listed is None and len(given) == 2 == len(entries)
     return two and not any(map(names_run, given))
 
 
-def _pairs(
-    entries: Sequence[Snapshot | Entry], *, previous: bool
-) -> list[tuple[Snapshot | Entry, Snapshot | None]]:
+def _pairs(entries: Sequence[Snapshot | Entry], *, previous: bool) -> list[tuple[Snapshot | Entry, Snapshot | None]]:
     """Each checkpoint with the one that it is compared with; known by the files of both."""
     first = entries[0]
     if isinstance(first, Entry):
@@ -105,9 +95,7 @@ def _pairs(
     return pairs
 
 
-def _asking(
-    engine: Engine, before: dict[Snapshot | Entry, Snapshot | None], request: CompareRequest
-) -> Ask:
+def _asking(engine: Engine, before: dict[Snapshot | Entry, Snapshot | None], request: CompareRequest) -> Ask:
     opened_before: dict[Snapshot, Opened] = {}
 
     def ask(snapshot: Snapshot, opened: Opened, wait: Wait) -> dict[str, Any]:
@@ -118,8 +106,7 @@ def _asking(
             opened_before[base] = wait(engine.open(base.reference))
         first = opened_before[base]
         asked = replace(request, other=opened.fingerprint)
-        job = engine.run(first.fingerprint, request.verb, called=(first.name, opened.name),
-                         **asked.parameters())  # fmt: skip
+        job = engine.run(first.fingerprint, request.verb, called=(first.name, opened.name), **asked.parameters())
         return {"against": base.name, **to_json(wait(job))}
 
     return ask
@@ -151,14 +138,12 @@ def _in_short(result: Comparison) -> dict[str, Any]:
         "other_name": result.other_name,
         "summary": " ".join(result.summary),
         "tensors": [
-            {column: plain["tensors"][place][column] for column in columns}
-            for place in ranked.index[:CHANGED_SHOWN]
+            {column: plain["tensors"][place][column] for column in columns} for place in ranked.index[:CHANGED_SHOWN]
         ],
         "tensors_listed": f"{min(len(ranked), CHANGED_SHOWN)} of {len(ranked)} that are not equal",
         "ties_changed": plain["ties_changed"],
         "tokens_moved": [
-            {name: row[name] for name in ("token", "token_id", "distance", "cosine")}
-            for row in plain["tokens_moved"]
+            {name: row[name] for name in ("token", "token_id", "distance", "cosine")} for row in plain["tokens_moved"]
         ],
         "warnings": plain.get("warnings", []),
     }

@@ -8,13 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from inspector.analyses.compare.compute_names import (
-    Spelling,
-    base_of,
-    match_names,
-    names_of,
-    packed_names,
-)
+from inspector.analyses.compare.compute_names import Spelling, base_of, match_names, names_of, packed_names
 from inspector.analyses.compare.compute_table import Row, count, not_finite_warnings, tables, whole
 from inspector.analyses.compare.compute_tensors import Measured, Stored, compare_tensors
 from inspector.analyses.compare.compute_ties import changed_ties
@@ -94,8 +88,14 @@ def compare(checkpoint: Checkpoint, request: CompareRequest, *, progress: Progre
         other_fingerprint=other,
         same=same,
         summary=summary(
-            same=same, names=two.names, tensors=table, counts=counts, overall=overall, ties=ties,
-            vocabulary=vocabulary, moved=furthest,
+            same=same,
+            names=two.names,
+            tensors=table,
+            counts=counts,
+            overall=overall,
+            ties=ties,
+            vocabulary=vocabulary,
+            moved=furthest,
         ),
         counts=counts,
         overall=overall,
@@ -105,11 +105,9 @@ def compare(checkpoint: Checkpoint, request: CompareRequest, *, progress: Progre
         ties_compared=ties is not None,
         vocabulary=vocabulary,
         tokens_moved=furthest,
-        warnings=(
-            *warnings, *not_finite_warnings(rows, two.names), *_token_warnings(two, vocabulary),
-        ),
+        warnings=(*warnings, *not_finite_warnings(rows, two.names), *_token_warnings(two, vocabulary)),
         tokens=tokens,
-    )  # fmt: skip
+    )
 
 
 def _furthest(tokens: pd.DataFrame, most: int) -> pd.DataFrame:
@@ -158,10 +156,7 @@ def _walk(two: _Two, progress: Progress) -> list[Row]:
     for pair in pairs:
         one, other = ones.get(pair.name or ""), others.get(pair.other or "")
         progress(done / total, f"Comparing {pair.name or pair.other}")
-        if one and other:
-            found = compare_tensors(one, other)
-        else:
-            found = _alone(one, other, instead, two.spelling)
+        found = compare_tensors(one, other) if one and other else _alone(one, other, instead, two.spelling)
         done += one.info.nbytes if one else 0
         rows.append(Row(pair, one, other, found))
     return rows
@@ -171,11 +166,10 @@ def _stored(checkpoint: Checkpoint) -> dict[str, Stored]:
     unread = set(checkpoint.unread)
     return {
         tensor.name: Stored(
-            checkpoint.manifest, tensor, checkpoint.quantised.get(tensor.name),
-            unread=tensor.name in unread,
+            checkpoint.manifest, tensor, checkpoint.quantised.get(tensor.name), unread=tensor.name in unread
         )
         for tensor in checkpoint.tensors
-    }  # fmt: skip
+    }
 
 
 def _alone(
@@ -184,9 +178,7 @@ def _alone(
     """What became of a tensor that has no partner: maybe it is there as codes nobody can read."""
     for stored, there, which in ((one, packed[0], "second"), (other, packed[1], "first")):
         if stored and (name := there.get(spelling(stored.info.name))):
-            return Measured(
-                "not compared", note=f"the {which} has it as codes that cannot be read, {name}"
-            )
+            return Measured("not compared", note=f"the {which} has it as codes that cannot be read, {name}")
     return Measured("removed" if one else "added")
 
 

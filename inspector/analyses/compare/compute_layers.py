@@ -84,12 +84,17 @@ def layer_frame(
     rank = {kind: at for at, kind in enumerate(dict.fromkeys(place.kind for place, _, _ in found))}
     rows = [
         (
-            f"{labels[stack]} {number}", number, kind, cell.tensors, cell.unequal,
-            cell.sums.relative_change, cell.sums.cosine,
+            f"{labels[stack]} {number}",
+            number,
+            kind,
+            cell.tensors,
+            cell.unequal,
+            cell.sums.relative_change,
+            cell.sums.cosine,
             cell.sums.max_abs if cell.sums.count else math.nan,
         )
         for (stack, number, kind), cell in sorted(
             cells.items(), key=lambda item: (order[item[0][0]], item[0][1], rank[item[0][2]])
         )
-    ]  # fmt: skip
+    ]
     return pd.DataFrame(rows, columns=pd.Index(list(COLUMNS))), called

@@ -87,11 +87,7 @@ def match_names(first: Names, second: Names, spelling: Spelling) -> list[Pair]:
         else Pair(name, through.get(name), "tie" if name in through else "")
         for name in first.held
     ]
-    added = [
-        Pair(back.get(name), name, "tie" if name in back else "")
-        for name in second.held
-        if name not in found
-    ]
+    added = [Pair(back.get(name), name, "tie" if name in back else "") for name in second.held if name not in found]
     return pairs + added
 
 
@@ -120,9 +116,7 @@ def _by_spelling(first: Sequence[str], second: Sequence[str], spelling: Spelling
     return partner
 
 
-def _through_ties(
-    names: Sequence[str], known: Collection[str], there: Names, spelling: Spelling
-) -> dict[str, str]:
+def _through_ties(names: Sequence[str], known: Collection[str], there: Names, spelling: Spelling) -> dict[str, str]:
     """Name -> what the other checkpoint holds for it under another name of the same tensor."""
     held: dict[str, str] = {}
     for name in there.held:
@@ -133,8 +127,4 @@ def _through_ties(
         bare = {spelling(name) for name in group}
         if kept := [held[each] for each in bare if each in held]:
             keeper |= dict.fromkeys(bare, min(kept, key=place.__getitem__))
-    return {
-        name: keeper[spelling(name)]
-        for name in names
-        if name not in known and spelling(name) in keeper
-    }
+    return {name: keeper[spelling(name)] for name in names if name not in known and spelling(name) in keeper}

@@ -78,8 +78,7 @@ def whole(rows: Sequence[Row]) -> Sums:
     for row in rows:
         if row.found.sums and row.one and row.other:
             places = frozenset(
-                (side, each.info.file, each.info.begin)
-                for side, each in (("first", row.one), ("second", row.other))
+                (side, each.info.file, each.info.begin) for side, each in (("first", row.one), ("second", row.other))
             )
             if row.pair.matched != "tie" and places not in seen:
                 total.add(row.found.sums)

@@ -203,10 +203,7 @@ def _quantised_note(scheme: str, measured: Measured) -> str:
         return f"the same numbers, as {scheme}"
     if measured.nearest == 1:
         return f"{scheme}: each number is the nearest that its code can say"
-    return (
-        f"{scheme}: {100 * measured.nearest:.3g} % of the numbers are the nearest that their codes "
-        "can say"
-    )
+    return f"{scheme}: {100 * measured.nearest:.3g} % of the numbers are the nearest that their codes can say"
 
 
 def _matrix(stored: Stored, *, turned: bool) -> Opened:

@@ -39,9 +39,7 @@ def _broken(
         bare = _bare(group.names, spelling)
         if group.verdict == "tied" and not any(bare <= each for each in tied):
             verdict, reason = _explain(group, groups, known, other, spelling)
-            broken.append(
-                TieChange(group.names, tied_in, verdict, group.shape, group.nbytes, reason)
-            )
+            broken.append(TieChange(group.names, tied_in, verdict, group.shape, group.nbytes, reason))
     return broken
 
 
@@ -59,9 +57,7 @@ def _explain(
         return "absent", f"{other} has no {listed}, so there is nothing that could be tied."
     bare = _bare(group.names, spelling)
     untied = [
-        (len(bare & theirs), judged)
-        for theirs, judged in groups
-        if judged.verdict != "tied" and len(bare & theirs) > 1
+        (len(bare & theirs), judged) for theirs, judged in groups if judged.verdict != "tied" and len(bare & theirs) > 1
     ]
     if untied:
         judged = max(untied, key=lambda pair: pair[0])[1]

@@ -17,10 +17,7 @@ from inspector.progress import Progress
 
 BLOCK_NUMEL = 1 << 21  # numbers in one block of rows, in float64: 16 MB
 EXAMPLES = 5  # rows without a partner that are named
-COLUMNS = (
-    "token", "token_id", "other_token_id", "kind", "distance", "relative_change", "cosine", "norm",
-    "other_norm",
-)  # fmt: skip
+COLUMNS = ("token", "token_id", "other_token_id", "kind", "distance", "relative_change", "cosine", "norm", "other_norm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +56,10 @@ def match_rows(first: Checkpoint, second: Checkpoint, rows: int, other_rows: int
     if first.tokens is None or second.tokens is None:
         shared = min(rows, other_rows)
         numbers = torch.arange(shared)
-        return Partners(
-            "row", numbers, numbers, torch.arange(shared, rows), torch.arange(shared, other_rows)
-        )
-    there = {
-        token: row for row in range(other_rows) if (token := second.tokens.raw(row)) is not None
-    }
+        return Partners("row", numbers, numbers, torch.arange(shared, rows), torch.arange(shared, other_rows))
+    there = {token: row for row in range(other_rows) if (token := second.tokens.raw(row)) is not None}
     pairs = [
-        (row, there[token])
-        for row in range(rows)
-        if (token := first.tokens.raw(row)) is not None and token in there
+        (row, there[token]) for row in range(rows) if (token := first.tokens.raw(row)) is not None and token in there
     ]
     matched = torch.tensor([row for row, _ in pairs], dtype=torch.long)
     others = torch.tensor([row for _, row in pairs], dtype=torch.long)
@@ -128,9 +119,7 @@ def compare_rows(
     return match, frame
 
 
-def find_rotation(
-    one: torch.Tensor, other: torch.Tensor, partners: Partners, width: int
-) -> torch.Tensor:
+def find_rotation(one: torch.Tensor, other: torch.Tensor, partners: Partners, width: int) -> torch.Tensor:
     """Find the orthogonal R that makes |AR - B| smallest (Schönemann 1966): R = UVᵀ, AᵀB = USVᵀ.
 
     Args:
@@ -153,11 +142,7 @@ def find_rotation(
 
 
 def _measure(
-    one: torch.Tensor,
-    other: torch.Tensor,
-    partners: Partners,
-    rotation: torch.Tensor | None,
-    width: int,
+    one: torch.Tensor, other: torch.Tensor, partners: Partners, rotation: torch.Tensor | None, width: int
 ) -> _Moves:
     comparable = rotation is not None or one.shape[1] == other.shape[1]
     found = torch.full((4, len(partners.rows)), math.nan, dtype=torch.float64)
@@ -166,9 +151,7 @@ def _measure(
     for place, a, b in _blocks(one, other, partners, width):
         differs[place] = ~((a == b) | (a.isnan() & b.isnan())).all(dim=1)
         turned = a if rotation is None else a @ rotation
-        distance, norm, other_norm = (
-            torch.linalg.vector_norm(each, dim=1) for each in (turned - b, a, b)
-        )
+        distance, norm, other_norm = (torch.linalg.vector_norm(each, dim=1) for each in (turned - b, a, b))
         bad = ~(a.isfinite().all(dim=1) & b.isfinite().all(dim=1))
         cosine = (turned * b).sum(dim=1) / (norm * other_norm)
         found[:, place] = torch.stack([distance, norm, other_norm, cosine.clamp(-1, 1)])
@@ -180,9 +163,7 @@ def _measure(
     same_width = one.shape[1] == other.shape[1]
     before, after = ((part / squares[2]).sqrt().item() for part in squares[:2])
     distance, norm, other_norm, cosine = found
-    return _Moves(
-        distance, norm, other_norm, cosine, differs, before if same_width else math.nan, after
-    )
+    return _Moves(distance, norm, other_norm, cosine, differs, before if same_width else math.nan, after)
 
 
 def _blocks(
@@ -219,9 +200,7 @@ def _alignment(moves: _Moves, width: int, rows: int) -> Alignment:
     )
     if rows < 2 * width:
         note += " There are too few rows for so many columns: much of the fit is chance."
-    return Alignment(
-        columns=width, relative_before=moves.before, relative_after=moves.after, note=note
-    )
+    return Alignment(columns=width, relative_before=moves.before, relative_after=moves.after, note=note)
 
 
 def _median(numbers: torch.Tensor) -> float:

@@ -45,12 +45,7 @@ class _Scale:
 
 
 def change_heatmap(
-    layers: pd.DataFrame,
-    *,
-    measure: str = "relative change",
-    title: str,
-    subtitle: str = "",
-    theme: Theme = LIGHT,
+    layers: pd.DataFrame, *, measure: str = "relative change", title: str, subtitle: str = "", theme: Theme = LIGHT
 ) -> go.Figure:
     """Draw how much each kind of tensor changed in each layer.
 
@@ -71,9 +66,10 @@ def change_heatmap(
     height = CELL if legible else SMALL
     above = look.title_height(title, subtitle) + 8
     figure = go.Figure(
-        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme,
-                           height=above + height * max(len(down), 1) + 132)
-    )  # fmt: skip
+        layout=look.layout(
+            title=plain(title), subtitle=plain(subtitle), theme=theme, height=above + height * max(len(down), 1) + 132
+        )
+    )
     stride = max(1, math.ceil(len(across) / TICKS))
     figure.update_layout(
         xaxis={
@@ -109,9 +105,7 @@ def changed_outside(tensors: pd.DataFrame, *, most: int) -> pd.DataFrame:
     return kept.sort_values(by="relative_change", ascending=False, kind="stable").head(most)
 
 
-def change_bars(
-    tensors: pd.DataFrame, *, title: str, subtitle: str = "", theme: Theme = LIGHT
-) -> go.Figure:
+def change_bars(tensors: pd.DataFrame, *, title: str, subtitle: str = "", theme: Theme = LIGHT) -> go.Figure:
     """Draw the relative change of single tensors as bars, in their order.
 
     Args:
@@ -128,9 +122,7 @@ def change_bars(
         hovers=[
             f"<b>{plain(name)}</b><br>relative change {_share(share)}<br>cosine {cosine:.6g}"
             f"<br>largest difference {largest:.3g}"
-            for name, share, cosine, largest in columns(
-                tensors, "name", "relative_change", "cosine", "max_abs"
-            )
+            for name, share, cosine, largest in columns(tensors, "name", "relative_change", "cosine", "max_abs")
         ],
         measure="relative change |b − a| / |a|",
         tickformat=".3~%",
@@ -144,13 +136,7 @@ def change_bars(
 
 
 def _cells(
-    layers: pd.DataFrame,
-    across: list[str],
-    down: list[str],
-    *,
-    measure: str,
-    legible: bool,
-    theme: Theme,
+    layers: pd.DataFrame, across: list[str], down: list[str], *, measure: str, legible: bool, theme: Theme
 ) -> go.Heatmap:
     shape = (len(down), len(across))
     z = np.full(shape, np.nan)

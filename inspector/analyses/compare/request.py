@@ -20,8 +20,7 @@ class CompareRequest(Request):
         "Rotate one embedding space onto the other before comparing tokens (orthogonal "
         "Procrustes), for models trained from different starts or with different widths",
         label="Rotate one embedding space onto the other first",
-    )  # fmt: skip
+    )
     moved: int = option(
-        50, "Tokens listed, those that moved furthest first", label="Tokens that moved most",
-        least=1, most=1_000,
-    )  # fmt: skip
+        50, "Tokens listed, those that moved furthest first", label="Tokens that moved most", least=1, most=1_000
+    )

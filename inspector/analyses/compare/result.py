@@ -13,19 +13,15 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
 # What can have become of a tensor. "dtype changed": the same numbers, or exactly what rounding them
 # to the other dtype gives. "quantised": one side has codes and scales that stand for about the same
 # numbers. "not compared": one side cannot be read as numbers.
-STATUSES = (
-    "changed", "dtype changed", "quantised", "reshaped", "added", "removed", "not compared",
-    "equal",
-)  # fmt: skip
+STATUSES = ("changed", "dtype changed", "quantised", "reshaped", "added", "removed", "not compared", "equal")
 # How a tensor found its partner: under the same name, under another prefix or ending of the same
 # name, or under a name that is one tensor with it.
 MATCHES = ("name", "spelling", "tie")
 
 # Stored as floats: they are compared as numbers, and are exact as float64.
-FLOATS = frozenset({
-    "float16", "bfloat16", "float32", "float64",
-    "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
-})  # fmt: skip
+FLOATS = frozenset(
+    {"float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"}
+)
 
 
 @dataclass(frozen=True, slots=True)

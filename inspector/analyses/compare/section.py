@@ -12,16 +12,7 @@ from inspector.analyses.compare.figures import change_bars, change_heatmap, chan
 from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import Comparison
 from inspector.report import provenance
-from inspector.report.content import (
-    Block,
-    Context,
-    Drawn,
-    Listed,
-    Question,
-    Said,
-    Section,
-    Tabled,
-)
+from inspector.report.content import Block, Context, Drawn, Listed, Question, Said, Section, Tabled
 from inspector.results.checkpoint import Opened
 from inspector.text import plural
 
@@ -52,21 +43,25 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
         yield Drawn(
             "layers",
             lambda theme: change_heatmap(
-                layers, title=f"What changed in each layer, {both}", theme=theme,
+                layers,
+                title=f"What changed in each layer, {both}",
+                theme=theme,
                 subtitle="by kind of tensor; = nothing changed, – not measured",
             ),
             "Relative change by layer and kind of tensor",
-        )  # fmt: skip
+        )
     rest = changed_outside(result.tensors, most=BARS)
     if len(rest):
         yield Drawn(
             "outside",
             lambda theme: change_bars(
-                rest, title=f"What changed outside of the layers, {both}", theme=theme,
+                rest,
+                title=f"What changed outside of the layers, {both}",
+                theme=theme,
                 subtitle="embeddings, norms and heads, the most first",
             ),
             "Relative change of tensors outside of the layers",
-        )  # fmt: skip
+        )
     yield Tabled("tensors", "Every tensor of both", _ranked(result.tensors))
     if len(layers):
         yield Tabled("layers", "The layers, by kind of tensor", layers)

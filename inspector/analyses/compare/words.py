@@ -11,10 +11,15 @@ import pandas as pd
 from inspector.analyses.compare.result import FLOATS, TieChange, VocabularyMatch
 
 SAID = {
-    "changed": "changed", "dtype changed": "changed in dtype alone", "quantised": "quantised",
+    "changed": "changed",
+    "dtype changed": "changed in dtype alone",
+    "quantised": "quantised",
     "reshaped": "reshaped",
-    "added": "added", "removed": "removed", "not compared": "not compared", "equal": "equal",
-}  # fmt: skip
+    "added": "added",
+    "removed": "removed",
+    "not compared": "not compared",
+    "equal": "equal",
+}
 ROUNDED = 0.99  # share of nearest numbers that only plain rounding gives
 NAMED = 3  # names listed in a sentence
 
@@ -88,10 +93,9 @@ def _quantised(tensors: pd.DataFrame, names: tuple[str, str]) -> list[str]:
         return said
     mine = [dtype for dtype in coded["dtype"].tolist() if dtype not in FLOATS]
     theirs = [dtype for dtype in coded["other_dtype"].tolist() if dtype not in FLOATS]
-    kinds = _listed([
-        f"{name} has {_schemes(dtypes)}" for name, dtypes in zip(names, (mine, theirs), strict=True)
-        if dtypes
-    ])  # fmt: skip
+    kinds = _listed(
+        [f"{name} has {_schemes(dtypes)}" for name, dtypes in zip(names, (mine, theirs), strict=True) if dtypes]
+    )
     shares = dict(zip(coded["name"].tolist(), coded["nearest"].tolist(), strict=True))
     return [*said, f"Stored as codes: {kinds}. {_rounding(shares)}."]
 
@@ -122,11 +126,7 @@ def _schemes(schemes: Sequence[str]) -> str:
 def _worst(shares: Mapping[str, float]) -> str:
     """The tensors with the fewest nearest numbers, and how many they are."""
     ranked = sorted(shares.items(), key=lambda item: item[1])
-    more = (
-        f" and fewer than {_share(ROUNDED)} in {len(ranked) - NAMED:,} more"
-        if len(ranked) > NAMED
-        else ""
-    )
+    more = f" and fewer than {_share(ROUNDED)} in {len(ranked) - NAMED:,} more" if len(ranked) > NAMED else ""
     return _listed([f"{_share(share)} of {name}" for name, share in ranked[:NAMED]]) + more
 
 
@@ -138,13 +138,9 @@ def _change(tensors: pd.DataFrame, overall: dict[str, float]) -> list[str]:
         f"Taken as one vector, what is in both moved by {_share(relative_change)} of its length"
         f" (cosine {_cosine(overall['cosine'])})"
     )
-    ranked = tensors.dropna(subset=["relative_change"]).sort_values(
-        "relative_change", ascending=False, kind="stable"
-    )
+    ranked = tensors.dropna(subset=["relative_change"]).sort_values("relative_change", ascending=False, kind="stable")
     top = ranked.iloc[0]
-    return [
-        f"{sentence}; the most, by its own length, {top['name']}: {_share(top['relative_change'])}."
-    ]
+    return [f"{sentence}; the most, by its own length, {top['name']}: {_share(top['relative_change'])}."]
 
 
 def _ties(ties: Sequence[TieChange], names: tuple[str, str]) -> str:
@@ -153,9 +149,7 @@ def _ties(ties: Sequence[TieChange], names: tuple[str, str]) -> str:
     said = []
     for tie in ties:
         holder, other = names if tie.tied_in == "first" else names[::-1]
-        verdict = {"absent": "not all there", "apart": "not one tensor"}.get(
-            tie.other_verdict, tie.other_verdict
-        )
+        verdict = {"absent": "not all there", "apart": "not one tensor"}.get(tie.other_verdict, tie.other_verdict)
         said.append(f"{_listed(tie.names)} are tied in {holder} and {verdict} in {other}")
     more = f"; {len(ties) - NAMED} more" if len(ties) > NAMED else ""
     return f"Ties differ: {'; '.join(said[:NAMED])}{more}."
@@ -163,9 +157,11 @@ def _ties(ties: Sequence[TieChange], names: tuple[str, str]) -> str:
 
 def _vocabulary(match: VocabularyMatch, names: tuple[str, str], moved: pd.DataFrame) -> list[str]:
     how = "by their token" if match.matched_by == "token" else "by their number"
-    alone = "" if not match.alone and not match.other_alone else (
-        f"; {match.alone:,} of {names[0]} and {match.other_alone:,} of {names[1]} have no partner"
-    )  # fmt: skip
+    alone = (
+        ""
+        if not match.alone and not match.other_alone
+        else (f"; {match.alone:,} of {names[0]} and {match.other_alone:,} of {names[1]} have no partner")
+    )
     elsewhere = match.matched - match.same_row
     other_rows = f", {elsewhere:,} of them at another row" if elsewhere else ""
     sentences = [f"{_plural(match.matched, 'embedding row')} matched {how}{other_rows}{alone}."]

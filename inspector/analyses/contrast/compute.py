@@ -44,18 +44,14 @@ def contrast(checkpoint: Checkpoint, request: ContrastRequest, *, progress: Prog
     progress(None, "Loading the model")
     loaded = checkpoint.load("masked_lm", device=request.device, dtype=request.dtype)  # type: ignore[arg-type]
     progress(None, "Running the model")
-    once = list(
-        dict.fromkeys(rows)
-    )  # a batch rounds its rows apart: equal texts have no difference
+    once = list(dict.fromkeys(rows))  # a batch rounds its rows apart: equal texts have no difference
     answers = sorted(masked_logits(checkpoint, loaded, once), key=lambda answered: answered.index)
     with memory_guard(loaded), torch.inference_mode():
         logits = torch.cat([answers[once.index(row)].logits for row in rows]).cpu().double()
     finite = bool(torch.isfinite(logits).all())
     one, other = logits.log_softmax(dim=1).numpy()
     tokens = label_rows(checkpoint, len(one))
-    tokens = tokens.assign(
-        first=one, second=other, likelihood=(one + other) / 2, difference=one - other
-    )
+    tokens = tokens.assign(first=one, second=other, likelihood=(one + other) / 2, difference=one - other)
     floor = -math.log(len(one))
     return Contrast(
         first_text=first,
@@ -83,8 +79,7 @@ def _row(checkpoint: Checkpoint, text: str, name: str) -> Row:
     if len(positions) != 1:
         many = f"{len(positions)} {token}" if positions else f"no {token}"
         raise RequestError(
-            f"The {name} text has {many}: write {token} exactly once, where the two texts are to "
-            "be compared."
+            f"The {name} text has {many}: write {token} exactly once, where the two texts are to be compared."
         )
     return Row(encoded.ids, encoded.type_ids, positions)
 

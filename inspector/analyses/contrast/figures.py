@@ -74,13 +74,9 @@ def contrast_scatter(
     said = " · ".join(filter(None, (subtitle, _say(tokens, drawn, marked, cells))))
     above = look.title_height(title, said) + 30  # the legend's line
     figure = go.Figure(
-        layout=look.layout(title=plain(title), subtitle=plain(said), theme=theme,
-                           height=above + HEIGHT + 62)
-    )  # fmt: skip
-    sides = (
-        _Side(names[0], theme.groups[0], "circle", 1),
-        _Side(names[1], theme.groups[1], "diamond", -1),
+        layout=look.layout(title=plain(title), subtitle=plain(said), theme=theme, height=above + HEIGHT + 62)
     )
+    sides = (_Side(names[0], theme.groups[0], "circle", 1), _Side(names[1], theme.groups[1], "diamond", -1))
     _lay_out(figure, cells, names, above, theme)
     for name, color, low, high in (
         ("cells first", sides[0].color, cells.middle + 1, cells.rows),
@@ -114,9 +110,7 @@ def differing_words(first: str, second: str) -> tuple[str, str]:
     return one, other
 
 
-def _choose(
-    drawn: pd.DataFrame, floor: float | None, pins: Sequence[int], points: int
-) -> pd.DataFrame:
+def _choose(drawn: pd.DataFrame, floor: float | None, pins: Sequence[int], points: int) -> pd.DataFrame:
     """Pins, the likeliest half, and a quarter for each text from what it wants most."""
     above = drawn if floor is None else where(drawn, drawn["likelihood"] >= floor)
     chosen = [
@@ -130,17 +124,12 @@ def _choose(
 
 def _say(tokens: pd.DataFrame, drawn: pd.DataFrame, marked: pd.DataFrame, cells: Cells) -> str:
     """Account for every token."""
-    said = (
-        f"{plural(len(drawn), 'token')}: {len(marked):,} drawn one by one, "
-        f"{cells.total:,} counted in cells"
-    )
+    said = f"{plural(len(drawn), 'token')}: {len(marked):,} drawn one by one, {cells.total:,} counted in cells"
     left_out = len(tokens) - len(drawn)
     return f"{said}; {left_out:,} without a finite number left out" if left_out else said
 
 
-def _lay_out(
-    figure: go.Figure, cells: Cells, names: tuple[str, str], above: int, theme: Theme
-) -> None:
+def _lay_out(figure: go.Figure, cells: Cells, names: tuple[str, str], above: int, theme: Theme) -> None:
     left, right = cells.across[0], cells.across[-1]
     top = cells.up[-1]
     shares = [power for power in range(-60, 1) if left <= power * DECADE <= right]
@@ -155,19 +144,25 @@ def _lay_out(
             "ticktext": [_share(power) for power in shares[::-1][::step]],
         },
         yaxis={
-            **look.axis(title=f"← likelier with {second}      likelier with {first} →",
-                        theme=theme),
+            **look.axis(title=f"← likelier with {second}      likelier with {first} →", theme=theme),
             "range": [-top, top],
             "tickvals": [sign * math.log(ratio) for ratio in ratios for sign in (1, -1)] + [0],
             "ticktext": [f"{count_text(ratio)}×" for ratio in ratios for _ in (1, -1)] + ["equal"],
         },
         margin={"t": above},
-        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "itemsizing": "constant",
-                "itemclick": False, "itemdoubleclick": False},
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "y": 1,
+            "yanchor": "bottom",
+            "itemsizing": "constant",
+            "itemclick": False,
+            "itemdoubleclick": False,
+        },
         hovermode="closest",
         clickmode="event+select",
         dragmode="zoom",
-    )  # fmt: skip
+    )
     figure.add_hline(y=0, line={"color": theme.muted, "width": 1}, layer="below")
 
 
@@ -217,15 +212,14 @@ def _marks(marked: pd.DataFrame, side: _Side, theme: Theme) -> go.Scatter:
         x=column(mine, "likelihood") or [None],
         y=column(mine, "difference") or [None],
         mode="markers",
-        marker={"symbol": side.symbol, "size": 7, "color": side.color,
-                "line": {"color": theme.page, "width": 0.7}},
+        marker={"symbol": side.symbol, "size": 7, "color": side.color, "line": {"color": theme.page, "width": 0.7}},
         customdata=column(mine, "token_id"),
         hovertext=list(_hovers(mine, side)),
         hoverinfo="text",
         showlegend=True,
         selected={"marker": {"color": theme.accent}},
         unselected={"marker": {"opacity": 1}},
-    )  # fmt: skip
+    )
 
 
 def _hovers(mine: pd.DataFrame, side: _Side) -> Iterator[str]:
@@ -277,13 +271,18 @@ def _add_labels(
     for label in place_labels(marks, sizes, within=frame, radius=RADIUS, others=others):
         _, x, y = rows[label.mark]
         figure.add_annotation(
-            x=x, y=y, text=plain(texts[label.mark]), showarrow=False, borderpad=1,
+            x=x,
+            y=y,
+            text=plain(texts[label.mark]),
+            showarrow=False,
+            borderpad=1,
             font={"size": SIZE, "color": (sides[0] if y >= 0 else sides[1]).color},
             bgcolor=look.alpha(theme.page, 0.72),
             xanchor={1: "left", 0: "center", -1: "right"}[label.across],
             yanchor={1: "bottom", 0: "middle", -1: "top"}[label.up],
-            xshift=label.across * RADIUS, yshift=label.up * RADIUS,
-        )  # fmt: skip
+            xshift=label.across * RADIUS,
+            yshift=label.up * RADIUS,
+        )
 
 
 def _to_label(marked: pd.DataFrame, pins: Sequence[int]) -> pd.DataFrame:
@@ -303,9 +302,5 @@ def figure(result: Contrast, *, name: str, theme: Theme = LIGHT) -> go.Figure:
     """Draw the result's main figure: likelihood against difference for the whole vocabulary."""
     names = differing_words(result.first_text, result.second_text)
     return contrast_scatter(
-        result.tokens,
-        names=names,
-        title=f"{name}: {names[0]} against {names[1]}",
-        floor=result.floor,
-        theme=theme,
+        result.tokens, names=names, title=f"{name}: {names[0]} against {names[1]}", floor=result.floor, theme=theme
     )

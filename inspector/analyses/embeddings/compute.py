@@ -7,21 +7,14 @@ from inspector.analyses.embeddings.request import EmbeddingsRequest
 from inspector.analyses.embeddings.result import Embeddings, Norms
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.vocabulary.labels import (
-    find_row,
-    label_rows,
-    nearest_rows,
-    not_finite_warning,
-)
+from inspector.models.vocabulary.labels import find_row, label_rows, nearest_rows, not_finite_warning
 from inspector.models.vocabulary.rows import read_facts
 from inspector.progress import Progress
 from inspector.request import answers
 
 
 @answers(EmbeddingsRequest)
-def embeddings(
-    checkpoint: Checkpoint, request: EmbeddingsRequest, *, progress: Progress
-) -> Embeddings:
+def embeddings(checkpoint: Checkpoint, request: EmbeddingsRequest, *, progress: Progress) -> Embeddings:
     """Describe the input embedding matrix, (vocab, d_model), as it stands in the file.
 
     Args:
@@ -57,9 +50,7 @@ def embeddings(
         norms=Norms(*(float(value) for value in (kept.min(), kept.median(), kept.max()))),
         special=special.reindex(columns=["token", "token_id", "norm"]).reset_index(drop=True),
         undertrained=undertrained,
-        neighbours=nearest_rows(
-            matrix, vocabulary, query, k=request.k, metric=request.metric, facts=facts
-        ),
+        neighbours=nearest_rows(matrix, vocabulary, query, k=request.k, metric=request.metric, facts=facts),
         warnings=not_finite_warning(vocabulary, facts.finite),
         health=health,
         query=None if query is None else vocabulary["token"].iloc[query],
@@ -69,7 +60,5 @@ def embeddings(
         pad_token=None if pad is None else pad["token"],
         pad_id=None if pad is None else int(pad["token_id"]),
         pad_norm=None if pad is None else float(pad["norm"]),
-        pad_percentile=None
-        if pad is None
-        else 100 * float((kept < facts.norms[int(pad["token_id"])]).float().mean()),
+        pad_percentile=None if pad is None else 100 * float((kept < facts.norms[int(pad["token_id"])]).float().mean()),
     )

@@ -62,9 +62,7 @@ def examine(
         rows_beyond_tokenizer=beyond.reset_index(drop=True),
         tokens_beyond_rows=missing.reindex(columns=["token", "token_id"]),
         unreachable=lost.reset_index(drop=True),
-        scores=pd.DataFrame(
-            {"score": judgement.scores.numpy(), "flagged": judgement.listed.numpy()}
-        ),
+        scores=pd.DataFrame({"score": judgement.scores.numpy(), "flagged": judgement.listed.numpy()}),
     )
     findings = sum_up(health, undertrained=len(listed), has_tokenizer=tokens is not None)
     return replace(health, findings=findings), listed
@@ -99,9 +97,7 @@ def _initializer_range(checkpoint: Checkpoint) -> float | None:
     return float(said) if isinstance(said, int | float) and said > 0 else None
 
 
-def find_equal_rows(
-    matrix: torch.Tensor, judged: torch.Tensor, vocabulary: pd.DataFrame
-) -> tuple[EqualRows, ...]:
+def find_equal_rows(matrix: torch.Tensor, judged: torch.Tensor, vocabulary: pd.DataFrame) -> tuple[EqualRows, ...]:
     """Group the rows that are equal to the bit.
 
     Args:
@@ -119,9 +115,7 @@ def find_equal_rows(
         for index, row in zip(part.tolist(), rows, strict=True):
             groups[hashlib.blake2b(row.tobytes(), digest_size=16).digest()].append(index)
     found = [rows for rows in groups.values() if len(rows) > 1]
-    return tuple(
-        _label(vocabulary.iloc[rows]) for rows in sorted(found, key=lambda r: (-len(r), r[0]))
-    )
+    return tuple(_label(vocabulary.iloc[rows]) for rows in sorted(found, key=lambda r: (-len(r), r[0])))
 
 
 def _alike(matrix: torch.Tensor, judged: torch.Tensor) -> torch.Tensor:
@@ -147,10 +141,7 @@ def _label(rows: pd.DataFrame) -> EqualRows:
 
 
 def _list_undertrained(
-    judgement: Judgement,
-    vocabulary: pd.DataFrame,
-    bias: torch.Tensor | None,
-    unreachable: tuple[int, ...],
+    judgement: Judgement, vocabulary: pd.DataFrame, bias: torch.Tensor | None, unreachable: tuple[int, ...]
 ) -> pd.DataFrame:
     rows = judgement.listed.nonzero()[:, 0].numpy()
     frame = vocabulary.iloc[rows][["token", "token_id"]].assign(
@@ -178,8 +169,7 @@ def _pick(vocabulary: pd.DataFrame, rows: torch.Tensor) -> pd.DataFrame:
 def _not_finite(matrix: torch.Tensor, facts: RowFacts, vocabulary: pd.DataFrame) -> pd.DataFrame:
     frame = _pick(vocabulary, ~facts.finite)
     frame["what"] = [
-        "NaN" if bool(torch.isnan(matrix[row].float()).any()) else "infinity"
-        for row in frame["token_id"].tolist()
+        "NaN" if bool(torch.isnan(matrix[row].float()).any()) else "infinity" for row in frame["token_id"].tolist()
     ]
     return frame
 

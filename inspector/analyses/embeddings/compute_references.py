@@ -13,9 +13,7 @@ from inspector.models.vocabulary.rows import RowFacts, cosines
 ORDINARY = ("word", "subword", "byte")
 MIN_REFERENCES = 3  # unused rows from which a direction or a norm can be taken
 MAX_REFERENCES = 4096  # spread evenly over all of them
-NEAR_MEAN = (
-    0.1  # unused rows this near the mean of all rows, in median distances, have no direction
-)
+NEAR_MEAN = 0.1  # unused rows this near the mean of all rows, in median distances, have no direction
 IMPOSSIBLE_BYTES = [f"<0x{byte:02X}>" for byte in (0xC0, 0xC1, *range(0xF5, 0x100))]  # in UTF-8
 SENTINEL = "<extra_id_"  # T5's are trained, though they look unused
 SAMPLE = 4096  # rows whose median distance from the mean stands for all
@@ -33,9 +31,7 @@ class Measure:
     outliers: tuple[int, ...] = ()  # rows said to be unused that are not like the others
 
 
-def find_references(
-    vocabulary: pd.DataFrame, facts: RowFacts, unreachable: tuple[int, ...]
-) -> torch.Tensor:
+def find_references(vocabulary: pd.DataFrame, facts: RowFacts, unreachable: tuple[int, ...]) -> torch.Tensor:
     """Rows known to be unused, at most 4,096 of them, ascending.
 
     `[unusedN]` and their like, rows without a token, and bytes that no UTF-8 text holds; where
@@ -63,9 +59,7 @@ def mask_of(rows: torch.Tensor, count: int) -> torch.Tensor:
     return mask
 
 
-def direction(
-    matrix: torch.Tensor, facts: RowFacts, unused: torch.Tensor, usable: torch.Tensor
-) -> Measure | None:
+def direction(matrix: torch.Tensor, facts: RowFacts, unused: torch.Tensor, usable: torch.Tensor) -> Measure | None:
     """The cosine to the mean of the unused rows, the mean of all rows taken off."""
     centred = matrix[unused].float() - facts.mean
     lengths = torch.linalg.vector_norm(centred, dim=1)
@@ -97,9 +91,7 @@ def _against_others(centred: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.cosine_similarity(others, centred, dim=1)
 
 
-def shortness(
-    matrix: torch.Tensor, facts: RowFacts, unused: torch.Tensor, usable: torch.Tensor
-) -> Measure:
+def shortness(matrix: torch.Tensor, facts: RowFacts, unused: torch.Tensor, usable: torch.Tensor) -> Measure:
     """How far the norm lies below the typical token's, as a share of it."""
     scores = 1 - facts.norms / facts.norms[usable].median()
     return Measure(

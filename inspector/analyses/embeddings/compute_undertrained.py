@@ -112,9 +112,7 @@ def _sides(
     return unused, whole & ordinary & ~mask_of(unused, len(whole))
 
 
-def _cut(
-    measure: Measure, vocabulary: pd.DataFrame, usable: torch.Tensor, low_bias: _LowBias
-) -> Judgement | None:
+def _cut(measure: Measure, vocabulary: pd.DataFrame, usable: torch.Tensor, low_bias: _LowBias) -> Judgement | None:
     """List what lies beyond the thresholds; None where the unused rows themselves do not."""
     own = measure.scores[usable]
     normal = measure.normal(own)
@@ -158,11 +156,7 @@ def _deviation(values: torch.Tensor) -> torch.Tensor:
 
 
 def _judgement(
-    indicator: Indicator,
-    scores: torch.Tensor,
-    usable: torch.Tensor,
-    listed: torch.Tensor,
-    low_bias: _LowBias,
+    indicator: Indicator, scores: torch.Tensor, usable: torch.Tensor, listed: torch.Tensor, low_bias: _LowBias
 ) -> Judgement:
     kept = scores.masked_fill(~usable, torch.nan)
     ordered = scores[usable].sort().values
@@ -176,25 +170,20 @@ def _nothing(rows: int, indicator: Indicator) -> Judgement:
     return Judgement(indicator, unknown, none, none, unknown)
 
 
-def _short_rows(
-    matrix: torch.Tensor, facts: RowFacts, usable: torch.Tensor, why: str, low_bias: _LowBias
-) -> Judgement:
+def _short_rows(matrix: torch.Tensor, facts: RowFacts, usable: torch.Tensor, why: str, low_bias: _LowBias) -> Judgement:
     """Without references: rows that are far shorter than the typical one."""
     measure = shortness(matrix, facts, torch.empty(0, dtype=torch.long), usable)
     normal = measure.normal(measure.scores[usable])
     far = measure.score(normal.median() + ALONE * _deviation(normal))
     threshold = max(SHORT, float(far))
     if threshold >= 1:
-        sentence = (
-            "The norms of ordinary tokens vary so much that no row is short enough to stand out."
-        )
+        sentence = "The norms of ordinary tokens vary so much that no row is short enough to stand out."
         return _nothing(len(matrix), Indicator("none", 0, f"{why} {sentence}"))
     sentence = (
         "So the norm alone is judged: a token is listed whose row is shorter than "
         f"{1 - threshold:.2f} times the median row."
     )
-    indicator = Indicator("norm", 0, f"{why} {sentence}", threshold=threshold,
-                          typical_score=0.0)  # fmt: skip
+    indicator = Indicator("norm", 0, f"{why} {sentence}", threshold=threshold, typical_score=0.0)
     return _judgement(indicator, measure.scores, usable, measure.scores > threshold, low_bias)
 
 
@@ -254,9 +243,7 @@ def _low_bias(bias: torch.Tensor | None, usable: torch.Tensor, unused: torch.Ten
     return _LowBias(bias.float() <= threshold, float(threshold))
 
 
-def _untrained(
-    indicator: Indicator, deviation: float, initializer_range: float | None
-) -> Indicator:
+def _untrained(indicator: Indicator, deviation: float, initializer_range: float | None) -> Indicator:
     fresh = initializer_range is not None and abs(deviation / initializer_range - 1) < 0.1
     sentence = (
         "All rows look alike: their directions and norms cannot be told from independent random "

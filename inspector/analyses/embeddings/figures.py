@@ -19,13 +19,7 @@ LANE = 0.085  # from one line of labels to the next, as a share of the highest b
 PLOT, LETTER = 460, 7.5  # pixels of the narrowest plot and of a letter: no labels overlap there
 
 
-def norms_histogram(
-    points: pd.DataFrame,
-    *,
-    title: str,
-    subtitle: str = "",
-    theme: Theme = LIGHT,
-) -> go.Figure:
+def norms_histogram(points: pd.DataFrame, *, title: str, subtitle: str = "", theme: Theme = LIGHT) -> go.Figure:
     """Draw how long the embedding's rows are, with padding and special tokens marked.
 
     Args:
@@ -45,9 +39,7 @@ def norms_histogram(
     lanes = _lanes(marked, float(edges[0]), float(edges[-1]))
     peak = max(int(counts.max()), 1)
     room = 1.1 + LANE * (max(lanes.values(), default=-1) + 1)
-    figure = go.Figure(
-        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=400)
-    )
+    figure = go.Figure(layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=400))
     figure.update_layout(
         xaxis=look.axis(title="norm of the embedding row", theme=theme, grid=False),
         yaxis={**look.axis(title="tokens", theme=theme), "range": [0, peak * room]},
@@ -82,13 +74,7 @@ def norms_histogram(
     return figure
 
 
-def pad_norm_curve(
-    curve: pd.DataFrame,
-    *,
-    title: str,
-    subtitle: str = "",
-    theme: Theme = LIGHT,
-) -> go.Figure:
+def pad_norm_curve(curve: pd.DataFrame, *, title: str, subtitle: str = "", theme: Theme = LIGHT) -> go.Figure:
     """Draw how padding's row grows while training goes on, against the median row.
 
     Args:
@@ -101,9 +87,7 @@ def pad_norm_curve(
         A figure with one line for padding and one for the median row, named at their ends.
     """
     steps = column(curve, "step")
-    figure = go.Figure(
-        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=360)
-    )
+    figure = go.Figure(layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=360))
     figure.update_layout(
         xaxis={
             **look.axis(title="training step", theme=theme, grid=False),
@@ -209,9 +193,7 @@ def _ticks(of_kind: pd.DataFrame, kind: str, peak: int, *, theme: Theme) -> go.S
     )
 
 
-def _write_labels(
-    figure: go.Figure, marked: pd.DataFrame, lanes: dict[int, int], peak: int, *, theme: Theme
-) -> None:
+def _write_labels(figure: go.Figure, marked: pd.DataFrame, lanes: dict[int, int], peak: int, *, theme: Theme) -> None:
     rows = columns(marked, "token", "norm", "kind")
     for row, lane in lanes.items():
         token, norm, kind = rows[row]
@@ -226,12 +208,7 @@ def _write_labels(
 
 def _write_median(figure: go.Figure, median: float, peak: int, *, theme: Theme) -> None:
     figure.add_shape(
-        type="line",
-        x0=median,
-        x1=median,
-        y0=0,
-        y1=peak,
-        line={"color": theme.ink, "width": 1.5, "dash": "dot"},
+        type="line", x0=median, x1=median, y0=0, y1=peak, line={"color": theme.ink, "width": 1.5, "dash": "dot"}
     )
     figure.add_annotation(
         x=median,

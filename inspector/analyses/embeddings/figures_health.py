@@ -13,19 +13,11 @@ from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import plain
 
 BINS = 60
-TITLES = {
-    "direction": "cosine to the unused rows",
-    "norm": "how far the norm lies below the typical one (share)",
-}
+TITLES = {"direction": "cosine to the unused rows", "norm": "how far the norm lies below the typical one (share)"}
 
 
 def score_histogram(
-    scores: pd.DataFrame,
-    indicator: Indicator,
-    *,
-    title: str,
-    subtitle: str = "",
-    theme: Theme = LIGHT,
+    scores: pd.DataFrame, indicator: Indicator, *, title: str, subtitle: str = "", theme: Theme = LIGHT
 ) -> go.Figure:
     """Draw the scores of all ordinary tokens, those that are listed set apart.
 
@@ -45,9 +37,7 @@ def score_histogram(
     values = np.array(column(judged, "score"), dtype=float)
     flagged = np.array(column(judged, "flagged"), dtype=bool)
     edges = np.histogram_bin_edges(values, bins=BINS)
-    figure = go.Figure(
-        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=340)
-    )
+    figure = go.Figure(layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=340))
     peak = 1
     for name, chosen, color, pattern in (
         ("ordinary tokens", ~flagged, theme.kinds["word"], ""),
@@ -66,24 +56,15 @@ def score_histogram(
             "range": [np.log10(0.7), np.log10(peak * 6)],
             "dtick": 1,
         },
-        legend={
-            "orientation": "h",
-            "x": 0,
-            "y": -0.24,
-            "yanchor": "top",
-            "font": {"color": theme.ink},
-        },
+        legend={"orientation": "h", "x": 0, "y": -0.24, "yanchor": "top", "font": {"color": theme.ink}},
         dragmode=False,
     )
     _mark(figure, indicator.threshold, "listed from here", theme.accent, "right", theme=theme)
-    _mark(figure, indicator.reference_score, "unused rows", theme.kinds["unused"], "right",
-          low=True, theme=theme)  # fmt: skip
+    _mark(figure, indicator.reference_score, "unused rows", theme.kinds["unused"], "right", low=True, theme=theme)
     return figure
 
 
-def _bars(
-    name: str, counts: np.ndarray, edges: np.ndarray, color: str, pattern: str, *, theme: Theme
-) -> go.Bar:
+def _bars(name: str, counts: np.ndarray, edges: np.ndarray, color: str, pattern: str, *, theme: Theme) -> go.Bar:
     return go.Bar(
         name=name,
         x=(edges[:-1] + edges[1:]) / 2,
@@ -110,19 +91,13 @@ def _bars(
 
 
 def _mark(
-    figure: go.Figure,
-    place: float | None,
-    text: str,
-    color: str,
-    side: str,
-    *,
-    theme: Theme,
-    low: bool = False,
+    figure: go.Figure, place: float | None, text: str, color: str, side: str, *, theme: Theme, low: bool = False
 ) -> None:
     if place is None:
         return
-    figure.add_shape(type="line", x0=place, x1=place, y0=0, y1=1, yref="paper",
-                     line={"color": color, "width": 1.5, "dash": "dot"})  # fmt: skip
+    figure.add_shape(
+        type="line", x0=place, x1=place, y0=0, y1=1, yref="paper", line={"color": color, "width": 1.5, "dash": "dot"}
+    )
     figure.add_annotation(
         x=place,
         y=0.86 if low else 0.98,

@@ -18,7 +18,5 @@ class EmbeddingsRequest(Request):
     )
     k: int = option(10, "Neighbors to list", label="Nearest tokens", least=1, most=1_000)
     metric: str = option(
-        "cosine",
-        "How neighbors in the original space are measured",
-        choices=("cosine", "dot", "euclidean"),
+        "cosine", "How neighbors in the original space are measured", choices=("cosine", "dot", "euclidean")
     )

@@ -14,16 +14,7 @@ from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.vocabulary_map.figures import projection_figure
 from inspector.analyses.vocabulary_map.request import ProjectRequest
 from inspector.analyses.vocabulary_map.result import Projection
-from inspector.report.content import (
-    Block,
-    Context,
-    Drawn,
-    Facts,
-    Question,
-    Said,
-    Section,
-    Tabled,
-)
+from inspector.report.content import Block, Context, Drawn, Facts, Question, Said, Section, Tabled
 from inspector.text import percent_text
 
 MOST_POINTS = 10_000  # drawn without WebGL, which the page's content policy forbids
@@ -33,25 +24,29 @@ FEW = ("unused", "no token", "special", "padding", "byte")  # kinds of which eve
 def show_embeddings(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     """Norms, special tokens, the map, and what is wrong with the rows."""
     result: Embeddings = answers[0]
-    yield Facts({
-        "Matrix": f"{result.tensor}, {result.rows:,} × {result.columns:,}",
-        "Smallest norm": f"{result.norms.min:.4f}",
-        "Median norm": f"{result.norms.median:.4f}",
-        "Largest norm": f"{result.norms.max:.4f}",
-    })  # fmt: skip
+    yield Facts(
+        {
+            "Matrix": f"{result.tensor}, {result.rows:,} × {result.columns:,}",
+            "Smallest norm": f"{result.norms.min:.4f}",
+            "Median norm": f"{result.norms.median:.4f}",
+            "Largest norm": f"{result.norms.max:.4f}",
+        }
+    )
     if answers[1] is not None:
         yield from _map(context, answers[1])
     if len(result.special):
         yield Tabled("special-tokens", "Special tokens", result.special)
-    yield Tabled("health", "What was looked for in every row", pd.DataFrame(
-        {"looked_for": each.name, "found": each.count, "status": each.status,
-         "detail": each.detail}
-        for each in result.health.findings
-    ))  # fmt: skip
+    yield Tabled(
+        "health",
+        "What was looked for in every row",
+        pd.DataFrame(
+            {"looked_for": each.name, "found": each.count, "status": each.status, "detail": each.detail}
+            for each in result.health.findings
+        ),
+    )
     yield Said(result.health.indicator.statement)
     if len(result.undertrained):
-        yield Tabled("undertrained", "Under-trained tokens, the most suspicious first",
-                     result.undertrained)  # fmt: skip
+        yield Tabled("undertrained", "Under-trained tokens, the most suspicious first", result.undertrained)
 
 
 def _map(context: Context, projection: Projection) -> Iterator[Block]:
@@ -59,25 +54,30 @@ def _map(context: Context, projection: Projection) -> Iterator[Block]:
     yield Drawn(
         "norms",
         lambda theme: norms_histogram(
-            points, title=f"How long the rows of {context.name} are",
-            subtitle=f"{projection.rows:,} rows, special tokens written out", theme=theme,
+            points,
+            title=f"How long the rows of {context.name} are",
+            subtitle=f"{projection.rows:,} rows, special tokens written out",
+            theme=theme,
         ),
         "Histogram of the rows' norms, padding and special tokens marked",
-    )  # fmt: skip
+    )
     kept = percent_text(projection.kept_neighbours)
     drawn = _thinned(points)
     cut = f", {len(drawn):,} of them drawn" if len(drawn) < len(points) else ""
-    axes = [f"PC {place} ({percent_text(share)})"
-            for place, share in enumerate(projection.explained[:2], start=1)]  # fmt: skip
+    axes = [f"PC {place} ({percent_text(share)})" for place, share in enumerate(projection.explained[:2], start=1)]
     yield Drawn(
         "map",
-        lambda theme: _as_svg(projection_figure(
-            drawn, title=f"PCA of {context.name}",
-            subtitle=f"{projection.rows:,} rows{cut}; {kept} of the 15 true neighbors kept",
-            axes=(axes[0], axes[1]), theme=theme,
-        )),
+        lambda theme: _as_svg(
+            projection_figure(
+                drawn,
+                title=f"PCA of {context.name}",
+                subtitle=f"{projection.rows:,} rows{cut}; {kept} of the 15 true neighbors kept",
+                axes=(axes[0], axes[1]),
+                theme=theme,
+            )
+        ),
         "Rows of the vocabulary as points on their first two principal components",
-    )  # fmt: skip
+    )
     yield Said(
         f"The map keeps {kept} of each token's 15 true nearest neighbors (measured on "
         f"{projection.judged_rows:,} rows): it shows how the whole lies, not who is near whom."

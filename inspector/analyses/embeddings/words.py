@@ -34,8 +34,13 @@ def _not_finite(health: Health) -> Finding:
     name, count = "NaN or infinity", len(health.not_finite_rows)
     if not count:
         return Finding(name, 0, FINE, "Every number of every row is finite.")
-    return Finding(name, count, BAD, "These rows hold NaN or infinity: a text with one of their "
-                   "tokens, and with tied embeddings any text, gives NaN.")  # fmt: skip
+    return Finding(
+        name,
+        count,
+        BAD,
+        "These rows hold NaN or infinity: a text with one of their "
+        "tokens, and with tied embeddings any text, gives NaN.",
+    )
 
 
 def _zero(health: Health) -> Finding:
@@ -46,8 +51,13 @@ def _zero(health: Health) -> Finding:
         return Finding(name, count, NOTED, "Padding's row is all zeros, as padding_idx leaves it.")
     if set(health.zero_rows["kind"]) <= {"padding", "unused", "no token"}:
         return Finding(name, count, NOTED, "Rows that stand for no word are all zeros.")
-    return Finding(name, count, ODD, "Rows of real tokens are all zeros: look-ups of them add "
-                   "nothing, and a tied output layer gives them a constant logit.")  # fmt: skip
+    return Finding(
+        name,
+        count,
+        ODD,
+        "Rows of real tokens are all zeros: look-ups of them add "
+        "nothing, and a tied output layer gives them a constant logit.",
+    )
 
 
 def _equal(health: Health) -> Finding:
@@ -57,10 +67,15 @@ def _equal(health: Health) -> Finding:
     rows = sum(group.count for group in health.equal_rows)
     groups = f"{rows:,} rows in {count:,} {'groups' if count > 1 else 'group'}"
     if all(group.what == "unused" for group in health.equal_rows):
-        return Finding(name, count, NOTED, f"{groups} are equal to the bit, and all of them stand "
-                       "for no word: they still hold what they began with.")  # fmt: skip
-    return Finding(name, count, ODD, f"{groups} are equal to the bit: the model cannot tell their "
-                   "tokens apart at its input.")  # fmt: skip
+        return Finding(
+            name,
+            count,
+            NOTED,
+            f"{groups} are equal to the bit, and all of them stand for no word: they still hold what they began with.",
+        )
+    return Finding(
+        name, count, ODD, f"{groups} are equal to the bit: the model cannot tell their tokens apart at its input."
+    )
 
 
 def _past_tokenizer(health: Health, *, has_tokenizer: bool) -> Finding:
@@ -69,8 +84,12 @@ def _past_tokenizer(health: Health, *, has_tokenizer: bool) -> Finding:
         return Finding(name, 0, NOTED, "There is no tokenizer to compare the rows with.")
     if not count:
         return Finding(name, 0, FINE, "The tokenizer's ids reach to the last row.")
-    return Finding(name, count, NOTED, "The matrix has more rows than the tokenizer has ids, "
-                   "most often to round its size up: no text reaches them.")  # fmt: skip
+    return Finding(
+        name,
+        count,
+        NOTED,
+        "The matrix has more rows than the tokenizer has ids, most often to round its size up: no text reaches them.",
+    )
 
 
 def _past_rows(health: Health, *, has_tokenizer: bool) -> Finding:
@@ -79,9 +98,14 @@ def _past_rows(health: Health, *, has_tokenizer: bool) -> Finding:
         return Finding(name, 0, NOTED, "There is no tokenizer to compare the rows with.")
     if not count:
         return Finding(name, 0, FINE, "Every token has its row.")
-    return Finding(name, count, BAD, "The tokenizer gives ids past the last row: a text with such "
-                   "a token crashes the model. Resize the embeddings, or take the tokenizer that "
-                   "belongs to it.")  # fmt: skip
+    return Finding(
+        name,
+        count,
+        BAD,
+        "The tokenizer gives ids past the last row: a text with such "
+        "a token crashes the model. Resize the embeddings, or take the tokenizer that "
+        "belongs to it.",
+    )
 
 
 def _unreachable(health: Health, *, has_tokenizer: bool) -> Finding:
@@ -91,8 +115,13 @@ def _unreachable(health: Health, *, has_tokenizer: bool) -> Finding:
     if not count:
         return Finding(name, 0, FINE, "No token was found whose own text is tokenized into others.")
     listed = sum(health.unreachable["listed"].tolist())
-    return Finding(name, count, NOTED, "Their own text is tokenized into other tokens: no text "
-                   f"reaches them. {listed:,} of them are among the under-trained.")  # fmt: skip
+    return Finding(
+        name,
+        count,
+        NOTED,
+        "Their own text is tokenized into other tokens: no text "
+        f"reaches them. {listed:,} of them are among the under-trained.",
+    )
 
 
 def _undertrained(health: Health, count: int) -> Finding:
@@ -103,5 +132,6 @@ def _undertrained(health: Health, count: int) -> Finding:
         return Finding(name, 0, NOTED, indicator.statement)
     if not count:
         return Finding(name, 0, FINE, "No ordinary token's row looks never trained.")
-    return Finding(name, count, ODD, "Their rows look never, or hardly, trained: the model has "
-                   "nothing to say about them.")  # fmt: skip
+    return Finding(
+        name, count, ODD, "Their rows look never, or hardly, trained: the model has nothing to say about them."
+    )

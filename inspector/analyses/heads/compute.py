@@ -6,13 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from inspector.analyses.heads.compute_answers import (
-    fill_tokens,
-    label_text,
-    label_tokens,
-    next_sentence,
-    rate_choices,
-)
+from inspector.analyses.heads.compute_answers import fill_tokens, label_text, label_tokens, next_sentence, rate_choices
 from inspector.analyses.heads.compute_choice import EXPECTED, choose_head
 from inspector.analyses.heads.compute_generation import next_tokens
 from inspector.analyses.heads.compute_spans import answer_span
@@ -102,8 +96,7 @@ def _texts(head: str, request: HeadsRequest) -> Texts:
         wanted = [choice for choice in request.choices if choice.strip()]
         if len(wanted) < 2:
             raise RequestError(
-                "This head chooses between endings: give at least two, one per line or one for "
-                "each --choice."
+                "This head chooses between endings: give at least two, one per line or one for each --choice."
             )
         return [(text, choice) for choice in wanted]
     if head in ("next_sentence", "question_answering") and not pair:
@@ -114,9 +107,15 @@ def _texts(head: str, request: HeadsRequest) -> Texts:
 def _next_tokens(case: Case, _: Texts) -> NextTokens:
     request = case.request
     return next_tokens(
-        case.checkpoint, case.loaded, case.inputs, case.run, k=request.k,
-        new_tokens=request.new_tokens, temperature=request.temperature, seed=request.seed,
-    )  # fmt: skip
+        case.checkpoint,
+        case.loaded,
+        case.inputs,
+        case.run,
+        k=request.k,
+        new_tokens=request.new_tokens,
+        temperature=request.temperature,
+        seed=request.seed,
+    )
 
 
 def _choices(case: Case, texts: Texts) -> Choices:
@@ -132,8 +131,13 @@ ANSWERS: Mapping[str, Callable[[Case, Texts], Any]] = {
         case.checkpoint, case.loaded, case.given, case.run, texts[0][0]
     ),
     "question_answering": lambda case, texts: answer_span(
-        case.checkpoint, case.loaded, case.given, case.run, texts[0][1] or "",
-        longest=case.request.longest_answer, answer=case.request.right_answer or None,
+        case.checkpoint,
+        case.loaded,
+        case.given,
+        case.run,
+        texts[0][1] or "",
+        longest=case.request.longest_answer,
+        answer=case.request.right_answer or None,
     ),
     "multiple_choice": _choices,
-}  # fmt: skip
+}

@@ -34,11 +34,7 @@ def label_text(loaded: Loaded, run: HeadRun) -> Labels:
     """
     logits = run.fields["logits"][0]
     kind = _label_kind(loaded.model.config, len(logits))
-    scores = {
-        "softmax": logits.softmax(dim=0),
-        "sigmoid": logits.sigmoid(),
-        ONE_NUMBER: logits,
-    }[kind]
+    scores = {"softmax": logits.softmax(dim=0), "sigmoid": logits.sigmoid(), ONE_NUMBER: logits}[kind]
     names: Any = loaded.model.config.id2label or {}
     frame = pd.DataFrame(
         {
@@ -95,9 +91,7 @@ def fill_tokens(checkpoint: Checkpoint, given: HeadInput, run: HeadRun) -> Fille
     )
 
 
-def label_tokens(
-    checkpoint: Checkpoint, loaded: Loaded, given: HeadInput, run: HeadRun, text: str
-) -> TokenLabels:
+def label_tokens(checkpoint: Checkpoint, loaded: Loaded, given: HeadInput, run: HeadRun, text: str) -> TokenLabels:
     """Read one label a token, and join neighbours into spans.
 
     Spans are those of transformers' pipeline with aggregation_strategy "simple": neighbours with
@@ -116,9 +110,7 @@ def label_tokens(
             "start": encoding.offsets[place][0],
             "end": encoding.offsets[place][1],
         }
-        for place, (label, score) in enumerate(
-            zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        )
+        for place, (label, score) in enumerate(zip(best.indices.tolist(), best.values.tolist(), strict=True))
         if not encoding.special_tokens_mask[place]
     ]
     spans = [_span(group, text) for group in _grouped(rows)]

@@ -51,9 +51,7 @@ def answer_span(
     if not places:
         raise RequestError("The second text has no tokens: type the text that holds the answer.")
     null = 0 if encoding.special_tokens_mask[0] else None
-    start, end = (
-        _chances(run.fields[name][0], places, null) for name in ("start_logits", "end_logits")
-    )
+    start, end = (_chances(run.fields[name][0], places, null) for name in ("start_logits", "end_logits"))
     spans = _best(start, end, encoding, places, longest=longest)
     frame = pd.DataFrame([{"answer": _text(span, context)} | span for span in spans])
     best = frame.iloc[0]
@@ -84,9 +82,9 @@ def _chances(logits: torch.Tensor, places: list[int], null: int | None) -> torch
 def _grid(start: torch.Tensor, end: torch.Tensor, longest: int) -> np.ndarray:
     """Product of start (rows) and end (columns), NaN where the span is not legal."""
     product = start[:, None] * end[None, :]
-    legal = torch.ones_like(product, dtype=torch.bool).triu() & torch.ones_like(
-        product, dtype=torch.bool
-    ).tril(longest - 1)
+    legal = torch.ones_like(product, dtype=torch.bool).triu() & torch.ones_like(product, dtype=torch.bool).tril(
+        longest - 1
+    )
     return product.where(legal, float("nan")).numpy()
 
 

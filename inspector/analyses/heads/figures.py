@@ -42,8 +42,7 @@ def span_heatmap(
         A figure with the trace "spans" over places 0, 1, ... and the trace "best" on top.
     """
     count = len(positions)
-    labels = [f"{plain(shorten(token, LETTERS))} {place}"
-              for token, place in zip(tokens, positions, strict=True)]  # fmt: skip
+    labels = [f"{plain(shorten(token, LETTERS))} {place}" for token, place in zip(tokens, positions, strict=True)]
     figure = go.Figure(
         layout=look.layout(
             title=plain(title),
@@ -56,12 +55,16 @@ def span_heatmap(
     ticks = {"tickvals": shown, "ticktext": [labels[place] for place in shown]}
     edges = [-0.5, count - 0.5]
     figure.update_layout(
-        xaxis={**look.axis(title="end", theme=theme, grid=False), **ticks, "range": edges,
-               "tickangle": -45 if count > 6 else 0},
+        xaxis={
+            **look.axis(title="end", theme=theme, grid=False),
+            **ticks,
+            "range": edges,
+            "tickangle": -45 if count > 6 else 0,
+        },
         yaxis={**look.axis(title="start", theme=theme, grid=False), **ticks, "range": edges[::-1]},
         dragmode="zoom",
         showlegend=False,
-    )  # fmt: skip
+    )
     steps = len(theme.ramp) - 1
     figure.add_trace(
         go.Heatmap(
@@ -71,26 +74,30 @@ def span_heatmap(
             xgap=1 if count <= NAMED else 0,
             ygap=1 if count <= NAMED else 0,
             colorscale=[[step / steps, color] for step, color in enumerate(theme.ramp)],
-            colorbar={"title": {"text": "score", "font": {"color": theme.muted}},
-                      "tickfont": {"color": theme.muted}, "tickformat": ".1%", "thickness": 10,
-                      "outlinewidth": 0},
-            customdata=np.array(
-                [[f"{start} to {end}" for end in labels] for start in labels], dtype=object
-            ) if count <= NAMED else None,
-            hovertemplate="%{customdata}<br>score %{z:.3%}<extra></extra>" if count <= NAMED
+            colorbar={
+                "title": {"text": "score", "font": {"color": theme.muted}},
+                "tickfont": {"color": theme.muted},
+                "tickformat": ".1%",
+                "thickness": 10,
+                "outlinewidth": 0,
+            },
+            customdata=np.array([[f"{start} to {end}" for end in labels] for start in labels], dtype=object)
+            if count <= NAMED
+            else None,
+            hovertemplate="%{customdata}<br>score %{z:.3%}<extra></extra>"
+            if count <= NAMED
             else "start %{y}, end %{x}<br>score %{z:.3%}<extra></extra>",
             hoverongaps=False,
         )
-    )  # fmt: skip
+    )
     figure.add_trace(
         go.Scatter(
             name="best",
             x=[positions.index(best[1])],
             y=[positions.index(best[0])],
             mode="markers",
-            marker={"symbol": "square-open", "size": 16, "color": theme.accent,
-                    "line": {"width": 3}},
+            marker={"symbol": "square-open", "size": 16, "color": theme.accent, "line": {"width": 3}},
             hoverinfo="skip",
         )
-    )  # fmt: skip
+    )
     return figure

@@ -49,16 +49,20 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     """The texts, the answer, and the fields of the output."""
     answer: HeadAnswer = answers[0]
     request = asked(context)
-    yield Facts({
-        "Head": answer.head.replace("_", " "),
-        "Class": answer.architecture,
-        "Text": request.text,
-        **({"Second text": request.pair} if request.pair else {}),
-    })  # fmt: skip
+    yield Facts(
+        {
+            "Head": answer.head.replace("_", " "),
+            "Class": answer.architecture,
+            "Text": request.text,
+            **({"Second text": request.pair} if request.pair else {}),
+        }
+    )
     yield from _SHOWN[type(answer.result)](context, answer.result)
-    yield Tabled("output", f"What {answer.output_class} holds", pd.DataFrame(
-        {"field": name, "shape": shape_text(shape)} for name, shape in answer.output.items()
-    ))  # fmt: skip
+    yield Tabled(
+        "output",
+        f"What {answer.output_class} holds",
+        pd.DataFrame({"field": name, "shape": shape_text(shape)} for name, shape in answer.output.items()),
+    )
     lacking = [head.replace("_", " ") for head, state in answer.heads.items() if state == "absent"]
     if lacking:
         yield Said(f"Not in this file, so not run: {', '.join(lacking)}.")
@@ -79,8 +83,9 @@ def _labels(context: Context, result: Labels) -> Iterator[Block]:
     else:
         names = {"label": "token", "label_id": "token_id", "score": "probability"}
         bars = result.labels.rename(columns=names)
-        yield Drawn("labels", lambda theme: topk_bars(
-            bars, title=f"Labels of {context.name}", theme=theme), "Labels as bars")  # fmt: skip
+        yield Drawn(
+            "labels", lambda theme: topk_bars(bars, title=f"Labels of {context.name}", theme=theme), "Labels as bars"
+        )
     yield Tabled("labels", "Labels with their scores", result.labels)
 
 
@@ -99,9 +104,11 @@ def _choices(_: Context, result: Choices) -> Iterator[Block]:
 
 
 def _next_tokens(context: Context, result: NextTokens) -> Iterator[Block]:
-    yield Drawn("next", lambda theme: topk_bars(
-        result.next, title=f"What {context.name} says comes next", theme=theme),
-        "Most likely next tokens, as bars")  # fmt: skip
+    yield Drawn(
+        "next",
+        lambda theme: topk_bars(result.next, title=f"What {context.name} says comes next", theme=theme),
+        "Most likely next tokens, as bars",
+    )
     yield Tabled("next", "Most likely next tokens", result.next)
     yield Said(f"Continued greedily: {context.setting.text}{result.continuation}")
     yield Tabled("continuation", "The continuation, step by step", result.steps)

@@ -39,17 +39,20 @@ def climb(checkpoint: Checkpoint, request: LadderRequest, *, progress: Progress)
         RequestError: If a parameter does not fit.
     """
     setting = prepare(
-        checkpoint, progress=progress, text=request.text, pins=request.pins,
-        decoder_text=request.decoder_text, device=request.device, dtype=request.dtype,
-    )  # fmt: skip
+        checkpoint,
+        progress=progress,
+        text=request.text,
+        pins=request.pins,
+        decoder_text=request.decoder_text,
+        device=request.device,
+        dtype=request.dtype,
+    )
     count = len(setting.run.hidden_states)
     layer, position = request.layer, request.position
     layer = choose_layers([layer if layer >= 0 else count + layer], count)[0]
     place = position if position >= 0 else len(setting.tokens) + position
     if not 0 <= place < len(setting.tokens):
-        raise RequestError(
-            f"There is no position {position}: this text has 0 to {len(setting.tokens) - 1}."
-        )
+        raise RequestError(f"There is no position {position}: this text has 0 to {len(setting.tokens) - 1}.")
     hidden = setting.run.hidden_states[layer][0, place : place + 1]
     with memory_guard(setting.loaded), torch.inference_mode():
         ids, reads = _read_rungs(setting, hidden, layer == count - 1, place, request.k)
@@ -76,27 +79,20 @@ def _read_rungs(
     setting: Setting, hidden: torch.Tensor, last: bool, place: int, k: int
 ) -> tuple[torch.Tensor, dict[str, Readout]]:
     """Tokens at the top of any rung and pinned ones, ids ascending; and their place at each."""
-    kept = {
-        rung: scores.clone()
-        for rung, scores in setting.score(hidden, slice(place, place + 1), last=last)
-    }
+    kept = {rung: scores.clone() for rung, scores in setting.score(hidden, slice(place, place + 1), last=last)}
     tops = []
     for scores in kept.values():
         ids, best = top_tokens(scores, min(k, scores.shape[1]))
         tops.append(ids[best > NO_SCORE].cpu())
     ids = torch.cat([*tops, setting.pins]).unique()
     reads = {
-        rung: read(scores, k=1, pins=ids.to(scores.device), softmax=rung != "cosine")
-        for rung, scores in kept.items()
+        rung: read(scores, k=1, pins=ids.to(scores.device), softmax=rung != "cosine") for rung, scores in kept.items()
     }
     return ids, reads
 
 
 def _ranks(
-    way: Sequence[tuple[str, str]],
-    reads: dict[str, Readout],
-    ids: torch.Tensor,
-    names: dict[int, str],
+    way: Sequence[tuple[str, str]], reads: dict[str, Readout], ids: torch.Tensor, names: dict[int, str]
 ) -> pd.DataFrame:
     rows = []
     for place, index in enumerate(ids.tolist()):
@@ -120,9 +116,7 @@ def _ranks(
     return pd.DataFrame(rows)
 
 
-def _geometry(
-    setting: Setting, hidden: torch.Tensor, ids: torch.Tensor, reads: dict[str, Readout]
-) -> pd.DataFrame:
+def _geometry(setting: Setting, hidden: torch.Tensor, ids: torch.Tensor, reads: dict[str, Readout]) -> pd.DataFrame:
     embedding = setting.loaded.input_embedding[ids.to(hidden.device)].float()
     norms = torch.linalg.vector_norm(embedding, dim=1)
     nothing = torch.full((len(ids),), torch.nan)
@@ -139,9 +133,7 @@ def _geometry(
             "dot": dots.cpu().numpy(),
             "bias": (nothing if bias is None else bias[ids.to(bias.device)].float().cpu()).numpy(),
             "logit": (nothing if logits is None else logits.pinned_scores[0].cpu()).numpy(),
-            "probability": (
-                nothing if logits is None else logits.pinned_probabilities[0].cpu()
-            ).numpy(),
+            "probability": (nothing if logits is None else logits.pinned_probabilities[0].cpu()).numpy(),
             "pinned": [index in setting.pins.tolist() for index in ids.tolist()],
         }
     )

@@ -48,29 +48,24 @@ def geometry_plot(
     """
     above = look.title_height(title, subtitle)
     figure = go.Figure(
-        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme,
-                           height=HEIGHT + above)
-    )  # fmt: skip
+        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=HEIGHT + above)
+    )
     cosines, norms = _limits(column(geometry, "cosine")), _limits(column(geometry, "norm"))
     figure.update_layout(
         xaxis={**look.axis(title="cosine with the hidden state", theme=theme), "range": cosines},
         yaxis={**look.axis(title="norm of the embedding", theme=theme), "range": norms},
-        legend={"orientation": "h", "x": 0, "y": -0.16, "yanchor": "top",
-                "font": {"size": 13, "color": theme.ink}},
+        legend={"orientation": "h", "x": 0, "y": -0.16, "yanchor": "top", "font": {"size": 13, "color": theme.ink}},
         margin={"t": above + 8, "r": 60, "b": 90},
         hovermode="closest",
-    )  # fmt: skip
+    )
     for dot in dot_levels(geometry):
         _add_curve(figure, dot, hidden_norm, cosines=cosines, norms=norms, theme=theme)
     firsts = first_by(ranks)
     groups: dict[str, list[int]] = {}
     for index, pinned in columns(geometry, "token_id", "pinned"):
-        name = f"first by {' and '.join(firsts[index])}" if index in firsts else (
-            "pinned" if pinned else "others")  # fmt: skip
+        name = f"first by {' and '.join(firsts[index])}" if index in firsts else ("pinned" if pinned else "others")
         groups.setdefault(name, []).append(index)
-    shown = _named(ranks, set(firsts)) | set(
-        column(where(geometry, geometry["pinned"]), "token_id")
-    )
+    shown = _named(ranks, set(firsts)) | set(column(where(geometry, geometry["pinned"]), "token_id"))
     for number, name in enumerate(sorted(groups, key=lambda name: (name == "others", name))):
         rows = where(geometry, geometry["token_id"].isin(groups[name]))
         _add_tokens(figure, rows, name, number=number, shown=shown, theme=theme)
@@ -101,13 +96,7 @@ def _limits(values: Sequence[float]) -> list[float]:
 
 
 def _add_curve(
-    figure: go.Figure,
-    dot: float,
-    hidden_norm: float,
-    *,
-    cosines: Sequence[float],
-    norms: Sequence[float],
-    theme: Theme,
+    figure: go.Figure, dot: float, hidden_norm: float, *, cosines: Sequence[float], norms: Sequence[float], theme: Theme
 ) -> None:
     x = np.linspace(max(cosines[0], 1e-3), cosines[1], CURVE_POINTS)
     y = dot / (hidden_norm * x)
@@ -116,13 +105,25 @@ def _add_curve(
         return
     x, y = x[inside], y[inside]
     figure.add_trace(
-        go.Scatter(x=x, y=y, mode="lines", line={"color": theme.muted, "width": 1, "dash": "dot"},
-                   hoverinfo="skip", showlegend=False, name=f"h·e = {dot:.3g}")
-    )  # fmt: skip
+        go.Scatter(
+            x=x,
+            y=y,
+            mode="lines",
+            line={"color": theme.muted, "width": 1, "dash": "dot"},
+            hoverinfo="skip",
+            showlegend=False,
+            name=f"h·e = {dot:.3g}",
+        )
+    )
     figure.add_annotation(
-        x=float(x[-1]), y=float(y[-1]), text=f"h·e = {dot:.3g}", showarrow=False, xanchor="left",
-        yanchor="bottom", font={"size": 11, "color": theme.muted},
-    )  # fmt: skip
+        x=float(x[-1]),
+        y=float(y[-1]),
+        text=f"h·e = {dot:.3g}",
+        showarrow=False,
+        xanchor="left",
+        yanchor="bottom",
+        font={"size": 11, "color": theme.muted},
+    )
 
 
 def _named(ranks: pd.DataFrame, firsts: set[int]) -> set[int]:
@@ -142,8 +143,10 @@ def _add_tokens(
             x=column(rows, "cosine"),
             y=column(rows, "norm"),
             mode="markers+text",
-            text=[f" {plain(shorten(token, 16))}" if index in shown else ""
-                  for index, token in columns(rows, "token_id", "token")],
+            text=[
+                f" {plain(shorten(token, 16))}" if index in shown else ""
+                for index, token in columns(rows, "token_id", "token")
+            ],
             textposition=_sides(column(rows, "cosine")),
             textfont={"size": 12 if quiet else 13, "color": theme.muted if quiet else theme.ink},
             cliponaxis=False,
@@ -153,13 +156,12 @@ def _add_tokens(
                 "color": theme.muted if quiet else theme.groups[number % len(theme.groups)],
             },
             hovertext=[
-                f"<b>{plain(token)}</b><br>cosine {cosine:.4f}<br>norm {norm:.4f}<br>"
-                f"h·e = {dot:.4f}"
+                f"<b>{plain(token)}</b><br>cosine {cosine:.4f}<br>norm {norm:.4f}<br>h·e = {dot:.4f}"
                 for token, cosine, norm, dot in columns(rows, "token", "cosine", "norm", "dot")
             ],
             hoverinfo="text",
         )
-    )  # fmt: skip
+    )
 
 
 def _sides(cosines: Sequence[float]) -> list[str]:

@@ -21,15 +21,7 @@ from inspector.models.reading.frames import (
     with_tokens,
 )
 from inspector.models.reading.layers import choose_layers, layer_names
-from inspector.models.reading.readout import (
-    COMPARED,
-    Readout,
-    block_states,
-    join,
-    overlap,
-    rank_correlation,
-    read,
-)
+from inspector.models.reading.readout import COMPARED, Readout, block_states, join, overlap, rank_correlation, read
 from inspector.models.reading.scores import LOGITS, NOTES
 from inspector.models.reading.setting import Setting, prepare
 from inspector.models.running import memory_guard
@@ -66,9 +58,14 @@ def lens(checkpoint: Checkpoint, request: LensRequest, *, progress: Progress) ->
         RequestError: If a parameter does not fit.
     """
     setting = prepare(
-        checkpoint, progress=progress, text=request.text, pins=request.pins,
-        decoder_text=request.decoder_text, device=request.device, dtype=request.dtype,
-    )  # fmt: skip
+        checkpoint,
+        progress=progress,
+        text=request.text,
+        pins=request.pins,
+        decoder_text=request.decoder_text,
+        device=request.device,
+        dtype=request.dtype,
+    )
     count = len(setting.run.hidden_states)
     chosen = choose_layers(request.layers, count)
     frames = _read_layers(setting, chosen, request.k, progress)
@@ -92,9 +89,7 @@ def lens(checkpoint: Checkpoint, request: LensRequest, *, progress: Progress) ->
     )
 
 
-def _read_layers(
-    setting: Setting, chosen: Sequence[int], k: int, progress: Progress
-) -> dict[str, list[pd.DataFrame]]:
+def _read_layers(setting: Setting, chosen: Sequence[int], k: int, progress: Progress) -> dict[str, list[pd.DataFrame]]:
     """Read some layers, the last one first, and compare its logits with the model's own."""
     frames: dict[str, list[pd.DataFrame]] = {"cells": [], "pinned": [], "states": []}
     done = 0
@@ -126,9 +121,7 @@ def _passes(setting: Setting, chosen: Sequence[int]) -> Iterator[Sequence[int]]:
         yield inner[begin : begin + together]
 
 
-def _frames(
-    setting: Setting, found: dict[str, _Rung], layers: Sequence[int]
-) -> dict[str, list[pd.DataFrame]]:
+def _frames(setting: Setting, found: dict[str, _Rung], layers: Sequence[int]) -> dict[str, list[pd.DataFrame]]:
     """The tables of one pass, rung after rung."""
     frames: dict[str, list[pd.DataFrame]] = {"cells": [], "pinned": [], "states": []}
     for rung in setting.scorer.rungs:
@@ -137,18 +130,13 @@ def _frames(
         whole = join(found[rung].reads)
         compared = {
             name: torch.cat(values).cpu()
-            for name, values in (
-                ("overlap", found[rung].overlaps),
-                ("correlation", found[rung].correlations),
-            )
+            for name, values in (("overlap", found[rung].overlaps), ("correlation", found[rung].correlations))
             if values
         }
         frames["cells"].append(cell_frame(whole, rung=rung, layers=layers))
         frames["states"].append(state_frame(whole, rung=rung, layers=layers, compared=compared))
         if len(setting.pins):
-            frames["pinned"].append(
-                pinned_frame(whole, rung=rung, layers=layers, pins=setting.pins)
-            )
+            frames["pinned"].append(pinned_frame(whole, rung=rung, layers=layers, pins=setting.pins))
     return frames
 
 

@@ -144,9 +144,7 @@ def _position_axis(grid: Grid, theme: Theme) -> dict[str, Any]:
     return {
         **look.axis(title="position", theme=theme, grid=False),
         "tickvals": named,
-        "ticktext": [
-            (f"{at} " if numbered else "") + plain(shorten(grid.tokens[at], length)) for at in named
-        ],
+        "ticktext": [(f"{at} " if numbered else "") + plain(shorten(grid.tokens[at], length)) for at in named],
         "tickfont": {"size": 10 if grid.small else 12, "color": theme.ink},
         "range": edges[::-1] if grid.down else edges,
         "tickangle": -90 if grid.small else 0 if grid.down or grid.columns <= 9 else -35,
@@ -199,8 +197,7 @@ def _colors(top: pd.DataFrame, grid: Grid, *, coloring: Coloring, theme: Theme) 
 
 def _colorbar(coloring: Coloring, theme: Theme) -> dict[str, Any]:
     name = f"{plain(shorten(coloring.name, 40))}{coloring.unit}"
-    ticks = {"tickvals": [value for value, _ in coloring.ticks],
-             "ticktext": [text for _, text in coloring.ticks]}  # fmt: skip
+    ticks = {"tickvals": [value for value, _ in coloring.ticks], "ticktext": [text for _, text in coloring.ticks]}
     return look.colorbar(name, theme=theme) | (ticks if coloring.ticks else {})
 
 
@@ -251,13 +248,8 @@ def _hovers(cells: pd.DataFrame, top: pd.DataFrame, grid: Grid, coloring: Colori
         lines.setdefault((layer, position), []).append((rank, line))
     hovers = []
     for layer, position in columns(top, "layer", "position"):
-        head = (
-            f"<b>layer {plain(grid.labels[layer])}, position {position}: "
-            f"{plain(grid.tokens[position])}</b>"
-        )
-        told = (
-            "" if coloring.name in {"probability", "cosine"} else coloring.told((layer, position))
-        )
+        head = f"<b>layer {plain(grid.labels[layer])}, position {position}: {plain(grid.tokens[position])}</b>"
+        told = "" if coloring.name in {"probability", "cosine"} else coloring.told((layer, position))
         ranking = [line for _, line in sorted(lines[layer, position])]
         hovers.append("<br>".join([head, *ranking, *([plain(told)] if told else [])]))
     return hovers

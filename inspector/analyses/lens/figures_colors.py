@@ -58,9 +58,7 @@ def offered(rung: str, *, states: pd.DataFrame, pinned: pd.DataFrame) -> list[st
     return [first, *held, *(["rank of a pinned token"] if len(pinned) else [])]
 
 
-def color_cells(
-    by: str, *, cells: pd.DataFrame, states: pd.DataFrame, pinned: pd.DataFrame
-) -> Coloring:
+def color_cells(by: str, *, cells: pd.DataFrame, states: pd.DataFrame, pinned: pd.DataFrame) -> Coloring:
     """Choose each cell's number.
 
     Args:
@@ -93,10 +91,7 @@ def on_one_scale(first: Coloring, second: Coloring) -> tuple[Coloring, Coloring]
     """Give two colourings the range of both, so that equal colours mean equal numbers."""
     low, high = min(first.low, second.low), max(first.high, second.high)
     ticks = max(first.ticks, second.ticks, key=len)
-    return (
-        replace(first, low=low, high=high, ticks=ticks),
-        replace(second, low=low, high=high, ticks=ticks),
-    )
+    return (replace(first, low=low, high=high, ticks=ticks), replace(second, low=low, high=high, ticks=ticks))
 
 
 def _by_rank(pinned: pd.DataFrame) -> Coloring:
@@ -105,15 +100,11 @@ def _by_rank(pinned: pd.DataFrame) -> Coloring:
     high = max(1.0, float(np.ceil(max(values.values(), default=1.0))))
     ticks = tuple((float(power), f"{10**power:,}") for power in range(int(high) + 1))
     first = frozenset(cell for cell, value in values.items() if value == 0)
-    return Coloring(f"rank of {token}", values, 0.0, high, ticks, falling=True, logarithm=True,
-                    signs=first)  # fmt: skip
+    return Coloring(f"rank of {token}", values, 0.0, high, ticks, falling=True, logarithm=True, signs=first)
 
 
 def _values(frame: pd.DataFrame, value: str) -> dict[tuple[int, int], float]:
-    return {
-        (layer, position): float(number)
-        for layer, position, number in columns(frame, "layer", "position", value)
-    }
+    return {(layer, position): float(number) for layer, position, number in columns(frame, "layer", "position", value)}
 
 
 def _range(values: dict[tuple[int, int], float]) -> tuple[float, float]:

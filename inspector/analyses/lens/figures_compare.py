@@ -33,20 +33,13 @@ def same_top(cells: pd.DataFrame, layer: int, first: str, second: str) -> tuple[
         How many, and of how many.
     """
     here = where(cells, (cells["layer"] == layer) & (cells["rank"] == 0))
-    tops = {
-        rung: dict(columns(where(here, here["rung"] == rung), "position", "token_id"))
-        for rung in (first, second)
-    }
+    tops = {rung: dict(columns(where(here, here["rung"] == rung), "position", "token_id")) for rung in (first, second)}
     both = tops[first].keys() & tops[second].keys()
     return sum(tops[first][place] == tops[second][place] for place in both), len(both)
 
 
 def compare_cells(
-    first: pd.DataFrame,
-    second: pd.DataFrame,
-    *,
-    tokens: tuple[Sequence[str], Sequence[str]],
-    layers: tuple[int, int],
+    first: pd.DataFrame, second: pd.DataFrame, *, tokens: tuple[Sequence[str], Sequence[str]], layers: tuple[int, int]
 ) -> Apart:
     """Find the cells whose top tokens differ.
 
@@ -82,7 +75,4 @@ def comparable(first: Sequence[str], second: Sequence[str]) -> int:
 
 def _tops(cells: pd.DataFrame, positions: int) -> dict[tuple[int, int], str]:
     top = where(cells, (cells["rank"] == 0) & (cells["position"] < positions))
-    return {
-        (layer, position): token
-        for layer, position, token in columns(top, "layer", "position", "token")
-    }
+    return {(layer, position): token for layer, position, token in columns(top, "layer", "position", "token")}

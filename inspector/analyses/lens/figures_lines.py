@@ -62,22 +62,23 @@ def rung_lines(
     means = rung_means(states, measure)
     above = look.title_height(title, subtitle)
     figure = go.Figure(
-        layout=look.layout(
-            title=plain(title), subtitle=plain(subtitle), theme=theme, height=HEIGHT + above
-        )
+        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=HEIGHT + above)
     )
     low = min([0.0, *column(means, measure)])
     shares = {} if measure == "correlation" else {"tickformat": ".0%"}
     stops = thinned(len(layers))
     figure.update_layout(
         title={"font": {"size": 15}},
-        xaxis={**look.axis(title="layer", theme=theme, grid=False), "tickvals": stops,
-               "ticktext": ["emb." if at == 0 else plain(layers[at]) for at in stops]},
+        xaxis={
+            **look.axis(title="layer", theme=theme, grid=False),
+            "tickvals": stops,
+            "ticktext": ["emb." if at == 0 else plain(layers[at]) for at in stops],
+        },
         yaxis={**look.axis(title="", theme=theme), "range": [low - 0.04, 1.06], **shares},
         legend={"orientation": "h", "x": 0, "y": -0.32, "yanchor": "top"},
         margin={"t": above, "b": 110},
         hovermode="x unified",
-    )  # fmt: skip
+    )
     for number, rung in enumerate(rungs):
         line = where(means, means["rung"] == rung)
         if not len(line):

@@ -13,14 +13,10 @@ class ReadingRequest(Request):
     """Options of every question that reads hidden states as tokens."""
 
     text: str = option(help="What the model reads; the encoder, where it has two stacks")
-    k: int = option(
-        5, "Tokens listed for each cell and head step", label="Tokens per cell", least=1, most=100
-    )
+    k: int = option(5, "Tokens listed for each cell and head step", label="Tokens per cell", least=1, most=100)
     pins: tuple[str, ...] = option(
-        (),
-        "Tokens whose rank is followed everywhere, comma-separated",
-        label="Pinned tokens", flag="--pin", items=8,
-    )  # fmt: skip
+        (), "Tokens whose rank is followed everywhere, comma-separated", label="Pinned tokens", flag="--pin", items=8
+    )
     decoder_text: str = option("", "What the decoder has written so far")
     device: str = placing.device()
     dtype: str = placing.dtype()

@@ -40,13 +40,16 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     yield Drawn(
         "heatmap",
         lambda theme: token_heatmap(
-            cells, tokens=lens.tokens, layers=lens.layers, theme=theme,
+            cells,
+            tokens=lens.tokens,
+            layers=lens.layers,
+            theme=theme,
             title=f"Top tokens of {context.name}",
             subtitle=f"by {rung}, layers by positions",
             coloring=None if rung != "cosine" else _by_cosine(cells, lens),
         ),
         f"Top token by {rung} at every layer and position",
-    )  # fmt: skip
+    )
     yield Said("The rungs of the head's ladder, first to last:")
     yield Listed(tuple(f"{name}: {lens.rung_notes[name]}" for name in lens.rungs))
     yield Said(WHY)
@@ -54,11 +57,15 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
         yield Drawn(
             "agreement",
             lambda theme: rung_lines(
-                lens.states, measure="agrees", rungs=lens.rungs, layers=lens.layers,
-                title=f"{MEASURES['agrees']}, {context.name}", theme=theme,
+                lens.states,
+                measure="agrees",
+                rungs=lens.rungs,
+                layers=lens.layers,
+                title=f"{MEASURES['agrees']}, {context.name}",
+                theme=theme,
             ),
             "How often each rung's top token is the model's final one, over layers",
-        )  # fmt: skip
+        )
     yield Tabled("cells", f"Tokens of each cell ({_request(context).k} a rung)", lens.cells)
     yield Tabled("states", "Entropy and agreement of each state", lens.states, rows=12)
 

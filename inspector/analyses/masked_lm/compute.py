@@ -178,9 +178,7 @@ def _rank(asked: _Asked, tokens: Tokens) -> Question:
             ids, best = top_tokens(scores, min(asked.request.k, scores.shape[1]))
         chances = reading.log_probability.gather(1, ids).exp().cpu().numpy()
         columns = zip(ids.cpu().numpy(), chances, best.cpu().numpy(), reading.finite, strict=True)
-        return [
-            _Ranked(_frame(tokens, *three), fine, reading.milliseconds) for *three, fine in columns
-        ]
+        return [_Ranked(_frame(tokens, *three), fine, reading.milliseconds) for *three, fine in columns]
 
     return (yield [Wanted(asked.text.row, keep)])[0]
 

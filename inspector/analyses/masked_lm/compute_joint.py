@@ -67,10 +67,7 @@ def fill_together(text: MaskedText, tokens: Tokens, order: str) -> Question:
         Joint(
             tokens=tuple(tokens.visible(each.ids[place]) for place in text.masks),
             log_probability=each.total,
-            independent=sum(
-                scores[each.ids[place]].item()
-                for place, scores in zip(text.masks, first, strict=True)
-            ),
+            independent=sum(scores[each.ids[place]].item() for place, scores in zip(text.masks, first, strict=True)),
             pseudo_log_likelihood=likelihood,
         )
         for each, likelihood in zip(partials, likelihoods, strict=True)
@@ -89,9 +86,7 @@ def _best(scores: torch.Tensor) -> list[tuple[float, int]]:
     return list(zip(best.values.tolist(), best.indices.tolist(), strict=True))
 
 
-def _grow(
-    partials: list[_Partial], best: list[list[list[tuple[float, int]]]], order: str
-) -> list[_Partial]:
+def _grow(partials: list[_Partial], best: list[list[list[tuple[float, int]]]], order: str) -> list[_Partial]:
     """Fill one mask more of each, and keep the best of all."""
     grown = []
     for each, masks in zip(partials, best, strict=True):

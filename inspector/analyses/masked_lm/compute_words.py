@@ -36,8 +36,7 @@ def score_words(text: MaskedText, words: Sequence[Word], tokens: Tokens) -> Ques
         entry = found[number] if len(word.pieces[number]) == 1 else found[0]
         totals[number, word.word] = totals.get((number, word.word), 0.0) + entry
     return [
-        _frame({word: totals[number, word.word] for word in words}, number, tokens)
-        for number in range(len(text.masks))
+        _frame({word: totals[number, word.word] for word in words}, number, tokens) for number in range(len(text.masks))
     ]
 
 
@@ -47,10 +46,7 @@ def _chain(text: MaskedText, number: int, position: int, pieces: Sequence[int]) 
         return [Wanted(text.row, keep_token(pieces[0]))]
     masks = (text.mask_id,) * len(pieces)
     return [
-        Wanted(
-            text.replaced(position, (*pieces[:known], *masks[known:]), wanted=position + known),
-            keep_token(piece),
-        )
+        Wanted(text.replaced(position, (*pieces[:known], *masks[known:]), wanted=position + known), keep_token(piece))
         for known, piece in enumerate(pieces)
     ]
 
@@ -60,10 +56,7 @@ def _frame(totals: dict[Word, float], number: int, tokens: Tokens) -> pd.DataFra
     return pd.DataFrame(
         {
             "word": [word.word for word, _ in ranked],
-            "tokens": [
-                " ".join(tokens.visible(index) for index in word.pieces[number])
-                for word, _ in ranked
-            ],
+            "tokens": [" ".join(tokens.visible(index) for index in word.pieces[number]) for word, _ in ranked],
             "pieces": [len(word.pieces[number]) for word, _ in ranked],
             "log_probability": [total for _, total in ranked],
             "probability": [math.exp(total) for _, total in ranked],

@@ -24,12 +24,13 @@ class PredictRequest(Request):
         "Rank only these words, comma-separated; a word of several tokens is scored token by "
         "token; default: the whole vocabulary",
         label="Compare only these words",
-    )  # fmt: skip
+    )
     order: str = option(
         "left",
         "Order in which several masks are filled together, each given those before; left: left "
         "to right, sure: the most confident mask first",
-        label="Filling order", choices=("left", "sure"),
-    )  # fmt: skip
+        label="Filling order",
+        choices=("left", "sure"),
+    )
     device: str = placing.device()
     dtype: str = placing.dtype()

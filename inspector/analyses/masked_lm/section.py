@@ -25,9 +25,7 @@ JUDGED = (
 def ask(context: Context) -> tuple[Question, ...]:
     """The masks of the text, if it has any, and the text itself."""
     setting = context.setting
-    judge = Question.of(
-        PlausibilityRequest(text=setting.text, device=setting.device, dtype=setting.dtype)
-    )
+    judge = Question.of(PlausibilityRequest(text=setting.text, device=setting.device, dtype=setting.dtype))
     masks = bool(context.mask and context.mask in setting.text)
     return (Question.of(_request(context)), judge) if masks else (judge,)
 
@@ -53,23 +51,27 @@ def _prediction(context: Context, prediction: Prediction) -> Iterator[Block]:
     for number, mask in enumerate(prediction.masks, start=1):
         several = len(prediction.masks) > 1
         yield _bars(context, mask, number, several=several)
-        yield Tabled(f"mask-{number}", f"Likeliest tokens at position {mask.position}",
-                     mask.predictions)  # fmt: skip
+        yield Tabled(f"mask-{number}", f"Likeliest tokens at position {mask.position}", mask.predictions)
     if len(prediction.masks) > 1 and prediction.joint:
-        yield Tabled("joint", "All masks together", pd.DataFrame(
-            {"tokens": " ".join(each.tokens), "log_probability": each.log_probability,
-             "independent": each.independent}
-            for each in prediction.joint
-        ))  # fmt: skip
+        yield Tabled(
+            "joint",
+            "All masks together",
+            pd.DataFrame(
+                {
+                    "tokens": " ".join(each.tokens),
+                    "log_probability": each.log_probability,
+                    "independent": each.independent,
+                }
+                for each in prediction.joint
+            ),
+        )
 
 
 def _bars(context: Context, mask: Mask, number: int, *, several: bool) -> Drawn:
     place = f"mask {number} at position {mask.position}" if several else "the mask"
     return Drawn(
         f"mask-{number}",
-        lambda theme: topk_bars(
-            mask.predictions, title=f"What {context.name} predicts for {place}", theme=theme
-        ),
+        lambda theme: topk_bars(mask.predictions, title=f"What {context.name} predicts for {place}", theme=theme),
         f"The likeliest tokens of {place}, as bars",
     )
 
@@ -78,11 +80,13 @@ def _plausibility(context: Context, judged: Plausibility) -> Iterator[Block]:
     yield Drawn(
         "plausibility",
         lambda theme: plausibility_strip(
-            judged.tokens, title=f"How surprising each token is to {context.name}",
-            subtitle="bits, each token masked alone", theme=theme,
+            judged.tokens,
+            title=f"How surprising each token is to {context.name}",
+            subtitle="bits, each token masked alone",
+            theme=theme,
         ),
         "The text's tokens as boxes, the more surprising the stronger their color",
-    )  # fmt: skip
+    )
     yield Said(
         f"{JUDGED} Together the {judged.judged} tokens have a pseudo-log-likelihood of "
         f"{judged.pseudo_log_likelihood:.3f}, a pseudo-perplexity of "

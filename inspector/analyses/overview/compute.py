@@ -103,10 +103,7 @@ def _code_warnings(unread: Sequence[str]) -> list[str]:
     if not unread:
         return []
     more = f" and {len(unread) - 1:,} more" if len(unread) > 1 else ""
-    return [
-        f"{unread[0]}{more} hold codes that this tool cannot read as numbers: nothing is computed "
-        "from them."
-    ]
+    return [f"{unread[0]}{more} hold codes that this tool cannot read as numbers: nothing is computed from them."]
 
 
 def _numel(tensor: TensorInfo) -> int:
@@ -139,10 +136,7 @@ def _counted_by_class(checkpoint: Checkpoint) -> tuple[int, int] | None:
 
 
 def _tied_parameters(
-    manifest: Manifest,
-    weights: list[TensorInfo],
-    stored: list[TensorInfo],
-    heads: Mapping[str, str],
+    manifest: Manifest, weights: list[TensorInfo], stored: list[TensorInfo], heads: Mapping[str, str]
 ) -> int:
     """Parameters that a built model lists once more, under a name that repeats another's bytes."""
     repeated = sum(map(_numel, weights)) - sum(map(_numel, stored))

@@ -13,6 +13,4 @@ class OverviewRequest(Request):
 
     verb = "overview"
 
-    hash_files: bool = option(
-        False, "Compute the SHA-256 of every file, which reads all of it", flag="--hash"
-    )
+    hash_files: bool = option(False, "Compute the SHA-256 of every file, which reads all of it", flag="--hash")

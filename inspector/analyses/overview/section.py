@@ -31,17 +31,25 @@ def show(_: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     present = [head for head, state in overview.heads.items() if state == "present"]
     yield Said(
         "The heads below are judged by the weights that the files really hold. "
-        + ("Nothing in this report was predicted with a head that is absent." if present else
-           "This checkpoint holds none: nothing in this report was predicted.")
-    )  # fmt: skip
-    yield Tabled("heads", "Heads", pd.DataFrame(
-        {"head": head.replace("_", " "), "answers": HEADS[head], "in_the_files": state}
-        for head, state in overview.heads.items()
-    ))  # fmt: skip
-    yield Tabled("files", "Files", pd.DataFrame(
-        {"name": file.name, "format": file.format, "nbytes": file.nbytes}
-        for file in overview.files
-    ))  # fmt: skip
+        + (
+            "Nothing in this report was predicted with a head that is absent."
+            if present
+            else "This checkpoint holds none: nothing in this report was predicted."
+        )
+    )
+    yield Tabled(
+        "heads",
+        "Heads",
+        pd.DataFrame(
+            {"head": head.replace("_", " "), "answers": HEADS[head], "in_the_files": state}
+            for head, state in overview.heads.items()
+        ),
+    )
+    yield Tabled(
+        "files",
+        "Files",
+        pd.DataFrame({"name": file.name, "format": file.format, "nbytes": file.nbytes} for file in overview.files),
+    )
     yield Tabled("tensors", "Stored tensors", overview.tensors)
 
 

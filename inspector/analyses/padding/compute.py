@@ -28,8 +28,7 @@ from inspector.request import answers
 NEIGHBOURS = 10
 NEAREST = ["token", "token_id", "cosine", "kind"]
 PLACES = ["place", "rows", "distance", "cosine"]
-AVERAGING = ["sentence", "tokens", "padding", "cosine", "difference", "relative", "padding_share",
-             "padding_norm"]  # fmt: skip
+AVERAGING = ["sentence", "tokens", "padding", "cosine", "difference", "relative", "padding_share", "padding_norm"]
 
 
 @answers(PaddingRequest)
@@ -59,28 +58,25 @@ def padding(checkpoint: Checkpoint, request: PaddingRequest, *, progress: Progre
     if request.text is not None and index is not None and not reason:
         placement = {"device": request.device, "dtype": request.dtype}
         batch = encode_batch(checkpoint, request.sentences, pad_id=index)
-        measured = measure(checkpoint, batch, row=index, vocabulary=vocabulary, progress=progress,
-                           **placement)  # fmt: skip
+        measured = measure(checkpoint, batch, row=index, vocabulary=vocabulary, progress=progress, **placement)
         progress(None, "Averaging hidden states")
         averaging, averaging_note = _average(checkpoint, batch, measured.loaded, **placement)
     if row is not None:
         row = replace(row, gradient=measured.gradient, experiments=measured.experiments)
     return _answer(
-        checkpoint, named, measured,
+        checkpoint,
+        named,
+        measured,
         row=row,
         stands_in=stands_in,
         vocabulary=vocabulary,
         averaging=averaging,
         averaging_note=averaging_note,
-    )  # fmt: skip
+    )
 
 
 def describe(
-    checkpoint: Checkpoint,
-    matrix: torch.Tensor,
-    facts: RowFacts,
-    vocabulary: pd.DataFrame,
-    index: int,
+    checkpoint: Checkpoint, matrix: torch.Tensor, facts: RowFacts, vocabulary: pd.DataFrame, index: int
 ) -> PaddingRow:
     """Describe one row of a matrix and where it lies among the others.
 
@@ -92,8 +88,9 @@ def describe(
         index: Which row.
     """
     has_direction = bool(facts.finite[index] and not facts.zero[index])
-    nearest = nearest_rows(matrix, vocabulary, index if has_direction else None, k=NEIGHBOURS,
-                           metric="cosine", facts=facts)  # fmt: skip
+    nearest = nearest_rows(
+        matrix, vocabulary, index if has_direction else None, k=NEIGHBOURS, metric="cosine", facts=facts
+    )
     nearest = nearest.rename(columns={"similarity": "cosine"})
     nearest["kind"] = vocabulary["kind"].iloc[nearest["token_id"]].to_numpy()
     others = facts.norms[facts.finite]
@@ -109,11 +106,7 @@ def describe(
 
 
 def _places(
-    checkpoint: Checkpoint,
-    matrix: torch.Tensor,
-    facts: RowFacts,
-    vocabulary: pd.DataFrame,
-    index: int,
+    checkpoint: Checkpoint, matrix: torch.Tensor, facts: RowFacts, vocabulary: pd.DataFrame, index: int
 ) -> pd.DataFrame:
     """How far the row lies from the mean, from [UNK] and from rows that stand for nothing."""
     unused = facts.finite & torch.tensor(vocabulary["kind"].isin(["unused", "no token"]).tolist())
@@ -153,8 +146,7 @@ def _padding_idx(checkpoint: Checkpoint) -> int | None:
         module = hollow_model(model_class, checkpoint.config).get_input_embeddings()
     except Exception as error:
         raise CheckpointError(
-            f"The config.json of {checkpoint.name} cannot be built: compare it with the model's "
-            "original."
+            f"The config.json of {checkpoint.name} cannot be built: compare it with the model's original."
         ) from error
     return getattr(module, "padding_idx", None)
 
@@ -218,8 +210,9 @@ def _answer(
     if pad is None:
         said = no_row(named, rows=len(vocabulary))
     else:
-        said = verdict(pad, named, tied=measured.tied, declared=_declares_tie(checkpoint),
-                       unmeasured=measured.unmeasured)  # fmt: skip
+        said = verdict(
+            pad, named, tied=measured.tied, declared=_declares_tie(checkpoint), unmeasured=measured.unmeasured
+        )
     return Padding(
         pad_token=named.token if pad is None else pad.token,
         pad_id=named.row,

@@ -31,9 +31,7 @@ class Batch:
         """Positions that hold no token."""
         return int((self.mask == 0).sum())
 
-    def inputs(
-        self, model: torch.nn.Module, device: torch.device, *, masked: bool = True
-    ) -> dict[str, torch.Tensor]:
+    def inputs(self, model: torch.nn.Module, device: torch.device, *, masked: bool = True) -> dict[str, torch.Tensor]:
         """What the model's forward method takes.
 
         Args:
@@ -71,8 +69,7 @@ def encode_batch(checkpoint: Checkpoint, sentences: tuple[str, ...], *, pad_id: 
         width += EXTRA
     if checkpoint.positions is not None and width > checkpoint.positions:
         raise RequestError(
-            f"The sentences fill all {checkpoint.positions:,} positions, so there is no room for "
-            "padding: shorten them."
+            f"The sentences fill all {checkpoint.positions:,} positions, so there is no room for padding: shorten them."
         )
     if width * len(sentences) > MOST_POSITIONS:
         raise RequestError(
@@ -107,9 +104,7 @@ def write_again(batch: Batch, *, start: int) -> tuple[Batch, torch.Tensor]:
     return replace(batch, decoder_ids=torch.cat([begin, batch.ids[:, :-1]], 1)), label_next(batch)
 
 
-def mask_some(
-    batch: Batch, ordinary: torch.Tensor, *, mask_id: int, seed: int = 0
-) -> tuple[Batch, torch.Tensor]:
+def mask_some(batch: Batch, ordinary: torch.Tensor, *, mask_id: int, seed: int = 0) -> tuple[Batch, torch.Tensor]:
     """Mask 15 % of each sentence's ordinary tokens, at least one where it has any.
 
     Args:

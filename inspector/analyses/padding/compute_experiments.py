@@ -23,14 +23,7 @@ from inspector.analyses.padding.compute_gradient import (
     too_large,
     total,
 )
-from inspector.analyses.padding.result import (
-    AS_IT_IS,
-    FRESH,
-    LIFTED,
-    UNMASKED,
-    UNTIED,
-    PaddingGradient,
-)
+from inspector.analyses.padding.result import AS_IT_IS, FRESH, LIFTED, UNMASKED, UNTIED, PaddingGradient
 from inspector.errors import CheckpointError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.device import pick_device
@@ -41,16 +34,7 @@ from inspector.progress import Progress
 ROLE = "as padding"
 TASKS = ("masked_lm", "causal_lm")
 ORDINARY = ("word", "subword", "byte")  # kinds of token that may be masked or compared with
-COLUMNS = [
-    "experiment",
-    "role",
-    "token",
-    "token_id",
-    "row_norm",
-    "input_path",
-    "output_path",
-    "total",
-]
+COLUMNS = ["experiment", "role", "token", "token_id", "row_norm", "input_path", "output_path", "total"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +73,9 @@ def measure(
         dtype: "auto" is float32 everywhere: a gradient underflows in half precision.
     """
     try:
-        return _measure(checkpoint, batch, row=row, vocabulary=vocabulary, progress=progress,
-                        device=device, dtype=dtype)  # fmt: skip
+        return _measure(
+            checkpoint, batch, row=row, vocabulary=vocabulary, progress=progress, device=device, dtype=dtype
+        )
     except (CheckpointError, NotInCheckpointError) as error:
         return Measured(str(error), "the model cannot be built with its head")
 
@@ -127,14 +112,12 @@ def _measure(
     work = Work(loaded.model, loaded.device, read, labels, shifted=task == "causal_lm")
     count = int(predicting(work).sum())
     if not count:
-        return Measured("The sentences hold no token that the loss could ask for: write longer "
-                        "ones.", tied=tied, loaded=loaded)  # fmt: skip
+        return Measured(
+            "The sentences hold no token that the loss could ask for: write longer ones.", tied=tied, loaded=loaded
+        )
     with memory_guard(loaded):
         found = _run(checkpoint, work, loaded, row=row, vocabulary=vocabulary, progress=progress)
-    note = (
-        f"{how}: {count:,} positions, beside {batch.padding:,} of padding, whose labels are "
-        "ignored."
-    )
+    note = f"{how}: {count:,} positions, beside {batch.padding:,} of padding, whose labels are ignored."
     if read.decoder_ids is not None and row == int(read.decoder_ids[0, 0]):
         note += " The decoder is started with padding, so its look-up reads that row as well."
     gradient = found.gradient and replace(found.gradient, task=task, predicted=count)
@@ -175,23 +158,14 @@ def _ask(
         return read, labels, "The decoder is to write what the encoder reads, token by token"
     mask_token, mask_id = checkpoint.require_tokens().role("mask")
     if mask_id is None:
-        return None, None, (
-            f"The tokenizer of {checkpoint.name} has no mask token, so its loss cannot be asked "
-            "for."
-        )  # fmt: skip
+        return None, None, (f"The tokenizer of {checkpoint.name} has no mask token, so its loss cannot be asked for.")
     read, labels = mask_some(batch, ordinary, mask_id=mask_id)
     how = f"15 % of the ordinary tokens were replaced by {mask_token} and are to be guessed"
     return read, labels, how
 
 
 def _run(
-    checkpoint: Checkpoint,
-    work: Work,
-    loaded: Loaded,
-    *,
-    row: int,
-    vocabulary: pd.DataFrame,
-    progress: Progress,
+    checkpoint: Checkpoint, work: Work, loaded: Loaded, *, row: int, vocabulary: pd.DataFrame, progress: Progress
 ) -> Measured:
     tied = is_tied(loaded.model)
     blocked = any(module.padding_idx == row for module in look_ups(loaded.model))
@@ -275,12 +249,7 @@ class _Table:
     lines: list[tuple[object, ...]] = field(default_factory=list)
 
     def add(
-        self,
-        experiment: str,
-        paths: Paths,
-        together: torch.Tensor | None,
-        *,
-        row_norm: float | None = None,
+        self, experiment: str, paths: Paths, together: torch.Tensor | None, *, row_norm: float | None = None
     ) -> None:
         """Add an experiment.
 

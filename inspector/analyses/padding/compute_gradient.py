@@ -76,11 +76,7 @@ def reads_input_matrix(model: PreTrainedModel) -> bool:
 def look_ups(model: PreTrainedModel) -> list[nn.Embedding]:
     """The modules that look tokens up: the one, or those of an encoder and a decoder."""
     weight = input_matrix(model)
-    return [
-        module
-        for module in model.modules()
-        if isinstance(module, nn.Embedding) and module.weight is weight
-    ]
+    return [module for module in model.modules() if isinstance(module, nn.Embedding) and module.weight is weight]
 
 
 def output_matrix(model: PreTrainedModel) -> torch.Tensor:
@@ -103,9 +99,7 @@ def is_tied(model: PreTrainedModel) -> bool:
     return output_matrix(model) is input_matrix(model)
 
 
-def split(
-    work: Work, rows: Sequence[int], *, padding_idx: bool = True, masked: bool = True
-) -> Paths:
+def split(work: Work, rows: Sequence[int], *, padding_idx: bool = True, masked: bool = True) -> Paths:
     """Differentiate the loss with the look-up and the output layer untied.
 
     Args:
@@ -127,9 +121,7 @@ def split(
     }
     with _lifted(look_ups(work.model), lifted=not padding_idx):
         output = _run(work, replaced, masked=masked)
-        into_look_up, into_output = torch.autograd.grad(
-            output.loss, (inside, outside), materialize_grads=True
-        )
+        into_look_up, into_output = torch.autograd.grad(output.loss, (inside, outside), materialize_grads=True)
     return Paths(
         loss=float(output.loss.detach()),
         into_look_up=into_look_up[list(rows)].float().cpu(),
@@ -149,9 +141,7 @@ def total(work: Work, rows: Sequence[int]) -> torch.Tensor:
     weight = input_matrix(work.model)
     leaf = weight.detach().requires_grad_()
     replaced = {
-        name: leaf
-        for name, parameter in work.model.named_parameters(remove_duplicate=False)
-        if parameter is weight
+        name: leaf for name, parameter in work.model.named_parameters(remove_duplicate=False) if parameter is weight
     }
     (gradient,) = torch.autograd.grad(_run(work, replaced, masked=True).loss, (leaf,))
     return gradient[list(rows)].float().cpu()
@@ -169,9 +159,7 @@ def fresh_model(loaded: Loaded, *, seed: int = 0) -> PreTrainedModel:
     return model.eval()
 
 
-def too_large(
-    checkpoint: Checkpoint, batch: Batch, device: torch.device, *, models: int
-) -> str | None:
+def too_large(checkpoint: Checkpoint, batch: Batch, device: torch.device, *, models: int) -> str | None:
     """Say that a backward pass would not fit, before anything is loaded for it.
 
     Args:
@@ -185,8 +173,7 @@ def too_large(
     """
     config = checkpoint.config
     layers, hidden, heads = (
-        getattr(config, name, None) or 1
-        for name in ("num_hidden_layers", "hidden_size", "num_attention_heads")
+        getattr(config, name, None) or 1 for name in ("num_hidden_layers", "hidden_size", "num_attention_heads")
     )
     vocab, columns = checkpoint.embedding.shape
     positions, width = batch.ids.numel(), batch.ids.shape[1]

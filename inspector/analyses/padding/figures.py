@@ -24,13 +24,7 @@ BARS = (
 )
 
 
-def gradient_bars(
-    experiments: pd.DataFrame,
-    *,
-    title: str,
-    subtitle: str = "",
-    theme: Theme = LIGHT,
-) -> go.Figure:
+def gradient_bars(experiments: pd.DataFrame, *, title: str, subtitle: str = "", theme: Theme = LIGHT) -> go.Figure:
     """Draw the gradient on one row by path, on a logarithmic scale.
 
     Args:
@@ -45,9 +39,7 @@ def gradient_bars(
     """
     bars = _bars(experiments)
     height = look.title_height(title, subtitle) + BAR * max(len(bars), 1) + 64
-    figure = go.Figure(
-        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=height)
-    )
+    figure = go.Figure(layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=height))
     positive = [value for _, value, _ in bars if value > 0 and math.isfinite(value)]
     low = math.floor(math.log10(min(positive, default=0.1)) - ROOM)
     high = math.log10(max(positive, default=1.0))

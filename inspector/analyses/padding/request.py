@@ -35,9 +35,7 @@ class PaddingRequest(Request):
         if self.text is not None and not self.sentences:
             raise RequestError("There is no sentence: type one or more, each on its own line.")
         if len(self.sentences) > MOST_SENTENCES:
-            raise RequestError(
-                f"There are {len(self.sentences):,} sentences: give at most {MOST_SENTENCES}."
-            )
+            raise RequestError(f"There are {len(self.sentences):,} sentences: give at most {MOST_SENTENCES}.")
 
     @property
     def sentences(self) -> tuple[str, ...]:

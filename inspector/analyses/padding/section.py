@@ -9,16 +9,7 @@ from inspector.analyses.padding.figures import gradient_bars
 from inspector.analyses.padding.request import PaddingRequest
 from inspector.analyses.padding.result import Padding, PaddingRow
 from inspector.analyses.padding.words import MECHANISM, SENTENCES
-from inspector.report.content import (
-    Block,
-    Context,
-    Drawn,
-    Facts,
-    Question,
-    Said,
-    Section,
-    Tabled,
-)
+from inspector.report.content import Block, Context, Drawn, Facts, Question, Said, Section, Tabled
 
 
 def request(context: Context) -> PaddingRequest:
@@ -36,13 +27,15 @@ def show_padding(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
         return
     if result.stand_in:
         yield Said(f"All that follows is about {row.token}, which stands in for padding.")
-    yield Facts({
-        "Row": f"{row.token} (id {row.token_id:,})",
-        "Norm": f"{row.norm:.4f}, the median row {result.median_norm:.4f}",
-        "Shorter rows": f"{row.percentile:.1f} %",
-        "Exactly zero": "yes" if row.is_zero else "no",
-        "Output matrix tied": {True: "yes", False: "no", None: "not measured"}[result.tied],
-    })  # fmt: skip
+    yield Facts(
+        {
+            "Row": f"{row.token} (id {row.token_id:,})",
+            "Norm": f"{row.norm:.4f}, the median row {result.median_norm:.4f}",
+            "Shorter rows": f"{row.percentile:.1f} %",
+            "Exactly zero": "yes" if row.is_zero else "no",
+            "Output matrix tied": {True: "yes", False: "no", None: "not measured"}[result.tied],
+        }
+    )
     yield Tabled("places", "Where it lies", row.places)
     if len(row.nearest):
         yield Tabled("nearest", "Nearest rows by cosine", row.nearest)
@@ -61,11 +54,13 @@ def _gradient(context: Context, row: PaddingRow) -> Iterator[Block]:
     yield Drawn(
         "gradient",
         lambda theme: gradient_bars(
-            experiments, title=f"Gradient on {row.token} of {context.name}",
-            subtitle="one backward pass on the sentences, by path", theme=theme,
+            experiments,
+            title=f"Gradient on {row.token} of {context.name}",
+            subtitle="one backward pass on the sentences, by path",
+            theme=theme,
         ),
         "Gradient by path, as bars; the table below holds the same numbers",
-    )  # fmt: skip
+    )
     yield Tabled("gradient", "Gradients of every experiment", experiments)
 
 

@@ -57,9 +57,7 @@ def agreement(named: Named, *, rows: int) -> str:
 
 def _compare(named: Named) -> str:
     token_id, padding_idx = named.token_id, named.padding_idx
-    tokenizer = "the tokenizer names no padding token" if named.has_tokenizer else (
-        "there is no tokenizer"
-    )  # fmt: skip
+    tokenizer = "the tokenizer names no padding token" if named.has_tokenizer else ("there is no tokenizer")
     if token_id is None and padding_idx is None:
         return f"The model has no padding_idx, and {tokenizer}: nothing is set apart for padding."
     if token_id is None:
@@ -80,9 +78,7 @@ def _compare(named: Named) -> str:
 def no_row(named: Named, *, rows: int) -> str:
     """The verdict where there is no padding row."""
     if named.row is not None:
-        return (
-            f"There is no padding vector: padding has id {named.row:,} and there are {rows:,} rows."
-        )
+        return f"There is no padding vector: padding has id {named.row:,} and there are {rows:,} rows."
     if named.has_tokenizer:
         return (
             "There is no padding vector: the tokenizer names no padding token, as is usual for "
@@ -91,9 +87,7 @@ def no_row(named: Named, *, rows: int) -> str:
     return "Nothing here says which row is padding: there is no tokenizer, and no pad_token_id."
 
 
-def verdict(
-    row: PaddingRow, named: Named, *, tied: bool | None, declared: bool, unmeasured: str
-) -> str:
+def verdict(row: PaddingRow, named: Named, *, tied: bool | None, declared: bool, unmeasured: str) -> str:
     """State the mechanism for this checkpoint.
 
     Args:
@@ -182,9 +176,7 @@ def _look_up(row: PaddingRow) -> str:
     if row.gradient is None:
         return ""
     if row.gradient.input_path == 0:
-        return (
-            ", though nothing came through its look-up on your text: the attention mask sees to it"
-        )
+        return ", though nothing came through its look-up on your text: the attention mask sees to it"
     return f", and its look-up moves it too{_number(row, 'input_path')}"
 
 

@@ -16,9 +16,7 @@ LANGUAGE = ("masked_lm", "causal_lm")  # heads that the pages run, if the file h
 
 
 @answers(PlacementRequest)
-def placement(
-    checkpoint: Checkpoint, request: PlacementRequest, *, progress: Progress
-) -> Placement:
+def placement(checkpoint: Checkpoint, request: PlacementRequest, *, progress: Progress) -> Placement:
     """Plan where a model runs, by its sizes.
 
     Args:

@@ -8,9 +8,17 @@ from inspector import placing
 from inspector.request import Request, option
 
 TASKS = (
-    "masked_lm", "causal_lm", "seq2seq_lm", "base", "pretraining", "next_sentence",
-    "sequence_classification", "token_classification", "question_answering", "multiple_choice",
-)  # fmt: skip
+    "masked_lm",
+    "causal_lm",
+    "seq2seq_lm",
+    "base",
+    "pretraining",
+    "next_sentence",
+    "sequence_classification",
+    "token_classification",
+    "question_answering",
+    "multiple_choice",
+)
 
 
 @dataclass(frozen=True)
@@ -20,9 +28,7 @@ class PlacementRequest(Request):
     verb = "placement"
 
     task: str | None = option(
-        None,
-        "Head to place; default: the language model's, else the base model alone",
-        choices=TASKS,
+        None, "Head to place; default: the language model's, else the base model alone", choices=TASKS
     )
     device: str = placing.device()
     dtype: str = placing.dtype()

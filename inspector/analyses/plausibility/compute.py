@@ -38,9 +38,7 @@ NOTHING = Reading(math.nan, None, None, math.nan)
 
 
 @answers(PlausibilityRequest)
-def plausibility(
-    checkpoint: Checkpoint, request: PlausibilityRequest, *, progress: Progress
-) -> Plausibility:
+def plausibility(checkpoint: Checkpoint, request: PlausibilityRequest, *, progress: Progress) -> Plausibility:
     """Judge every token by what the head says when it is masked: leave one out.
 
     The sum of the log probabilities is the text's pseudo-log-likelihood (Salazar et al. 2020,
@@ -150,9 +148,7 @@ def _judge(logits: torch.Tensor, own: int) -> Reading:
     )
 
 
-def _frame(
-    tokens: Tokens, encoding: Encoding, words: Sequence[int], readings: dict[int, Reading]
-) -> pd.DataFrame:
+def _frame(tokens: Tokens, encoding: Encoding, words: Sequence[int], readings: dict[int, Reading]) -> pd.DataFrame:
     read_at = [readings.get(place, NOTHING) for place in range(len(encoding.ids))]
     logs = [reading.log_probability for reading in read_at]
     return pd.DataFrame(
@@ -165,9 +161,7 @@ def _frame(
             "probability": [math.exp(log) for log in logs],
             "log_probability": logs,
             "rank": pd.array([reading.rank for reading in read_at], dtype="Int64"),
-            "best_token": [
-                "" if reading.best is None else tokens.visible(reading.best) for reading in read_at
-            ],
+            "best_token": ["" if reading.best is None else tokens.visible(reading.best) for reading in read_at],
             "best_id": pd.array([reading.best for reading in read_at], dtype="Int64"),
             "best_probability": [reading.best_probability for reading in read_at],
             "bits": [abs(log) / math.log(2) for log in logs],

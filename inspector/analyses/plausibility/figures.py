@@ -23,8 +23,7 @@ GAP, JOINT, PADDING, CORNER = 5, 1, 14, 5
 LETTERS = 40  # of a token
 LEAST_TOP = 8.0  # bits: sentences without surprises keep pale colours
 BAR = 74  # pixels for the colour bar
-COLUMNS = ("position", "token", "special", "word", "probability", "rank", "best_token",
-           "best_probability", "bits")  # fmt: skip
+COLUMNS = ("position", "token", "special", "word", "probability", "rank", "best_token", "best_probability", "bits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +80,7 @@ def plausibility_strip(
     lines = max((place.line for place in places), default=0) + 1
     above = look.title_height(title, subtitle)
     figure = go.Figure(
-        layout=look.layout(
-            title=plain(title),
-            subtitle=plain(subtitle),
-            theme=theme,
-            height=above + LINE * lines + BAR,
-        )
+        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=above + LINE * lines + BAR)
     )
     figure.update_layout(
         xaxis=look.hidden_axis(-1, width + 1),
@@ -110,9 +104,8 @@ def plausibility_strip(
             )
         )
     figure.update_traces(
-        marker=_surprise(rows, top, theme), textfont={"color": theme.ramp_ink},
-        selector={"name": "judged"},
-    )  # fmt: skip
+        marker=_surprise(rows, top, theme), textfont={"color": theme.ramp_ink}, selector={"name": "judged"}
+    )
     figure.update_traces(
         marker={
             "color": look.alpha(theme.surface, 0.5),
@@ -153,19 +146,11 @@ def _shown(row: _Token, before: _Token | None) -> str:
 
 
 def _lettering(text: str, number: str) -> str:
-    return f'{plain(text)}<br><span style="font-size:{SMALL}px">{number}</span>' if number else (
-        plain(text)
-    )  # fmt: skip
+    return f'{plain(text)}<br><span style="font-size:{SMALL}px">{number}</span>' if number else (plain(text))
 
 
 def _bars(
-    name: str,
-    rows: list[_Token],
-    texts: list[str],
-    places: list[Place],
-    widths: list[float],
-    *,
-    theme: Theme,
+    name: str, rows: list[_Token], texts: list[str], places: list[Place], widths: list[float], *, theme: Theme
 ) -> go.Bar:
     return go.Bar(
         name=name,
@@ -218,8 +203,11 @@ def _surprise(rows: list[_Token], top: float | None, theme: Theme) -> dict[str, 
         "line": {"color": theme.edge, "width": 1},
         "colorbar": {
             "orientation": "h",
-            "title": {"text": "surprisal in bits: 0 = certain, each bit halves the probability",
-                      "side": "top", "font": {"size": 12, "color": theme.muted}},
+            "title": {
+                "text": "surprisal in bits: 0 = certain, each bit halves the probability",
+                "side": "top",
+                "font": {"size": 12, "color": theme.muted},
+            },
             "tickfont": {"size": 12, "color": theme.muted},
             "thickness": 10,
             "len": 0.6,
@@ -230,11 +218,9 @@ def _surprise(rows: list[_Token], top: float | None, theme: Theme) -> dict[str, 
             "ypad": 12,
             "outlinewidth": 0,
         },
-    }  # fmt: skip
+    }
 
 
 def figure(result: Plausibility, *, name: str, theme: Theme = LIGHT) -> go.Figure:
     """Draw the result's main figure: the text, the more surprising the stronger the color."""
-    return plausibility_strip(
-        result.tokens, title=f"Surprisal of each token to {name}, in bits", theme=theme
-    )
+    return plausibility_strip(result.tokens, title=f"Surprisal of each token to {name}, in bits", theme=theme)

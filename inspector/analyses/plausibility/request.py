@@ -20,7 +20,8 @@ class PlausibilityRequest(Request):
         "What is masked at a time; token: each token alone, so the tokens of a long word give "
         "each other away; word: the rest of its word as well, so a token sees only what comes "
         "before it in its word (Kauf and Ivanova 2023)",
-        label="Masked unit", choices=("token", "word"),
-    )  # fmt: skip
+        label="Masked unit",
+        choices=("token", "word"),
+    )
     device: str = placing.device()
     dtype: str = placing.dtype()

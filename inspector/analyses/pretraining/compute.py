@@ -36,9 +36,7 @@ class Masking:
 
 
 @answers(PretrainRequest)
-def pretrain(
-    checkpoint: Checkpoint, request: PretrainRequest, *, progress: Progress
-) -> Pretraining:
+def pretrain(checkpoint: Checkpoint, request: PretrainRequest, *, progress: Progress) -> Pretraining:
     """Mask a text as BERT's pre-training does, and take the losses of its objective.
 
     Args:
@@ -71,8 +69,7 @@ def pretrain(
     warnings = []
     if pair.strip() and not both:
         warnings.append(
-            f"{checkpoint.name} has no next-sentence head: the objective is masked-LM alone, on "
-            "both texts."
+            f"{checkpoint.name} has no next-sentence head: the objective is masked-LM alone, on both texts."
         )
     if run.broken():
         warnings.append(f"{checkpoint.name} answers with NaN or infinity: no loss means anything.")
@@ -89,15 +86,14 @@ def pretrain(
         counts={kind: kinds.count(kind) for kind in (MASKED, REPLACED, KEPT)},
         masked_lm_loss=cross_entropy(logits, torch.tensor(masking.labels)).item(),
         next_sentence_label=label,
-        next_sentence_loss=None if next_logits is None
-        else cross_entropy(next_logits, torch.tensor([label])).item(),
+        next_sentence_loss=None if next_logits is None else cross_entropy(next_logits, torch.tensor([label])).item(),
         is_next=None if next_logits is None else next_logits[0].softmax(dim=0)[0].item(),
         loss=run.fields["loss"].item(),
         output=run.output,
         device=str(loaded.device),
         dtype=str(loaded.dtype).removeprefix("torch."),
         warnings=tuple(warnings),
-    )  # fmt: skip
+    )
 
 
 def mask_tokens(checkpoint: Checkpoint, given: HeadInput, *, share: float, seed: int) -> Masking:
@@ -110,9 +106,7 @@ def mask_tokens(checkpoint: Checkpoint, given: HeadInput, *, share: float, seed:
     tokens = checkpoint.require_tokens()
     mask = tokens.role("mask")[1]
     if mask is None:
-        raise NotInCheckpointError(
-            f"The tokenizer of {checkpoint.name} has no mask token: nothing can be masked."
-        )
+        raise NotInCheckpointError(f"The tokenizer of {checkpoint.name} has no mask token: nothing can be masked.")
     encoding = given.encodings[0]
     before = list(encoding.ids)
     ordinary = tokens.ordinary(encoding)
@@ -123,9 +117,7 @@ def mask_tokens(checkpoint: Checkpoint, given: HeadInput, *, share: float, seed:
     order = torch.randperm(len(ordinary), generator=draw)[:count]
     chosen = sorted(ordinary[place] for place in order.tolist())
     fates = torch.rand(count, generator=draw).tolist()
-    words = torch.randint(
-        min(tokens.size, checkpoint.embedding.shape[0]), (count,), generator=draw
-    ).tolist()
+    words = torch.randint(min(tokens.size, checkpoint.embedding.shape[0]), (count,), generator=draw).tolist()
     what, after, labels = [NOT_CHOSEN] * len(before), before.copy(), [IGNORED] * len(before)
     for place, fate, word in zip(chosen, fates, words, strict=True):
         labels[place] = before[place]

@@ -15,19 +15,11 @@ class PretrainRequest(Request):
     verb = "pretrain"
 
     text: str = option(help="What the model reads")
-    pair: str = option(
-        "", "The text that may follow; without one there is no next-sentence loss",
-        label="Second text",
-    )  # fmt: skip
+    pair: str = option("", "The text that may follow; without one there is no next-sentence loss", label="Second text")
     follows: bool = option(
-        True, "The next-sentence label", label="The second text follows the first",
-        flag="--follows/--does-not-follow",
-    )  # fmt: skip
-    share: float = option(
-        0.15, "Share of the ordinary tokens that are chosen for masking", above=0, most=1, step=0.05
+        True, "The next-sentence label", label="The second text follows the first", flag="--follows/--does-not-follow"
     )
-    seed: int = option(
-        0, "Random seed; the same seed gives the same result", least=0, most=2**32 - 1
-    )
+    share: float = option(0.15, "Share of the ordinary tokens that are chosen for masking", above=0, most=1, step=0.05)
+    seed: int = option(0, "Random seed; the same seed gives the same result", least=0, most=2**32 - 1)
     device: str = device()
     dtype: str = dtype()

@@ -9,11 +9,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from inspector.analyses.sharing.compute_accounting import (
-    number_storages,
-    shared_group,
-    tensor_table,
-)
+from inspector.analyses.sharing.compute_accounting import number_storages, shared_group, tensor_table
 from inspector.analyses.sharing.compute_folding import fold_rows
 from inspector.analyses.sharing.compute_verdicts import Evidence, find_groups, join_pairs, judge
 from inspector.analyses.sharing.request import SharingRequest
@@ -63,11 +59,7 @@ def sharing(checkpoint: Checkpoint, _: SharingRequest, *, progress: Progress) ->
         aliases=checkpoint.manifest.aliases,
         copies=StoredCopies(
             checkpoint.manifest,
-            {
-                name: info.name
-                for name, info in held.items()
-                if info.name not in checkpoint.quantised
-            },
+            {name: info.name for name, info in held.items() if info.name not in checkpoint.quantised},
         ),
         untied=checkpoint.config_values.get("tie_word_embeddings") is False,
     )
@@ -113,9 +105,7 @@ def find_sharing(module: nn.Module, *, inputs: Inputs | None = None) -> Sharing:
         reused, warnings = count_reuse(module)
     else:
         reused, warnings = (), ()
-    return _assemble(
-        evidence, model_class=type(module).__name__, reused=reused, warnings=tuple(warnings)
-    )
+    return _assemble(evidence, model_class=type(module).__name__, reused=reused, warnings=tuple(warnings))
 
 
 def _gather(
@@ -147,23 +137,14 @@ def _gather(
 
 
 def _assemble(
-    evidence: Evidence,
-    *,
-    model_class: str,
-    reused: Sequence[tuple[str, int]],
-    warnings: tuple[str, ...],
+    evidence: Evidence, *, model_class: str, reused: Sequence[tuple[str, int]], warnings: tuple[str, ...]
 ) -> Sharing:
     storages = number_storages(evidence.tensors)
     groups = sorted(
-        (
-            shared_group(judge(names, evidence), evidence, storages)
-            for names in find_groups(evidence)
-        ),
+        (shared_group(judge(names, evidence), evidence, storages) for names in find_groups(evidence)),
         key=lambda group: (-group.nbytes, group.names),
     )
-    parameters = {
-        name: evidence.tensors[name] for name in evidence.tensors if name in evidence.parameters
-    }
+    parameters = {name: evidence.tensors[name] for name in evidence.tensors if name in evidence.parameters}
     listed = count(parameters)
     unique = count_once(parameters)
     table = tensor_table(groups, evidence, storages)

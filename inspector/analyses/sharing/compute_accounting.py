@@ -15,9 +15,7 @@ from inspector.models.memory import locate
 from inspector.text import shape_text
 
 
-def shared_group(
-    judgement: Judgement, evidence: Evidence, storages: Mapping[str, int]
-) -> SharedGroup:
+def shared_group(judgement: Judgement, evidence: Evidence, storages: Mapping[str, int]) -> SharedGroup:
     """Put a judged group together, with its sizes and where each of its names lies."""
     tensors = {name: evidence.tensors[name] for name in judgement.names}
     largest = max(tensors.values(), key=lambda tensor: tensor.nbytes)
@@ -62,10 +60,7 @@ def _member(name: str, evidence: Evidence, storages: Mapping[str, int]) -> Share
 def number_storages(tensors: Mapping[str, torch.Tensor]) -> dict[str, int]:
     """Name -> number of the storage that it lies on, by first appearance."""
     numbers: dict[object, int] = {}
-    return {
-        name: numbers.setdefault(_storage(name, tensor), len(numbers))
-        for name, tensor in tensors.items()
-    }
+    return {name: numbers.setdefault(_storage(name, tensor), len(numbers)) for name, tensor in tensors.items()}
 
 
 def _storage(name: str, tensor: torch.Tensor) -> object:
@@ -74,9 +69,7 @@ def _storage(name: str, tensor: torch.Tensor) -> object:
     return name if block is None else (block.space, tensor.untyped_storage().data_ptr())
 
 
-def tensor_table(
-    groups: Sequence[SharedGroup], evidence: Evidence, storages: Mapping[str, int]
-) -> pd.DataFrame:
+def tensor_table(groups: Sequence[SharedGroup], evidence: Evidence, storages: Mapping[str, int]) -> pd.DataFrame:
     """One row a parameter, and a shared buffer: results.Sharing.tensors without `row`."""
     # A name in two groups is drawn with the one that really shares memory.
     by_truth = sorted(enumerate(groups), key=lambda item: item[1].in_memory)

@@ -33,9 +33,7 @@ Pattern = tuple[str, tuple[int, ...]]  # text with holes, and the numbers that w
 Rule = Callable[[str], Pattern]
 
 
-def fold_rows(
-    tensors: pd.DataFrame, groups: Sequence[SharedGroup] = ()
-) -> tuple[pd.DataFrame, list[int]]:
+def fold_rows(tensors: pd.DataFrame, groups: Sequence[SharedGroup] = ()) -> tuple[pd.DataFrame, list[int]]:
     """Draw what is shared as lines of its own, and fold everything else by block.
 
     Repeated layers become one line, "encoder.layer.[0–11]", and wide lists in them, such as
@@ -65,9 +63,7 @@ def fold_rows(
     first = _first_groups(kept)
     labels = [_label(line, names) for line in kept]
     labels += [f"… and {_count(len(left), 'more line')}"] if left else []
-    rows = pd.DataFrame(
-        list(_records(lines, labels, first, tensors)), columns=pd.Index(list(COLUMNS))
-    )
+    rows = pd.DataFrame(list(_records(lines, labels, first, tensors)), columns=pd.Index(list(COLUMNS)))
     row_of = [0] * len(names)
     for row, line in enumerate(lines):
         for place in line.places:
@@ -75,9 +71,7 @@ def fold_rows(
     return rows, row_of
 
 
-def _fold_shared(
-    names: Sequence[str], group_of: Sequence[int], groups: Sequence[SharedGroup]
-) -> list[_Line]:
+def _fold_shared(names: Sequence[str], group_of: Sequence[int], groups: Sequence[SharedGroup]) -> list[_Line]:
     """Fold shared names: each alone, else by pattern, else by block; the first that is short."""
     places: dict[int, list[int]] = defaultdict(list)
     for place, group in enumerate(group_of):
@@ -94,10 +88,7 @@ def _fold_shared(
 
 
 def _fold_by(
-    rule: Rule,
-    names: Sequence[str],
-    places: Mapping[int, Sequence[int]],
-    groups: Sequence[SharedGroup],
+    rule: Rule, names: Sequence[str], places: Mapping[int, Sequence[int]], groups: Sequence[SharedGroup]
 ) -> list[_Line]:
     """Join groups of one verdict whose names have the same patterns: one line a pattern."""
     found: dict[Hashable, _Line] = {}
@@ -180,9 +171,7 @@ def _any_number(name: str) -> Pattern:
     return NUMBER.sub(HOLE, module), tuple(map(int, NUMBER.findall(module)))
 
 
-def _cap(
-    shared: list[_Line], rest: list[_Line], sizes: Sequence[int]
-) -> tuple[list[_Line], list[_Line]]:
+def _cap(shared: list[_Line], rest: list[_Line], sizes: Sequence[int]) -> tuple[list[_Line], list[_Line]]:
     """Keep the largest lines, shared ones first and all those of one storage node together."""
     families: dict[Hashable, list[_Line]] = defaultdict(list)
     for line in shared:
@@ -191,10 +180,7 @@ def _cap(
     def nbytes(lines: Sequence[_Line]) -> int:
         return -sum(sizes[place] for line in lines for place in line.places)
 
-    bundles = [
-        *sorted(families.values(), key=nbytes),
-        *sorted(([line] for line in rest), key=nbytes),
-    ]
+    bundles = [*sorted(families.values(), key=nbytes), *sorted(([line] for line in rest), key=nbytes)]
     kept: list[_Line] = []
     left: list[_Line] = []
     for bundle in bundles:
@@ -220,10 +206,7 @@ def _first_groups(lines: Iterable[_Line]) -> dict[Hashable, int]:
 
 
 def _records(
-    lines: Sequence[_Line],
-    labels: Sequence[str],
-    first: Mapping[Hashable, int],
-    tensors: pd.DataFrame,
+    lines: Sequence[_Line], labels: Sequence[str], first: Mapping[Hashable, int], tensors: pd.DataFrame
 ) -> Iterator[dict]:
     shapes, sizes = tensors["shape"].tolist(), tensors["nbytes"].tolist()
     of_parameter = tensors["kind"] == "parameter"

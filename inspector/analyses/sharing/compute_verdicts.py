@@ -168,22 +168,13 @@ def _holder(evidence: Evidence) -> str:
     return "the module holds" if evidence.held is None else "the file holds"
 
 
-def _tied(
-    names: Sequence[str],
-    held: Sequence[str],
-    declared: bool,
-    relation: str,
-    evidence: Evidence,
-) -> str:
+def _tied(names: Sequence[str], held: Sequence[str], declared: bool, relation: str, evidence: Evidence) -> str:
     views = "" if _alike(names, evidence) else " They are views of it, not all the same one."
     by = "nothing declares it"
     if declared:
         by = _BY_CLASS if evidence.untied else "config.json and the class declare it"
     if relation == "no file":
-        return (
-            f"{len(names)} names, one block of memory: {by.removeprefix('config.json and ')}."
-            + (views)
-        )
+        return f"{len(names)} names, one block of memory: {by.removeprefix('config.json and ')}." + (views)
     kept = {
         "no copy": "the file stores it under another name",
         "one copy": f"the file stores one copy, as {held[0] if held else ''}",
@@ -197,9 +188,7 @@ def _tied(
 def _alike(names: Sequence[str], evidence: Evidence) -> bool:
     """Whether every name is the very same view of its block."""
     places = {
-        (block.begin, block.shape, block.strides)
-        for name in names
-        if (block := locate(0, "", evidence.tensors[name]))
+        (block.begin, block.shape, block.strides) for name in names if (block := locate(0, "", evidence.tensors[name]))
     }
     return len(places) == 1
 

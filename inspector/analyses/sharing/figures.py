@@ -106,9 +106,7 @@ def sharing_graph(
             _ends("ports", _ports(nodes), groups, theme=theme),
         ]
     )
-    texts = _row_annotations(rows, theme=theme) + _node_annotations(
-        nodes, rows, groups, theme=theme
-    )
+    texts = _row_annotations(rows, theme=theme) + _node_annotations(nodes, rows, groups, theme=theme)
     if not nodes:
         texts.append(_nothing_shared(below, theme=theme))
     figure.update_layout(annotations=texts)  # all at once: one by one takes quadratic time
@@ -150,10 +148,7 @@ def _sizes(rows: pd.DataFrame, *, theme: Theme) -> go.Bar:
         base=[BOX_LEFT] * len(rows),
         x=[max(0.3, (BOX_RIGHT - BOX_LEFT) * nbytes / largest) for nbytes in rows["nbytes"]],
         width=[BAR] * len(rows),
-        marker={
-            "color": [_color(group, theme, alone=theme.muted) for group in rows["group"]],
-            "line": {"width": 0},
-        },
+        marker={"color": [_color(group, theme, alone=theme.muted) for group in rows["group"]], "line": {"width": 0}},
         hoverinfo="skip",
         unselected={"marker": {"opacity": 1}},
     )
@@ -171,10 +166,7 @@ def _storage(nodes: Sequence[Node], groups: Sequence[SharedGroup], *, theme: The
         customdata=[part.rows[0] for _, part in boxes],
         marker={
             "color": theme.surface,
-            "line": {
-                "color": [_color(node.group, theme, alone=theme.edge) for node, _ in boxes],
-                "width": 1.5,
-            },
+            "line": {"color": [_color(node.group, theme, alone=theme.edge) for node, _ in boxes], "width": 1.5},
         },
         hovertext=[node_hover(node, groups) for node, _ in boxes],
         hoverinfo="text",
@@ -190,9 +182,7 @@ def _selectable(theme: Theme) -> dict[str, Any]:
     }
 
 
-def _curves(
-    nodes: Sequence[Node], groups: Sequence[SharedGroup], *, theme: Theme
-) -> list[go.Scatter]:
+def _curves(nodes: Sequence[Node], groups: Sequence[SharedGroup], *, theme: Theme) -> list[go.Scatter]:
     step = np.linspace(0.0, 1.0, 33)
     across = BOX_RIGHT + (NODE_LEFT - BOX_RIGHT) * step
     ease = step * step * (3 - 2 * step)  # level at both ends
@@ -216,9 +206,7 @@ def _curves(
 
 def _row_ends(nodes: Iterable[Node]) -> list[tuple[float, float, int]]:
     """(x, y, group) of every row's end."""
-    return sorted(
-        (BOX_RIGHT, row_y(row), node.group) for node in nodes for row in node.rows
-    )  # from top to bottom
+    return sorted((BOX_RIGHT, row_y(row), node.group) for node in nodes for row in node.rows)  # from top to bottom
 
 
 def _ports(nodes: Iterable[Node]) -> list[tuple[float, float, int]]:
@@ -227,11 +215,7 @@ def _ports(nodes: Iterable[Node]) -> list[tuple[float, float, int]]:
 
 
 def _ends(
-    name: str,
-    ends: Sequence[tuple[float, float, int]],
-    groups: Sequence[SharedGroup],
-    *,
-    theme: Theme,
+    name: str, ends: Sequence[tuple[float, float, int]], groups: Sequence[SharedGroup], *, theme: Theme
 ) -> go.Scatter:
     ink = look.ink_on(theme.groups[0])
     return go.Scatter(
@@ -260,25 +244,28 @@ def _row_annotations(rows: pd.DataFrame, *, theme: Theme) -> list[dict[str, Any]
         color = _color(row["group"], theme, alone=theme.ink)
         texts.append(
             _text(
-                f"<b>{name}</b>" if shared else name, BOX_LEFT, row_y(index) - 1, shift=9,
+                f"<b>{name}</b>" if shared else name,
+                BOX_LEFT,
+                row_y(index) - 1,
+                shift=9,
                 font={"family": MONO, "size": 12, "color": color},
             )
-        )  # fmt: skip
+        )
         texts.append(
             _text(
-                detail, BOX_RIGHT, row_y(index) - 1, shift=-RADIUS - 5, anchor="right",
+                detail,
+                BOX_RIGHT,
+                row_y(index) - 1,
+                shift=-RADIUS - 5,
+                anchor="right",
                 font={"size": 11.5, "color": theme.muted},
             )
-        )  # fmt: skip
+        )
     return texts
 
 
 def _node_annotations(
-    nodes: Sequence[Node],
-    rows: pd.DataFrame,
-    groups: Sequence[SharedGroup],
-    *,
-    theme: Theme,
+    nodes: Sequence[Node], rows: pd.DataFrame, groups: Sequence[SharedGroup], *, theme: Theme
 ) -> list[dict[str, Any]]:
     lines = rows.to_dict("records")
     texts = []
@@ -322,10 +309,15 @@ def _nothing_shared(below: float, *, theme: Theme) -> dict[str, Any]:
     return _text(text, BOX_RIGHT, below / 2, shift=32, font={"size": 13, "color": theme.muted})
 
 
-def _text(
-    text: str, x: float, y: float, *, shift: float, font: dict[str, Any], anchor: str = "left"
-) -> dict[str, Any]:
+def _text(text: str, x: float, y: float, *, shift: float, font: dict[str, Any], anchor: str = "left") -> dict[str, Any]:
     return {
-        "text": text, "x": x, "y": y, "xshift": shift, "xanchor": anchor, "align": anchor,
-        "borderpad": 0, "font": font, "showarrow": False,
-    }  # fmt: skip
+        "text": text,
+        "x": x,
+        "y": y,
+        "xshift": shift,
+        "xanchor": anchor,
+        "align": anchor,
+        "borderpad": 0,
+        "font": font,
+        "showarrow": False,
+    }

@@ -47,9 +47,7 @@ def row_y(index: int) -> float:
     return (index + 0.5) * PITCH
 
 
-def place_nodes(
-    rows: pd.DataFrame, groups: Sequence[SharedGroup], tensors: pd.DataFrame
-) -> list[Node]:
+def place_nodes(rows: pd.DataFrame, groups: Sequence[SharedGroup], tensors: pd.DataFrame) -> list[Node]:
     """Place each storage node beside the middle of its rows, without overlaps.
 
     A group that is tied is one box. Any other is a box a tensor, so that no drawn line says that
@@ -126,10 +124,7 @@ def _parts(tensors: Sequence[Sequence[int]], top: float) -> tuple[Part, ...]:
     if len(tensors) == 1:
         return (Part(tuple(tensors[0]), top + TIED / 2, TIED),)
     first = top + LINE + PART / 2
-    return tuple(
-        Part(tuple(rows), first + index * (PART + BETWEEN), PART)
-        for index, rows in enumerate(tensors)
-    )
+    return tuple(Part(tuple(rows), first + index * (PART + BETWEEN), PART) for index, rows in enumerate(tensors))
 
 
 def _spread(wanted: Sequence[tuple[float, float]], below: float) -> list[float]:

@@ -45,11 +45,7 @@ class _Box:
 
 
 def parameter_icicle(
-    tensors: pd.DataFrame,
-    groups: Sequence[SharedGroup] = (),
-    *,
-    title: str,
-    theme: Theme = LIGHT,
+    tensors: pd.DataFrame, groups: Sequence[SharedGroup] = (), *, title: str, theme: Theme = LIGHT
 ) -> go.Figure:
     """Draw the modules as boxes whose width is their number of parameters.
 

@@ -46,9 +46,7 @@ def group_letter(group: int) -> str:
 
 def sharing_subtitle(sharing: Sharing) -> str:
     """Count names against tensors, and listed against unique parameters."""
-    named = [
-        group for group, kind in columns(sharing.tensors, "group", "kind") if kind == "parameter"
-    ]
+    named = [group for group, kind in columns(sharing.tensors, "group", "kind") if kind == "parameter"]
     one = {group for group in named if group >= 0 and sharing.groups[group].in_memory}
     apart = len(named) - sum(group in one for group in named)
     return (
@@ -108,8 +106,7 @@ def _several(tensors: pd.DataFrame) -> str:
 def _places(tensor: dict[str, Any]) -> list[str]:
     """Where one tensor lies in memory and in the file."""
     return [
-        f"in memory: storage {tensor['storage']}, offset {tensor['offset']:,} B, "
-        f"stride ({plain(tensor['stride'])})",
+        f"in memory: storage {tensor['storage']}, offset {tensor['offset']:,} B, stride ({plain(tensor['stride'])})",
         f"in the file: {plain(file_place(tensor))}",
     ]
 

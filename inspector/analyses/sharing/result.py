@@ -49,9 +49,7 @@ class SharedGroup:
 
 
 # What the file holds of a group; "no file" for a module in memory.
-FILE_RELATIONS = (
-    "one copy", "one storage", "equal copies", "different numbers", "no copy", "no file",
-)  # fmt: skip
+FILE_RELATIONS = ("one copy", "one storage", "equal copies", "different numbers", "no copy", "no file")
 
 
 @dataclass(frozen=True, slots=True)

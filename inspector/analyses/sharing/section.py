@@ -31,12 +31,15 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     yield Drawn(
         "graph",
         lambda theme: sharing_graph(
-            sharing.rows, sharing.groups, sharing.tensors,
-            title=f"Names and tensors of {context.name}", subtitle=sharing_subtitle(sharing),
+            sharing.rows,
+            sharing.groups,
+            sharing.tensors,
+            title=f"Names and tensors of {context.name}",
+            subtitle=sharing_subtitle(sharing),
             theme=theme,
         ),
         "Names of parameters on the left, joined to the tensors in memory that they share",
-    )  # fmt: skip
+    )
     if sharing.groups:
         yield Said("How each group was judged: as declared, in the file, and in memory.")
         yield Listed(tuple(_group(number, group) for number, group in enumerate(sharing.groups)))
@@ -44,9 +47,11 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     if any(group.verdict == "tied" and len(group.shape) == 2 for group in sharing.groups):
         yield Said(TYING)
     if sharing.reused_modules:
-        yield Tabled("reused-modules", "Modules that one forward pass runs more than once",
-                     pd.DataFrame({"name": each.name, "uses": each.uses}
-                                  for each in sharing.reused_modules))  # fmt: skip
+        yield Tabled(
+            "reused-modules",
+            "Modules that one forward pass runs more than once",
+            pd.DataFrame({"name": each.name, "uses": each.uses} for each in sharing.reused_modules),
+        )
     yield Drawn(
         "parameters",
         lambda theme: parameter_icicle(

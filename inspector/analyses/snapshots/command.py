@@ -36,21 +36,27 @@ def vitals(
 ) -> None:
     """How do norms, chosen tokens and neighbors change over training steps?"""
     with refusals():
-        parameters = gathered(
-            VitalsRequest, {"tokens": tokens, "k": k, "sample": sample, "seed": seed}
-        )
+        parameters = gathered(VitalsRequest, {"tokens": tokens, "k": k, "sample": sample, "seed": seed})
         SeriesRequest(against=against)
         sought = seek(checkpoints, listed)
         if sought.single is None:
             lines = ask_many(
-                sought.entries, lambda engine: _asking(engine, parameters),
-                question={"verb": "vitals", **parameters}, results=results, tell=_said,
-            )  # fmt: skip
+                sought.entries,
+                lambda engine: _asking(engine, parameters),
+                question={"verb": "vitals", **parameters},
+                results=results,
+                tell=_said,
+            )
             _show(lines, against, as_json=as_json)
             leave(lines)
             return
-    answer("vitals", sought.single, as_json=as_json, then=lambda found: found if as_json
-           else _in_short(to_json(found)), **parameters)  # fmt: skip
+    answer(
+        "vitals",
+        sought.single,
+        as_json=as_json,
+        then=lambda found: found if as_json else _in_short(to_json(found)),
+        **parameters,
+    )
 
 
 def _asking(engine: Engine, parameters: dict[str, Any]) -> Ask:
@@ -71,15 +77,15 @@ def _show(lines: list[dict[str, Any]], against: Any, *, as_json: bool) -> None:
     for warning in series.warnings if series else ():
         sys.stderr.write(f"Warning: {escaped(warning)}\n")
     rows = iter(_rows(series) if series else ())
-    show_many("vitals", lines, as_json=as_json, row=lambda _: next(rows),
-              more={"series": to_json(series) if series else None})  # fmt: skip
+    show_many(
+        "vitals", lines, as_json=as_json, row=lambda _: next(rows), more={"series": to_json(series) if series else None}
+    )
 
 
 def _rows(series: Series) -> list[dict[str, Any]]:
     """What fits a terminal: a row a snapshot that has answered, in their order."""
     found: list[dict[str, Any]] = [
-        {"median": row["median"], "pad norm": _known(row["pad_norm"])}
-        for row in series.norms.to_dict("records")
+        {"median": row["median"], "pad norm": _known(row["pad_norm"])} for row in series.norms.to_dict("records")
     ]
     for row in series.drift.to_dict("records"):
         found[row["place"]][f"cosine of {row['token']}"] = _known(row["cosine"])
@@ -100,8 +106,9 @@ def _said(result: dict[str, Any]) -> str:
 
 def _in_short(plain: dict[str, Any]) -> dict[str, Any]:
     """Without the vectors and the neighbors, which are for machines."""
-    return {name: value for name, value in plain.items()
-            if name not in ("vectors", "probes", "neighbours", "vocabulary")}  # fmt: skip
+    return {
+        name: value for name, value in plain.items() if name not in ("vectors", "probes", "neighbours", "vocabulary")
+    }
 
 
 COMMAND = vitals

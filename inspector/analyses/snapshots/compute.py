@@ -76,9 +76,7 @@ def vitals(checkpoint: Checkpoint, request: VitalsRequest, *, progress: Progress
     )
 
 
-def nearest_cosine(
-    matrix: torch.Tensor, queries: torch.Tensor, k: int, *, facts: RowFacts
-) -> torch.Tensor:
+def nearest_cosine(matrix: torch.Tensor, queries: torch.Tensor, k: int, *, facts: RowFacts) -> torch.Tensor:
     """Find the nearest rows of some rows by cosine, in memory that does not grow with the matrix.
 
     Args:

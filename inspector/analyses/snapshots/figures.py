@@ -20,20 +20,20 @@ ROW = 26
 LABEL = 44  # characters of a row's name
 # What a snapshot says in one word -> sign, and the place of its color in `Theme.groups`.
 SIGNS = {
-    "ok": ("✓", 2), "warn": ("!", 4), "fail": ("✗", 0), "not checked": ("?", None),
-    "tied": ("=", 2), "equal copies": ("≈", 4), "diverged": ("≠", 1),
-    "declared only": ("✗", 0), "alias only": ("✗", 0),
-}  # fmt: skip
+    "ok": ("✓", 2),
+    "warn": ("!", 4),
+    "fail": ("✗", 0),
+    "not checked": ("?", None),
+    "tied": ("=", 2),
+    "equal copies": ("≈", 4),
+    "diverged": ("≠", 1),
+    "declared only": ("✗", 0),
+    "alias only": ("✗", 0),
+}
 
 
 def step_lines(
-    lines: pd.DataFrame,
-    *,
-    measure: str,
-    evenly: bool = False,
-    title: str,
-    subtitle: str = "",
-    theme: Theme = LIGHT,
+    lines: pd.DataFrame, *, measure: str, evenly: bool = False, title: str, subtitle: str = "", theme: Theme = LIGHT
 ) -> go.Figure:
     """Draw numbers over training steps.
 
@@ -53,18 +53,22 @@ def step_lines(
     by_step = not evenly and has_steps(lines)
     top = look.title_height(title, subtitle)
     figure = go.Figure(
-        layout=look.layout(
-            title=plain(title), subtitle=plain(subtitle), theme=theme, height=top + HEIGHT
-        )
+        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=top + HEIGHT)
     )
     figure.update_layout(
         xaxis=_axis(lines, by_step=by_step, theme=theme),
         yaxis=look.axis(title=measure, theme=theme),
         hovermode="closest",
-        legend={"orientation": "h", "x": 0, "y": -0.2, "yanchor": "top",
-                "font": {"size": 13, "color": theme.ink}, "itemwidth": 42},
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "y": -0.2,
+            "yanchor": "top",
+            "font": {"size": 13, "color": theme.ink},
+            "itemwidth": 42,
+        },
         margin={"t": top + 12, "b": 96, "r": 24},
-    )  # fmt: skip
+    )
     for number, name in enumerate(dict.fromkeys(column(lines, "line"))):
         own = where(lines, lines["line"] == name)
         if all(pd.isna(value) for value in column(own, "value")):
@@ -90,9 +94,7 @@ def step_lines(
     return figure
 
 
-def verdict_grid(
-    cells: pd.DataFrame, *, title: str, subtitle: str = "", theme: Theme = LIGHT
-) -> go.Figure:
+def verdict_grid(cells: pd.DataFrame, *, title: str, subtitle: str = "", theme: Theme = LIGHT) -> go.Figure:
     """Draw what was said of each thing at each snapshot, a sign and its color.
 
     Args:
@@ -110,9 +112,10 @@ def verdict_grid(
     rows = {name: number for number, name in enumerate(down)}
     top = look.title_height(title, subtitle) + 8
     figure = go.Figure(
-        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme,
-                           height=top + ROW * max(len(down), 1) + 128)
-    )  # fmt: skip
+        layout=look.layout(
+            title=plain(title), subtitle=plain(subtitle), theme=theme, height=top + ROW * max(len(down), 1) + 128
+        )
+    )
     figure.update_layout(
         xaxis=_axis(cells, by_step=False, theme=theme) | {"showgrid": False},
         yaxis={
@@ -122,11 +125,17 @@ def verdict_grid(
             "tickfont": {"size": 12, "color": theme.ink},
             "range": [len(down) - 0.5, -0.5],
         },
-        legend={"orientation": "h", "x": 0, "y": 0, "yref": "container", "yanchor": "bottom",
-                "font": {"size": 13, "color": theme.ink}},
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "y": 0,
+            "yref": "container",
+            "yanchor": "bottom",
+            "font": {"size": 13, "color": theme.ink},
+        },
         margin={"t": top, "b": 120},
         dragmode=False,
-    )  # fmt: skip
+    )
     for verdict, (sign, group) in SIGNS.items():
         own = where(cells, cells["verdict"] == verdict)
         if own.empty:
@@ -155,9 +164,7 @@ def verdict_grid(
 def has_steps(frame: pd.DataFrame) -> bool:
     """Whether the snapshots can be drawn over steps: each has one, and no two the same."""
     steps = column(frame.drop_duplicates("place"), "step")
-    return (
-        bool(steps) and not any(pd.isna(step) for step in steps) and len(set(steps)) == len(steps)
-    )
+    return bool(steps) and not any(pd.isna(step) for step in steps) and len(set(steps)) == len(steps)
 
 
 def _axis(frame: pd.DataFrame, *, by_step: bool, theme: Theme) -> dict[str, Any]:

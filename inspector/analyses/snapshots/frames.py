@@ -114,40 +114,37 @@ def tie_frame(answers: Sequence[tuple[Snapshot, Sharing]]) -> pd.DataFrame:
 def check_frame(answers: Sequence[tuple[Snapshot, Checks]]) -> pd.DataFrame:
     """What each check said: check, status, severity, detail; beside place, snapshot, step."""
     rows = [
-        (*where, check.name, check.status if check.checked else "not checked", check.severity,
-         check.detail)
+        (*where, check.name, check.status if check.checked else "not checked", check.severity, check.detail)
         for where, checks in _placed(answers)
         for check in checks.checks
-    ]  # fmt: skip
+    ]
     return _frame(rows, "check", "status", "severity", "detail")
 
 
 def _norms(answers: Sequence[tuple[Snapshot, Vitals]]) -> pd.DataFrame:
     rows = [
-        (*where, vitals.norms.min, vitals.norms.median, vitals.norms.max,
-         np.nan if vitals.pad_norm is None else vitals.pad_norm)
+        (
+            *where,
+            vitals.norms.min,
+            vitals.norms.median,
+            vitals.norms.max,
+            np.nan if vitals.pad_norm is None else vitals.pad_norm,
+        )
         for where, vitals in _placed(answers)
-    ]  # fmt: skip
+    ]
     return _frame(rows, "min", "median", "max", "pad_norm")
 
 
-def _drift(
-    answers: Sequence[tuple[Snapshot, Vitals]], reference: Vitals, alike: Sequence[bool]
-) -> pd.DataFrame:
+def _drift(answers: Sequence[tuple[Snapshot, Vitals]], reference: Vitals, alike: Sequence[bool]) -> pd.DataFrame:
     rows = []
     for (where, vitals), same in zip(_placed(answers), alike, strict=True):
-        if same:
-            cosines = _cosines(vitals.vectors, reference.vectors).tolist()
-        else:
-            cosines = [np.nan] * len(vitals.tokens)
+        cosines = _cosines(vitals.vectors, reference.vectors).tolist() if same else [np.nan] * len(vitals.tokens)
         tokens, norms = (vitals.tokens[name].tolist() for name in ("token", "norm"))
         rows += [(*where, *facts) for facts in zip(tokens, norms, cosines, strict=True)]
     return _frame(rows, "token", "norm", "cosine")
 
 
-def _neighbours(
-    answers: Sequence[tuple[Snapshot, Vitals]], reference: Vitals, alike: Sequence[bool]
-) -> pd.DataFrame:
+def _neighbours(answers: Sequence[tuple[Snapshot, Vitals]], reference: Vitals, alike: Sequence[bool]) -> pd.DataFrame:
     tokens = reference.tokens["token"].tolist()
     rows = []
     for (where, vitals), same in zip(_placed(answers), alike, strict=True):
@@ -199,10 +196,7 @@ def _named(vitals: Vitals) -> list[str]:
 
 
 def _placed(answers: Sequence[tuple[Snapshot, T]]) -> list[tuple[tuple[Any, ...], T]]:
-    return [
-        ((place, snapshot.name, snapshot.step), answer)
-        for place, (snapshot, answer) in enumerate(answers)
-    ]
+    return [((place, snapshot.name, snapshot.step), answer) for place, (snapshot, answer) in enumerate(answers)]
 
 
 def _frame(rows: Sequence[tuple[Any, ...]], *columns: str) -> pd.DataFrame:

@@ -14,14 +14,10 @@ class VitalsRequest(Request):
     verb = "vitals"
 
     tokens: tuple[str, ...] = option(
-        (),
-        'Tokens to follow, as text or "id 37"; none: the first special tokens',
-        flag="--token", items=32,
-    )  # fmt: skip
-    k: int = option(10, "Neighbors of each token", label="Neighbors", least=1, most=100)
-    sample: int = option(
-        200, "Rows drawn at random, whose neighbors are followed too", least=0, most=2_000
+        (), 'Tokens to follow, as text or "id 37"; none: the first special tokens', flag="--token", items=32
     )
+    k: int = option(10, "Neighbors of each token", label="Neighbors", least=1, most=100)
+    sample: int = option(200, "Rows drawn at random, whose neighbors are followed too", least=0, most=2_000)
     seed: int = option(0, "Seed of the draw", least=0, most=2**32 - 1)
 
 
@@ -29,6 +25,4 @@ class VitalsRequest(Request):
 class SeriesRequest(Request):
     """How the answers of a run's snapshots are compared."""
 
-    against: str = option(
-        "first", "Snapshot that drift and neighbors are measured against", choices=("first", "last")
-    )
+    against: str = option("first", "Snapshot that drift and neighbors are measured against", choices=("first", "last"))

@@ -33,7 +33,5 @@ class Vitals:
     vectors: np.ndarray  # (tokens, columns), float32: their rows
     k: int  # neighbors asked for
     probes: np.ndarray  # row numbers: the tokens', then some drawn at random
-    neighbours: (
-        np.ndarray
-    )  # (probes, k): the nearest rows of each by cosine, -1 where there is none
+    neighbours: np.ndarray  # (probes, k): the nearest rows of each by cosine, -1 where there is none
     warnings: tuple[str, ...]

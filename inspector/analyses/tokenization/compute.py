@@ -21,9 +21,7 @@ PARTS = {0: "first", 1: "second"}
 
 
 @answers(TokenizeRequest)
-def tokenize(
-    checkpoint: Checkpoint, request: TokenizeRequest, *, progress: Progress
-) -> Tokenization:
+def tokenize(checkpoint: Checkpoint, request: TokenizeRequest, *, progress: Progress) -> Tokenization:
     """Tokenize texts and pad them to one length.
 
     Args:
@@ -57,18 +55,14 @@ def tokenize(
                 for row in _rows(number, encoding, tokens, (wanted[number], pairs[number] or ""))
             ]
         ),
-        batch=pd.DataFrame(
-            [_sequence(number, encoding, tokens) for number, encoding in enumerate(encodings)]
-        ),
+        batch=pd.DataFrame([_sequence(number, encoding, tokens) for number, encoding in enumerate(encodings)]),
         padded_to=len(encodings[0].ids),
         padding_side=tokens.padding_side,
         warnings=tuple(warnings),
     )
 
 
-def _rows(
-    number: int, encoding: Encoding, tokens: Tokens, texts: tuple[str, str]
-) -> list[dict[str, Any]]:
+def _rows(number: int, encoding: Encoding, tokens: Tokens, texts: tuple[str, str]) -> list[dict[str, Any]]:
     unknown = tokens.role("unk")[1]
     rows = []
     for place, index in enumerate(encoding.ids):
@@ -116,9 +110,7 @@ def _positions(checkpoint: Checkpoint) -> int | None:
     return checkpoint.positions if checkpoint.manifest.config is not None else None
 
 
-def _warnings(
-    checkpoint: Checkpoint, tokens: Tokens, encodings: Sequence[Encoding], longest: int | None
-) -> list[str]:
+def _warnings(checkpoint: Checkpoint, tokens: Tokens, encodings: Sequence[Encoding], longest: int | None) -> list[str]:
     found = []
     most = max(len(encoding.ids) for encoding in encodings)
     if longest is not None and most > longest:

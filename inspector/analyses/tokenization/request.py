@@ -13,7 +13,5 @@ class TokenizeRequest(Request):
 
     verb = "tokenize"
 
-    texts: tuple[str, ...] = option(
-        help="A text; several make a padded batch", flag="--text", split=False, items=64
-    )
+    texts: tuple[str, ...] = option(help="A text; several make a padded batch", flag="--text", split=False, items=64)
     pair: str = option("", "Second text of the first sequence", label="Second text")

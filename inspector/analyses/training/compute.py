@@ -21,13 +21,7 @@ from inspector.analyses.training.compute_groups import (
 )
 from inspector.analyses.training.compute_schedules import learning_rates, shrinkage
 from inspector.analyses.training.request import TrainingRequest
-from inspector.analyses.training.result import (
-    DECAYED,
-    FROZEN,
-    NOT_DECAYED,
-    DecayExample,
-    TrainingPlan,
-)
+from inspector.analyses.training.result import DECAYED, FROZEN, NOT_DECAYED, DecayExample, TrainingPlan
 from inspector.analyses.training.words import warn_of_codes
 from inspector.models.build import own_class
 from inspector.models.checkpoint import Checkpoint
@@ -41,9 +35,7 @@ MOST = 1 << 26  # numbers that the example reads
 
 
 @answers(TrainingRequest)
-def training(
-    checkpoint: Checkpoint, request: TrainingRequest, *, progress: Progress
-) -> TrainingPlan:
+def training(checkpoint: Checkpoint, request: TrainingRequest, *, progress: Progress) -> TrainingPlan:
     """Say how AdamW would train the class that config.json names; nothing is trained.
 
     It follows from names and shapes; only the example reads numbers, of one matrix.
@@ -85,8 +77,11 @@ def training(
         example=example,
         schedules=rates,
         snippet=snippet(
-            model_class.__name__, learning_rate=learning_rate, warmup_steps=warmup_steps,
-            steps=steps, weight_decay=weight_decay,
+            model_class.__name__,
+            learning_rate=learning_rate,
+            warmup_steps=warmup_steps,
+            steps=steps,
+            weight_decay=weight_decay,
         ),
         warnings=(
             *warn_of_codes([each.scheme for each in checkpoint.quantised.values()]),
@@ -94,15 +89,11 @@ def training(
             *_thawed(model_class, checkpoint, parameters),
         ),
         parameters=frame,
-    )  # fmt: skip
+    )
 
 
 def _example(
-    checkpoint: Checkpoint,
-    model: PreTrainedModel,
-    parameters: list[Sorted],
-    factors: dict[str, float],
-    step: float,
+    checkpoint: Checkpoint, model: PreTrainedModel, parameters: list[Sorted], factors: dict[str, float], step: float
 ) -> DecayExample | None:
     """What decay does to the embedding matrix; None where the file does not hold its numbers."""
     matrix = getattr(model.get_input_embeddings(), "weight", None)
@@ -121,10 +112,7 @@ def _example(
     if not torch.isfinite(torch.tensor(norm)):
         return None
     decays = found.group == DECAYED
-    after = [
-        (name, factor if decays else 1.0, norm * (factor if decays else 1.0))
-        for name, factor in factors.items()
-    ]
+    after = [(name, factor if decays else 1.0, norm * (factor if decays else 1.0)) for name, factor in factors.items()]
     return DecayExample(
         name=found.names[0],
         shape=tuple(found.tensor.shape),
@@ -152,9 +140,7 @@ def _first_numbers(
             return
 
 
-def _warnings(
-    checkpoint: Checkpoint, parameters: list[Sorted], example: DecayExample | None
-) -> list[str]:
+def _warnings(checkpoint: Checkpoint, parameters: list[Sorted], example: DecayExample | None) -> list[str]:
     said = []
     trained = [each for each in parameters if each.group != FROZEN]
     lacking = [each.names[0] for each in trained if not each.in_file]
@@ -170,15 +156,12 @@ def _warnings(
         )
     if example is None:
         said.append(
-            "There is no worked example: the file holds no embedding matrix of finite numbers for "
-            "this model class."
+            "There is no worked example: the file holds no embedding matrix of finite numbers for this model class."
         )
     return said
 
 
-def _thawed(
-    model_class: type[PreTrainedModel], checkpoint: Checkpoint, parameters: list[Sorted]
-) -> list[str]:
+def _thawed(model_class: type[PreTrainedModel], checkpoint: Checkpoint, parameters: list[Sorted]) -> list[str]:
     """What the class builds frozen, and loading sets free: sinusoidal positions, for one."""
     with torch.device("meta"):
         fresh = model_class(copy.deepcopy(checkpoint.config))
@@ -193,9 +176,7 @@ def _thawed(
     ]
 
 
-def snippet(
-    model_class: str, *, learning_rate: float, warmup_steps: int, steps: int, weight_decay: float
-) -> str:
+def snippet(model_class: str, *, learning_rate: float, warmup_steps: int, steps: int, weight_decay: float) -> str:
     """Write the Python that builds these groups, an AdamW and a schedule for them."""
     patterns = ",\n    ".join(f'r"{pattern}"' for pattern in NAMES)
     return f"""\

@@ -15,13 +15,7 @@ import pandas as pd
 import torch
 from torch import nn
 
-from inspector.analyses.training.result import (
-    DECAYED,
-    FROZEN,
-    NOT_DECAYED,
-    ParameterGroup,
-    SharedParameter,
-)
+from inspector.analyses.training.result import DECAYED, FROZEN, NOT_DECAYED, ParameterGroup, SharedParameter
 
 NORM_NAMES = (r"layernorm", r"rmsnorm", r"(?:^|\.)norm(?:$|\.)", r"_norm(?:$|\.)")
 NAMES = (r"bias", *NORM_NAMES)  # the Trainer's, searched in the name in small letters
@@ -112,8 +106,7 @@ def shared(parameters: list[Sorted]) -> tuple[SharedParameter, ...]:
 
 def parameter_frame(parameters: list[Sorted]) -> pd.DataFrame:
     """One row a parameter; columns as `TrainingPlan.parameters` lists them."""
-    columns = ("name", "other_names", "module", "shape", "dtype", "parameters", "nbytes", "group",
-               "reason", "in_file")  # fmt: skip
+    columns = ("name", "other_names", "module", "shape", "dtype", "parameters", "nbytes", "group", "reason", "in_file")
     rows = [
         (
             each.names[0],
@@ -135,15 +128,10 @@ def parameter_frame(parameters: list[Sorted]) -> pd.DataFrame:
 def reason_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """Count what each reason decides; columns as `TrainingPlan.reasons` lists them."""
     counted = frame.groupby(["group", "reason"], as_index=False, sort=False).agg(
-        tensors=("name", "size"),
-        parameters=("parameters", "sum"),
-        nbytes=("nbytes", "sum"),
-        example=("name", "first"),
+        tensors=("name", "size"), parameters=("parameters", "sum"), nbytes=("nbytes", "sum"), example=("name", "first")
     )
     order = [(DECAYED, NOT_DECAYED, FROZEN).index(group) for group in counted["group"]]
-    counted = counted.assign(order=order).sort_values(
-        ["order", "parameters"], ascending=[True, False], kind="stable"
-    )
+    counted = counted.assign(order=order).sort_values(["order", "parameters"], ascending=[True, False], kind="stable")
     return counted.drop(columns="order").reset_index(drop=True)
 
 
@@ -164,9 +152,7 @@ def memory_frame(parameters: list[Sorted]) -> pd.DataFrame:
     frozen = sum(each.tensor.numel() for each in parameters if each.group == FROZEN)
     rows = []
     for setup, (weight, gradient, moments, master) in SETUPS.items():
-        taken = (
-            weight * (trained + frozen), gradient * trained, moments * trained, master * trained,
-        )  # fmt: skip
+        taken = (weight * (trained + frozen), gradient * trained, moments * trained, master * trained)
         rows.append((setup, *taken, sum(taken)))
     columns = ["setup", "weights", "gradients", "moments", "master_weights", "total"]
     return pd.DataFrame(rows, columns=columns)

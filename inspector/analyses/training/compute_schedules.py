@@ -29,22 +29,13 @@ def learning_rates(request: TrainingRequest, progress: Progress) -> dict[str, np
         Name -> float64 array, (steps,), in the order of SCHEDULES.
     """
     steps = request.steps
-    specific = {
-        "cosine_with_restarts": {"num_cycles": request.cycles},
-        "polynomial": {"power": request.power},
-    }
+    specific = {"cosine_with_restarts": {"num_cycles": request.cycles}, "polynomial": {"power": request.power}}
     found = {}
     for number, name in enumerate(SCHEDULES):
         progress(number / len(SCHEDULES), f"Computing the {name.replace('_', ' ')} schedule")
-        optimizer = torch.optim.AdamW(
-            [torch.nn.Parameter(torch.zeros(1))], lr=request.learning_rate
-        )
+        optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))], lr=request.learning_rate)
         scheduler: Any = get_scheduler(
-            name,
-            optimizer,
-            request.warmup_steps,
-            steps,
-            scheduler_specific_kwargs=specific.get(name),
+            name, optimizer, request.warmup_steps, steps, scheduler_specific_kwargs=specific.get(name)
         )
         (base,), (factor,) = scheduler.base_lrs, scheduler.lr_lambdas
         found[name] = np.fromiter((base * factor(step) for step in range(steps)), float, steps)

@@ -18,12 +18,7 @@ DASHES = ("solid", "dash", "solid", "dot", "dashdot", "longdash")  # told apart 
 
 
 def schedule_lines(
-    rates: pd.DataFrame,
-    *,
-    warmup_steps: int,
-    title: str,
-    subtitle: str = "",
-    theme: Theme = LIGHT,
+    rates: pd.DataFrame, *, warmup_steps: int, title: str, subtitle: str = "", theme: Theme = LIGHT
 ) -> go.Figure:
     """Draw learning-rate schedules over the updates.
 
@@ -40,29 +35,44 @@ def schedule_lines(
     drawn = rates.loc[drawn_steps(rates)]
     top = look.title_height(title, subtitle)
     figure = go.Figure(
-        layout=look.layout(
-            title=plain(title), subtitle=plain(subtitle), theme=theme, height=top + HEIGHT
-        )
+        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=top + HEIGHT)
     )
     highest = max(float(rates.max().max()), 1e-12)
     figure.update_layout(
-        xaxis={**look.axis(title="update", theme=theme), "separatethousands": True,
-               "range": [-0.01 * len(rates), 1.01 * len(rates)]},
-        yaxis={**look.axis(title="learning rate", theme=theme), "exponentformat": "power",
-               "range": [-0.03 * highest, 1.06 * highest]},
+        xaxis={
+            **look.axis(title="update", theme=theme),
+            "separatethousands": True,
+            "range": [-0.01 * len(rates), 1.01 * len(rates)],
+        },
+        yaxis={
+            **look.axis(title="learning rate", theme=theme),
+            "exponentformat": "power",
+            "range": [-0.03 * highest, 1.06 * highest],
+        },
         hovermode="x unified",
-        legend={"orientation": "h", "x": 0, "y": -0.2, "yanchor": "top",
-                "font": {"size": 13, "color": theme.ink}, "itemwidth": 42},
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "y": -0.2,
+            "yanchor": "top",
+            "font": {"size": 13, "color": theme.ink},
+            "itemwidth": 42,
+        },
         margin={"t": top + 24, "b": 96},  # above the plot: how long the warm-up is
-    )  # fmt: skip
+    )
     if warmup_steps:
         ground = look.alpha(theme.muted, 0.1)
         figure.add_vrect(x0=0, x1=warmup_steps, fillcolor=ground, line_width=0, layer="below")
         figure.add_annotation(
-            x=0, y=1, yref="paper", text=f"warm-up: {plural(warmup_steps, 'update')}",
-            showarrow=False, xanchor="left", yanchor="bottom",
+            x=0,
+            y=1,
+            yref="paper",
+            text=f"warm-up: {plural(warmup_steps, 'update')}",
+            showarrow=False,
+            xanchor="left",
+            yanchor="bottom",
             font={"size": 12, "color": theme.muted},
-        )  # fmt: skip
+        )
     for number, name in enumerate(rates.columns):
         figure.add_trace(
             go.Scatter(

@@ -16,31 +16,32 @@ class TrainingRequest(Request):
 
     verb = "training"
 
-    learning_rate: float = option(
-        5e-5, "Highest rate, after the warm-up", above=LEAST_RATE, most=1.0, step=1e-5
-    )
+    learning_rate: float = option(5e-5, "Highest rate, after the warm-up", above=LEAST_RATE, most=1.0, step=1e-5)
     warmup_steps: int = option(
         100, "Updates until the highest rate is reached", label="Warm-up steps", least=0, step=10
     )
     steps: int = option(1_000, "Updates in all", least=1, most=1_000_000, step=100)
     weight_decay: float = option(
         0.01,
-        "Decay of the group that decays; torch's AdamW starts with 0.01, the Trainer of "
-        "transformers with 0",
-        least=0, most=1.0, step=0.01,
-    )  # fmt: skip
+        "Decay of the group that decays; torch's AdamW starts with 0.01, the Trainer of transformers with 0",
+        least=0,
+        most=1.0,
+        step=0.01,
+    )
     cycles: int = option(
         1,
-        "Cycles of the cosine with restarts; with 1, the default of transformers, it is the "
-        "cosine itself",
-        label="Cosine cycles", least=1, most=100,
-    )  # fmt: skip
+        "Cycles of the cosine with restarts; with 1, the default of transformers, it is the cosine itself",
+        label="Cosine cycles",
+        least=1,
+        most=100,
+    )
     power: float = option(
         1.0,
-        "Power of the polynomial; with 1, the default of transformers, it is the linear one but "
-        "for its last 1e-7",
-        above=0, most=10.0, step=0.5,
-    )  # fmt: skip
+        "Power of the polynomial; with 1, the default of transformers, it is the linear one but for its last 1e-7",
+        above=0,
+        most=10.0,
+        step=0.5,
+    )
 
     def __post_init__(self) -> None:
         """Refuse numbers that no training could use.

@@ -11,9 +11,7 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
     import numpy as np
     import pandas as pd
 
-SCHEDULES = (
-    "constant", "constant_with_warmup", "linear", "cosine", "cosine_with_restarts", "polynomial",
-)  # fmt: skip
+SCHEDULES = ("constant", "constant_with_warmup", "linear", "cosine", "cosine_with_restarts", "polynomial")
 DECAYED, NOT_DECAYED, FROZEN = "decayed", "not decayed", "frozen"
 
 

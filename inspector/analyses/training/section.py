@@ -39,20 +39,20 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     yield Tabled("reasons", "Why they decay or not", plan.reasons)
     memory = plan.memory.rename(columns={"setup": "precision"})
     sizes = {name: memory[name].map(bytes_text) for name in memory.columns if name != "precision"}
-    yield Tabled("memory", "What training takes, without activations",
-                 memory[["precision"]].assign(**sizes))  # fmt: skip
+    yield Tabled("memory", "What training takes, without activations", memory[["precision"]].assign(**sizes))
     rates = pd.DataFrame(plan.schedules)
     yield Drawn(
         "schedules",
         lambda theme: schedule_lines(
-            rates, warmup_steps=plan.warmup_steps, theme=theme,
+            rates,
+            warmup_steps=plan.warmup_steps,
+            theme=theme,
             title=f"Learning rate of each update, {context.name}",
             subtitle=f"{plural(plan.steps, 'update')}, highest rate {plan.learning_rate:g}",
         ),
         "Learning rate over the updates for six schedules",
-    )  # fmt: skip
-    yield Tabled("learning-rates", "Learning rates", rates.rename_axis("update").reset_index(),
-                 rows=8)  # fmt: skip
+    )
+    yield Tabled("learning-rates", "Learning rates", rates.rename_axis("update").reset_index(), rows=8)
     yield Tabled("parameters", "Every parameter with its group", plan.parameters)
     yield Said("The same groups in Python:")
     yield Code(plan.snippet)

@@ -57,9 +57,7 @@ def lay_out_in_batches(
     for number, rate in enumerate(rates.tolist()):
         for batch in batches:
             head, tail = batch.take(number)
-            draws = torch.randint(
-                len(places), (len(head), negatives), generator=generator, device=device
-            )
+            draws = torch.randint(len(places), (len(head), negatives), generator=generator, device=device)
             step = _steps(places[head], places[tail], pull)
             step += _steps(places[head][:, None], places[draws], push).sum(dim=1)
             total = torch.zeros(places.shape, dtype=torch.int64, device=device)
@@ -72,9 +70,7 @@ def lay_out_in_batches(
 class _Batch:
     """Edges that move their heads at once."""
 
-    def __init__(
-        self, heads: np.ndarray, tails: np.ndarray, every: np.ndarray, device: str
-    ) -> None:
+    def __init__(self, heads: np.ndarray, tails: np.ndarray, every: np.ndarray, device: str) -> None:
         self.heads = torch.from_numpy(heads.astype(np.int64)).to(device)
         self.tails = torch.from_numpy(tails.astype(np.int64)).to(device)
         self.every = torch.from_numpy(every).to(device)

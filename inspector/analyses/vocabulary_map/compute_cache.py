@@ -26,12 +26,7 @@ class MapCache:
         # By the file's digest, so that a checkpoint is deleted together with its maps.
         folder = settings.home / MAPS / digests[tensor.file]
         self._arrays = ArrayCache(folder, after_put=partial(trim, settings))
-        self._content = {
-            "version": VERSION,
-            "file": digests[tensor.file],
-            "tensor": tensor.name,
-            "device": device,
-        }
+        self._content = {"version": VERSION, "file": digests[tensor.file], "tensor": tensor.name, "device": device}
 
     def neighbours(self, *, k: int, metric: str) -> Neighbours | None:
         """The neighbors that were found earlier."""

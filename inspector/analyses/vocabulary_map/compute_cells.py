@@ -82,9 +82,7 @@ def find_centres(rows: torch.Tensor) -> torch.Tensor:
 def nearest_cells(rows: torch.Tensor, centres: torch.Tensor, count: int) -> torch.Tensor:
     """The cells with the nearest centres, nearest first, (rows, count)."""
     halves = (centres * centres).sum(dim=1) / 2
-    parts = (
-        (part @ centres.T).sub_(halves).topk(count, dim=1).indices for part in rows.split(QUERIES)
-    )
+    parts = ((part @ centres.T).sub_(halves).topk(count, dim=1).indices for part in rows.split(QUERIES))
     return torch.cat(list(parts))
 
 

@@ -10,9 +10,7 @@ from inspector.models.vocabulary.rows import blocks
 DENSE_COLUMNS = 1_024  # beyond, only the wanted eigenvectors are computed
 
 
-def principal_components(
-    matrix: torch.Tensor, dimensions: int
-) -> tuple[np.ndarray, tuple[float, ...]]:
+def principal_components(matrix: torch.Tensor, dimensions: int) -> tuple[np.ndarray, tuple[float, ...]]:
     """Project centered rows on the directions of largest variance (Pearson 1901).
 
     Args:

@@ -56,9 +56,7 @@ def fuzzy_graph(indices: np.ndarray, distances: np.ndarray) -> csr_matrix:
     scale = np.where(nearest > 0, distances.mean(axis=1), distances.mean())
     width = np.maximum(width, np.maximum(SMALLEST * scale, np.finfo(np.float32).tiny))
     weights = np.exp(-gaps / width[:, None]).astype(np.float32)
-    directed = csr_matrix(
-        (weights.ravel(), indices.ravel(), np.arange(0, rows * k + 1, k)), shape=(rows, rows)
-    )
+    directed = csr_matrix((weights.ravel(), indices.ravel(), np.arange(0, rows * k + 1, k)), shape=(rows, rows))
     back = directed.T.tocsr()
     graph = (directed + back - directed.multiply(back)).tocsr()
     graph.sort_indices()
@@ -93,18 +91,13 @@ def forces() -> tuple[np.ndarray, np.ndarray]:
         squared = bits.view(np.float32).astype(np.float64)
         pull = -2 * a * b * squared ** (b - 1) / (1 + a * squared**b)
         push = 2 * b / ((0.001 + squared) * (1 + a * squared**b))
-    return tuple(np.nan_to_num(force, posinf=0, neginf=0).astype(np.float32)
-                 for force in (pull, push))  # type: ignore[return-value]  # fmt: skip
+    return tuple(np.nan_to_num(force, posinf=0, neginf=0).astype(np.float32) for force in (pull, push))  # type: ignore[return-value]
 
 
 def starting_places(places: np.ndarray, seed: int) -> np.ndarray:
     """Scale places to the layout's extent and add a little noise, (rows, dimensions)."""
     low, high = places.min(axis=0), places.max(axis=0)
-    scaled = (
-        EXTENT[len(places) > LARGE]
-        * (places - low)
-        / np.maximum(high - low, np.finfo(np.float32).tiny)
-    )
+    scaled = EXTENT[len(places) > LARGE] * (places - low) / np.maximum(high - low, np.finfo(np.float32).tiny)
     noise = np.random.default_rng(seed).normal(scale=NOISE, size=places.shape)
     return np.ascontiguousarray(scaled + noise, dtype=np.float32)
 
@@ -119,13 +112,7 @@ def prune(graph: csr_matrix, epochs: int) -> tuple[csr_matrix, np.ndarray]:
 
 
 def lay_out(
-    graph: csr_matrix,
-    start: np.ndarray,
-    *,
-    seed: int,
-    home: Path,
-    progress: Progress,
-    device: str = "cpu",
+    graph: csr_matrix, start: np.ndarray, *, seed: int, home: Path, progress: Progress, device: str = "cpu"
 ) -> np.ndarray:
     """Find places at which neighbors attract and random rows repel each other.
 
@@ -147,19 +134,15 @@ def lay_out(
     clock = Clock(progress, epochs)
     if device != "cpu":
         return lay_out_in_batches(
-            graph, every, now, rates(epochs), forces(), negatives=NEGATIVES, seed=seed,
-            device=device, done=clock.done,
-        )  # fmt: skip
+            graph, every, now, rates(epochs), forces(), negatives=NEGATIVES, seed=seed, device=device, done=clock.done
+        )
     progress(None, "Loading the map's compiled code (made once on a machine)")
     loops = kernels(home)
     after, due = now.copy(), every.copy()
     pull, push = forces()
     ends, others = graph.indptr.astype(np.int32), graph.indices.astype(np.int32)
     for number, rate in enumerate(rates(epochs)):
-        loops.epoch(
-            now, after, ends, others, every, due, pull, push, np.uint64(seed), number, rate,
-            NEGATIVES,
-        )  # fmt: skip
+        loops.epoch(now, after, ends, others, every, due, pull, push, np.uint64(seed), number, rate, NEGATIVES)
         now, after = after, now
         clock.done(number + 1)
     return now

@@ -82,9 +82,7 @@ class Mapper:
         trust = self._judge(places, self._truth(request, whole=request.trust))
         finite = self._facts.finite.numpy()
         seconds = time.perf_counter() - started
-        made = Map(
-            request.method, finite, places, self._norms, trust, explained, recall, seconds, warnings
-        )
+        made = Map(request.method, finite, places, self._norms, trust, explained, recall, seconds, warnings)
         self._cache.keep_map(key, made.arrays())
         return made
 
@@ -120,17 +118,14 @@ class Mapper:
         rows, columns = self._matrix.shape
         if rows < 2 or min(rows, columns) < request.dimensions:
             raise NotInCheckpointError(
-                f"{rows} × {columns} embeddings are too few for a map in "
-                f"{request.dimensions} dimensions."
+                f"{rows} × {columns} embeddings are too few for a map in {request.dimensions} dimensions."
             )
         least = request.neighbors + 1
         if request.implementation == UMAP_LEARN:  # it starts from as many eigenvectors, and one
             least = max(least, request.dimensions + 1)
         if request.method == "pca" or rows > least:
             return request, ()
-        pca = ProjectRequest(
-            dimensions=request.dimensions, metric=request.metric, trust=request.trust
-        )
+        pca = ProjectRequest(dimensions=request.dimensions, metric=request.metric, trust=request.trust)
         return pca, (f"UMAP needs more than {least} tokens and there are {rows}: this is a PCA.",)
 
     def _place(self, request: ProjectRequest) -> tuple[np.ndarray, tuple[float, ...], float]:
@@ -146,9 +141,7 @@ class Mapper:
         return places, (), recall
 
     def _lay_out_there(self, request: ProjectRequest) -> tuple[np.ndarray, float]:
-        places, found = lay_out_by_umap_learn(
-            self._matrix, request, home=self._home, progress=self._progress
-        )
+        places, found = lay_out_by_umap_learn(self._matrix, request, home=self._home, progress=self._progress)
         if found is None:
             return places, 1.0
         truth = self._truth(request, whole=request.trust)
@@ -160,10 +153,7 @@ class Mapper:
         self._progress(None, "Weighing the neighbors")
         k = request.neighbors - 1  # UMAP counts a row as its own first neighbor
         graph = fuzzy_graph(found.indices[:, :k], found.distances[:, :k])
-        places = lay_out(
-            graph, start, seed=request.seed, home=self._home, progress=self._progress,
-            device=self._device,
-        )  # fmt: skip
+        places = lay_out(graph, start, seed=request.seed, home=self._home, progress=self._progress, device=self._device)
         return places, found.recall
 
     def _neighbours(self, request: ProjectRequest) -> Neighbours:
@@ -172,11 +162,7 @@ class Mapper:
         if found is None:
             self._progress(None, "Finding neighbors")
             found = find_neighbours(
-                self._comparable(request),
-                k,
-                metric=request.metric,
-                home=self._home,
-                progress=self._progress,
+                self._comparable(request), k, metric=request.metric, home=self._home, progress=self._progress
             )
             self._cache.keep_neighbours(found, k=k, metric=request.metric)
         return found
@@ -220,13 +206,9 @@ class Mapper:
             return found.truth
         if not whole:
             return sample_truth(
-                self._comparable(request), self._k(request), metric=request.metric,
-                progress=self._progress,
-            )  # fmt: skip
+                self._comparable(request), self._k(request), metric=request.metric, progress=self._progress
+            )
         self._progress(None, "Finding the true neighbors of every row")
-        truth = whole_truth(
-            self._comparable(request), metric=request.metric, home=self._home,
-            progress=self._progress,
-        )  # fmt: skip
+        truth = whole_truth(self._comparable(request), metric=request.metric, home=self._home, progress=self._progress)
         self._cache.keep_truth(truth, metric=request.metric)
         return truth

@@ -39,12 +39,7 @@ def comparable(matrix: torch.Tensor, *, metric: str) -> torch.Tensor:
 
 
 def nearest(
-    matrix: torch.Tensor,
-    queries: torch.Tensor,
-    k: int,
-    *,
-    metric: str,
-    progress: Progress | None = None,
+    matrix: torch.Tensor, queries: torch.Tensor, k: int, *, metric: str, progress: Progress | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Find the k nearest rows of some rows, the row itself left out.
 
@@ -59,18 +54,11 @@ def nearest(
         Row numbers and distances, both (queries, k), nearest first. The cosine distance is
         1 - cosine, in 0..2; a zero row is at distance 1 from every other.
     """
-    return nearest_of(
-        comparable(matrix, metric=metric), queries, k, metric=metric, progress=progress
-    )
+    return nearest_of(comparable(matrix, metric=metric), queries, k, metric=metric, progress=progress)
 
 
 def nearest_of(
-    rows: torch.Tensor,
-    queries: torch.Tensor,
-    k: int,
-    *,
-    metric: str,
-    progress: Progress | None = None,
+    rows: torch.Tensor, queries: torch.Tensor, k: int, *, metric: str, progress: Progress | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The same for rows that `comparable` made, on the device that they are on."""
     halves = _halves(rows, metric)
@@ -131,9 +119,7 @@ def _halves(rows: torch.Tensor, metric: str) -> torch.Tensor | None:
     return (rows * rows).sum(dim=1) / 2 if metric == "euclidean" else None
 
 
-def _similarities(
-    rows: torch.Tensor, halves: torch.Tensor | None, first: int, second: int
-) -> np.ndarray:
+def _similarities(rows: torch.Tensor, halves: torch.Tensor | None, first: int, second: int) -> np.ndarray:
     block = rows[first : first + BLOCK_ROWS] @ rows[second : second + BLOCK_ROWS].T
     if halves is not None:
         block -= halves[first : first + BLOCK_ROWS, None]
@@ -142,12 +128,7 @@ def _similarities(
 
 
 def measured(
-    rows: torch.Tensor,
-    queries: torch.Tensor,
-    found: torch.Tensor,
-    values: torch.Tensor,
-    *,
-    metric: str,
+    rows: torch.Tensor, queries: torch.Tensor, found: torch.Tensor, values: torch.Tensor, *, metric: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Turn what was compared into distances, nearest first.
 

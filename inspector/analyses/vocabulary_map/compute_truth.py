@@ -35,9 +35,7 @@ class Neighbours:
     truth: Truth
 
 
-def find_neighbours(
-    rows: torch.Tensor, k: int, *, metric: str, home: Path, progress: Progress
-) -> Neighbours:
+def find_neighbours(rows: torch.Tensor, k: int, *, metric: str, home: Path, progress: Progress) -> Neighbours:
     """Find the neighbors that a map is made from: of many rows on a CPU, most of them.
 
     Args:
@@ -58,9 +56,7 @@ def find_neighbours(
     def recall(found: np.ndarray) -> float:
         return float(shared(truth.nearest, found[truth.rows]).mean())
 
-    found, far = nearest_by_cells(
-        rows, k, metric=metric, home=home, recall=recall, progress=progress
-    )
+    found, far = nearest_by_cells(rows, k, metric=metric, home=home, recall=recall, progress=progress)
     indices = found.numpy()
     return Neighbours(indices, far.numpy(), recall(indices), truth)
 

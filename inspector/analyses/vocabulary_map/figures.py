@@ -21,12 +21,7 @@ AROUND = ((48, -32), (48, 32), (-48, -32), (-48, 32), (0, -44), (0, 44), (80, 0)
 
 
 def projection_figure(
-    points: pd.DataFrame,
-    *,
-    title: str,
-    subtitle: str = "",
-    axes: tuple[str, str] = ("", ""),
-    theme: Theme = LIGHT,
+    points: pd.DataFrame, *, title: str, subtitle: str = "", axes: tuple[str, str] = ("", ""), theme: Theme = LIGHT
 ) -> go.Figure:
     """Draw the flat map for a report: the same marks as the vocabulary map of the pages.
 
@@ -40,16 +35,10 @@ def projection_figure(
     Returns:
         A figure with one trace a kind, padding last, which is also ringed.
     """
-    figure = go.Figure(
-        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=640)
-    )
+    figure = go.Figure(layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=640))
     figure.update_layout(
         xaxis={**look.axis(title=plain(axes[0]), theme=theme, grid=False), "showticklabels": False},
-        yaxis={
-            **look.axis(title=plain(axes[1]), theme=theme, grid=False),
-            "showticklabels": False,
-            "scaleanchor": "x",
-        },
+        yaxis={**look.axis(title=plain(axes[1]), theme=theme, grid=False), "showticklabels": False, "scaleanchor": "x"},
         legend={"itemsizing": "constant", "orientation": "h", "y": -0.06, "yanchor": "top"},
         hovermode="closest",
     )
@@ -102,12 +91,7 @@ def _ring_padding(figure: go.Figure, points: pd.DataFrame, *, theme: Theme) -> N
             x=padding["x"],
             y=padding["y"],
             mode="markers",
-            marker={
-                "symbol": "circle-open",
-                "size": 28,
-                "color": theme.ink,
-                "line": {"width": 2},
-            },
+            marker={"symbol": "circle-open", "size": 28, "color": theme.ink, "line": {"width": 2}},
             hoverinfo="skip",
             showlegend=False,
         )
@@ -151,9 +135,7 @@ def _offsets(points: pd.DataFrame, places: list[tuple[float, float]]) -> list[tu
     return chosen
 
 
-def _distance(
-    mark: tuple[float, float], offset: tuple[int, int], others: list[tuple[float, float]]
-) -> float:
+def _distance(mark: tuple[float, float], offset: tuple[int, int], others: list[tuple[float, float]]) -> float:
     """Measure how far a label would be from its nearest neighbor; labels are wide, so x / 3."""
     x, y = mark[0] + offset[0], mark[1] + offset[1]
     return min((np.hypot((x - a) / 3, y - b) for a, b in others), default=0.0)
@@ -175,13 +157,14 @@ def _box(token: str, kind: str, theme: Theme) -> dict[str, Any]:
 
 def figure(result: Projection, *, name: str, theme: Theme = LIGHT) -> go.Figure:
     """Draw the result's main figure: the map on its first two axes."""
-    axes = [f"PC {place} ({percent_text(share)})"
-            for place, share in enumerate(result.explained[:2], start=1)] or ["x", "y"]  # fmt: skip
+    axes = [f"PC {place} ({percent_text(share)})" for place, share in enumerate(result.explained[:2], start=1)] or [
+        "x",
+        "y",
+    ]
     return projection_figure(
         result.points,
         title=f"{result.method.upper()} of {name}",
-        subtitle=f"{result.rows:,} rows; {percent_text(result.kept_neighbours)} of the 15 true "
-        "neighbors kept",
+        subtitle=f"{result.rows:,} rows; {percent_text(result.kept_neighbours)} of the 15 true neighbors kept",
         axes=(axes[0], axes[1]),
         theme=theme,
     )

@@ -25,41 +25,34 @@ class ProjectRequest(Request):
 
     method: str = option(
         "pca",
-        "pca: the directions of largest variance, at once; umap: keeps neighbors together, takes "
-        "longer",
-        label="Map", choices=("pca", "umap"),
-    )  # fmt: skip
+        "pca: the directions of largest variance, at once; umap: keeps neighbors together, takes longer",
+        label="Map",
+        choices=("pca", "umap"),
+    )
     dimensions: int = option(2, "Dimensions of the map", least=2, most=3)
     neighbors: int = option(
-        15,
-        "UMAP's n_neighbors: small shows detail, large the whole",
-        flag="--neighbours", least=2, most=200,
-    )  # fmt: skip
-    metric: str = option(
-        "cosine", "How true neighbors are measured", choices=("cosine", "euclidean")
+        15, "UMAP's n_neighbors: small shows detail, large the whole", flag="--neighbours", least=2, most=200
     )
+    metric: str = option("cosine", "How true neighbors are measured", choices=("cosine", "euclidean"))
     seed: int = option(0, "Seed of UMAP's random choices", least=0, most=SEEDS - 1)
     stability: bool = option(
         False,
-        "Compute the UMAP again with the next seed, and measure how many neighbors stay together; "
-        "takes as long again",
+        "Compute the UMAP again with the next seed, and measure how many neighbors stay together; takes as long again",
     )
     trust: bool = option(False, "Judge every row, not a sample of a large vocabulary")
     implementation: str = option(
-        OURS,
-        "Which UMAP: the inspector's own, or umap-learn, which takes longer",
-        choices=(OURS, UMAP_LEARN),
+        OURS, "Which UMAP: the inspector's own, or umap-learn, which takes longer", choices=(OURS, UMAP_LEARN)
     )
     min_dist: float = option(
-        0.1, "umap-learn's min_dist: how close points may lie on the map",
-        label="Minimum distance", least=0, most=10, step=0.05,
-    )  # fmt: skip
-    spread: float = option(
-        1.0, "umap-learn's spread: how far apart clusters lie", least=0.1, most=10, step=0.1
+        0.1,
+        "umap-learn's min_dist: how close points may lie on the map",
+        label="Minimum distance",
+        least=0,
+        most=10,
+        step=0.05,
     )
-    densmap: bool = option(
-        False, "umap-learn's densMAP: keeps local densities too", label="densMAP"
-    )
+    spread: float = option(1.0, "umap-learn's spread: how far apart clusters lie", least=0.1, most=10, step=0.1)
+    densmap: bool = option(False, "umap-learn's densMAP: keeps local densities too", label="densMAP")
 
     def __post_init__(self) -> None:
         """Refuse options that do not fit together.
@@ -72,14 +65,10 @@ class ProjectRequest(Request):
             raise RequestError("umap-learn makes UMAPs alone: choose umap as the map.")
         if self.implementation == OURS and self._theirs() != _defaults():
             raise RequestError(
-                "Minimum distance, spread and densMAP are options of umap-learn: choose it as the "
-                "implementation."
+                "Minimum distance, spread and densMAP are options of umap-learn: choose it as the implementation."
             )
         if self.min_dist > self.spread:
-            raise RequestError(
-                f"Minimum distance must be at most the spread, {self.spread:g}, not "
-                f"{self.min_dist:g}."
-            )
+            raise RequestError(f"Minimum distance must be at most the spread, {self.spread:g}, not {self.min_dist:g}.")
 
     def _theirs(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in THEIRS}

@@ -13,23 +13,11 @@ from transformers import PreTrainedModel
 
 from inspector.analyses.training.words import warn_of_codes
 from inspector.analyses.what_if.compute_changes import RECIPES, TIE, UNCHANGED, Recipe, output_names
-from inspector.analyses.what_if.compute_edges import (
-    TIED,
-    drifts_of,
-    find_pairs,
-    parameters_of,
-    relate,
-)
+from inspector.analyses.what_if.compute_edges import TIED, drifts_of, find_pairs, parameters_of, relate
 from inspector.analyses.what_if.compute_round_trip import RoundTrip, save_and_load
 from inspector.analyses.what_if.compute_stepping import Lesson, Outcome, prepare, train
 from inspector.analyses.what_if.request import WhatIfRequest
-from inspector.analyses.what_if.result import (
-    Drift,
-    Edge,
-    Training,
-    Way,
-    WhatIf,
-)
+from inspector.analyses.what_if.result import Drift, Edge, Training, Way, WhatIf
 from inspector.analyses.what_if.words import answer, describe, nothing_to_do
 from inspector.errors import RequestError
 from inspector.models.build import build_model, own_class, quiet, task_class
@@ -74,9 +62,7 @@ def what_if(checkpoint: Checkpoint, request: WhatIfRequest, *, progress: Progres
     """
     progress(None, "Building the model")
     quiet()
-    model, missing = build_model(
-        _model_class(checkpoint), checkpoint.config, checkpoint.state, name=checkpoint.name
-    )
+    model, missing = build_model(_model_class(checkpoint), checkpoint.config, checkpoint.state, name=checkpoint.name)
     trained = request.steps > 0 and bool(request.text.strip())
     _check_memory(checkpoint, model, optimizer=request.optimizer if trained else None)
     lesson: Lesson | str = "No training was asked for."
@@ -90,12 +76,7 @@ def what_if(checkpoint: Checkpoint, request: WhatIfRequest, *, progress: Progres
         progress(number / (1 + len(recipes)), recipe.title)
         ways.append(_measure(plan, recipe, saved=number > 0))
     return _assemble(
-        plan,
-        ways,
-        warnings=(
-            *warn_of_codes([each.scheme for each in checkpoint.quantised.values()]),
-            *warnings,
-        ),
+        plan, ways, warnings=(*warn_of_codes([each.scheme for each in checkpoint.quantised.values()]), *warnings)
     )
 
 
@@ -148,9 +129,7 @@ def _recipes(plan: _Plan, change: str) -> tuple[Recipe, ...]:
 
 def _can_tie(plan: _Plan) -> bool:
     """Whether the class knows a tie of its output layer, and every shape allows it."""
-    return set(possible_ties(plan.model)) <= set(plan.pairs) and bool(
-        output_names(plan.model, plan.pairs)
-    )
+    return set(possible_ties(plan.model)) <= set(plan.pairs) and bool(output_names(plan.model, plan.pairs))
 
 
 def _measure(plan: _Plan, recipe: Recipe, *, saved: bool) -> Way:

@@ -59,9 +59,7 @@ def _replace_input(model: PreTrainedModel, edges: Mapping[str, str]) -> None:
     """Grow the look-up alone, as hand-written code does."""
     old: Any = model.get_input_embeddings()
     rows, columns = old.weight.shape
-    grown = nn.Embedding(
-        rows + NEW_ROWS, columns, padding_idx=old.padding_idx, dtype=old.weight.dtype
-    )
+    grown = nn.Embedding(rows + NEW_ROWS, columns, padding_idx=old.padding_idx, dtype=old.weight.dtype)
     with torch.no_grad():
         grown.weight[:rows] = old.weight
     model.set_input_embeddings(grown)
@@ -83,11 +81,7 @@ def _cast_output(model: PreTrainedModel, edges: Mapping[str, str]) -> None:
 
 
 UNCHANGED = Recipe("As it is", "model", _keep)
-TIE = Recipe(
-    "Tie the output layer",
-    "model.config.tie_word_embeddings = True; model.tie_weights()",
-    _tie,
-)
+TIE = Recipe("Tie the output layer", "model.config.tie_word_embeddings = True; model.tie_weights()", _tie)
 RECIPES: dict[str, tuple[Recipe, ...]] = {
     "untie": (
         Recipe(
@@ -98,17 +92,11 @@ RECIPES: dict[str, tuple[Recipe, ...]] = {
     ),
     "clone": (
         Recipe(
-            "Clone every tied tensor, config unchanged",
-            "output.weight = Parameter(embedding.weight.clone())",
-            _clone,
+            "Clone every tied tensor, config unchanged", "output.weight = Parameter(embedding.weight.clone())", _clone
         ),
     ),
     "resize": (
-        Recipe(
-            "Resize the model",
-            f"model.resize_token_embeddings(vocab + {NEW_ROWS})",
-            _resize,
-        ),
+        Recipe("Resize the model", f"model.resize_token_embeddings(vocab + {NEW_ROWS})", _resize),
         Recipe(
             "Replace the input embedding alone",
             f"model.set_input_embeddings(Embedding(vocab + {NEW_ROWS}, d_model))",
@@ -117,9 +105,7 @@ RECIPES: dict[str, tuple[Recipe, ...]] = {
     ),
     "half": (
         Recipe("Cast the model to float16", "model.half()", _to_float16, own_dtype=True),
-        Recipe(
-            "Cast the model to bfloat16", "model.to(torch.bfloat16)", _to_bfloat16, own_dtype=True
-        ),
+        Recipe("Cast the model to bfloat16", "model.to(torch.bfloat16)", _to_bfloat16, own_dtype=True),
         Recipe(
             "Cast the output matrix alone",
             "output.weight = Parameter(output.weight.half())",
@@ -143,7 +129,7 @@ RECIPES: dict[str, tuple[Recipe, ...]] = {
             round_trip=True,
         ),
     ),
-}  # fmt: skip
+}
 
 
 def output_names(model: PreTrainedModel, edges: Iterable[str]) -> list[str]:

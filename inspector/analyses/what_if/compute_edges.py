@@ -79,9 +79,7 @@ def relate(model: nn.Module, pairs: Mapping[str, str], missing: frozenset[str]) 
     return {name: relation(name, source) for name, source in pairs.items()}
 
 
-def drifts_of(
-    model: nn.Module, pairs: Mapping[str, str], missing: frozenset[str]
-) -> dict[str, Drift | None]:
+def drifts_of(model: nn.Module, pairs: Mapping[str, str], missing: frozenset[str]) -> dict[str, Drift | None]:
     """Measure how far each name is from its source, over the rows that both have.
 
     Returns:

@@ -30,9 +30,7 @@ class RoundTrip:
     model: PreTrainedModel | None  # None: transformers refused it
 
 
-def save_and_load(
-    model: PreTrainedModel, names: Sequence[str], *, file_format: str, settings: Settings
-) -> RoundTrip:
+def save_and_load(model: PreTrainedModel, names: Sequence[str], *, file_format: str, settings: Settings) -> RoundTrip:
     """Save a model into a folder that is removed afterwards, and load it as its class.
 
     Args:
@@ -71,9 +69,7 @@ def save_and_load(
     )
 
 
-def _load(
-    model_class: type[PreTrainedModel], folder: Path
-) -> tuple[PreTrainedModel | None, set[str], str]:
+def _load(model_class: type[PreTrainedModel], folder: Path) -> tuple[PreTrainedModel | None, set[str], str]:
     try:
         model, info = model_class.from_pretrained(  # type: ignore[misc]
             folder, local_files_only=True, output_loading_info=True, attn_implementation="eager"
@@ -87,10 +83,7 @@ def _load(
 
 def _read(folder: Path) -> tuple[list[Header], int]:
     files = sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")])
-    headers = [
-        (read_pytorch if path.suffix == ".bin" else read_safetensors)(path, path.name)
-        for path in files
-    ]
+    headers = [(read_pytorch if path.suffix == ".bin" else read_safetensors)(path, path.name) for path in files]
     return headers, sum(path.stat().st_size for path in files)
 
 

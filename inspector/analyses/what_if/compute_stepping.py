@@ -80,9 +80,7 @@ def predicts_masks(model: PreTrainedModel) -> bool:
     return masked and not config.is_encoder_decoder and not getattr(config, "is_decoder", False)
 
 
-def train(
-    model: PreTrainedModel, lesson: Lesson, *, steps: int, learning_rate: float, optimizer: str
-) -> Outcome:
+def train(model: PreTrainedModel, lesson: Lesson, *, steps: int, learning_rate: float, optimizer: str) -> Outcome:
     """Train every parameter in place, and measure the loss before and after.
 
     Args:
@@ -101,9 +99,7 @@ def train(
     if optimizer == "sgd":
         stepper = torch.optim.SGD(model.parameters(), lr=learning_rate)
     else:
-        stepper = torch.optim.AdamW(
-            model.parameters(), lr=learning_rate, weight_decay=0.0, foreach=False
-        )
+        stepper = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.0, foreach=False)
     first = math.nan
     try:
         for step in range(steps):

@@ -21,9 +21,7 @@ CHANGES = {
 EXAMPLE = "Paris is the capital and largest city of France."  # where no text is given
 OPTIMIZERS = ("adamw", "sgd")
 # How two names stand to each other; "random" where a loader finds no bytes for one of them.
-RELATIONS = (
-    "one tensor", "equal copies", "different numbers", "another dtype", "another shape", "random",
-)  # fmt: skip
+RELATIONS = ("one tensor", "equal copies", "different numbers", "another dtype", "another shape", "random")
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,10 +80,7 @@ def _loading(way: Way) -> str:
     if way.file.refused:
         return f" Saved, {way.file.refused}."
     if way.file.random:
-        return (
-            f" The saved file lacks {', '.join(way.file.random)}: loading it again puts random "
-            "numbers there."
-        )
+        return f" The saved file lacks {', '.join(way.file.random)}: loading it again puts random numbers there."
     back = [e for e in way.edges if e.after != TIED and e.reloaded == TIED]
     lost = [e for e in way.edges if e.before == TIED and e.after == TIED and e.reloaded != TIED]
     if back:

@@ -118,8 +118,7 @@ class Client:
             try:
                 return await self._ask(ask)
             except BackPressureError:
-                self._report(ask, f"The queue is full, and {len(self._untaken)} requests wait "
-                                  "here: retrying")  # fmt: skip
+                self._report(ask, f"The queue is full, and {len(self._untaken)} requests wait here: retrying")
                 await asyncio.sleep(random.uniform(pause / 2, pause))
                 pause = min(2 * pause, LONGEST_PAUSE)
             except LocalRayletDiedError:  # this machine has left the cluster
@@ -137,9 +136,7 @@ class Client:
                 self._report(ask, "The replica that worked on this died: asking another one")
 
     async def _ask(self, ask: Ask) -> None:
-        handle = self._handle.options(
-            method_name="ask", stream=True, multiplexed_model_id=ask.fingerprint
-        )
+        handle = self._handle.options(method_name="ask", stream=True, multiplexed_model_id=ask.fingerprint)
         response = self._responses[ask.id] = handle.remote(ask.question)
         try:
             async with asyncio.timeout(self._patience) as patience:

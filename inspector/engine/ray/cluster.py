@@ -28,9 +28,7 @@ NOTICE_SECONDS = 60.0
 KNOCK_SECONDS = 10.0
 ADDRESS, AUTHENTICATION = "RAY_ADDRESS", "RAY_AUTH_MODE"
 # Settings of the deploying program that replicas have no use for, or that are nobody's business.
-NOT_FOR_REPLICAS = re.compile(
-    r"TOKEN|SECRET|PASSW|CREDENTIAL|KEY|PEOPLE|PROXY|SIGN_IN|ENGINE|CHROMIUM|_RAY_"
-)
+NOT_FOR_REPLICAS = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|KEY|PEOPLE|PROXY|SIGN_IN|ENGINE|CHROMIUM|_RAY_")
 NO_RAY = "Ray is not installed: install requirements-ray.txt, or set INSPECTOR_ENGINE to local."
 NO_CLUSTER = (
     "The Ray cluster cannot be reached: run `ray start --head` on this machine, or `ray start "
@@ -45,18 +43,13 @@ NO_CLIENT = (
     "RAY_ADDRESS names another kind of server: set it to the head's HOST:6379, and run `ray "
     "start --address=HOST:6379` on this machine to join the cluster."
 )
-NO_REPLICAS = (
-    "The inspector is not deployed on this cluster yet: run `python -m inspector cluster`."
-)
+NO_REPLICAS = "The inspector is not deployed on this cluster yet: run `python -m inspector cluster`."
 WHY = (
     "`ray status` shows whether the cluster has the processors and GPUs that they need "
     "(INSPECTOR_RAY_MIN, INSPECTOR_RAY_CPUS, INSPECTOR_RAY_GPUS)"
 )
 WAITING = f"The replicas are not up yet: {WHY}."
-NO_START = (
-    f"The replicas did not start: {WHY}; the logs in session_latest/logs/serve of Ray's folder "
-    "show the rest."
-)
+NO_START = f"The replicas did not start: {WHY}; the logs in session_latest/logs/serve of Ray's folder show the rest."
 
 
 def give_up() -> None:
@@ -240,9 +233,7 @@ def _show_token(address: str) -> None:
         ray.exceptions.AuthenticationError: If the cluster refuses it.
         OSError: If nobody listens there.
     """
-    from ray._private.authentication.authentication_token_setup import (
-        ensure_token_if_auth_enabled,
-    )
+    from ray._private.authentication.authentication_token_setup import ensure_token_if_auth_enabled
     from ray._private.services import canonicalize_bootstrap_address_or_die
     from ray._raylet import GcsClient  # type: ignore[attr-defined]
 

@@ -14,31 +14,10 @@ from inspector.engine.local import LocalEngine
 from inspector.engine.protocol import Ending, Progress, WorkerStatus
 from inspector.engine.ray.cluster import refuse_without_ray
 from inspector.engine.ray.link import Link
-from inspector.engine.ray.messages import (
-    Ask,
-    Call,
-    Cancel,
-    Question,
-    Returned,
-    Said,
-)
+from inspector.engine.ray.messages import Ask, Call, Cancel, Question, Returned, Said
 from inspector.engine.ray.replicas import Replicas
-from inspector.engine.wire import (
-    RunRequest,
-    WorkerFunctions,
-    as_message,
-    decode,
-    encode,
-    read_outcomes,
-)
-from inspector.errors import (
-    CLOSING,
-    STOPPED,
-    CancelledError,
-    CheckpointError,
-    InspectorError,
-    WorkerError,
-)
+from inspector.engine.wire import RunRequest, WorkerFunctions, as_message, decode, encode, read_outcomes
+from inspector.errors import CLOSING, STOPPED, CancelledError, CheckpointError, InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
 from inspector.store.reference import CheckpointRef
@@ -69,14 +48,12 @@ class RayEngine:
         *,
         restrict_paths: bool = True,
         spare: bool = True,
-        catalog: Iterable[Analysis] = CATALOG,
+        catalog: Iterable[Analysis] = CATALOG.values(),
     ) -> None:
         refuse_without_ray()
         self._settings = settings
         self._analyses = {analysis.verb: analysis for analysis in catalog}
-        self._local = LocalEngine(
-            settings, restrict_paths=restrict_paths, spare=spare, functions=STAGING
-        )
+        self._local = LocalEngine(settings, restrict_paths=restrict_paths, spare=spare, functions=STAGING)
         self._lock = threading.Lock()
         self._book = JobBook()
         self._under_way: dict[str, LocalJob] = {}  # by id, on the cluster
@@ -96,9 +73,7 @@ class RayEngine:
             self._opening[job.id] = job
         return job
 
-    def run(
-        self, fingerprint: str, verb: str, *, called: Sequence[str] = (), **parameters: Any
-    ) -> LocalJob:
+    def run(self, fingerprint: str, verb: str, *, called: Sequence[str] = (), **parameters: Any) -> LocalJob:
         """Have a replica run an analysis; see the protocol.
 
         Raises:
@@ -145,9 +120,7 @@ class RayEngine:
 
     def workers(self) -> tuple[WorkerStatus, ...]:
         """The processes of all replicas and of this server, spares last."""
-        found = [
-            self._named(each) for status in self._replicas.statuses() for each in status.workers
-        ]
+        found = [self._named(each) for status in self._replicas.statuses() for each in status.workers]
         found += self._local.workers()
         return tuple(sorted(found, key=lambda worker: worker.fingerprint is None))
 

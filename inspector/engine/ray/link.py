@@ -33,11 +33,7 @@ class Link:
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        *,
-        on_message: Callable[[Any], None],
-        on_end: Callable[[Link, str], None],
+        self, settings: Settings, *, on_message: Callable[[Any], None], on_end: Callable[[Link, str], None]
     ) -> None:
         self._on_message, self._on_end = on_message, on_end
         self._sending = threading.Lock()
@@ -53,9 +49,8 @@ class Link:
                 start_new_session=True,  # Ctrl-C reaches the server alone
             )
         log = threading.Thread(
-            target=copy_log, args=(self._process.stdout, "cluster client", self._process.pid),
-            daemon=True,
-        )  # fmt: skip
+            target=copy_log, args=(self._process.stdout, "cluster client", self._process.pid), daemon=True
+        )
         self._reader = threading.Thread(target=self._read, name="cluster client", daemon=True)
         for thread in (log, self._reader):
             thread.start()

@@ -87,9 +87,7 @@ class Replica:
         for anew in (False, True):
             async for progress in self._bring(question, anew=anew):
                 yield progress
-            job = self._engine.run(
-                question.fingerprint, question.verb, called=question.called, **question.parameters
-            )
+            job = self._engine.run(question.fingerprint, question.verb, called=question.called, **question.parameters)
             async for progress in self._follow(job):
                 yield progress
             outcome = _outcome(job)

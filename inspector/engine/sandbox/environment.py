@@ -30,9 +30,7 @@ KEPT = {
     "XDG_CACHE_HOME",
     "XDG_DATA_HOME",
 }
-KEPT_PREFIXES = (
-    *("CUDA_", "GOMP_", "INSPECTOR_", "LC_", "MKL_", "NUMBA_", "NVIDIA_", "OMP_", "PYTORCH_"),
-)
+KEPT_PREFIXES = (*("CUDA_", "GOMP_", "INSPECTOR_", "LC_", "MKL_", "NUMBA_", "NVIDIA_", "OMP_", "PYTORCH_"),)
 # Whatever starts like one of these and is named for a secret stays behind all the same.
 SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|KEY")
 # Workers neither fetch from the shared store nor bring anything there.
@@ -77,9 +75,7 @@ def worker_environment(
     kept = {
         name: value
         for name, value in environ.items()
-        if name in KEPT
-        or name in downloads
-        or (name.startswith(KEPT_PREFIXES) and not SECRET.search(name))
+        if name in KEPT or name in downloads or (name.startswith(KEPT_PREFIXES) and not SECRET.search(name))
         if name not in NOT_KEPT
     }
     threads = str(worker_threads(workers=settings.workers))

@@ -30,11 +30,7 @@ OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE
 
 
 class _Ruleset(ctypes.Structure):
-    _fields_ = (
-        ("files", ctypes.c_uint64),
-        ("network", ctypes.c_uint64),
-        ("scoped", ctypes.c_uint64),
-    )
+    _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
 
 
 class _Beneath(ctypes.Structure):
@@ -51,9 +47,7 @@ def version() -> int:
     return found if found >= MIN_VERSION else 0
 
 
-def restrict(
-    *, read: Iterable[Path], lists: Iterable[Path], write: Iterable[Path], network: bool
-) -> None:
+def restrict(*, read: Iterable[Path], lists: Iterable[Path], write: Iterable[Path], network: bool) -> None:
     """Keep to some files and folders from now on.
 
     Args:
@@ -74,9 +68,7 @@ def restrict(
         SIGNALS_AND_ABSTRACT_SOCKETS if known >= SCOPE_VERSION else 0,
     )
     size = 8 if known < NET_VERSION else 16 if known < SCOPE_VERSION else 24
-    descriptor = _call(
-        CREATE_RULESET, ctypes.byref(ruleset), ctypes.c_size_t(size), ctypes.c_uint32(0)
-    )
+    descriptor = _call(CREATE_RULESET, ctypes.byref(ruleset), ctypes.c_size_t(size), ctypes.c_uint32(0))
     try:
         for paths, allowed in ((read, READ), (lists, READ_DIR), (write, change)):
             for path in paths:

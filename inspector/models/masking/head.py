@@ -41,9 +41,7 @@ class Answered:
     start: int = 0  # place in the row's positions of the first that is answered here
 
 
-def masked_logits(
-    checkpoint: Checkpoint, loaded: Loaded, rows: Sequence[Row]
-) -> Iterator[Answered]:
+def masked_logits(checkpoint: Checkpoint, loaded: Loaded, rows: Sequence[Row]) -> Iterator[Answered]:
     """Read every row and answer each as if it were read alone.
 
     Rows of similar lengths share a pass, padded on the right with the config's padding id, which
@@ -81,9 +79,7 @@ def masked_logits(
                 yield Answered(index, answer, milliseconds, places.start)
 
 
-def _passes(
-    rows: Sequence[Row], loaded: Loaded, *, padded: bool, scores: int
-) -> Iterator[list[int]]:
+def _passes(rows: Sequence[Row], loaded: Loaded, *, padded: bool, scores: int) -> Iterator[list[int]]:
     """Indices of the rows that are read together, shortest first."""
     worth = WORTH.get(loaded.device.type, 0) if padded else 0
     most = min(MOST_TOKENS, MOST_SCORES // scores) if scores else MOST_TOKENS
@@ -113,9 +109,7 @@ def _read(loaded: Loaded, rows: Sequence[Row], *, head: bool) -> Forward:
     return forward(loaded, ids, type_ids, head=head, attention=attention)
 
 
-def _parts(
-    rows: Sequence[Row], members: Sequence[int], vocab: int
-) -> Iterator[list[tuple[int, range]]]:
+def _parts(rows: Sequence[Row], members: Sequence[int], vocab: int) -> Iterator[list[tuple[int, range]]]:
     """Cut the wanted positions into blocks: row, and places in its positions."""
     most = max(1, BLOCK // vocab)
     wanted = [(index, place) for index in members for place in range(len(rows[index].positions))]

@@ -63,9 +63,7 @@ def require_masked_lm(checkpoint: Checkpoint) -> tuple[Tokens, str, int]:
     tokens = checkpoint.require_tokens()
     mask_token, mask_id = tokens.role("mask")
     if mask_token is None or mask_id is None:
-        raise NotInCheckpointError(
-            f"The tokenizer of {checkpoint.name} has no mask token: nothing can be masked."
-        )
+        raise NotInCheckpointError(f"The tokenizer of {checkpoint.name} has no mask token: nothing can be masked.")
     return tokens, mask_token, mask_id
 
 
@@ -112,15 +110,11 @@ def read_text(checkpoint: Checkpoint, text: str, masks: Sequence[int]) -> Masked
         masks=places,
         mask_id=mask_id,
         special=tuple(place not in ordinary or place in places for place in range(len(ids))),
-        after_space=tuple(
-            text[start : start + 1].isspace() or text[:start][-1:].isspace() for start, _ in spans
-        ),
+        after_space=tuple(text[start : start + 1].isspace() or text[:start][-1:].isspace() for start, _ in spans),
     )
 
 
-def read_targets(
-    checkpoint: Checkpoint, text: MaskedText, targets: Sequence[str]
-) -> tuple[list[int], list[Word]]:
+def read_targets(checkpoint: Checkpoint, text: MaskedText, targets: Sequence[str]) -> tuple[list[int], list[Word]]:
     """Find the tokens of the targets.
 
     Returns:
@@ -147,26 +141,20 @@ def read_targets(
     return rows, words
 
 
-def _several(
-    checkpoint: Checkpoint, text: MaskedText, target: str
-) -> tuple[tuple[int, ...], ...] | None:
+def _several(checkpoint: Checkpoint, text: MaskedText, target: str) -> tuple[tuple[int, ...], ...] | None:
     """The pieces of a target that is not one token, for each mask; None: leave it to find_row."""
     tokens = checkpoint.require_tokens()
     if target.startswith("id ") or tokens.find(target) is not None:
         return None
     word = target.replace(SPACE, " ")
-    found = tuple(
-        tokens.pieces(f" {word.lstrip()}" if space else word) for space in text.after_space
-    )
+    found = tuple(tokens.pieces(f" {word.lstrip()}" if space else word) for space in text.after_space)
     rows = checkpoint.embedding.shape[0]
     forbidden = tokens.special_ids
     if any(not ids or forbidden & set(ids) or max(ids) >= rows for ids in found):
         return None
     longest = max(map(len, found))
     if longest > LARGEST_WORD:
-        raise RequestError(
-            f"{target[:SHOWN]!r} has {longest} tokens: targets of up to {LARGEST_WORD} are scored."
-        )
+        raise RequestError(f"{target[:SHOWN]!r} has {longest} tokens: targets of up to {LARGEST_WORD} are scored.")
     room = checkpoint.positions
     if room is not None and len(text.ids) - 1 + longest > room:
         raise RequestError(
@@ -178,18 +166,14 @@ def _several(
 
 def _no_word(tokens: Tokens, ids: Sequence[int], position: int) -> RequestError:
     if not 0 <= position < len(ids):
-        return RequestError(
-            f"There is no token {position} to mask: the text has {len(ids):,}, counted from 0."
-        )
+        return RequestError(f"There is no token {position} to mask: the text has {len(ids):,}, counted from 0.")
     return RequestError(
         f"Token {position} is {tokens.visible(ids[position])}, a special token, and no word was "
         "ever masked there: choose a token of the text itself."
     )
 
 
-def _rewritten(
-    tokens: Tokens, text: str, spans: Sequence[tuple[int, int]], mask: str, masked: Sequence[int]
-) -> str:
+def _rewritten(tokens: Tokens, text: str, spans: Sequence[tuple[int, int]], mask: str, masked: Sequence[int]) -> str:
     """The text with masks written in place of some spans, checked by reading it again."""
     written, end = "", 0
     for start, stop in spans:

@@ -69,9 +69,7 @@ def unpack(words: torch.Tensor, bits: int, count: int) -> torch.Tensor:
     return (codes & (2**bits - 1)).to(torch.int32)
 
 
-def _even(
-    codes: Numbers, scale: Numbers, zero: Numbers | None, *, lowest: int, highest: int
-) -> Opened:
+def _even(codes: Numbers, scale: Numbers, zero: Numbers | None, *, lowest: int, highest: int) -> Opened:
     """Codes at even steps: w = scale · (code - zero)."""
 
     def rows(part: slice) -> torch.Tensor:
@@ -115,11 +113,7 @@ def _awq(parts: Parts, quantised: Quantised) -> Opened:
         return _shuffled(parts["codes"][:, words])[:, begin % 8 :][:, : end - begin].T
 
     return _even(
-        codes,
-        lambda part: scales[:, part].T[:, group],
-        lambda part: zeros[:, part].T[:, group],
-        lowest=0,
-        highest=15,
+        codes, lambda part: scales[:, part].T[:, group], lambda part: zeros[:, part].T[:, group], lowest=0, highest=15
     )
 
 
@@ -189,13 +183,7 @@ def _int8(parts: Parts, quantised: Quantised) -> Opened:
     """A row's largest number is code 127 (Dettmers et al. 2022)."""
     del quantised
     scale = parts["scale"].float()[:, None] / 127
-    return _even(
-        lambda part: parts["codes"][part].float(),
-        lambda part: scale[part],
-        None,
-        lowest=-127,
-        highest=127,
-    )
+    return _even(lambda part: parts["codes"][part].float(), lambda part: scale[part], None, lowest=-127, highest=127)
 
 
 def _bits4(parts: Parts, quantised: Quantised) -> Opened:
@@ -263,6 +251,11 @@ def _rounding(table: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
 
 
 OPENERS: dict[str, Callable[[Parts, Quantised], Opened]] = {
-    "gptq": _gptq, "awq": _awq, "packed": _packed, "scaled": _scaled, "int8": _int8,
-    "bits4": _bits4, "float4": _float4,
-}  # fmt: skip
+    "gptq": _gptq,
+    "awq": _awq,
+    "packed": _packed,
+    "scaled": _scaled,
+    "int8": _int8,
+    "bits4": _bits4,
+    "float4": _float4,
+}

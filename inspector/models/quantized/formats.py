@@ -87,12 +87,13 @@ def packed(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
     if tensors[f"{base}.weight_packed"].dtype == "uint8":
         _check(f"{base}.weight_zero_point" not in tensors)
         return _float4(
-            tensors[f"{base}.weight_packed"], tensors[f"{base}.weight_scale"],
-            tensors.get(f"{base}.weight_global_scale"), how="divide", library="compressed-tensors",
-        )  # fmt: skip
-    codes, scale, shape = (
-        tensors[f"{base}.weight_{part}"] for part in ("packed", "scale", "shape")
-    )
+            tensors[f"{base}.weight_packed"],
+            tensors[f"{base}.weight_scale"],
+            tensors.get(f"{base}.weight_global_scale"),
+            how="divide",
+            library="compressed-tensors",
+        )
+    codes, scale, shape = (tensors[f"{base}.weight_{part}"] for part in ("packed", "scale", "shape"))
     zero = tensors.get(f"{base}.weight_zero_point")
     _check(_are_matrices(codes, scale), codes.dtype == "int32", scale.dtype in FLOATS)
     outputs, inputs = _two_sizes(manifest, shape)
@@ -140,9 +141,7 @@ def experts4(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
     return replace(_float4(codes, scale, None, how="", library="gpt-oss"), flipped=True)
 
 
-def _float4(
-    codes: TensorInfo, scale: TensorInfo, whole: TensorInfo | None, *, how: str, library: str
-) -> Codes:
+def _float4(codes: TensorInfo, scale: TensorInfo, whole: TensorInfo | None, *, how: str, library: str) -> Codes:
     """Floats of 4 bits (E2M1), two a byte, with a scale a group and one for the whole weight.
 
     Args:
@@ -171,9 +170,7 @@ def _float4(
     return Codes(shape, "float4", scheme, parts, {"group": group, "how": how})
 
 
-def _grid(
-    shape: Sequence[int], scale: Sequence[int], blocks: Sequence[int], *, blocks_first: bool
-) -> Grid:
+def _grid(shape: Sequence[int], scale: Sequence[int], blocks: Sequence[int], *, blocks_first: bool) -> Grid:
     *experts, rows, columns = shape
     if not experts and math.prod(scale) == 1:
         return 1, rows, 1, columns

@@ -36,9 +36,7 @@ class Quantised:
         *before, rows, columns = self.shape
         shape = (*before, columns, rows) if self.flipped else self.shape
         steps = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
-        return replace(
-            self.parts["codes"], name=self.name, dtype=self.dtype, shape=shape, strides=steps
-        )
+        return replace(self.parts["codes"], name=self.name, dtype=self.dtype, shape=shape, strides=steps)
 
 
 def find_quantised(manifest: Manifest) -> dict[str, Quantised]:
@@ -59,12 +57,16 @@ def find_quantised(manifest: Manifest) -> dict[str, Quantised]:
             except (UnreadableError, KeyError):
                 continue
             found[base + instead] = Quantised(
-                base + instead, codes.shape, _dtype(config, codes), codes.kind, codes.scheme,
-                codes.parts, codes.options,
+                base + instead,
+                codes.shape,
+                _dtype(config, codes),
+                codes.kind,
+                codes.scheme,
+                codes.parts,
+                codes.options,
                 # Only what quantises linear layers alone turns a Conv1D into one.
-                flipped=codes.flipped
-                or (codes.kind != "scaled" and config.get("model_type") in CONV1D),
-            )  # fmt: skip
+                flipped=codes.flipped or (codes.kind != "scaled" and config.get("model_type") in CONV1D),
+            )
     return found
 
 

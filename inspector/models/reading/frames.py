@@ -37,9 +37,7 @@ def cell_frame(read: Readout, *, rung: str, layers: Sequence[int]) -> pd.DataFra
     return pd.DataFrame(frame[frame["score"] > NO_SCORE])
 
 
-def pinned_frame(
-    read: Readout, *, rung: str, layers: Sequence[int], pins: torch.Tensor
-) -> pd.DataFrame:
+def pinned_frame(read: Readout, *, rung: str, layers: Sequence[int], pins: torch.Tensor) -> pd.DataFrame:
     """One row a pinned token: layer, position, rung, token_id, rank, score, probability."""
     states, count = read.pinned_ranks.shape
     return pd.DataFrame(
@@ -54,9 +52,7 @@ def pinned_frame(
     )
 
 
-def state_frame(
-    read: Readout, *, rung: str, layers: Sequence[int], compared: dict[str, torch.Tensor]
-) -> pd.DataFrame:
+def state_frame(read: Readout, *, rung: str, layers: Sequence[int], compared: dict[str, torch.Tensor]) -> pd.DataFrame:
     """One row a state: layer, position, rung, entropy, top token, and the comparisons."""
     return pd.DataFrame(
         {

@@ -15,9 +15,7 @@ def choose_layers(layers: Sequence[int], count: int) -> list[int]:
     """
     chosen = sorted(set(layers)) or list(range(count))
     if outside := [layer for layer in chosen if not 0 <= layer < count]:
-        raise RequestError(
-            f"There is no layer {outside[0]}: this model has 0 (embeddings) to {count - 1}."
-        )
+        raise RequestError(f"There is no layer {outside[0]}: this model has 0 (embeddings) to {count - 1}.")
     return chosen
 
 

@@ -39,9 +39,7 @@ class Readout:
 
 def join(parts: list[Readout]) -> Readout:
     """Put the readouts of blocks together, on the CPU."""
-    return Readout(
-        *(torch.cat([getattr(part, each.name).cpu() for part in parts]) for each in fields(Readout))
-    )
+    return Readout(*(torch.cat([getattr(part, each.name).cpu() for part in parts]) for each in fields(Readout)))
 
 
 def read(scores: torch.Tensor, *, k: int, pins: torch.Tensor, softmax: bool = True) -> Readout:
@@ -68,9 +66,7 @@ def read(scores: torch.Tensor, *, k: int, pins: torch.Tensor, softmax: bool = Tr
     return Readout(ids, best, best[:, 0] + above, entropy, pinned, ranks)
 
 
-def _spread(
-    scores: torch.Tensor, first: torch.Tensor, best: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _spread(scores: torch.Tensor, first: torch.Tensor, best: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The normaliser less the best score, and the entropy, (states,) each; uses the scores up."""
     above, entropy = torch.empty_like(best), torch.empty_like(best)
     size = max(1, PIECE // scores.shape[1]) if scores.device.type == "cpu" else len(scores)

@@ -20,8 +20,7 @@ NOTES = {
     "dense": "The head's dense layer first, then times every output embedding.",
     "activation": "Dense layer and activation, then times every output embedding.",
     "LayerNorm": "The head's whole transform, then times every output embedding: all but the bias.",
-    "final norm": "The model's final norm, then times every output embedding: all but what follows "
-    "in the head.",
+    "final norm": "The model's final norm, then times every output embedding: all but what follows in the head.",
     "projection": "Final norm and output projection, then times every output embedding.",
     LOGITS: "What the model's own head answers: its transform or final norm, then the unembedding "
     "and its bias. At the last layer these are the model's logits.",
@@ -68,12 +67,7 @@ class Scorer:
         return self.ladder.unembedding if self.ladder else self.output
 
     def score(
-        self,
-        hidden: torch.Tensor,
-        *,
-        last: bool,
-        received: torch.Tensor | None,
-        given: torch.Tensor | None = None,
+        self, hidden: torch.Tensor, *, last: bool, received: torch.Tensor | None, given: torch.Tensor | None = None
     ) -> Iterator[tuple[str, torch.Tensor]]:
         """Score a block of hidden states, the logits first.
 
@@ -110,9 +104,7 @@ class Scorer:
             return self._clean(self.output.score(received), hidden)
         return None
 
-    def _climb(
-        self, ladder: Ladder, hidden: torch.Tensor, *, last: bool
-    ) -> Iterator[tuple[str, torch.Tensor]]:
+    def _climb(self, ladder: Ladder, hidden: torch.Tensor, *, last: bool) -> Iterator[tuple[str, torch.Tensor]]:
         climbed = list(ladder.climb(hidden, last=last))
         top = climbed[-1][1] if climbed else hidden
         yield LOGITS, self._clean(ladder.unembedding.score(top), hidden)
@@ -129,9 +121,7 @@ class Scorer:
         return scores
 
 
-def build_scorer(
-    loaded: Loaded, ladder: Ladder | None, output: Unembedding | None
-) -> tuple[Scorer, list[str]]:
+def build_scorer(loaded: Loaded, ladder: Ladder | None, output: Unembedding | None) -> tuple[Scorer, list[str]]:
     """Put together what a model's hidden states can be compared with.
 
     Returns:

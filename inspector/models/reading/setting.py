@@ -57,9 +57,7 @@ class Setting:
         self.scorer = replace(self.scorer, ladder=None, output=self.scorer.unembedding)
         self.taken, self.error = True, 0.0
 
-    def score(
-        self, hidden: torch.Tensor, block: slice, *, last: bool
-    ) -> Iterator[tuple[str, torch.Tensor]]:
+    def score(self, hidden: torch.Tensor, block: slice, *, last: bool) -> Iterator[tuple[str, torch.Tensor]]:
         """Score a block of hidden states at every rung, the logits first.
 
         Args:
@@ -232,8 +230,7 @@ def decoder_start(checkpoint: Checkpoint) -> int:
         if index is not None:
             return index
     raise RequestError(
-        f"{checkpoint.name} does not say what its decoder starts with: put "
-        "decoder_start_token_id into its config.json."
+        f"{checkpoint.name} does not say what its decoder starts with: put decoder_start_token_id into its config.json."
     )
 
 
@@ -262,8 +259,5 @@ def _warnings(checkpoint: Checkpoint, scorer: Scorer) -> list[str]:
         )
     if len(scorer.unusable):
         row = checkpoint.require_tokens().visible(int(scorer.unusable[0]))
-        warnings.append(
-            f"{len(scorer.unusable)} embedding rows hold NaN or infinity and are left out, such "
-            f"as {row}."
-        )
+        warnings.append(f"{len(scorer.unusable)} embedding rows hold NaN or infinity and are left out, such as {row}.")
     return warnings

@@ -16,9 +16,7 @@ def label_rows(checkpoint: Checkpoint, rows: int) -> pd.DataFrame:
     """What each embedding row stands for: token_id, token, kind; ids alone without a tokenizer."""
     if checkpoint.tokens:
         return checkpoint.tokens.vocabulary(rows)
-    return pd.DataFrame(
-        {"token_id": range(rows), "token": [f"id {row}" for row in range(rows)], "kind": "no token"}
-    )
+    return pd.DataFrame({"token_id": range(rows), "token": [f"id {row}" for row in range(rows)], "kind": "no token"})
 
 
 def find_row(checkpoint: Checkpoint, token: str, rows: int) -> int:
@@ -40,13 +38,7 @@ def find_row(checkpoint: Checkpoint, token: str, rows: int) -> int:
 
 
 def nearest_rows(
-    matrix: torch.Tensor,
-    vocabulary: pd.DataFrame,
-    query: int | None,
-    *,
-    k: int,
-    metric: str,
-    facts: RowFacts,
+    matrix: torch.Tensor, vocabulary: pd.DataFrame, query: int | None, *, k: int, metric: str, facts: RowFacts
 ) -> pd.DataFrame:
     """List the exact nearest rows of one row, itself left out.
 
@@ -73,17 +65,11 @@ def nearest_rows(
     best = best[torch.isfinite(order[best])]
     rows = vocabulary.iloc[best.numpy()]
     return pd.DataFrame(
-        {
-            "token": rows["token"].to_numpy(),
-            "token_id": rows["token_id"].to_numpy(),
-            "similarity": scores[best].numpy(),
-        }
+        {"token": rows["token"].to_numpy(), "token_id": rows["token_id"].to_numpy(), "similarity": scores[best].numpy()}
     )
 
 
-def _scores(
-    matrix: torch.Tensor, vector: torch.Tensor, metric: str, norms: torch.Tensor
-) -> torch.Tensor:
+def _scores(matrix: torch.Tensor, vector: torch.Tensor, metric: str, norms: torch.Tensor) -> torch.Tensor:
     if metric == "euclidean":
         parts = (torch.linalg.vector_norm(block - vector, dim=1) for _, block in blocks(matrix))
         return torch.cat(list(parts))

@@ -37,9 +37,7 @@ class _Member:
     open: Callable[[], IO[bytes]]
 
 
-def unpack(
-    archive: Path, name: str, folder: Path, *, settings: Settings, progress: Progress
-) -> Source:
+def unpack(archive: Path, name: str, folder: Path, *, settings: Settings, progress: Progress) -> Source:
     """Unpack the files of a checkpoint into a fresh folder.
 
     Args:
@@ -61,9 +59,7 @@ def unpack(
     return source
 
 
-def unpack_snapshots(
-    archive: Path, name: str, folder: Path, *, settings: Settings, progress: Progress
-) -> list[Source]:
+def unpack_snapshots(archive: Path, name: str, folder: Path, *, settings: Settings, progress: Progress) -> list[Source]:
     """Unpack an archive that holds several snapshots, as `unpack` does with one checkpoint.
 
     Returns:
@@ -97,12 +93,12 @@ def _unpack(
         if len(by_name) < len(listed):
             twice = Counter(listed).most_common(1)[0][0]
             raise CheckpointError(f"{visible(twice)} occurs twice in {short}: pack it again.")
-        places = {part: folder / str(number) if part else folder  # one checkpoint has no part
-                  for number, part in enumerate(parts)}  # fmt: skip
+        places = {
+            part: folder / str(number) if part else folder  # one checkpoint has no part
+            for number, part in enumerate(parts)
+        }
         targets = {
-            member: places[part] / base
-            for part, (chosen, _) in parts.items()
-            for base, member in chosen.items()
+            member: places[part] / base for part, (chosen, _) in parts.items() for base, member in chosen.items()
         }
         for place in places.values():
             place.mkdir(exist_ok=True)
@@ -112,9 +108,7 @@ def _unpack(
         for number, member in enumerate(wanted, start=1):
             progress((number - 1) / len(wanted), f"Unpacking {number} of {len(wanted)} files")
             nbytes = _write(member, targets[member.name], nbytes, limit)
-    stem = next(
-        Path(name).name[: -len(end)] for end in ARCHIVE_SUFFIXES if name.lower().endswith(end)
-    )
+    stem = next(Path(name).name[: -len(end)] for end in ARCHIVE_SUFFIXES if name.lower().endswith(end))
     return [
         Source(
             "upload",
@@ -175,12 +169,18 @@ def _opened(archive: Path, name: str, limit: _Limit) -> Iterator[list[_Member]]:
                 with tarfile.open(fileobj=tar, mode="r:", tarinfo=TarMember) as opened:  # type: ignore[arg-type]
                     yield _tar_members(opened, name)
     except (
-        zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError,
-        NotImplementedError, RuntimeError, ValueError, OverflowError,
-    ) as error:  # fmt: skip
+        zipfile.BadZipFile,
+        tarfile.TarError,
+        gzip.BadGzipFile,
+        zlib.error,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+        OverflowError,
+    ) as error:
         raise CheckpointError(
-            f"{name} is broken, encrypted or not an archive: get it again, or pack it as a plain "
-            ".zip."
+            f"{name} is broken, encrypted or not an archive: get it again, or pack it as a plain .zip."
         ) from error
 
 
@@ -219,13 +219,8 @@ def _extract(archive: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
 
 def _refuse_many(count: int, name: str) -> None:
     if count > MAX_MEMBERS:
-        raise CheckpointError(
-            f"{name} has more than {MAX_MEMBERS:,} members: pack only the checkpoint's folder."
-        )
+        raise CheckpointError(f"{name} has more than {MAX_MEMBERS:,} members: pack only the checkpoint's folder.")
 
 
 def _not_plain(member: str, name: str) -> str:
-    return (
-        f"{visible(member)} in {name} is a link, a device or a pipe, not a plain file: pack the "
-        "files themselves."
-    )
+    return f"{visible(member)} in {name} is a link, a device or a pipe, not a plain file: pack the files themselves."

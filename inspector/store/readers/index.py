@@ -37,13 +37,9 @@ def choose_weights(files: Mapping[str, Path], ignored: Sequence[str] = ()) -> We
         CheckpointError: If there are no weights, several sets of them, or shards are missing.
     """
     by_format = {
-        wanted: sorted(name for name in files if weight_format(name) == wanted)
-        for wanted in ("safetensors", "pytorch")
+        wanted: sorted(name for name in files if weight_format(name) == wanted) for wanted in ("safetensors", "pytorch")
     }
-    for wanted, stem, suffix in (
-        ("safetensors", "model", ".safetensors"),
-        ("pytorch", "pytorch_model", ".bin"),
-    ):
+    for wanted, stem, suffix in (("safetensors", "model", ".safetensors"), ("pytorch", "pytorch_model", ".bin")):
         names = by_format[wanted]
         if not names:
             continue
@@ -96,11 +92,7 @@ def _indexed(files: Mapping[str, Path], index: str, wanted: str) -> Weights:
 
 
 def _is_shard(shard: object, wanted: str) -> bool:
-    return (
-        isinstance(shard, str)
-        and PLAIN_NAME.fullmatch(shard) is not None
-        and weight_format(shard) == wanted
-    )
+    return isinstance(shard, str) and PLAIN_NAME.fullmatch(shard) is not None and weight_format(shard) == wanted
 
 
 def _only_set(names: Sequence[str]) -> tuple[str, ...]:
@@ -120,8 +112,7 @@ def _only_set(names: Sequence[str]) -> tuple[str, ...]:
     missing = [name for name in wanted if name not in names]
     if missing:
         raise CheckpointError(
-            f"{missing[0]} is missing ({len(missing)} of {int(count)} shards are): add the "
-            "missing shards."
+            f"{missing[0]} is missing ({len(missing)} of {int(count)} shards are): add the missing shards."
         )
     return tuple(names)
 

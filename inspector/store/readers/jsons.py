@@ -29,9 +29,7 @@ def parse_json(data: bytes, name: str) -> Any:
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(
-            f"{name} is not valid JSON ({_reason(error)}): get the file again."
-        ) from error
+        raise CheckpointError(f"{name} is not valid JSON ({_reason(error)}): get the file again.") from error
 
 
 def read_json(path: Path, name: str, *, limit: int) -> Any:
@@ -43,8 +41,7 @@ def read_json(path: Path, name: str, *, limit: int) -> Any:
     nbytes = path.stat().st_size
     if nbytes > limit:
         raise CheckpointError(
-            f"{name} has {nbytes:,} bytes, more than the limit of {limit:,}: check that it is "
-            "the right file."
+            f"{name} has {nbytes:,} bytes, more than the limit of {limit:,}: check that it is the right file."
         )
     return parse_json(path.read_bytes(), name)
 

@@ -94,9 +94,8 @@ def _strided(storage: Storage, offset: Any, shape: Any, strides: Any, *_: Any) -
 
 
 def _strided_as(
-    storage: Storage, offset: Any, shape: Any, strides: Any, _grad: Any, _hooks: Any,
-    dtype: Any, *_: Any,
-) -> Strided:  # fmt: skip
+    storage: Storage, offset: Any, shape: Any, strides: Any, _grad: Any, _hooks: Any, dtype: Any, *_: Any
+) -> Strided:
     if not isinstance(dtype, str):
         raise pickle.UnpicklingError("no dtype")
     return Strided(storage, dtype, offset, shape, strides)
@@ -165,8 +164,7 @@ class Unpickler(pickle._Unpickler):  # type: ignore[attr-defined]
             return name  # a dtype
         if "sparse" in name or name == "_rebuild_nested_tensor":
             raise CheckpointError(
-                f"{self._name} holds a tensor that is not strided ({visible(name)}): save it with "
-                "dense tensors."
+                f"{self._name} holds a tensor that is not strided ({visible(name)}): save it with dense tensors."
             )
         raise CheckpointError(
             f"{self._name} contains {visible(f'{module}.{name}')}, which is not a tensor: "
@@ -242,9 +240,18 @@ def _dict_from_mark(unpickler: Any) -> None:
 
 # Classes are never made, and buffers outside the pickle are none of torch's.
 UNUSED = (
-    pickle.INST, pickle.OBJ, pickle.NEWOBJ, pickle.NEWOBJ_EX, pickle.EXT1, pickle.EXT2,
-    pickle.EXT4, pickle.BYTEARRAY8, pickle.NEXT_BUFFER, pickle.READONLY_BUFFER, pickle.PERSID,
-)  # fmt: skip
+    pickle.INST,
+    pickle.OBJ,
+    pickle.NEWOBJ,
+    pickle.NEWOBJ_EX,
+    pickle.EXT1,
+    pickle.EXT2,
+    pickle.EXT4,
+    pickle.BYTEARRAY8,
+    pickle.NEXT_BUFFER,
+    pickle.READONLY_BUFFER,
+    pickle.PERSID,
+)
 USED = {
     opcode: function
     for opcode, function in pickle._Unpickler.dispatch.items()  # type: ignore[attr-defined]
@@ -283,8 +290,7 @@ class _Limited:
         if self._left < 0 or self._reads < 0:
             many = f"{MAX_PICKLE_NBYTES:,} bytes" if self._left < 0 else f"{MAX_READS:,} steps"
             raise CheckpointError(
-                f"{self._name} needs more than {many} to describe its tensors: check that it is "
-                "a model's checkpoint."
+                f"{self._name} needs more than {many} to describe its tensors: check that it is a model's checkpoint."
             )
         return data
 

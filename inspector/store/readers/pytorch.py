@@ -63,11 +63,7 @@ def read_pytorch(path: Path, name: str) -> Header:
         else:
             saved, places = _read_legacy(file, path.stat().st_size, name)
     state, warnings = _state(saved, name)
-    tensors = tuple(
-        _tensor(key, value, places, name)
-        for key, value in state.items()
-        if isinstance(value, Strided)
-    )
+    tensors = tuple(_tensor(key, value, places, name) for key, value in state.items() if isinstance(value, Strided))
     left_out = [key for key, value in state.items() if not isinstance(value, Strided)]
     if left_out:
         warnings.append(
@@ -85,8 +81,7 @@ def _read_zip(file: IO[bytes], name: str) -> tuple[Any, dict[str, _Place]]:
             pickles = [member for member in members if member.endswith("/data.pkl")]
             if any("/code/" in m or m.endswith("/constants.pkl") for m in members):
                 raise CheckpointError(
-                    f"{name} is a TorchScript archive (code with weights), which never runs "
-                    f"here. {AS_WEIGHTS}"
+                    f"{name} is a TorchScript archive (code with weights), which never runs here. {AS_WEIGHTS}"
                 )
             if len(pickles) != 1:
                 raise CheckpointError(
@@ -101,8 +96,7 @@ def _read_zip(file: IO[bytes], name: str) -> tuple[Any, dict[str, _Place]]:
                 saved = unpickle(data, name)
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
         raise CheckpointError(
-            f"{name} is truncated or broken: its PyTorch archive cannot be read. Get the file "
-            "again."
+            f"{name} is truncated or broken: its PyTorch archive cannot be read. Get the file again."
         ) from error
     data_prefix = f"{prefix}data/"
     places = {
@@ -119,9 +113,7 @@ def _refuse_overlap(places: Iterable[_Place], name: str) -> None:
     end = 0
     for place in sorted(places, key=lambda place: (place.begin, place.nbytes)):
         if place.nbytes and place.begin < end:
-            raise CheckpointError(
-                f"{name} is broken: two of its storages overlap. Get the file again."
-            )
+            raise CheckpointError(f"{name} is broken: two of its storages overlap. Get the file again.")
         end = max(end, place.begin + place.nbytes)
 
 
@@ -160,14 +152,12 @@ def _data_begin(file: IO[bytes], info: zipfile.ZipInfo, name: str) -> int:
 def _read_legacy(file: IO[bytes], nbytes: int, name: str) -> tuple[Any, dict[str, _Place]]:
     if file.read(1) != b"\x80":
         raise CheckpointError(
-            f"{name} was not written by torch.save(): check that it is the weight file, not an "
-            "archive or a text file."
+            f"{name} was not written by torch.save(): check that it is the weight file, not an archive or a text file."
         )
     file.seek(0)
     if unpickle(file, name) != MAGIC or unpickle(file, name) != PROTOCOL:
         raise CheckpointError(
-            f"{name} is a pickle, but not one that torch.save() writes: nothing in it was run. "
-            f"{AS_WEIGHTS}"
+            f"{name} is a pickle, but not one that torch.save() writes: nothing in it was run. {AS_WEIGHTS}"
         )
     system = unpickle(file, name)
     if isinstance(system, dict) and system.get("little_endian") is False:
@@ -178,16 +168,12 @@ def _read_legacy(file: IO[bytes], nbytes: int, name: str) -> tuple[Any, dict[str
     places: dict[str, _Place] = {}
     for key in keys if isinstance(keys, list) else []:
         if not isinstance(key, str):
-            raise CheckpointError(
-                f"{name} is broken: its list of storages holds something else. Get the file again."
-            )
+            raise CheckpointError(f"{name} is broken: its list of storages holds something else. Get the file again.")
         numel = int.from_bytes(file.read(8), "little")
         size = numel * itemsizes.get(key, 1)
         begin = file.tell()
         if begin + size > nbytes:
-            raise CheckpointError(
-                f"{name} is truncated: its last tensors are missing. Get it again."
-            )
+            raise CheckpointError(f"{name} is truncated: its last tensors are missing. Get it again.")
         places[key] = _Place(begin, size)
         file.seek(begin + size)
     return saved, places
@@ -236,9 +222,7 @@ def _checked(state: dict[Any, Any], name: str) -> dict[str, Any]:
     if odd := [key for key in state if not _is_name(key)]:
         kind = type(odd[0]).__name__
         which = visible(odd[0], 40) if isinstance(odd[0], str) else f"with a value of type {kind}"
-        raise CheckpointError(
-            f"{name} names a tensor {which}, which is not a valid name: {AS_WEIGHTS}"
-        )
+        raise CheckpointError(f"{name} names a tensor {which}, which is not a valid name: {AS_WEIGHTS}")
     refuse_long_names(state, name)
     return state
 
@@ -269,14 +253,11 @@ def _tensor(key: str, strided: Strided, places: Mapping[str, _Place], file: str)
         or not _are_sizes(numbers)
     ):
         raise CheckpointError(
-            f"The tensor {visible(key)} in {file} is not described by dtype, shape and strides: "
-            "get the file again."
+            f"The tensor {visible(key)} in {file} is not described by dtype, shape and strides: get the file again."
         )
     place = places.get(storage.key)
     if place is None:
-        raise CheckpointError(
-            f"The bytes of the tensor {visible(key)} are missing from {file}: get the file again."
-        )
+        raise CheckpointError(f"The bytes of the tensor {visible(key)} are missing from {file}: get the file again.")
     shape, strides = tuple(strided.shape), tuple(strided.strides)
     refuse_huge(key, file, shape, itemsize)
     first = strided.offset * itemsize + storage.first * ITEMSIZES[storage.dtype]

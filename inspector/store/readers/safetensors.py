@@ -41,8 +41,7 @@ DTYPES = {
 }
 _FOREIGN = {
     b"version https://git-lfs": (
-        "is a Git LFS pointer, not the weights: run `git lfs pull` where it came from, "
-        "or download the file itself."
+        "is a Git LFS pointer, not the weights: run `git lfs pull` where it came from, or download the file itself."
     ),
     b"<!DOCTYPE": "is a web page, not the weights: download the file itself.",
     b"<html": "is a web page, not the weights: download the file itself.",
@@ -104,15 +103,12 @@ def read_safetensors(path: Path, name: str) -> Header:
         raise CheckpointError(f"The header of {name} is not an object: get the file again.")
     metadata = header.pop("__metadata__", {})
     if not header:
-        raise CheckpointError(
-            f"{name} holds no tensors: its header is empty. Check that it is the right file."
-        )
+        raise CheckpointError(f"{name} holds no tensors: its header is empty. Check that it is the right file.")
     _refuse_many(len(header), name)
     refuse_long_names(header, name)
     start = 8 + length
     tensors = sorted(
-        (_tensor(key, entry, name, start) for key, entry in header.items()),
-        key=lambda t: (t.begin, t.nbytes),
+        (_tensor(key, entry, name, start) for key, entry in header.items()), key=lambda t: (t.begin, t.nbytes)
     )
     _refuse_gaps(tensors, name, start, file_nbytes)
     return Header(tuple(tensors), _aliases(metadata, header))
@@ -156,8 +152,7 @@ def refuse_huge(tensor: str, file: str, shape: Sequence[int], itemsize: int) -> 
     """
     if math.prod(max(size, 1) for size in shape) * itemsize >= 2**63:
         raise CheckpointError(
-            f"The tensor {visible(tensor)} in {file} has a shape that is too large for any "
-            "memory: get the file again."
+            f"The tensor {visible(tensor)} in {file} has a shape that is too large for any memory: get the file again."
         )
 
 
@@ -183,8 +178,7 @@ def _tensor(key: str, entry: Any, file: str, start: int) -> TensorInfo:
         )
     if not _are_sizes(shape) or not _are_sizes([begin, end]) or len(shape) > MAX_NDIM:
         raise CheckpointError(
-            f"The tensor {visible(key)} in {file} has a shape or offsets that are not sizes: "
-            "get the file again."
+            f"The tensor {visible(key)} in {file} has a shape or offsets that are not sizes: get the file again."
         )
     torch_dtype, itemsize = DTYPES[dtype]
     refuse_huge(key, file, shape, itemsize)
@@ -216,9 +210,7 @@ def _refuse_many(count: int, name: str) -> None:
 
 
 def _are_sizes(values: Any) -> bool:
-    return isinstance(values, list) and all(
-        type(value) is int and 0 <= value < 2**63 for value in values
-    )
+    return isinstance(values, list) and all(type(value) is int and 0 <= value < 2**63 for value in values)
 
 
 def _refuse_gaps(tensors: list[TensorInfo], name: str, start: int, file_nbytes: int) -> None:
@@ -226,9 +218,7 @@ def _refuse_gaps(tensors: list[TensorInfo], name: str, start: int, file_nbytes: 
     for tensor in tensors:
         if tensor.begin != end:
             relation = "overlaps another" if tensor.begin < end else "leaves a gap before it"
-            raise CheckpointError(
-                f"The tensor {visible(tensor.name)} in {name} {relation}: get the file again."
-            )
+            raise CheckpointError(f"The tensor {visible(tensor.name)} in {name} {relation}: get the file again.")
         end += tensor.nbytes
     if end > file_nbytes:
         raise CheckpointError(

@@ -70,9 +70,7 @@ def _checked(stored: dict[str, Any], fingerprint: str) -> SharedUpload | None:
     if fingerprint_of(digests) != fingerprint:
         return None
     warnings = tuple(text for text in stored["warnings"][:MAX_WARNINGS] if isinstance(text, str))
-    return SharedUpload(
-        fingerprint, clean_name(stored["name"]), str(stored["created"])[:40], files, warnings
-    )
+    return SharedUpload(fingerprint, clean_name(stored["name"]), str(stored["created"])[:40], files, warnings)
 
 
 def _is_file(file: SharedFile) -> bool:

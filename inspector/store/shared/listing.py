@@ -58,9 +58,7 @@ class Listing:
 
     def _ask(self, settings: Settings) -> threading.Thread | None:
         if self._asking is None and time.monotonic() - self._asked > FRESH_SECONDS:
-            self._asking = threading.Thread(
-                target=self._refresh, args=(settings, self._changes), daemon=True
-            )
+            self._asking = threading.Thread(target=self._refresh, args=(settings, self._changes), daemon=True)
             self._asking.start()
         return self._asking
 

@@ -119,8 +119,7 @@ def find_upload(remote: Remote, fingerprint: str) -> SharedUpload:
             else "is neither on this server nor in the shared store"
         )
         raise CheckpointError(
-            f"The checkpoint {fingerprint[:SHOWN_DIGITS]}… {what}: pick one from the list, or "
-            "upload it again."
+            f"The checkpoint {fingerprint[:SHOWN_DIGITS]}… {what}: pick one from the list, or upload it again."
         )
     return found
 
@@ -167,8 +166,7 @@ def _publish(fingerprint: str, remote: Remote, settings: Settings, carrying: Car
     held = remote.stamps(f"{BLOBS}/{fingerprint}")
     if not {file.sha256 for file in upload.files} <= set(held):
         raise CheckpointError(
-            "The upload was deleted from the shared store while it was being copied there: "
-            "upload it again."
+            "The upload was deleted from the shared store while it was being copied there: upload it again."
         )
     remote.write(listed_path(fingerprint), [write_shared(upload)])
 
@@ -179,9 +177,7 @@ def _original(file: FileInfo, entry: Path) -> Path:
     return original if original.is_file() else file.path
 
 
-def _leaving(
-    path: Path, file: SharedFile, done: int, upload: SharedUpload, carrying: Carrying
-) -> Iterator[bytes]:
+def _leaving(path: Path, file: SharedFile, done: int, upload: SharedUpload, carrying: Carrying) -> Iterator[bytes]:
     digest = hashlib.sha256()
     with path.open("rb") as opened:
         while piece := opened.read(PIECE):
@@ -196,9 +192,7 @@ def _leaving(
         )
 
 
-def _arriving(
-    remote: Remote, upload: SharedUpload, file: SharedFile, done: int, carrying: Carrying
-) -> Iterator[bytes]:
+def _arriving(remote: Remote, upload: SharedUpload, file: SharedFile, done: int, carrying: Carrying) -> Iterator[bytes]:
     """A file's pieces as they come; the end is reached only if all were right."""
     path = f"{BLOBS}/{upload.fingerprint}/{file.sha256}"
     nbytes = remote.size(path)
@@ -214,8 +208,7 @@ def _arriving(
         nbytes = None
     if nbytes is None:
         raise CheckpointError(
-            f"{file.name} of {upload.name} is missing from the shared store: delete the upload, "
-            "and upload it again."
+            f"{file.name} of {upload.name} is missing from the shared store: delete the upload, and upload it again."
         )
     if digest.hexdigest() != file.sha256:
         raise CheckpointError(

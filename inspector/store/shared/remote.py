@@ -45,9 +45,7 @@ class Remote:
         with _translated():
             self._files, self._root = _file_system(url)
             if self._scheme == "file" and not self._files.isdir(self._root):
-                raise CheckpointError(
-                    "The shared store's folder does not exist: create it, or mount it again."
-                )
+                raise CheckpointError("The shared store's folder does not exist: create it, or mount it again.")
 
     def stamps(self, folder: str) -> dict[str, tuple[Any, ...]]:
         """What a folder holds: basename -> something that changes when the file does."""
@@ -87,10 +85,7 @@ class Remote:
         Raises:
             FileNotFoundError: If it is not there.
         """
-        with (
-            _translated(),
-            self._files.open(self._path(path), "rb", block_size=PIECE, cache_type="none") as file,
-        ):
+        with _translated(), self._files.open(self._path(path), "rb", block_size=PIECE, cache_type="none") as file:
             while piece := file.read(PIECE):
                 yield piece
 
@@ -105,9 +100,7 @@ class Remote:
                 if not whole:
                     self._files.mv(written, target)
             except FileNotFoundError:
-                raise CheckpointError(
-                    "The location in INSPECTOR_STORE does not exist: create it first."
-                ) from None
+                raise CheckpointError("The location in INSPECTOR_STORE does not exist: create it first.") from None
             except BaseException:
                 if not whole:
                     with suppress(Exception):
@@ -169,9 +162,7 @@ def _translated() -> Iterator[None]:
         ) from None
     except Exception as error:
         if getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT}:
-            raise CheckpointError(
-                "The shared store is full: delete uploads, or give it more room."
-            ) from None
+            raise CheckpointError("The shared store is full: delete uploads, or give it more room.") from None
         raise CheckpointError(
             f"The shared store cannot be reached ({type(error).__name__}): try again later."
         ) from None

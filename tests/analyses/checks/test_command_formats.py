@@ -91,9 +91,7 @@ def test_what_the_baseline_knows_does_not_fail(tmp_path: Path) -> None:
         (evidence("a", "note", 3), evidence("a", "major", 3), "new"),
     ],
 )
-def test_what_is_new_or_worse_fails(
-    before: Evidence, now: Evidence, change: str, tmp_path: Path
-) -> None:
+def test_what_is_new_or_worse_fails(before: Evidence, now: Evidence, change: str, tmp_path: Path) -> None:
     found = since(checks(check("Numbers", now)), checks(check("Numbers", before)), tmp_path)
     assert changes(found)[0] == (change, "Numbers", "a")
     assert bool(found.failing()) == (change in ("new", "worse"))
@@ -198,9 +196,7 @@ def test_what_the_baseline_knows_is_a_notice(tmp_path: Path) -> None:
 
 def test_names_of_strangers_cannot_speak_to_the_runner() -> None:
     hostile = "a\n::stop-commands::x\r::error::y%0A,: ##[debug]"
-    bad = dataclasses.replace(
-        checks(check("Numbers", evidence(hostile, "critical"))), name=f"n:1,{hostile}"
-    )
+    bad = dataclasses.replace(checks(check("Numbers", evidence(hostile, "critical"))), name=f"n:1,{hostile}")
     text = as_github(bad, strict=False)
     commands = [line for line in text.split("\n") if line.lstrip().startswith("::")]
     assert len(commands) == 1

@@ -131,9 +131,7 @@ def test_modules_and_parameters_are_the_models_own(answered, name):
         assert row.class_name == type(module).__name__
         assert row.parameters == sum(p.numel() for p in module.parameters())
         assert row.own_parameters == sum(p.numel() for p in module.parameters(recurse=False))
-        assert row.shapes == {
-            key: tuple(p.shape) for key, p in module.named_parameters(recurse=False)
-        }
+        assert row.shapes == {key: tuple(p.shape) for key, p in module.named_parameters(recurse=False)}
         assert row.missing == ()
     assert sum(each.own_parameters for each in result.used_classes) == result.parameters
     assert sum(each.modules for each in result.used_classes) == len(list(model.modules()))
@@ -193,9 +191,7 @@ def test_siblings_lack_what_transformers_itself_misses(tmp_path, open_path, name
     folder = save_checkpoint(random_model(name), tmp_path / name)
     for each in ask(open_path(folder)).siblings:
         model_class = getattr(transformers, each.name)
-        _, info = model_class.from_pretrained(
-            folder, output_loading_info=True, ignore_mismatched_sizes=True
-        )
+        _, info = model_class.from_pretrained(folder, output_loading_info=True, ignore_mismatched_sizes=True)
         assert each.note.startswith("It does not fit") == bool(info["mismatched_keys"])
         assert each.missing == (0 if info["mismatched_keys"] else len(info["missing_keys"])), each
 
@@ -271,9 +267,7 @@ def test_t5s_first_block_differs_from_the_others(tmp_path, open_path):
 
 
 def test_bart_too(tmp_path, open_path):
-    checkpoint = open_path(
-        save_checkpoint(built("BartForConditionalGeneration", BART), tmp_path / "bart")
-    )
+    checkpoint = open_path(save_checkpoint(built("BartForConditionalGeneration", BART), tmp_path / "bart"))
     result = ask(checkpoint)
     truth = real_output(checkpoint, built("BartForConditionalGeneration", BART))
     assert_output_is(result.output, truth)
@@ -346,9 +340,7 @@ def test_the_named_arguments_do_fill_the_field(answered, name, field, filling):
     checkpoint, result = answered(name)
     found = fields(result)[field]
     arguments = filling(torch.tensor([checkpoint.require_tokens().encode(TEXT).ids]))
-    assert found.note == (
-        f"None here: {' and '.join(f'{each}=…' for each in arguments)} would fill it."
-    )
+    assert found.note == (f"None here: {' and '.join(f'{each}=…' for each in arguments)} would fill it.")
     model = random_model(name)
     assert real_output(checkpoint, model).get(field) is None
     assert real_output(checkpoint, model, **arguments)[field].shape == ()
@@ -427,15 +419,11 @@ def test_the_same_module_under_two_names_is_said():
         ("", 9, None), ("0", 9, None), ("1", 0, None), ("2", 9, "0"),
     ]  # fmt: skip
     text = tree_text(fold_tree(rows, sizes, inside))
-    assert text.splitlines()[-1].endswith(
-        "← the same module as 0; weight is 0.weight; bias is 0.bias"
-    )
+    assert text.splitlines()[-1].endswith("← the same module as 0; weight is 0.weight; bias is 0.bias")
 
 
 def test_two_thousand_modules_fold_into_a_short_tree():
-    layers = torch.nn.ModuleList(
-        torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()) for _ in range(700)
-    )
+    layers = torch.nn.ModuleList(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()) for _ in range(700))
     rows, sizes, inside = module_rows(torch.nn.Sequential(layers), (), None)
     assert len(rows) == 2 + 3 * 700
     lines = fold_tree(rows, sizes, inside)

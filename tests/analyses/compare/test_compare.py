@@ -19,14 +19,7 @@ from inspector.analyses.compare.compute_names import Names, Pair, Spelling, matc
 from inspector.errors import RequestError
 from inspector.results.plain import to_json
 from tests.conftest import silent
-from tests.families import (
-    ENCODER_DECODER,
-    MODELS,
-    WITHOUT_HEAD,
-    random_model,
-    save_checkpoint,
-    words,
-)
+from tests.families import ENCODER_DECODER, MODELS, WITHOUT_HEAD, random_model, save_checkpoint, words
 
 EVERY = sorted(MODELS | WITHOUT_HEAD | ENCODER_DECODER)
 EMBEDDING = "bert.embeddings.word_embeddings.weight"
@@ -71,9 +64,7 @@ def saved(tmp_path, open_path):
 
 @pytest.mark.parametrize("name", EVERY)
 def test_every_number_is_that_of_the_state_dicts(name, tmp_path, open_path):
-    folders = [
-        save_checkpoint(random_model(name, seed=seed), tmp_path / str(seed)) for seed in (1, 2)
-    ]
+    folders = [save_checkpoint(random_model(name, seed=seed), tmp_path / str(seed)) for seed in (1, 2)]
     result = ask(*map(open_path, folders))
     first, second = (load_file(folder / "model.safetensors") for folder in folders)
     rows = by_name(result)
@@ -105,12 +96,8 @@ def test_blocks_give_what_the_whole_gives(monkeypatch, open_model):
     assert one.shape == other.shape
     monkeypatch.setattr(compare_tensors, "BLOCK", 7)
     stored = compare_tensors.Stored
-    found = compare_tensors.compare_tensors(
-        stored(first.manifest, one), stored(second.manifest, other)
-    )
-    relative, cosine, largest = truth(
-        first.embedding_matrix(), second.state["transformer.wte.weight"]
-    )
+    found = compare_tensors.compare_tensors(stored(first.manifest, one), stored(second.manifest, other))
+    relative, cosine, largest = truth(first.embedding_matrix(), second.state["transformer.wte.weight"])
     assert found.sums is not None
     assert found.sums.count == 60 * 32
     assert found.sums.relative_change == pytest.approx(relative, rel=1e-12)
@@ -203,9 +190,7 @@ def test_a_cast_copy_is_exactly_its_rounding(dtype, backwards, saved):
 
 def test_widening_changes_no_number(saved):
     model = random_model("LlamaForCausalLM").to(torch.bfloat16)
-    result = ask(
-        saved(model, "a"), saved(model, "b", lambda t: {n: e.float() for n, e in t.items()})
-    )
+    result = ask(saved(model, "a"), saved(model, "b", lambda t: {n: e.float() for n, e in t.items()}))
     assert set(result.tensors["note"]) == {"the same numbers, as float32"}
     assert set(result.tensors["relative_change"]) == {0.0}
     assert result.vocabulary.moved == 0
@@ -231,10 +216,7 @@ def test_numbers_that_are_none_are_counted_and_left_out(saved):
         tensors[BIAS][:] = math.nan
         return tensors
 
-    first, second = (
-        saved(model, "whole"),
-        saved(random_model("BertForMaskedLM", seed=3), "b", broken),
-    )
+    first, second = (saved(model, "whole"), saved(random_model("BertForMaskedLM", seed=3), "b", broken))
     result = ask(first, second)
     row = by_name(result)[EMBEDDING]
     a, b = first.embedding_matrix(), second.embedding_matrix()
@@ -277,11 +259,7 @@ def test_a_zero_tensor_has_neither_direction_nor_share(saved):
 
 @pytest.mark.parametrize(
     ("whole", "prefix"),
-    [
-        ("BertForMaskedLM", "bert."),
-        ("LlamaForCausalLM", "model."),
-        ("DistilBertForMaskedLM", "distilbert."),
-    ],
+    [("BertForMaskedLM", "bert."), ("LlamaForCausalLM", "model."), ("DistilBertForMaskedLM", "distilbert.")],
 )
 def test_a_prefix_is_no_difference(whole, prefix, saved, tmp_path, open_path):
     model = random_model(whole)
@@ -423,12 +401,8 @@ def test_procrustes_recovers_a_rotation(seed, saved):
     distances = np.linalg.norm(a @ expected - b, axis=1)
     assert aligned.tokens["distance"].tolist() == pytest.approx(distances.tolist(), rel=1e-6)
     assert aligned.tokens_moved["token_id"].iloc[0] == 7
-    assert alignment.relative_before == pytest.approx(
-        np.linalg.norm(a - b) / np.linalg.norm(a), rel=1e-9
-    )
-    assert alignment.relative_after == pytest.approx(
-        np.linalg.norm(a @ expected - b) / np.linalg.norm(a), rel=1e-9
-    )
+    assert alignment.relative_before == pytest.approx(np.linalg.norm(a - b) / np.linalg.norm(a), rel=1e-9)
+    assert alignment.relative_after == pytest.approx(np.linalg.norm(a @ expected - b) / np.linalg.norm(a), rel=1e-9)
     assert alignment.relative_after < alignment.relative_before
     assert "too few rows" in alignment.note  # 60 rows of 32 numbers
 
@@ -553,17 +527,12 @@ def test_layers_join_what_their_cells_hold(saved):
 
 
 def test_places_are_read_from_names():
-    assert place_of("encoder.layer.11.output.dense.bias") == Place(
-        "encoder.layer", 11, "output.dense.bias"
-    )
+    assert place_of("encoder.layer.11.output.dense.bias") == Place("encoder.layer", 11, "output.dense.bias")
     assert place_of("h.0.attn.c_attn.weight") == Place("h", 0, "attn.c_attn.weight")
     assert place_of("layers.3.mlp.experts.17.w1.weight").kind == "mlp.experts.*.w1.weight"
     assert place_of("embeddings.word_embeddings.weight").stack == ""
     assert label_stacks(["encoder.layers", "", "encoder.layers"]) == {"encoder.layers": "layer"}
-    assert label_stacks(["encoder.block", "decoder.block"]) == {
-        "encoder.block": "encoder",
-        "decoder.block": "decoder",
-    }
+    assert label_stacks(["encoder.block", "decoder.block"]) == {"encoder.block": "encoder", "decoder.block": "decoder"}
     assert label_stacks(["model.layers", "model.vision.layers"]) == {
         "model.layers": "layers",
         "model.vision.layers": "vision",
@@ -592,10 +561,7 @@ def test_a_second_checkpoint_that_is_gone_is_one_sentence(open_model):
     with pytest.raises(RequestError) as refusal:
         compare(checkpoint, progress=silent, other="0" * 64)
     assert str(refusal.value) == (
-        "The second checkpoint cannot be read. This checkpoint is no longer in the store: open it "
-        "again."
+        "The second checkpoint cannot be read. This checkpoint is no longer in the store: open it again."
     )
-    with pytest.raises(
-        RequestError, match="Tokens that moved most must be between 1 and 1,000, not 0"
-    ):
+    with pytest.raises(RequestError, match="Tokens that moved most must be between 1 and 1,000, not 0"):
         ask(checkpoint, checkpoint, moved=0)

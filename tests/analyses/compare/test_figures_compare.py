@@ -22,16 +22,7 @@ def layers(count: int = 2) -> pd.DataFrame:
             (f"layer {layer}", layer, KINDS[0], 1, 1, 0.01 * 10 ** (layer % 2), 0.9, 0.5),
             (f"layer {layer}", layer, KINDS[1], 2, 0, 0.0, 1.0, 0.0),
         ]
-    names = [
-        "layer",
-        "number",
-        "kind",
-        "tensors",
-        "unequal",
-        "relative_change",
-        "cosine",
-        "max_abs",
-    ]
+    names = ["layer", "number", "kind", "tensors", "unequal", "relative_change", "cosine", "max_abs"]
     return pd.DataFrame(rows, columns=names)
 
 

@@ -40,10 +40,7 @@ def truth(folder: Path, ids: tuple[int, ...]) -> np.ndarray:
 def test_every_token_of_the_vocabulary_is_the_models_own(tmp_path, open_model, architecture):
     checkpoint = open_model(architecture)
     result = contrast(checkpoint, progress=silent, first=FIRST, second=SECOND, device="cpu")
-    first, second = (
-        truth(tmp_path / architecture, checkpoint.tokens.encode(text).ids)
-        for text in (FIRST, SECOND)
-    )
+    first, second = (truth(tmp_path / architecture, checkpoint.tokens.encode(text).ids) for text in (FIRST, SECOND))
     frame = result.tokens
     assert frame["token_id"].tolist() == list(range(VOCAB))
     assert frame["first"].to_numpy() == pytest.approx(first, abs=2e-4)

@@ -49,9 +49,7 @@ def trained_rows(rows: int, columns: int, generator: torch.Generator) -> torch.T
     return (noise * lengths + offset) @ mixing
 
 
-def make(
-    rows: int, columns: int, seed: int, *, unused: int, share: float, tied: bool = True
-) -> Vocabulary:
+def make(rows: int, columns: int, seed: int, *, unused: int, share: float, tied: bool = True) -> Vocabulary:
     """Plant under-trained rows into a trained-like vocabulary, its first rows known to be unused.
 
     Where it is tied, unused and under-trained rows lie in one direction of their own, as a softmax
@@ -120,9 +118,7 @@ def test_planted_rows_are_found_and_none_invented_when_not_tied(rows, columns, s
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("rows", "columns"), SIZES)
 @pytest.mark.parametrize("unused", [0, 4, 40])
-def test_rows_as_short_as_at_initialisation_are_found_in_a_tied_model_too(
-    rows, columns, seed, unused
-):
+def test_rows_as_short_as_at_initialisation_are_found_in_a_tied_model_too(rows, columns, seed, unused):
     made = make(rows, columns, seed, unused=unused, share=0.02, tied=False)
     assert listed(judged(made)) == made.planted
 
@@ -199,9 +195,7 @@ def test_unused_rows_that_were_trained_like_all_others_tell_nothing(seed, tied):
     judgement = judged(made, tied=tied)
     assert not judgement.listed.any()
     assert judgement.indicator.references == 0
-    assert "10 rows are known to be unused, but they do not stand out" in (
-        judgement.indicator.statement
-    )
+    assert "10 rows are known to be unused, but they do not stand out" in (judgement.indicator.statement)
 
 
 @pytest.mark.parametrize("unused", [0, 10])
@@ -225,9 +219,7 @@ def test_a_model_as_transformers_initialises_it_is_untrained(architecture, tmp_p
     model_class = getattr(transformers, architecture)
     small = dict(random_model(architecture).config.to_diff_dict())
     config = model_class.config_class(**small | {"vocab_size": 60})
-    result = embeddings(
-        open_path(save_checkpoint(model_class(config), tmp_path / "fresh")), progress=silent
-    )
+    result = embeddings(open_path(save_checkpoint(model_class(config), tmp_path / "fresh")), progress=silent)
     assert result.health.indicator.looks_untrained
     assert result.undertrained.empty
     assert "The whole matrix looks never trained." in said(result, "Under-trained tokens").detail
@@ -248,9 +240,7 @@ def test_a_row_between_the_two_thresholds_is_listed_where_its_bias_agrees():
         centred = made.matrix[row] - facts.mean
         across = centred - (centred @ aim) * aim
         across /= across.norm()
-        made.matrix[row] = facts.mean + centred.norm() * (
-            cosine * aim + (1 - cosine**2) ** 0.5 * across
-        )
+        made.matrix[row] = facts.mean + centred.norm() * (cosine * aim + (1 - cosine**2) ** 0.5 * across)
     made.bias[ordinary] = torch.tensor([-3.0, -0.2])
     assert listed(judged(made, bias=made.bias)) == made.planted | {ordinary[0]}
 
@@ -351,15 +341,9 @@ def save_planted(folder: Path, *, rows: int = 60) -> Path:
 def test_every_fault_of_a_checkpoint_is_named(tmp_path, open_path):
     health = embeddings(open_path(save_planted(tmp_path / "bad")), progress=silent).health
     assert health.zero_rows["token"].tolist() == ["[PAD]", "w12"]
-    assert health.not_finite_rows[["token", "what"]].to_numpy().tolist() == [
-        ["w22", "NaN"],
-        ["w23", "infinity"],
-    ]
+    assert health.not_finite_rows[["token", "what"]].to_numpy().tolist() == [["w22", "NaN"], ["w23", "infinity"]]
     groups = [(group.what, group.tokens) for group in health.equal_rows]
-    assert groups == [
-        ("unused", ("[unused0]", "[unused1]", "[unused2]")),
-        ("tokens", ("w32", "w33")),
-    ]
+    assert groups == [("unused", ("[unused0]", "[unused1]", "[unused2]")), ("tokens", ("w32", "w33"))]
     status = {finding.name: (finding.count, finding.status) for finding in health.findings}
     assert status["NaN or infinity"] == (2, "fail")
     assert status["Zero rows"] == (2, "warn")
@@ -405,9 +389,7 @@ def test_without_a_tokenizer_the_rows_alone_are_judged(tmp_path, open_path):
     result = embeddings(open_path(folder), progress=silent)
     assert result.undertrained["token"].tolist() == ["id 33"]
     assert result.undertrained["why"].tolist() == ["short"]
-    assert said(result, "Tokens beyond the rows").detail == (
-        "There is no tokenizer to compare the rows with."
-    )
+    assert said(result, "Tokens beyond the rows").detail == ("There is no tokenizer to compare the rows with.")
 
 
 def test_capitals_and_cut_punctuation_are_never_produced(tmp_path, open_path):
@@ -423,9 +405,7 @@ def open_demo(name: str, settings):
     from inspector.models.checkpoint import Checkpoint
     from inspector.store.opening import open_checkpoint
 
-    manifest, _ = open_checkpoint(
-        CheckpointRef("demo", name), settings=settings, progress=silent, restrict_paths=False
-    )
+    manifest, _ = open_checkpoint(CheckpointRef("demo", name), settings=settings, progress=silent, restrict_paths=False)
     return Checkpoint(manifest, settings=settings)
 
 

@@ -156,9 +156,7 @@ def test_token_spans_are_the_pipelines(make, family, seed):
     ]
     assert close([s["score"] for s in spans], [float(s["score"]) for s in simple])
     tokens = found.result.tokens.to_dict("records")
-    assert [(t["label"], t["position"]) for t in tokens] == [
-        (t["entity"], t["index"]) for t in single
-    ]
+    assert [(t["label"], t["position"]) for t in tokens] == [(t["entity"], t["index"]) for t in single]
     assert close([t["score"] for t in tokens], [float(t["score"]) for t in single])
 
 
@@ -220,9 +218,7 @@ def test_no_answer_is_the_first_positions_product(make):
 
 def test_the_loss_of_a_labelled_answer_and_positions_past_the_input(make):
     case = make("Bert", "ForQuestionAnswering")
-    truth = case.output(
-        TEXT, PAIR, start_positions=torch.tensor([8]), end_positions=torch.tensor([9])
-    )
+    truth = case.output(TEXT, PAIR, start_positions=torch.tensor([8]), end_positions=torch.tensor([9]))
     found = case.ask(pair=PAIR, right_answer=(8, 9)).result.loss
     assert close(found.loss, truth.loss)
     assert close((found.start_loss + found.end_loss) / 2, truth.loss)
@@ -347,9 +343,7 @@ def test_without_a_second_text_the_loss_is_masked_lm_alone(make):
     assert close(found.loss, cross_entropy(output.prediction_logits[0], labels))
 
 
-@pytest.mark.parametrize(
-    "name", ["RobertaForMaskedLM", "DistilBertForMaskedLM", "AlbertForMaskedLM"]
-)
+@pytest.mark.parametrize("name", ["RobertaForMaskedLM", "DistilBertForMaskedLM", "AlbertForMaskedLM"])
 def test_a_masked_lm_alone_has_its_own_loss(open_model, name):
     checkpoint = open_model(name)
     found = run_pretrain(checkpoint, progress=silent, text=TEXT, share=0.7, seed=2)
@@ -382,9 +376,7 @@ def test_masking_is_80_10_10_seeded_and_never_touches_special_tokens(open_model)
     for kind, share in ((MASKED, 0.8), (REPLACED, 0.1), (KEPT, 0.1)):
         spread = 4 * math.sqrt(total * share * (1 - share))
         assert abs(counts[kind] - share * total) < spread
-    tables = [
-        run_pretrain(checkpoint, progress=silent, text=text, seed=seed).tokens for seed in (1, 1, 2)
-    ]
+    tables = [run_pretrain(checkpoint, progress=silent, text=text, seed=seed).tokens for seed in (1, 1, 2)]
     pd.testing.assert_frame_equal(tables[0], tables[1])
     assert tables[0]["label"].tolist() != tables[2]["label"].tolist()
     assert (tables[0]["label"] != IGNORED).sum() == round(0.15 * 60)
@@ -496,17 +488,13 @@ def test_a_damaged_weight_is_said(tmp_path, open_path):
     model = random_model("BertForSequenceClassification")
     with torch.no_grad():
         model.classifier.bias[0] = float("nan")
-    found = run_heads(
-        open_path(save_checkpoint(model, tmp_path / "nan")), progress=silent, text=TEXT
-    )
+    found = run_heads(open_path(save_checkpoint(model, tmp_path / "nan")), progress=silent, text=TEXT)
     assert "answers with NaN or infinity" in found.warnings[0]
     assert to_json(found)["result"]["labels"][0]["score"] is None
 
 
 LONG = " ".join(["w1"] * 600)
-SURROGATE = (
-    "The text holds half of a surrogate pair, which is no character: type or paste it again."
-)
+SURROGATE = "The text holds half of a surrogate pair, which is no character: type or paste it again."
 
 
 @pytest.mark.parametrize(

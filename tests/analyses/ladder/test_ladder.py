@@ -53,8 +53,7 @@ def test_the_top_is_the_models_own(architecture, dtype, tied):
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"word_embed_proj_dim": 16}, {"word_embed_proj_dim": 16, "do_layer_norm_before": False}],
+    "changes", [{"word_embed_proj_dim": 16}, {"word_embed_proj_dim": 16, "do_layer_norm_before": False}]
 )
 def test_opt_with_a_narrow_embedding(changes):  # fmt: skip
     model = random_model("OPTForCausalLM", **changes)
@@ -76,9 +75,7 @@ def test_the_lens_reads_the_decoder(open_model, tmp_path, architecture):
     if start is None:
         start = checkpoint.tokens.role("pad")[1]
     written = [start, *checkpoint.tokens.pieces("w4 w5")]
-    logits, states = outputs(
-        model, list(checkpoint.tokens.encode(TEXT).ids), decoder_input_ids=torch.tensor([written])
-    )
+    logits, states = outputs(model, list(checkpoint.tokens.encode(TEXT).ids), decoder_input_ids=torch.tensor([written]))
     assert len(result.tokens) == len(written) == 3
     assert len(result.layers) == len(states)
     last = result.cells.query("rung == 'logits' and layer == @result.cells.layer.max()")
@@ -131,9 +128,7 @@ def test_states_say_entropy_overlap_correlation_and_agreement(open_model):
                 row = table.loc[("dot", layer, position)]
                 p = dots.double().softmax(0)
                 assert row["entropy"] == pytest.approx(-(p * p.log()).sum().item(), abs=1e-4)
-                both = set(dots.topk(3).indices.tolist()) & set(
-                    inner[position].topk(3).indices.tolist()
-                )
+                both = set(dots.topk(3).indices.tolist()) & set(inner[position].topk(3).indices.tolist())
                 assert row["overlap"] == pytest.approx(len(both) / 3)
                 assert row["agrees"] == float(dots.argmax() == logits[position].argmax())
                 ranks = [scores.argsort().argsort().double() for scores in (dots, inner[position])]
@@ -317,8 +312,6 @@ def test_table_and_builder_agree_on_the_class(open_model):
         task = "seq2seq_lm" if architecture in SEQ2SEQ else next(
             t for t in ("masked_lm", "causal_lm") if checkpoint.heads[t] == "present"
         )  # fmt: skip
-        model, missing = build_model(
-            task_class(checkpoint.config, task), checkpoint.config, checkpoint.state, name="x"
-        )
+        model, missing = build_model(task_class(checkpoint.config, task), checkpoint.config, checkpoint.state, name="x")
         assert not missing
         assert build_ladder(model, FAMILIES[model.config.model_type]) is not None

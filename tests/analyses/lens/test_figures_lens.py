@@ -171,9 +171,7 @@ def test_tops_are_counted_by_hand() -> None:
 
 def test_the_first_difference_is_the_lowest_layer() -> None:
     tokens = (["x", "y"], ["x", "q"])
-    found = compare_cells(
-        cells(SQUARE), cells(SQUARE | {(0, 1): "e", (1, 0): "f"}), tokens=tokens, layers=(2, 2)
-    )
+    found = compare_cells(cells(SQUARE), cells(SQUARE | {(0, 1): "e", (1, 0): "f"}), tokens=tokens, layers=(2, 2))
     assert (found.positions, found.changed, found.compared) == (2, (1,), 4)
     assert found.cells == ((0, 1), (1, 0))
     assert compare_cells(cells(SQUARE), cells(SQUARE), tokens=tokens, layers=(2, 3)).positions == 0

@@ -71,18 +71,13 @@ def test_logits_that_are_not_made_at_once_are_the_models_own(open_model, archite
 
 
 @pytest.mark.parametrize("states", [1, 14, 256])
-def test_layers_that_are_read_together_are_those_read_alone(
-    open_model, architecture, monkeypatch, states
-):
+def test_layers_that_are_read_together_are_those_read_alone(open_model, architecture, monkeypatch, states):
     """A block may hold one state, two layers of a text, or all of them: the tables are the same."""
     checkpoint = open_model(architecture)
     options = {"text": TEXT, "k": 3, "pins": ["w3"], "dtype": "float32", "device": "cpu"}
     monkeypatch.setattr(lens_module, "block_states", lambda rows: states)
     together = lens(checkpoint, progress=silent, **options)
-    alone = [
-        lens(checkpoint, progress=silent, layers=[layer], **options)
-        for layer in range(len(together.layers))
-    ]
+    alone = [lens(checkpoint, progress=silent, layers=[layer], **options) for layer in range(len(together.layers))]
     for name in ("cells", "pinned", "states"):
         parts = [getattr(each, name).drop(columns="agrees", errors="ignore") for each in alone]
         pd.testing.assert_frame_equal(
@@ -192,14 +187,9 @@ def test_without_tokenizer(tmp_path, open_path):
 
 def test_auto_classes_agree_with_the_saved_model(open_model, tmp_path):
     """The builder of these tests saves what it means to: the Auto classes load it without loss."""
-    for name, auto in (
-        ("BertForMaskedLM", AutoModelForMaskedLM),
-        ("GPT2LMHeadModel", AutoModelForCausalLM),
-    ):
+    for name, auto in (("BertForMaskedLM", AutoModelForMaskedLM), ("GPT2LMHeadModel", AutoModelForCausalLM)):
         open_model(name)
         loaded: Any = auto.from_pretrained(tmp_path / name, output_loading_info=True)
         model, info = loaded
         assert not info["missing_keys"]
-        assert model.get_input_embeddings().weight.equal(
-            random_model(name).get_input_embeddings().weight
-        )
+        assert model.get_input_embeddings().weight.equal(random_model(name).get_input_embeddings().weight)

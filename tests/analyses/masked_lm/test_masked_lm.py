@@ -12,13 +12,7 @@ from transformers import BertTokenizer, pipeline
 
 from inspector.analyses.masked_lm import compute_joint as masked_joint
 from inspector.analyses.masked_lm.compute import predict, predict_many
-from inspector.errors import (
-    CheckpointError,
-    InspectorError,
-    NotInCheckpointError,
-    RequestError,
-    WorkerError,
-)
+from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError, RequestError, WorkerError
 from tests.conftest import silent
 from tests.families import MODELS, random_model, save_checkpoint, words
 
@@ -60,8 +54,7 @@ def test_predictions_are_the_models_own(open_model, architecture):
 
 
 @pytest.mark.parametrize(
-    "architecture",
-    [name for name in MASKED if name.startswith(("Bert", "Rob", "Dist", "Alb", "Ele", "Deb"))],
+    "architecture", [name for name in MASKED if name.startswith(("Bert", "Rob", "Dist", "Alb", "Ele", "Deb"))]
 )
 @pytest.mark.parametrize("text", ["w1 w2 [MASK] w30.", TEXT])
 def test_fill_mask_pipeline_gives_the_same(tmp_path, open_path, architecture, text):
@@ -75,9 +68,7 @@ def test_fill_mask_pipeline_gives_the_same(tmp_path, open_path, architecture, te
     result = predict(open_path(folder), progress=silent, text=text, k=7)
     for mask, best in zip(result.masks, truth, strict=True):
         assert mask.predictions["token_id"].tolist() == [row["token"] for row in best]
-        assert mask.predictions["probability"].tolist() == pytest.approx(
-            [row["score"] for row in best], abs=1e-5
-        )
+        assert mask.predictions["probability"].tolist() == pytest.approx([row["score"] for row in best], abs=1e-5)
 
 
 def test_many_requests_are_each_answered_as_alone(open_model):
@@ -163,13 +154,10 @@ def test_joint_answers_are_the_best_of_all(open_model, monkeypatch, order):
     best = sorted(totals, key=lambda pair: -totals[pair])[:60]
     visible = checkpoint.tokens.visible
     assert [each.tokens for each in found] == [tuple(map(visible, pair)) for pair in best]
-    assert [each.log_probability for each in found] == pytest.approx(
-        [totals[pair] for pair in best], abs=1e-4
-    )
+    assert [each.log_probability for each in found] == pytest.approx([totals[pair] for pair in best], abs=1e-4)
     for each, pair in zip(found[:5], best, strict=False):
         assert each.independent == pytest.approx(
-            sum(float(alone[place, token]) for place, token in zip(places, pair, strict=True)),
-            abs=1e-4,
+            sum(float(alone[place, token]) for place, token in zip(places, pair, strict=True)), abs=1e-4
         )
         whole = filled(filled(ids, places[0], pair[0]), places[1], pair[1])
         assert each.pseudo_log_likelihood == pytest.approx(
@@ -213,19 +201,14 @@ def test_joint_of_four_masks_is_a_beam_of_five(open_model, order, seed):
     assert [each.tokens for each in found] == [
         tuple(visible(state[place]) for place in (1, 3, 5, 6)) for state, _ in truth
     ]
-    assert [each.log_probability for each in found] == pytest.approx(
-        [total for _, total in truth], abs=1e-4
-    )
+    assert [each.log_probability for each in found] == pytest.approx([total for _, total in truth], abs=1e-4)
 
 
 def test_orders_differ(open_model):
     """Else the tests above could not tell them apart."""
     text = "[MASK] w2 [MASK] w9 [MASK] [MASK]"
     checkpoint = open_model("BertForMaskedLM")
-    left, sure = (
-        predict(checkpoint, progress=silent, text=text, order=order).joint
-        for order in ("left", "sure")
-    )
+    left, sure = (predict(checkpoint, progress=silent, text=text, order=order).joint for order in ("left", "sure"))
     assert left[0].log_probability != pytest.approx(sure[0].log_probability, abs=1e-3)
 
 
@@ -312,9 +295,7 @@ def test_words_are_chains_of_their_pieces(open_model):
         for row in mask.words.to_dict("records"):
             chain = checkpoint.tokens.pieces(row["word"])
             assert row["pieces"] == len(chain)
-            assert row["log_probability"] == pytest.approx(
-                by_hand(model, ids, mask.position, chain), abs=1e-4
-            )
+            assert row["log_probability"] == pytest.approx(by_hand(model, ids, mask.position, chain), abs=1e-4)
             assert row["probability"] == pytest.approx(math.exp(row["log_probability"]))
         assert mask.words["log_probability"].is_monotonic_decreasing
 
@@ -344,12 +325,8 @@ def byte_level_roberta(folder):
     return folder
 
 
-@pytest.mark.parametrize(
-    ("text", "spaced"), [("the <mask> sat", True), ("<mask> cat", False), ("a c<mask>", False)]
-)
-def test_words_begin_with_a_space_where_the_mask_stands_after_one(
-    tmp_path, open_path, text, spaced
-):
+@pytest.mark.parametrize(("text", "spaced"), [("the <mask> sat", True), ("<mask> cat", False), ("a c<mask>", False)])
+def test_words_begin_with_a_space_where_the_mask_stands_after_one(tmp_path, open_path, text, spaced):
     checkpoint = open_path(byte_level_roberta(tmp_path / "roberta"))
     words = predict(checkpoint, progress=silent, text=text, targets=("xylem",)).masks[0].words
     assert words is not None
@@ -378,9 +355,7 @@ def test_how_it_ran_is_said(open_model, monkeypatch):
     result = predict(checkpoint, progress=silent, text=TEXT, dtype="bfloat16")
     threads = torch.get_num_threads()
     plural = "s" if threads > 1 else ""
-    assert result.note == (
-        f"bfloat16 on {threads} thread{plural}; this processor has no bfloat16 instructions"
-    )
+    assert result.note == (f"bfloat16 on {threads} thread{plural}; this processor has no bfloat16 instructions")
     assert result.threads == threads
     assert (result.device, result.dtype, result.batch) == ("cpu", "bfloat16", 1)
     model = random_model("BertForMaskedLM").bfloat16()
@@ -400,8 +375,7 @@ def test_damaged_weights_are_said(tmp_path, open_path):
     checkpoint = open_path(save_checkpoint(model, tmp_path / "damaged"))
     result = predict(checkpoint, progress=silent, text=TEXT, targets=("w5", "w7a"))
     assert result.warnings == (
-        "damaged answers with NaN or infinity here: its weights are damaged, and no ranking can be "
-        "read from them.",
+        "damaged answers with NaN or infinity here: its weights are damaged, and no ranking can be read from them.",
     )
     assert result.joint == ()
     assert result.masks[0].words is not None

@@ -27,9 +27,7 @@ def test_no_tokenizer_is_said_once(tmp_path, open_path):
     folder = save_checkpoint(random_model("BertModel"), tmp_path / "bare", tokenizer=False)
     result = overview(open_path(folder), progress=silent)
     assert result.tokenizer is None
-    assert result.warnings == (
-        "There is no tokenizer in this checkpoint: tokens are shown by their ids.",
-    )
+    assert result.warnings == ("There is no tokenizer in this checkpoint: tokens are shown by their ids.",)
 
 
 def test_a_head_that_config_promises_and_the_file_lacks(tmp_path, open_path):
@@ -48,13 +46,11 @@ def test_a_head_that_config_promises_and_the_file_lacks(tmp_path, open_path):
 def test_more_and_fewer_ids_than_rows(tmp_path, open_path):
     few = save_checkpoint(random_model("BertModel", vocab_size=20), tmp_path / "few")
     assert warnings_of(open_path(few)) == (
-        "The tokenizer knows 60 ids, but the embedding matrix has 20 rows: a text that uses the "
-        "others is refused.",
+        "The tokenizer knows 60 ids, but the embedding matrix has 20 rows: a text that uses the others is refused.",
     )
     many = save_checkpoint(random_model("BertModel", vocab_size=64), tmp_path / "many")
     assert warnings_of(open_path(many)) == (
-        "The embedding matrix has 4 rows more than the tokenizer has ids (64 against 60): no text "
-        "can reach them.",
+        "The embedding matrix has 4 rows more than the tokenizer has ids (64 against 60): no text can reach them.",
     )
 
 
@@ -71,9 +67,7 @@ def test_without_config_headers_are_still_shown(tmp_path, open_path):
 def test_unknown_model_type_has_no_heads_and_keeps_its_headers(tmp_path, open_path):
     folder = save_checkpoint(random_model("BertModel"), tmp_path / "odd")
     config = json.loads((folder / "config.json").read_text("utf-8"))
-    (folder / "config.json").write_text(
-        json.dumps(config | {"model_type": "unheard-of"}), encoding="utf-8"
-    )
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "unheard-of"}), encoding="utf-8")
     result = overview(open_path(folder), progress=silent)
     assert result.model_type == "unheard-of"
     assert set(result.heads.values()) == {"absent"}
@@ -105,9 +99,7 @@ def test_the_hash_of_large_files_is_computed_where_it_is_asked_for(tmp_path, ope
     assert first["model.safetensors"] is None
     said = []
     asked = overview(checkpoint, progress=lambda share, text: said.append(text), hash_files=True)
-    digests = {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()
-    }
+    digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
     assert {file.name: file.sha256 for file in asked.files} == digests
     assert asked.identity == "samples"
     assert any(text.startswith("Hashing: ") and "of 0.1 GB" in text for text in said)

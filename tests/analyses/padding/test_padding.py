@@ -92,9 +92,7 @@ def assert_as_two_ordinary_backward_passes(result, architecture, inputs, labels,
     assert found is not None
     assert found.tied == tied == result.tied
     assert found.loss == pytest.approx(loss.item(), rel=1e-5)
-    assert found.predicted == int((labels != -100).sum()) - (
-        len(labels) if architecture in CAUSAL else 0
-    )
+    assert found.predicted == int((labels != -100).sum()) - (len(labels) if architecture in CAUSAL else 0)
     assert found.input_path == pytest.approx(into_look_up, rel=1e-4, abs=0)
     assert found.total == pytest.approx(total, rel=1e-4, abs=0)
     assert found.split_error < 1e-6
@@ -112,9 +110,7 @@ def assert_as_by_hand(found, architecture, inputs, labels, tmp_path):
     """Second way: the sum of (p - y) h over the predicted positions; the look-up by a hook."""
     model = truth(tmp_path / architecture, architecture)
     seen: dict[str, torch.Tensor] = {}
-    model.get_output_embeddings().register_forward_pre_hook(
-        lambda _, given: seen.__setitem__("state", given[0])
-    )
+    model.get_output_embeddings().register_forward_pre_hook(lambda _, given: seen.__setitem__("state", given[0]))
 
     def keep(_: nn.Module, __: Any, embedded: torch.Tensor) -> None:
         embedded.retain_grad()
@@ -284,9 +280,7 @@ def test_the_masked_mean_is_that_of_the_sentence_alone(open_model, name, tmp_pat
         assert row["sentence"] == sentence
         assert (row["tokens"], row["tokens"] + row["padding"]) == (ids.shape[1], len(together[0]))
         assert row["difference"] == pytest.approx((plain - alone).norm().item(), abs=2e-5)
-        assert row["cosine"] == pytest.approx(
-            torch.cosine_similarity(plain, alone, dim=0).item(), abs=1e-5
-        )
+        assert row["cosine"] == pytest.approx(torch.cosine_similarity(plain, alone, dim=0).item(), abs=1e-5)
         assert row["relative"] == pytest.approx(row["difference"] / alone.norm().item(), abs=1e-5)
         if row["padding"]:
             of_padding = together[number, ids.shape[1] :].mean(dim=0)
@@ -303,9 +297,7 @@ def test_without_a_head_nothing_is_measured_but_the_mean(open_model):
     assert result.experiments.empty
     assert result.tied is None
     assert "has no language-model head" in result.gradient_note
-    assert "the file has no language-model head, so its gradient cannot be measured" in (
-        result.verdict
-    )
+    assert "the file has no language-model head, so its gradient cannot be measured" in (result.verdict)
     assert len(result.averaging) == 3
 
 
@@ -324,8 +316,7 @@ def test_gpt2_has_no_padding_and_end_of_text_stands_in(open_path):
     assert result.gradient is None
     assert "There is no padding vector" in result.verdict
     assert result.agreement == (
-        "The model has no padding_idx, and the tokenizer names no padding token: nothing is set "
-        "apart for padding."
+        "The model has no padding_idx, and the tokenizer names no padding token: nothing is set apart for padding."
     )
     assert result.stand_in is not None
     assert result.stand_in.token == "<|endoftext|>"

@@ -120,9 +120,7 @@ def test_half_precision_on_the_disk_is_what_half_precision_in_memory_is(tmp_path
     model = random_model("LlamaForCausalLM").to(torch.bfloat16)
     checkpoint = open_path(save_checkpoint(model, tmp_path / "half"))
     for dtype in ("bfloat16", "float32"):
-        whole: Any = forward(
-            checkpoint.load("causal_lm", device="cpu", dtype=dtype), IDS, head=True
-        )
+        whole: Any = forward(checkpoint.load("causal_lm", device="cpu", dtype=dtype), IDS, head=True)
         spread = within(checkpoint, TINY).load("causal_lm", dtype=dtype)
         found: Any = forward(spread, IDS, head=True)
         assert found.logits.dtype == getattr(torch, dtype)

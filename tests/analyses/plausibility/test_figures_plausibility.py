@@ -80,10 +80,7 @@ def test_labels_touch_neither_each_other_nor_a_mark(seed):
     sizes = [(width, 18.0) for width in draw.uniform(10, 70, 60).tolist()]
     frame = Rectangle(0, 0, 300, 300)
     placed = place_labels(marks, sizes, within=frame, radius=3, others=others)
-    boxes = [
-        label_box(marks[label.mark], sizes[label.mark], label.across, label.up, 3)
-        for label in placed
-    ]
+    boxes = [label_box(marks[label.mark], sizes[label.mark], label.across, label.up, 3) for label in placed]
     assert 5 < len(boxes) < 60  # not all of them find room
     spots = [Rectangle(x - 3, y - 3, x + 3, y + 3) for x, y in marks]
     spots += [Rectangle(x - 1.5, y - 1.5, x + 1.5, y + 1.5) for x, y in others]
@@ -134,8 +131,7 @@ def test_a_strip_says_what_it_draws():
     assert [">2.0<" in judged.text[0], ">0.0<" in judged.text[1]] == [True, True]
     hovers = judged.hovertext
     assert hovers[0] == (
-        "<b>un</b>, position 1<br>probability 25.0 %, rank 2<br>surprisal 2.00 bits"
-        "<br>likeliest: <b>very</b>, 50.0 %"
+        "<b>un</b>, position 1<br>probability 25.0 %, rank 2<br>surprisal 2.00 bits<br>likeliest: <b>very</b>, 50.0 %"
     )
     assert hovers[1].endswith("the likeliest token here")
     assert "&lt;b&gt;" in hovers[2]
@@ -163,9 +159,7 @@ def test_a_strip_wraps_at_the_width_that_is_asked_for():
     for before, after in itertools.pairwise(boxes):
         assert after[0] > before[0] or after[1] > before[2]
     lines = boxes[-1][0] + 1
-    assert layout(figure).height == layout(
-        plausibility_strip(sentence(), title="t")
-    ).height + 50 * (lines - 1)
+    assert layout(figure).height == layout(plausibility_strip(sentence(), title="t")).height + 50 * (lines - 1)
 
 
 def test_strips_can_share_a_scale_and_calm_ones_stay_pale():
@@ -224,10 +218,7 @@ def test_every_token_is_drawn_once(count):
         drawn += round(np.nansum(np.expm1(shade)))  # the colour is the logarithm of the count
     assert drawn == cells.total
     subtitle = layout(figure).title.subtitle.text
-    assert (
-        f"{plural(count, 'token')}: {len(ids):,} drawn one by one, {cells.total:,} counted"
-        in subtitle
-    )
+    assert f"{plural(count, 'token')}: {len(ids):,} drawn one by one, {cells.total:,} counted" in subtitle
 
 
 def test_the_tokens_that_matter_have_marks():
@@ -310,8 +301,7 @@ def test_what_has_no_number_is_left_out_and_counted():
     upper, lower = scatters(figure)
     assert {*upper.customdata, *lower.customdata} == set(range(50)) - {3, 7}
     assert layout(figure).title.subtitle.text == (
-        "two texts · 48 tokens: 48 drawn one by one, 0 counted in cells; 2 without a finite number "
-        "left out"
+        "two texts · 48 tokens: 48 drawn one by one, 0 counted in cells; 2 without a finite number left out"
     )
 
 

@@ -77,9 +77,7 @@ def test_each_token_is_read_with_itself_masked(tmp_path, open_model, architectur
 def test_the_ways_differ_where_a_word_has_later_pieces(open_model):
     checkpoint = open_model("BertForMaskedLM")
     alone, hidden = (
-        plausibility(checkpoint, progress=silent, text=TEXT, by=by)
-        .tokens["log_probability"]
-        .tolist()
+        plausibility(checkpoint, progress=silent, text=TEXT, by=by).tokens["log_probability"].tolist()
         for by in ("token", "word")
     )
     differ = [place for place in range(1, 8) if abs(alone[place] - hidden[place]) > 1e-4]

@@ -50,10 +50,7 @@ def group(*names: str, verdict: str = "tied", shape: tuple[int, ...] = SHAPE) ->
 
 
 def tensors(
-    names: Sequence[str],
-    groups: Sequence[SharedGroup] = (),
-    *,
-    sizes: Mapping[str, int] | None = None,
+    names: Sequence[str], groups: Sequence[SharedGroup] = (), *, sizes: Mapping[str, int] | None = None
 ) -> pd.DataFrame:
     """A frame as `Sharing.tensors` without `row`: 250,000 parameters a name, or as `sizes` says."""
     of = {name: place for place, each in enumerate(groups) for name in each.names}

@@ -83,9 +83,7 @@ def test_thousands_of_tensors_stay_drawable_and_add_up(shape: str) -> None:
     names = {
         "wide": [f"h.{n}.w" for n in range(20_000)],
         "deep": [f"h.{n}.{part}.w" for n in range(2_000) for part in "abcdefghij"],
-        "experts": [
-            f"l.{a}.experts.{b}.{c}.w" for a in range(30) for b in range(200) for c in "ud"
-        ],
+        "experts": [f"l.{a}.experts.{b}.{c}.w" for a in range(30) for b in range(200) for c in "ud"],
     }[shape]
     found = draw({name: 1 + place % 7 for place, name in enumerate(names)})
     assert len(found) <= MOST

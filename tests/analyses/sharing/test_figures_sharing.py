@@ -25,9 +25,7 @@ T5 = [
 T5_GROUPS = [group(*sorted(name for name in T5 if "block" not in name))]
 
 
-def draw(
-    names: Sequence[str], groups: Sequence[SharedGroup] = (), title: str = "t", **options: Any
-) -> go.Figure:
+def draw(names: Sequence[str], groups: Sequence[SharedGroup] = (), title: str = "t", **options: Any) -> go.Figure:
     sizes = options.pop("sizes", None)
     rows, frame = folded(names, groups, sizes=sizes)
     return sharing_graph(rows, groups, frame, title=title, **options)
@@ -76,9 +74,7 @@ def test_one_curve_for_each_shared_name_from_its_row_to_the_tensor() -> None:
 
 def test_the_tensor_says_what_is_stored_and_saved() -> None:
     figure = draw(T5, T5_GROUPS)
-    assert "<b>one tensor, 4 names</b><br>500 × 500 · 250.0K<br>1.0 MB · saves 3.0 MB" in notes(
-        figure
-    )
+    assert "<b>one tensor, 4 names</b><br>500 × 500 · 250.0K<br>1.0 MB · saves 3.0 MB" in notes(figure)
     hover = trace(figure, "storage")["hovertext"][0]
     assert "Because of &lt;this&gt;." in hover
     assert all(name in hover for name in T5_GROUPS[0].names)
@@ -87,9 +83,7 @@ def test_the_tensor_says_what_is_stored_and_saved() -> None:
 def test_views_of_a_block_are_not_called_one_tensor() -> None:
     whole, part = group("a", "b").members
     views = replace(group("a", "b"), members=(whole, replace(part, shape=(1, 500))))
-    assert any(
-        text.startswith("<b>one block, 2 names") for text in notes(draw(["a", "b"], [views]))
-    )
+    assert any(text.startswith("<b>one block, 2 names") for text in notes(draw(["a", "b"], [views])))
 
 
 @pytest.mark.parametrize(
@@ -108,9 +102,7 @@ def test_what_is_not_one_tensor_is_not_drawn_as_one(verdict: str, sign: str, wor
     assert storage["customdata"] == (0, 1)
     ends = [curve["y"][-1] for curve in curves(figure)]
     assert ends == pytest.approx(list(storage["y"]))
-    assert [text for text in notes(figure) if text in {f"<b>{s}</b>" for s in "=≠|"}] == [
-        f"<b>{sign}</b>"
-    ]
+    assert [text for text in notes(figure) if text in {f"<b>{s}</b>" for s in "=≠|"}] == [f"<b>{sign}</b>"]
     assert f"<b>{verdict}</b>" in notes(figure)
     assert words in notes(figure)
     assert notes(figure).count("500 × 500 · 1.0 MB") == 2
@@ -168,10 +160,7 @@ def test_boxes_never_overlap_and_stay_on_the_figure() -> None:
     ]
     figure = draw(names, groups)
     storage = trace(figure, "storage")
-    spans = sorted(
-        (y - width / 2, y + width / 2)
-        for y, width in zip(storage["y"], storage["width"], strict=True)
-    )
+    spans = sorted((y - width / 2, y + width / 2) for y, width in zip(storage["y"], storage["width"], strict=True))
     assert all(below[0] - above[1] > 10 for above, below in pairwise(spans))
     low, high = sorted(figure.to_dict()["layout"]["yaxis"]["range"])
     assert spans[0][0] >= low
@@ -179,10 +168,7 @@ def test_boxes_never_overlap_and_stay_on_the_figure() -> None:
 
 
 def test_the_figure_grows_with_its_rows() -> None:
-    few, many = (
-        draw([f"{chr(97 + n)}x.w" for n in range(count)]).to_dict()["layout"]["height"]
-        for count in (5, 25)
-    )
+    few, many = (draw([f"{chr(97 + n)}x.w" for n in range(count)]).to_dict()["layout"]["height"] for count in (5, 25))
     assert many - few == 20 * 36
 
 

@@ -39,10 +39,7 @@ def test_ties_are_those_of_the_model(open_model, architecture):
 
 def test_bert_ties_matrix_and_bias(open_model):
     matrix, bias = share(open_model("BertForPreTraining")).groups
-    assert matrix.names == (
-        "bert.embeddings.word_embeddings.weight",
-        "cls.predictions.decoder.weight",
-    )
+    assert matrix.names == ("bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight")
     assert bias.names == ("cls.predictions.bias", "cls.predictions.decoder.bias")
     assert (matrix.shape, matrix.nbytes) == ((60, 32), 60 * 32 * 4)
     assert matrix.declared
@@ -108,9 +105,7 @@ def test_folding_keeps_every_parameter_and_its_order(open_model):
 def test_folding_nothing():
     import pandas as pd
 
-    empty = pd.DataFrame(
-        {c: [] for c in ("name", "kind", "shape", "parameters", "nbytes", "group")}
-    )
+    empty = pd.DataFrame({c: [] for c in ("name", "kind", "shape", "parameters", "nbytes", "group")})
     rows, row_of = fold_rows(empty)
     assert rows.empty
     assert row_of == []

@@ -184,9 +184,7 @@ def test_t5_whose_config_says_untied_breaks_no_tie(tmp_path, open_path, architec
 
 
 def test_an_untied_head_that_the_file_lacks_holds_no_equal_copy(tmp_path, open_path):
-    folder = save_checkpoint(
-        random_model("GPT2LMHeadModel", tie_word_embeddings=False), tmp_path / "headless"
-    )
+    folder = save_checkpoint(random_model("GPT2LMHeadModel", tie_word_embeddings=False), tmp_path / "headless")
     tensors = load_file(folder / "model.safetensors")
     del tensors[HEAD]
     save_file(tensors, folder / "model.safetensors")
@@ -235,8 +233,7 @@ def test_a_module_with_awkward_ties():
     assert matrix.names == ("first", "row", "second", "turned")
     assert (matrix.verdict, matrix.declared, matrix.in_file) == ("tied", False, ())
     assert matrix.reason == (
-        "4 names, one block of memory: nothing declares it. They are views of it, not all the "
-        "same one."
+        "4 names, one block of memory: nothing declares it. They are views of it, not all the same one."
     )
     members = {member.name: member for member in matrix.members}
     assert (members["row"].offset, members["row"].stride) == (2 * 4 * 4, (1,))

@@ -117,14 +117,7 @@ def test_uploads_with_a_common_beginning_are_a_run() -> None:
     stored = [
         StoredCheckpoint(f"{number:064x}", name, 1, "")
         for number, name in enumerate(
-            (
-                "run/checkpoint-20",
-                "run/checkpoint-3",
-                "mine",
-                "alone/checkpoint-1",
-                "a/b/x",
-                "a/b/y",
-            )
+            ("run/checkpoint-20", "run/checkpoint-3", "mine", "alone/checkpoint-1", "a/b/x", "a/b/y")
         )
     ]
     runs = uploaded_runs(stored)
@@ -215,9 +208,7 @@ def test_the_script_saves_the_steps_that_it_is_told(tmp_path: Path) -> None:
     found = list_snapshots(tmp_path)
     assert [each.step for each in found] == [0, 2, 4]
     matrices = [
-        load_file(tmp_path / each.name / "model.safetensors")[
-            "bert.embeddings.word_embeddings.weight"
-        ]
+        load_file(tmp_path / each.name / "model.safetensors")["bert.embeddings.word_embeddings.weight"]
         for each in found
     ]
     assert not np.array_equal(matrices[0], matrices[1])

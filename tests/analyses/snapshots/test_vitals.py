@@ -75,9 +75,7 @@ def test_the_same_rows_are_drawn_of_every_matrix_of_that_size(folder, open_path,
     assert first.vocabulary == second.vocabulary
     drawn = first.probes[len(first.tokens) :]
     assert sorted(drawn) == list(range(first.rows))  # 200 are asked for, and there are fewer
-    (other / "vocab.txt").write_text(
-        (other / "vocab.txt").read_text().replace("w7\n", "seven\n"), encoding="utf-8"
-    )
+    (other / "vocab.txt").write_text((other / "vocab.txt").read_text().replace("w7\n", "seven\n"), encoding="utf-8")
     assert vitals(open_path(other), progress=silent).vocabulary != first.vocabulary
 
 

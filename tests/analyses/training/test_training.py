@@ -44,9 +44,7 @@ def trainer_groups(model, folder):
 def test_groups_are_the_trainers_own(name, open_model, tmp_path):
     plan = ask(open_model(name), weight_decay=DECAY, steps=5, warmup_steps=1)
     model = getattr(transformers, name).from_pretrained(tmp_path / name)
-    assert [(group.weight_decay, group.names) for group in plan.groups] == trainer_groups(
-        model, tmp_path
-    )
+    assert [(group.weight_decay, group.names) for group in plan.groups] == trainer_groups(model, tmp_path)
     sizes = {each: parameter.numel() for each, parameter in model.named_parameters()}
     for group in (*plan.groups, plan.frozen):
         assert group.parameters == sum(sizes[each] for each in group.names)
@@ -140,8 +138,7 @@ def step_once(model, plan):
     """One step of torch's AdamW with the plan's groups; gradients of ones everywhere."""
     named = dict(model.named_parameters())
     groups = [
-        {"params": [named[each] for each in group.names], "weight_decay": group.weight_decay}
-        for group in plan.groups
+        {"params": [named[each] for each in group.names], "weight_decay": group.weight_decay} for group in plan.groups
     ]
     optimizer = torch.optim.AdamW(groups, lr=RATE)
     for group in plan.groups:
@@ -151,19 +148,13 @@ def step_once(model, plan):
     return optimizer
 
 
-@pytest.mark.parametrize(
-    "name", ["BertForMaskedLM", "GPT2LMHeadModel", "PegasusForConditionalGeneration"]
-)
+@pytest.mark.parametrize("name", ["BertForMaskedLM", "GPT2LMHeadModel", "PegasusForConditionalGeneration"])
 def test_one_real_step_moves_parameters_as_said(name, open_model):
     plan = ask(open_model(name), learning_rate=RATE, weight_decay=DECAY, steps=1, warmup_steps=0)
     model = random_model(name)
     before = {each: parameter.detach().clone() for each, parameter in model.named_parameters()}
     step_once(model, plan)
-    for group, factor in (
-        (plan.groups[0], 1 - RATE * DECAY),
-        (plan.groups[1], 1),
-        (plan.frozen, 1),
-    ):
+    for group, factor in ((plan.groups[0], 1 - RATE * DECAY), (plan.groups[1], 1), (plan.frozen, 1)):
         for each in group.names:
             # Adam's first step is the rate itself for a gradient of one, but for its epsilon.
             moved = 0 if group is plan.frozen else RATE / (1 + 1e-8)
@@ -319,11 +310,7 @@ def test_numbers_that_no_training_could_use_are_one_sentence(options, sentence, 
 
 def test_what_the_file_lacks_is_said_and_never_computed_with(tmp_path, open_path):
     model = random_model("BertModel", vocab_size=64)
-    state = {
-        name: tensor
-        for name, tensor in model.state_dict().items()
-        if name != "embeddings.word_embeddings.weight"
-    }
+    state = {name: tensor for name, tensor in model.state_dict().items() if name != "embeddings.word_embeddings.weight"}
     folder = save_checkpoint(model, tmp_path / "less", state_dict=state)
     plan = ask(open_path(folder), steps=2, warmup_steps=0)
     assert plan.example is None
@@ -365,9 +352,7 @@ def test_json_holds_every_update(open_model):
     plain = to_json(ask(open_model("BertModel"), steps=30, warmup_steps=3))
     assert {"groups", "schedules"} <= set(plain)
     assert all({"weight_decay", "names", "parameters"} <= set(each) for each in plain["groups"])
-    assert {name: len(rates) for name, rates in plain["schedules"].items()} == dict.fromkeys(
-        SCHEDULES, 30
-    )
+    assert {name: len(rates) for name, rates in plain["schedules"].items()} == dict.fromkeys(SCHEDULES, 30)
     assert plain["schedules"]["linear"][:4] == pytest.approx([0, 5e-5 / 3, 1e-4 / 3, 5e-5])
     assert "parameters" not in plain
 

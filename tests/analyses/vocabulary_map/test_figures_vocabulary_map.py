@@ -39,11 +39,7 @@ def unpacked(packed: component.PackedPoints) -> dict[str, Any]:
     head = json.loads(packed.data[4 : 4 + length])
     for name, kind, start, nbytes in head["arrays"]:
         part = packed.data[start : start + nbytes]
-        head[name] = (
-            part.decode().split("\n")
-            if kind == "text"
-            else np.frombuffer(part, DTYPES[kind]).tolist()
-        )
+        head[name] = part.decode().split("\n") if kind == "text" else np.frombuffer(part, DTYPES[kind]).tolist()
     return head
 
 
@@ -88,9 +84,7 @@ def test_points_without_a_place_are_left_out_and_counted() -> None:
     assert data["left_out"] == 2
 
 
-@pytest.mark.parametrize(
-    ("column", "value"), [("y", 0.0), ("token", "dog"), ("norm", 9.0), ("kind", "subword")]
-)
+@pytest.mark.parametrize(("column", "value"), [("y", 0.0), ("token", "dog"), ("norm", 9.0), ("kind", "subword")])
 def test_the_digest_names_the_content(column: str, value: Any) -> None:
     points = frame_of_points()
     first = component.pack(points)
@@ -133,9 +127,7 @@ def test_chosen_ids_come_back_sorted_and_only_those_that_there_are() -> None:
     assert component.unpack_ids(sent(), frame_of_points()) == ()
 
 
-@pytest.mark.parametrize(
-    "text", [None, 7, ["AAAA"], "no base64!", "AAA=", "\u00e9", sent(*range(50))]
-)
+@pytest.mark.parametrize("text", [None, 7, ["AAAA"], "no base64!", "AAA=", "\u00e9", sent(*range(50))])
 def test_what_is_no_list_of_ids_chooses_nothing(text: object) -> None:
     assert component.unpack_ids(text, frame_of_points()) == ()
 
@@ -183,9 +175,7 @@ TOKENS = ["[PAD]", "king", "##king", "␣king", "King", "Queen", "un", "##un", "
 
 
 def vocabulary() -> pd.DataFrame:
-    return pd.DataFrame(
-        {"token_id": range(len(TOKENS)), "token": TOKENS, "kind": "word", "norm": 1.0}
-    )
+    return pd.DataFrame({"token_id": range(len(TOKENS)), "token": TOKENS, "kind": "word", "norm": 1.0})
 
 
 @pytest.mark.parametrize(

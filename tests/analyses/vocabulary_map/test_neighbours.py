@@ -119,9 +119,7 @@ def test_cells_that_are_all_searched_find_everything(metric, tmp_path, monkeypat
         asked.append(found.copy())
         return 0.0
 
-    indices, distances = nearest_by_cells(
-        rows, 7, metric=metric, home=tmp_path, recall=never_enough, progress=silent
-    )
+    indices, distances = nearest_by_cells(rows, 7, metric=metric, home=tmp_path, recall=never_enough, progress=silent)
     some = list(range(0, 300, 7))
     assert_exact(matrix, indices[some], distances[some], metric=metric, rows=some)
     assert asked  # it stopped to measure on the way

@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inspector.analyses.vocabulary_map.compute_trust import (
-    kept_neighbours,
-    neighbours_on_map,
-    stability,
-    trust,
-)
+from inspector.analyses.vocabulary_map.compute_trust import kept_neighbours, neighbours_on_map, stability, trust
 
 
 def naive_neighbours(places: np.ndarray, row: int, k: int) -> set[int]:
@@ -32,18 +27,14 @@ def test_trust_by_a_double_loop(places, other):
     rows = np.array([3, 40, 79])
     truth = np.array([sorted(naive_neighbours(other, row, 15)) for row in rows])
     naive = [
-        len(set(true) & naive_neighbours(places, row, 15)) / 15
-        for row, true in zip(rows, truth.tolist(), strict=True)
+        len(set(true) & naive_neighbours(places, row, 15)) / 15 for row, true in zip(rows, truth.tolist(), strict=True)
     ]
     assert trust(places, rows, truth).tolist() == pytest.approx(naive)
     assert kept_neighbours(places, rows, truth) == pytest.approx(np.mean(naive))
 
 
 def test_stability_by_a_double_loop(places, other):
-    naive = [
-        len(naive_neighbours(places, row, 6) & naive_neighbours(other, row, 6)) / 6
-        for row in range(80)
-    ]
+    naive = [len(naive_neighbours(places, row, 6) & naive_neighbours(other, row, 6)) / 6 for row in range(80)]
     assert stability(places, other, 6).tolist() == pytest.approx(naive)
     assert stability(places, places * [3, 3] + [1, 2], 6).tolist() == [1.0] * 80
 

@@ -72,9 +72,7 @@ def test_pca_signs_do_not_depend_on_the_order_of_rows():
 
 def test_umap_tells_epochs_and_time(open_model):
     seen: list[tuple[float | None, str]] = []
-    result = project(
-        open_model("BertModel"), progress=lambda part, text: seen.append((part, text)), **UMAP
-    )
+    result = project(open_model("BertModel"), progress=lambda part, text: seen.append((part, text)), **UMAP)
     assert result.method == "umap"
     assert np.isfinite(places_of(result)).all()
     epochs = [(part, text) for part, text in seen if text.startswith("UMAP: epoch")]
@@ -85,18 +83,13 @@ def test_umap_tells_epochs_and_time(open_model):
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 def test_umap_keeps_planted_clusters(open_matrix, dimensions, metric):
     matrix = clustered(240, 32, clusters=6, seed=5)
-    result = project(
-        open_matrix(matrix), progress=silent, method="umap", dimensions=dimensions, metric=metric
-    )
+    result = project(open_matrix(matrix), progress=silent, method="umap", dimensions=dimensions, metric=metric)
     generator = torch.Generator().manual_seed(5)
     torch.randn(6, 32, generator=generator)
     which = torch.randint(6, (240,), generator=generator).numpy()
     places = places_of(result)
     assert places.shape == (240, dimensions)
-    same = [
-        np.mean([which[j] == which[row] for j in naive_neighbours(places, row, 10)])
-        for row in range(240)
-    ]
+    same = [np.mean([which[j] == which[row] for j in naive_neighbours(places, row, 10)]) for row in range(240)]
     assert np.mean(same) > 0.95
     assert result.metric == metric
 
@@ -105,10 +98,7 @@ def test_trust_of_every_row_by_a_double_loop(open_matrix):
     matrix = clustered(120, 16)
     result = project(open_matrix(matrix), progress=silent, method="umap", metric="euclidean")
     rows, places = matrix.double().numpy(), places_of(result)
-    naive = [
-        len(naive_neighbours(rows, row, 15) & naive_neighbours(places, row, 15)) / 15
-        for row in range(120)
-    ]
+    naive = [len(naive_neighbours(rows, row, 15) & naive_neighbours(places, row, 15)) / 15 for row in range(120)]
     assert result.points["trust"].tolist() == pytest.approx(naive)
     assert result.kept_neighbours == pytest.approx(np.mean(naive))
     assert (result.judged_rows, result.neighbour_recall) == (120, 1.0)
@@ -119,10 +109,7 @@ def test_stability_is_what_the_next_seed_keeps(open_matrix):
     result = project(checkpoint, progress=silent, stability=True, **UMAP)
     first = places_of(result)
     again = places_of(project(checkpoint, progress=silent, **{**UMAP, "seed": 4}))
-    naive = [
-        len(naive_neighbours(first, row, 15) & naive_neighbours(again, row, 15)) / 15
-        for row in range(80)
-    ]
+    naive = [len(naive_neighbours(first, row, 15) & naive_neighbours(again, row, 15)) / 15 for row in range(80)]
     assert result.points["stability"].tolist() == pytest.approx(naive)
     assert result.stability == pytest.approx(np.mean(naive))
     assert min(naive) < 1
@@ -144,10 +131,7 @@ def test_a_large_pca_is_judged_by_a_sample_until_neighbours_are_known(open_matri
 
 def naive_trust(matrix: torch.Tensor, places: np.ndarray) -> list[float]:
     rows = matrix.double().numpy()
-    return [
-        len(naive_neighbours(rows, row, 15) & naive_neighbours(places, row, 15)) / 15
-        for row in range(len(rows))
-    ]
+    return [len(naive_neighbours(rows, row, 15) & naive_neighbours(places, row, 15)) / 15 for row in range(len(rows))]
 
 
 @pytest.mark.parametrize("asked_at", ["once", "later"])

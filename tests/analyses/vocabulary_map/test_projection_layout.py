@@ -8,14 +8,7 @@ import torch
 from numba import get_num_threads, set_num_threads
 
 from inspector.analyses.vocabulary_map.compute_compiled import kernels
-from inspector.analyses.vocabulary_map.compute_layout import (
-    CURVE,
-    fuzzy_graph,
-    lay_out,
-    prune,
-    rates,
-    starting_places,
-)
+from inspector.analyses.vocabulary_map.compute_layout import CURVE, fuzzy_graph, lay_out, prune, rates, starting_places
 from inspector.analyses.vocabulary_map.compute_layout import forces as forces_by_bits
 from inspector.analyses.vocabulary_map.compute_neighbors import nearest
 from tests.analyses.vocabulary_map.test_neighbours import clustered
@@ -61,9 +54,7 @@ def test_forces_are_right_to_half_a_per_cent():
     places = squared.view(np.int32) >> 16
     pull, push = forces_by_bits()
     exact = squared.astype(np.float64)
-    assert pull[places] == pytest.approx(
-        -2 * a * b * exact ** (b - 1) / (1 + a * exact**b), rel=0.01
-    )
+    assert pull[places] == pytest.approx(-2 * a * b * exact ** (b - 1) / (1 + a * exact**b), rel=0.01)
     assert push[places] == pytest.approx(2 * b / ((0.001 + exact) * (1 + a * exact**b)), rel=0.01)
     assert np.isfinite(pull).all()
     assert np.isfinite(push).all()
@@ -103,9 +94,7 @@ def test_an_epoch_by_plain_python(dimensions, tmp_path):
     every = np.ones(120, dtype=np.float32)
     after, due = now.copy(), np.zeros(120, dtype=np.float32)
     pull, push = forces_by_bits()
-    kernels(tmp_path).epoch(
-        now, after, ends, others, every, due, pull, push, np.uint64(0), 0, np.float32(0.3), 0
-    )
+    kernels(tmp_path).epoch(now, after, ends, others, every, due, pull, push, np.uint64(0), 0, np.float32(0.3), 0)
     assert after == pytest.approx(attract(now, ends, others, 0.3), abs=0.02)
     assert due.tolist() == [1.0] * 120
     # Random rows push: with nobody to pull, what lies together parts.

@@ -68,8 +68,7 @@ def test_it_is_judged_as_ours_is_and_stands_beside_it(open_matrix):
     assert theirs.points["trust"].tolist() == pytest.approx(naive)
     again = direct(matrix, metric="euclidean", random_state=1)
     stays = [
-        len(naive_neighbours(places_of(theirs), row, 15) & naive_neighbours(again, row, 15)) / 15
-        for row in range(120)
+        len(naive_neighbours(places_of(theirs), row, 15) & naive_neighbours(again, row, 15)) / 15 for row in range(120)
     ]
     assert theirs.stability == pytest.approx(np.mean(stays))
     ours = project(checkpoint, progress=silent, **request.ours.parameters())
@@ -77,9 +76,7 @@ def test_it_is_judged_as_ours_is_and_stands_beside_it(open_matrix):
     assert not np.array_equal(places_of(ours), places_of(theirs))
     table = side_by_side(ours, theirs)
     assert table["implementation"].tolist() == ["inspector", "umap-learn"]
-    assert table["trust"].tolist() == pytest.approx(
-        [np.mean(naive_trust(matrix, places_of(ours))), np.mean(naive)]
-    )
+    assert table["trust"].tolist() == pytest.approx([np.mean(naive_trust(matrix, places_of(ours))), np.mean(naive)])
     assert table["stability"].tolist() == [ours.stability, theirs.stability]
     assert table["judged"].tolist() == [120, 120]
     assert table["found"].tolist() == [1, 1]
@@ -173,16 +170,12 @@ def test_machine_code_is_kept_in_the_store(open_matrix, monkeypatch):
         ({"implementation": "umap-learn"}, "umap-learn makes UMAPs alone: choose umap as the map."),
         (
             {"method": "umap", "min_dist": 0.5},
-            "Minimum distance, spread and densMAP are options of umap-learn: choose it as the "
-            "implementation.",
+            "Minimum distance, spread and densMAP are options of umap-learn: choose it as the implementation.",
         ),
         ({**THEIRS, "min_dist": 2.0}, "Minimum distance must be at most the spread, 1, not 2."),
         ({**THEIRS, "min_dist": -1.0}, "Minimum distance must be between 0 and 10, not -1."),
         ({**THEIRS, "spread": 0.01}, "Spread must be between 0.1 and 10, not 0.01."),
-        (
-            {"method": "umap", "implementation": "cuml"},
-            "Implementation must be inspector or umap-learn, not 'cuml'.",
-        ),
+        ({"method": "umap", "implementation": "cuml"}, "Implementation must be inspector or umap-learn, not 'cuml'."),
     ],
 )
 def test_refusals(options, sentence):

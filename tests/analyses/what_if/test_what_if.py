@@ -94,12 +94,8 @@ def test_one_step_is_the_one_computed_by_hand(open_model, architecture, optimize
     assert way.training.loss_after < way.training.loss
     assert edge.drift.max_abs == 0
     assert edge.trained_drift.max_abs == pytest.approx(apart.abs().max().item(), rel=1e-3)
-    assert edge.trained_drift.relative == pytest.approx(
-        (apart.norm() / moved[0].norm()).item(), rel=1e-3
-    )
-    assert edge.trained_drift.cosine == pytest.approx(
-        nn.functional.cosine_similarity(*moved, dim=0).item(), abs=1e-6
-    )
+    assert edge.trained_drift.relative == pytest.approx((apart.norm() / moved[0].norm()).item(), rel=1e-3)
+    assert edge.trained_drift.cosine == pytest.approx(nn.functional.cosine_similarity(*moved, dim=0).item(), abs=1e-6)
 
 
 @pytest.mark.parametrize("architecture", TIED)
@@ -234,10 +230,7 @@ def test_casting_all_keeps_ties_and_casting_one_matrix_breaks_its_tie(open_model
         assert 2 * way.nbytes == result.unique_nbytes
         assert {held.dtype for held in way.file.held} <= {"float16", "bfloat16"}
     after = {edge.name: edge.after for edge in alone.edges}
-    assert after == {
-        "cls.predictions.decoder.weight": "another dtype",
-        "cls.predictions.decoder.bias": "one tensor",
-    }
+    assert after == {"cls.predictions.decoder.weight": "another dtype", "cls.predictions.decoder.bias": "one tensor"}
     weight = random_model("BertForMaskedLM").bert.embeddings.word_embeddings.weight
     rounded = (weight.double() - weight.half().double()).abs().max().item()
     edge = next(e for e in alone.edges if e.after == "another dtype")
@@ -369,9 +362,7 @@ def test_what_does_not_fit_is_refused_before_it_is_tried(open_model, monkeypatch
     monkeypatch.setattr(checkpoint, "settings", small)
     with pytest.raises(RequestError, match="ask for 0 training steps, or set INSPECTOR_WORKER_MB"):
         ask(checkpoint, "untie")
-    monkeypatch.setattr(
-        checkpoint, "settings", dataclasses.replace(small, worker_nbytes=3_000_000, upload_nbytes=9)
-    )
+    monkeypatch.setattr(checkpoint, "settings", dataclasses.replace(small, worker_nbytes=3_000_000, upload_nbytes=9))
     with pytest.raises(RequestError, match=r"As one \.bin file"):
         ask(checkpoint, "reload")
     full = round_trip.shutil.disk_usage("/")._replace(free=1000)
@@ -382,9 +373,7 @@ def test_what_does_not_fit_is_refused_before_it_is_tried(open_model, monkeypatch
 
 def test_large_models_are_saved_in_shards(open_model, monkeypatch):
     checkpoint = open_model("GPT2LMHeadModel")
-    monkeypatch.setattr(
-        checkpoint, "settings", dataclasses.replace(checkpoint.settings, upload_nbytes=50_000)
-    )
+    monkeypatch.setattr(checkpoint, "settings", dataclasses.replace(checkpoint.settings, upload_nbytes=50_000))
     (way,) = ask(checkpoint, "untie").ways
     model = random_model("GPT2LMHeadModel")
     assert way.file.tensors == len(list(model.named_parameters(remove_duplicate=False)))

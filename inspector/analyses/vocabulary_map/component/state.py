@@ -95,12 +95,7 @@ def state(
             }
             for name, style in KIND_STYLES.items()
         },
-        "flag": {
-            "name": "under-trained",
-            "symbol": "triangle-down",
-            "size": 9,
-            "color": theme.groups[6],
-        },
+        "flag": {"name": "under-trained", "symbol": "triangle-down", "size": 9, "color": theme.groups[6]},
         "theme": {
             **{name: getattr(theme, name) for name in plain},
             "groups": list(theme.groups),
