@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
+from markupsafe import Markup
 
 from inspector.plotting.theme import LIGHT
 from inspector.report.content import Block, Drawn, Tabled
-from inspector.report.page import block_html, table_html, text_html
+from inspector.report.page import write_blocks
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -29,22 +30,17 @@ def write_fragment(title: str, blocks: Sequence[Block], figure: go.Figure | None
         figure: Instead of blocks.
         frame: Instead of blocks and figure.
     """
-    parts = [f"<h4>{text_html(title)}</h4>"]
-    parts += [_block(block) for block in blocks]
+    parts: list[Block | Markup] = [
+        _figure(block.draw(LIGHT)) if isinstance(block, Drawn) else block for block in blocks
+    ]
     if figure is not None:
         parts.append(_figure(figure))
     if frame is not None:
-        parts.append(table_html(Tabled("rows", "", frame)))
-    return "\n".join(parts)
+        parts.append(Tabled("rows", "", frame))
+    return write_blocks(title, parts)
 
 
-def _block(block: Block) -> str:
-    if isinstance(block, Drawn):
-        return _figure(block.draw(LIGHT))
-    return table_html(block) if isinstance(block, Tabled) else block_html(block)
-
-
-def _figure(figure: go.Figure) -> str:
+def _figure(figure: go.Figure) -> Markup:
     first = PLOTLY not in _written
     _written.add(PLOTLY)
-    return figure.to_html(full_html=False, include_plotlyjs=first)
+    return Markup(figure.to_html(full_html=False, include_plotlyjs=first))
