@@ -172,9 +172,11 @@ def build_model(
     model, info = loaded
     if info["mismatched_keys"]:
         tensor, held, wanted = min(info["mismatched_keys"])
+        resized = held[1:] == wanted[1:] and wanted[0] == getattr(config, "vocab_size", None)
+        instead = f"if the embeddings were resized, set vocab_size to {held[0]:,}; otherwise " if resized else ""
         raise CheckpointError(
             f"{tensor} is {_shape(held)} in the file and {_shape(wanted)} by config.json: "
-            "they belong to different models; put the right config.json beside the weights."
+            f"they belong to different models; {instead}put the right config.json beside the weights."
         )
     missing = frozenset(info["missing_keys"])
     _blank(model, missing)

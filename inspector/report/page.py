@@ -102,7 +102,8 @@ def _count(name: str, value: int) -> str:
 
 
 def _label(name: Any) -> str:
-    return {"nbytes": "size", "token_id": "id"}.get(str(name), str(name).replace("_", " "))
+    known = {"nbytes": "size", "token_id": "id"}
+    return known.get(str(name), str(name).removesuffix("_nbytes").replace("_", " "))
 
 
 def _shown(value: Any) -> Any:

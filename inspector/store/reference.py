@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
-from inspector.demo import DEMOS, SNAPSHOTS
+from inspector.demo import DEMOS, RUNS, SNAPSHOTS
 from inspector.errors import CheckpointError
 
 Kind = Literal["demo", "upload", "shared", "incoming", "snapshots", "path", "hub"]
@@ -70,6 +70,11 @@ def find_reference(text: str) -> CheckpointRef:
         return CheckpointRef("path", str(Path(text).absolute()))
     if text in DEMOS | SNAPSHOTS:
         return CheckpointRef("demo", text)
+    if text in RUNS:
+        raise CheckpointError(
+            f"{text} is a demo run of {len(RUNS[text])} checkpoints, for `vitals`: name one of them, such as "
+            f"{list(RUNS[text])[-1]}."
+        )
     near = _nearest(text)
     local = near is not None and "/" in near
     if not local and HUB_ID.fullmatch(text) and "/" in text and text[0] not in "./~":

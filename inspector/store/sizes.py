@@ -31,6 +31,7 @@ COUNT = re.compile(r"(num|n)_.*")
 SIZE = re.compile(r".*_(size|dim)|d_.*")
 UNMEASURED_SIZE = 65_536  # sizes up to this need not show in any shape (images, patches, windows)
 BLOCK = re.compile(r"(?:^|\.)(?:[a-z_]*layers?|h|blocks?|block)\.(\d{1,9})(?=\.)")
+ROWS = re.compile(r"(?:^|\.)(?:word_embeddings?|embed_tokens|wte|tok_embeddings|embed_in|shared)\.weight$")
 CLASSIFIER = re.compile(r"(?:^|\.)(?:classifier|score|classification_head)(?:\.|$)")
 
 
@@ -49,16 +50,37 @@ def refuse_wrong_sizes(config: dict[str, Any], tensors: Sequence[TensorInfo]) ->
 
 
 def size_warnings(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> tuple[str, ...]:
-    """Say it where a configuration asks for fewer layers than the weights' only stack has."""
+    """Say it where a configuration has another vocabulary, or fewer layers than the weights' only stack."""
+    found = forgotten_resize(config, tensors)
     stacks = _stacks(tensors)
     shown = _layers_shown(tensors)
+    resized = (found,) if found else ()
     if len(stacks) != 1 or SHARED_LAYERS in config:
-        return ()
-    return tuple(
+        return resized
+    return resized + tuple(
         f"config.json sets {key} to {layers:,}, but the weights have {shown:,} layers: the "
         "others are listed but never run."
         for key in LAYERS
         if type(layers := config.get(key)) is int and layers < shown
+    )
+
+
+def forgotten_resize(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> str | None:
+    """Say that the embedding matrix was resized and config.json was not: then no model fits both.
+
+    Returns:
+        One sentence; None where the vocabulary's size is a dimension of some tensor, or no embedding
+        matrix has a name that says so.
+    """
+    size = config.get("vocab_size")
+    if type(size) is not int or any(size in tensor.shape for tensor in tensors):
+        return None
+    rows = {tensor.shape[0] for tensor in tensors if len(tensor.shape) == 2 and ROWS.search(tensor.name)}
+    if len(rows) != 1 or not min(rows) / 2 <= size <= 2 * min(rows):
+        return None
+    return (
+        f"config.json sets vocab_size to {size:,}, but the embedding matrix has {min(rows):,} rows: no model can "
+        f"be built from both. If the embeddings were resized, set vocab_size to {min(rows):,}."
     )
 
 
@@ -73,9 +95,10 @@ def _refuse_absent_dimensions(config: dict[str, Any], tensors: Sequence[TensorIn
     dimensions = {size for tensor in tensors for size in tensor.shape}
     largest = max((t for t in tensors if len(t.shape) == 2), key=lambda t: t.nbytes, default=None)
     there = f"; its largest matrix is {_shape(largest)}" if largest else ""
+    resized = forgotten_resize(config, tensors)
     for key in OCCURS:
         size = config.get(key)
-        if type(size) is int and size not in dimensions:
+        if type(size) is int and size not in dimensions and not (key == "vocab_size" and resized):
             raise CheckpointError(
                 f"config.json sets {key} to {size:,}, but no tensor in the weights has that "
                 f"dimension{there}: use the config.json that belongs to these weights."

@@ -483,7 +483,7 @@ CAUSAL = (
     "demo-gpt2 is a causal language model: it predicts the next token and has no masked-LM head. "
     "Its Vocabulary lens shows what it predicts at every position."
 )
-NO_PAIR = "There is no second text: this head reads a sentence, and a second one that may follow it."
+NO_PAIR = "There is no second text (option --pair): this head reads a sentence, and a second one that may follow it."
 TASK = (
     "Task must be masked_lm, causal_lm, seq2seq_lm, base, pretraining, next_sentence, "
     "sequence_classification, token_classification, question_answering or multiple_choice, not "

@@ -62,7 +62,7 @@ def largest(checkpoint: Checkpoint, request: LargestRequest, *, progress: Progre
     tensors = sorted(checkpoint.tensors, key=lambda tensor: -tensor.nbytes)[: request.count]
     return Largest(pd.DataFrame([{"name": tensor.name, "nbytes": tensor.nbytes} for tensor in tensors]))
 ''',
-    "section": '''
+    "section": """
 from inspector.analyses.largest.request import LargestRequest
 from inspector.report.content import Question, Section, Tabled
 
@@ -71,7 +71,7 @@ SECTION = Section(
     ask=lambda _: (Question.of(LargestRequest()),),
     show=lambda _, answers: [Tabled("largest", "Largest tensors", answers[0].tensors)],
 )
-''',
+""",
 }
 PAGE = '''
 """Which tensors are largest?"""
@@ -85,7 +85,9 @@ request = options.make(LargestRequest, count=options.ask(LargestRequest, "count"
 parts.table(session.run(request).tensors, alt="The largest tensors")
 parts.elsewhere(checkpoint, request)
 '''
-LINE = '    Analysis("largest", "largest", "Largest", "Which tensors are largest?", _by("largest", "largest"), "scale"),\n'
+LINE = (
+    '    Analysis("largest", "largest", "Largest", "Which tensors are largest?", _by("largest", "largest"), "scale"),\n'
+)
 ROW = "| Largest | Which tensors are largest? | `largest` |\n"
 TRIED = """
 import inspector as ci

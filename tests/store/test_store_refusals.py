@@ -19,11 +19,14 @@ from hypothesis import settings as fuzz
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
+from inspector.analyses.embeddings.compute import embeddings
 from inspector.analyses.overview.compute import overview
+from inspector.analyses.sharing.compute import sharing
 from inspector.errors import CheckpointError, NotInCheckpointError
 from inspector.store.configs import rebuild_config
 from inspector.store.readers.archives import unpack
 from inspector.store.readers.safetensors import read_safetensors
+from inspector.store.reference import find_reference
 from inspector.store.tokenizer_files import rebuild_tokenizer_config
 from pages._ui.words import shown
 from tests.conftest import silent
@@ -507,3 +510,25 @@ def test_a_weight_file_brings_what_lies_beside_it(folder, open_path, settings, t
     with pytest.raises(CheckpointError, match=r"vocab\.txt.* is a link to a place outside"):
         open_checkpoint(CheckpointRef("path", str(weights)), settings=roots, progress=silent,
                         restrict_paths=True)  # fmt: skip
+
+
+@pytest.mark.parametrize("architecture", ["BertForMaskedLM", "GPT2LMHeadModel", "T5ForConditionalGeneration"])
+def test_embeddings_that_were_resized_without_config_json_open_and_are_named(tmp_path, open_path, architecture):
+    model = random_model(architecture)
+    rows = model.config.vocab_size
+    model.resize_token_embeddings(rows + 3)
+    folder = save_checkpoint(model, tmp_path / "resized", tokenizer=False)
+    checkpoint = open_path(change_config(folder, vocab_size=rows))
+    said = f"vocab_size to {rows}, but the embedding matrix has {rows + 3} rows"
+    assert any(said in warning for warning in overview(checkpoint, progress=silent).warnings)
+    assert embeddings(checkpoint, progress=silent).rows == rows + 3
+    with pytest.raises(CheckpointError, match=f"set vocab_size to {rows + 3}"):
+        sharing(checkpoint, progress=silent)
+    # Another model's size altogether is still refused at once.
+    with pytest.raises(CheckpointError, match="no tensor in the weights has that dimension"):
+        open_path(change_config(folder, vocab_size=10 * rows))
+
+
+def test_a_demo_run_is_no_checkpoint_and_its_snapshots_are_named():
+    with pytest.raises(CheckpointError, match="demo-run-checkpoint-1000"):
+        find_reference("demo-run")

@@ -195,9 +195,10 @@ def _tokens(
 def _token_warnings(two: _Two, vocabulary: VocabularyMatch | None) -> list[str]:
     said = []
     if vocabulary and vocabulary.matched_by == "row":
-        lacking = " and ".join(each.name for each in (two.first, two.second) if not each.tokens)
+        lacking = [each.name for each in (two.first, two.second) if not each.tokens]
         said.append(
-            f"Embedding rows are matched by their number, since {lacking} brings no tokenizer: "
+            "Embedding rows are matched by their number, since "
+            f"{' and '.join(lacking)} {'has' if len(lacking) == 1 else 'have'} no tokenizer: "
             "whether a row stands for the same token in both cannot be told."
         )
     kinds = {each.tokens.kind for each in (two.first, two.second) if each.tokens}

@@ -100,7 +100,7 @@ def _texts(head: str, request: HeadsRequest) -> Texts:
             )
         return [(text, choice) for choice in wanted]
     if head in ("next_sentence", "question_answering") and not pair:
-        raise RequestError(f"There is no second text: this head reads {EXPECTED[head]}.")
+        raise RequestError(f"There is no second text (option --pair): this head reads {EXPECTED[head]}.")
     return [(text, pair or None) if head in TAKES_PAIR else (text, None)]
 
 

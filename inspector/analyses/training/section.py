@@ -11,7 +11,7 @@ from inspector.analyses.training.figures import schedule_lines
 from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.training.result import TrainingPlan
 from inspector.report.content import Block, Code, Context, Drawn, Question, Said, Section, Tabled
-from inspector.text import bytes_text, percent_text, plural
+from inspector.text import percent_text, plural
 
 DECOUPLED = (
     "AdamW (Loshchilov & Hutter 2019) takes the decay out of the gradient: before each update, w "
@@ -38,8 +38,8 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     )
     yield Tabled("reasons", "Why they decay or not", plan.reasons)
     memory = plan.memory.rename(columns={"setup": "precision"})
-    sizes = {name: memory[name].map(bytes_text) for name in memory.columns if name != "precision"}
-    yield Tabled("memory", "What training takes, without activations", memory[["precision"]].assign(**sizes))
+    sizes = {name: f"{name}_nbytes" for name in memory.columns if name != "precision"}
+    yield Tabled("memory", "What training takes, without activations", memory.rename(columns=sizes))
     rates = pd.DataFrame(plan.schedules)
     yield Drawn(
         "schedules",

@@ -437,7 +437,7 @@ def test_without_a_tokenizer_rows_are_matched_by_number_and_that_is_said(tmp_pat
     assert (match.matched_by, match.matched, match.alone) == ("row", 50, 10)
     assert match.alone_examples == tuple(words()[50:55])
     (said,) = [each for each in result.warnings if "by their number" in each]
-    assert "since b brings no tokenizer" in said
+    assert "since b has no tokenizer" in said
 
 
 def test_what_cannot_be_read_as_floats_is_named(saved):
