@@ -105,6 +105,7 @@ ACTIVATION_KEYS = frozenset(
 PRECISION_KEYS = frozenset({"dtype", "torch_dtype"})  # looked up in torch, whatever they name
 LABELS = frozenset({"id2label", "label2id"})
 ROPE = frozenset({"rope_parameters", "rope_scaling"})
+PER_LAYER = "per_layer_config"  # layer's number -> what is different there
 PRECISIONS = frozenset({"auto", "bfloat16", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"})
 
 
@@ -210,9 +211,19 @@ def _plain_object(key: str, value: dict[str, Any], dropped: set[str], depth: int
         return _labels(key, value)
     if key in ROPE:
         return _rope(value)
+    if key == PER_LAYER:
+        return _per_layer(value, dropped, depth)
     if NESTED.fullmatch(key) and depth < MAX_CONFIG_DEPTH:
         return _settings(value, dropped, depth=depth + 1)
     return None
+
+
+def _per_layer(layers: dict[str, Any], dropped: set[str], depth: int) -> dict[str, Any] | None:
+    """Settings of single layers, by their numbers."""
+    fine = all(re.fullmatch(r"\d{1,5}", number) and isinstance(value, dict) for number, value in layers.items())
+    if not fine or len(layers) > MAX_LIST:
+        return None
+    return {number: _settings(value, dropped, depth=depth + 1) for number, value in layers.items()}
 
 
 def _is_precision(value: Any) -> bool:

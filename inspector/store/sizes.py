@@ -87,7 +87,7 @@ def forgotten_resize(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> s
 def _configs(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield config
     for key, value in config.items():
-        if isinstance(value, dict) and (key.endswith("_config") or key in NESTED):
+        if isinstance(value, dict) and (key.endswith("_config") or key in NESTED or key.isdecimal()):
             yield from _configs(value)
 
 

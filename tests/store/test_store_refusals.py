@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import settings as fuzz
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM, Gemma4TextConfig
 
 from inspector.analyses.embeddings.compute import embeddings
 from inspector.analyses.overview.compute import overview
@@ -532,3 +533,27 @@ def test_embeddings_that_were_resized_without_config_json_open_and_are_named(tmp
 def test_a_demo_run_is_no_checkpoint_and_its_snapshots_are_named():
     with pytest.raises(CheckpointError, match="demo-run-checkpoint-1000"):
         find_reference("demo-run")
+
+
+def test_settings_of_single_layers_are_kept_by_their_numbers(tmp_path, open_path):
+    config = Gemma4TextConfig(
+        vocab_size=64, hidden_size=16, intermediate_size=24, num_hidden_layers=4, num_attention_heads=2,
+        num_key_value_heads=1, head_dim=8, vocab_size_per_layer_input=64, hidden_size_per_layer_input=4,
+        global_head_dim=16,
+    )  # fmt: skip
+    model = AutoModelForCausalLM.from_config(config)
+    folder = save_checkpoint(model, tmp_path / "gemma4", tokenizer=False)
+    saved = json.loads((folder / "config.json").read_text())["per_layer_config"]
+    assert saved["3"] == {"head_dim": 16}
+    checkpoint = open_path(folder)
+    assert overview(checkpoint, progress=silent).config["per_layer_config"] == saved
+    assert sharing(checkpoint, progress=silent).unique_parameters == model.num_parameters()
+    with torch.inference_mode():
+        ids = torch.arange(8)[None]
+        torch.testing.assert_close(checkpoint.load("causal_lm").model(ids).logits, model.eval()(ids).logits)
+    with pytest.raises(CheckpointError, match="head_dim to 1,000,000"):
+        open_path(change_config(folder, per_layer_config={"3": {"head_dim": 10**6}}))
+    assert (
+        "per_layer_config"
+        not in rebuild_config(change_config(folder, per_layer_config={"x": {"head_dim": 8}}) / "config.json").settings
+    )
