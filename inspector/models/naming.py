@@ -74,6 +74,13 @@ def embedding_names(model: PreTrainedModel) -> list[str]:
     return [name for name, parameter in named if parameter is weight]
 
 
+def ties_stored(model: PreTrainedModel, places: Places) -> bool:
+    """Whether the model has one parameter under two names that the file holds both."""
+    named = model.named_parameters(remove_duplicate=False)
+    stored = [id(parameter) for name, parameter in named if name in places.covered]
+    return len(stored) > len(set(stored))
+
+
 def count_parameters(model: PreTrainedModel, places: Places) -> tuple[int, int] | None:
     """How many parameters a model lists by name, and how many there are with ties counted once.
 

@@ -126,13 +126,24 @@ def _dtypes(tensors: Iterable[TensorInfo]) -> dict[str, int]:
 
 
 def _counted_by_class(checkpoint: Checkpoint) -> tuple[int, int] | None:
-    """Parameters listed and unique, where names alone do not tell which class holds which ties."""
+    """Parameters listed and unique, where names alone do not tell which class holds which ties.
+
+    Where the class ties what the file holds twice, a loader ties what is equal: those are compared.
+    """
     family = checkpoint.family
     if checkpoint.manifest.config is None or (family and not family.seq2seq_lm):
         return None
-    from inspector.models.naming import count_parameters
+    from inspector.models.naming import count_parameters, ties_stored
 
-    return count_parameters(*checkpoint.structure) if checkpoint.structure else None
+    if checkpoint.structure is None:
+        return None
+    model, places = checkpoint.structure
+    if ties_stored(model, places):
+        try:
+            model, _ = checkpoint.outline(type(model))
+        except InspectorError:
+            return None
+    return count_parameters(model, places)
 
 
 def _tied_parameters(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 
+import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import T5ForConditionalGeneration
 
 from inspector.analyses.overview.compute import overview
 from inspector.report.provenance import content_fingerprint
@@ -106,3 +108,17 @@ def test_the_hash_of_large_files_is_computed_where_it_is_asked_for(tmp_path, ope
     # A report names what an upload of the same files has.
     lines = "".join(f"{name}\n{digest}\n" for name, digest in sorted(digests.items()))
     assert content_fingerprint(asked) == hashlib.sha256(lines.encode()).hexdigest()
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_what_a_class_ties_and_the_file_holds_twice_is_counted_as_a_loader_ties_it(tmp_path, open_path, equal):
+    model = random_model("T5ForConditionalGeneration")
+    folder = save_checkpoint(model, tmp_path / "t5", tokenizer=False)
+    state = {name: tensor.clone() for name, tensor in model.state_dict().items()}  # every tie stored twice
+    if not equal:
+        state["lm_head.weight"] = torch.randn(state["lm_head.weight"].shape, generator=torch.Generator().manual_seed(0))
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    loaded = T5ForConditionalGeneration.from_pretrained(folder)
+    found = overview(open_path(folder), progress=silent)
+    assert found.unique_parameters == loaded.num_parameters()
+    assert found.listed_parameters == sum(each.numel() for _, each in loaded.named_parameters(remove_duplicate=False))
