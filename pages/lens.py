@@ -6,13 +6,13 @@ import streamlit as st
 
 from inspector.analyses.lens.figures_lines import MEASURES, rung_lines
 from inspector.analyses.lens.result import Lens
+from inspector.text import literal
 from pages._lens import cells as lens_cells
 from pages._lens import climb as lens_climb
 from pages._lens import grid as lens_grid
 from pages._lens import inputs as lens_inputs
 from pages._lens import words as lens_words
 from pages._ui import beside, inputs, parts, session
-from pages._ui.words import literal
 
 checkpoint = session.opened()
 parts.heading("lens", checkpoint)

@@ -8,10 +8,10 @@ from inspector.analyses.padding.figures import gradient_bars
 from inspector.analyses.padding.request import PaddingRequest
 from inspector.analyses.padding.result import Padding
 from inspector.analyses.padding.words import SENTENCES
+from inspector.text import literal
 from pages._embeddings import map as embedding_map
 from pages._padding import words
 from pages._ui import inputs, options, parts, session
-from pages._ui.words import literal
 
 checkpoint = session.opened()
 parts.heading("padding", checkpoint)

@@ -18,6 +18,7 @@ from transformers.core_model_loading import WeightConverter
 from transformers.models.auto import modeling_auto
 
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
+from inspector.text import shape_text
 
 
 class FirstOf:
@@ -173,7 +174,7 @@ def build_model(
     if info["mismatched_keys"]:
         tensor, held, wanted = min(info["mismatched_keys"])
         raise CheckpointError(
-            f"{tensor} is {_shape(held)} in the file and {_shape(wanted)} by config.json: "
+            f"{tensor} is {shape_text(held)} in the file and {shape_text(wanted)} by config.json: "
             "they belong to different models; put the right config.json beside the weights."
         )
     missing = frozenset(info["missing_keys"])
@@ -341,10 +342,6 @@ def _stored_dtype(state: Mapping[str, torch.Tensor]) -> torch.dtype:
     if not floats:
         return torch.float32
     return max(floats, key=lambda tensor: tensor.numel()).dtype
-
-
-def _shape(shape: Iterable[int]) -> str:
-    return " × ".join(str(size) for size in shape) or "a single number"
 
 
 def quiet() -> None:

@@ -9,7 +9,8 @@ import pandas as pd
 
 from inspector.plotting.theme import LIGHT
 from inspector.report.content import Block, Drawn, Tabled
-from inspector.report.page import block_html, table_html, text_html
+from inspector.report.page import block_html, table_html
+from inspector.text import text_html
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

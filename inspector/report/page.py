@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from plotly.offline import get_plotlyjs
 from inspector.report.content import Block, Code, Drawn, Facts, Listed, Part, Report, Said, Tabled
 from inspector.report.provenance import content_fingerprint
 from inspector.report.recolor import both
-from inspector.text import bytes_text, visible
+from inspector.text import bytes_text, text_html
 
 ASSETS = Path(__file__).parent / "assets"
 IDS = ("id", "position", "layer", "update", "step", "start", "end")  # numbers that are names
@@ -225,11 +224,6 @@ def _code(code: Code) -> str:
 
 
 _PLAIN: dict[type, Callable[[Any], str]] = {Said: _said, Listed: _listed, Facts: _facts, Code: _code}
-
-
-def text_html(text: str) -> str:
-    """Write text as text: nothing in it is markup, hidden, or turns other text around."""
-    return "\n".join(html.escape(visible(line)) for line in text.split("\n"))
 
 
 def _json(value: Any) -> str:

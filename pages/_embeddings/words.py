@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.padding.words import MECHANISM
-from pages._ui.words import literal
+from inspector.text import literal
 
 
 def explain_padding(result: Embeddings) -> tuple[str, str]:

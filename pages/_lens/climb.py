@@ -12,10 +12,10 @@ from inspector.analyses.lens.result import Lens
 from inspector.plotting.ranks import rank_lines
 from inspector.request import join_list
 from inspector.results.checkpoint import Opened
+from inspector.text import literal
 from pages._lens import cells as lens_cells
 from pages._lens import words as lens_words
 from pages._ui import parts, session
-from pages._ui.words import literal
 
 TOLD = 5  # tokens from the top, besides the pinned ones
 

@@ -13,11 +13,11 @@ from inspector.analyses.lens.figures_colors import Coloring
 from inspector.analyses.lens.figures_compare import compare_cells
 from inspector.analyses.lens.result import Lens
 from inspector.results.checkpoint import Opened
+from inspector.text import literal
 from pages._lens import cells as lens_cells
 from pages._lens import words as lens_words
 from pages._ui import parts, session
 from pages._ui.beside import Other
-from pages._ui.words import literal
 
 SIZES = ("automatic", "with tokens", "all in one view")
 

@@ -9,8 +9,7 @@ import pandas as pd
 from inspector.analyses.ladder.result import Climb
 from inspector.analyses.lens.figures_compare import Apart, same_top
 from inspector.analyses.lens.result import Lens
-from inspector.text import plural
-from pages._ui.words import literal
+from inspector.text import literal, plural
 
 WHY = (
     "The dot product h·e = |h||e| cos ranks as the cosine does only if all rows e are equally "

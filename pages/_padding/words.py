@@ -7,7 +7,7 @@ import math
 import pandas as pd
 
 from inspector.analyses.padding.result import FRESH, LIFTED, UNMASKED, Padding, PaddingGradient, PaddingRow
-from pages._ui.words import literal
+from inspector.text import literal
 
 FORUM = (
     "The usual answer is that “padding may be predicted, so its vector is trained”. That is not "

@@ -12,9 +12,8 @@ from inspector.analyses.sharing.figures import group_letter
 from inspector.analyses.sharing.figures_layout import groups_of_rows
 from inspector.analyses.sharing.figures_words import file_place
 from inspector.analyses.sharing.result import SharedGroup, Sharing
-from inspector.text import bytes_text, percent_text, plural, shape_text
+from inspector.text import bytes_text, literal, percent_text, plural, shape_text
 from pages._ui import parts
-from pages._ui.words import literal
 
 CARDS = 12  # groups told at length; the table holds all of them
 NAMES = 200  # of a row, written out

@@ -8,9 +8,9 @@ from inspector.analyses.sharing.result import Sharing
 from inspector.analyses.what_if.request import WhatIfRequest
 from inspector.analyses.what_if.result import CHANGES, Edge, SavedFile, Way, WhatIf
 from inspector.results.checkpoint import Opened
-from inspector.text import bytes_text
+from inspector.text import bytes_text, literal, plural
 from pages._ui import options, parts, session
-from pages._ui.words import command, literal
+from pages._ui.words import command
 
 # The word says it; symbol and colour repeat it.
 LOOKS = {
@@ -88,7 +88,7 @@ def _draw_way(result: WhatIf, way: Way) -> None:
 
 def _picture(result: WhatIf, edge: Edge, *, changed: bool) -> str:
     """What becomes of two names, step by step, and how far apart they end."""
-    steps = f"after {result.steps} step{'s' if result.steps != 1 else ''}"
+    steps = f"after {plural(result.steps, 'step')}"
     stations = {
         "before": edge.before,
         "after": edge.after if changed else None,
@@ -140,7 +140,7 @@ def _file(file: SavedFile) -> str:
         ", ".join(f"`{_code(held.name)}`" for held in file.held) or "none of these names"
     )
     if storages < len(file.held):
-        text += f" on {storages} storage{'s' if storages != 1 else ''}"
+        text += f" on {plural(storages, 'storage')}"
     if file.lacking:
         text += f"; it does not hold {', '.join(f'`{_code(name)}`' for name in file.lacking)}"
     return f"{text}." + (f" {literal(file.refused).capitalize()}." if file.refused else "")

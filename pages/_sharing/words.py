@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.analyses.sharing.result import SharedGroup, Sharing
-from inspector.text import bytes_text, percent_text, plural
+from inspector.text import bytes_text, literal, percent_text, plural
 from pages._sharing.parts import OUTPUTS
-from pages._ui.words import literal
 
 # What the file holds, by its relation to the model's names.
 FILES = {

@@ -14,9 +14,9 @@ from inspector.analyses.lens.result import Lens
 from inspector.catalog import PAGES
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
-from inspector.text import count_text
+from inspector.text import count_text, literal
 from pages._ui import figure_files, screenshot, session
-from pages._ui.words import command, literal, shown
+from pages._ui.words import command, shown
 
 # Plotly's own buttons: nothing that sends data away. The images stand below the chart.
 CHART = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}

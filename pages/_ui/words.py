@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from pathlib import PurePath
 
@@ -13,7 +12,6 @@ from inspector.results.checkpoint import Opened
 from inspector.text import visible
 from serving.place import serves_others
 
-MARKUP = re.compile(r"([!-/:-@\[-`{-~])")  # ASCII punctuation: all that Markdown gives a meaning
 # What each head answers, for people who do not know its class.
 HEADS = {
     "masked_lm": ("Masked LM", "Which token belongs at [MASK]?"),
@@ -24,11 +22,6 @@ HEADS = {
     "question_answering": ("Question answering", "Where in the text is the answer?"),
     "multiple_choice": ("Multiple choice", "Which of the endings fits best?"),
 }
-
-
-def literal(text: object) -> str:
-    """Quote text for Markdown, so that it is shown as it is: no link, image, colour or icon."""
-    return MARKUP.sub(r"\\\1", visible(" ".join(str(text).split())))
 
 
 def shown(frame: pd.DataFrame) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from streamlit.testing.v1 import AppTest
 from inspector.demo import DEMOS
 from inspector.settings import MB, read_settings, settings
 from inspector.store import registry
-from pages._ui.words import literal
+from inspector.text import literal
 from tests.app.conftest import ROOT, SECONDS
 from tests.app.looking import button, metrics, said
 

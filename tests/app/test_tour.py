@@ -9,8 +9,8 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.catalog import PAGES
 from inspector.demo import DEMOS
+from inspector.text import literal
 from pages._tour.questions import QUESTIONS, Question
-from pages._ui.words import literal
 from tests.app.looking import button, said
 
 Open = Callable[..., AppTest]

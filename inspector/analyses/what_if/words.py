@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inspector.analyses.what_if.result import Edge, Way
+from inspector.text import plural
 
 TIED = "one tensor"
 NOTHING = {
@@ -43,9 +44,9 @@ def describe(original: Way, way: Way) -> str:
     if broken:
         of = f" of {len(broken) + len(kept)}" if kept else ""
         verb = "breaks" if len(broken) == 1 else "break"
-        text = f"{_ties(len(broken))}{of} {verb} ({_names(broken)})"
+        text = f"{plural(len(broken), 'tie')}{of} {verb} ({_names(broken)})"
     elif made:
-        text = f"{_ties(len(made))} is made ({_names(made)})"
+        text = f"{plural(len(made), 'tie')} is made ({_names(made)})"
     elif kept:
         text = "Every tie stays" if len(kept) > 1 else "The tie stays"
     else:
@@ -90,10 +91,6 @@ def _loading(way: Way) -> str:
         return f" Saved and loaded again, {_names(back)} {verb} tied once more{then}."
     verb = "is" if len(lost) == 1 else "are"
     return f" Saved and loaded again, {_names(lost)} {verb} not tied any more." if lost else ""
-
-
-def _ties(number: int) -> str:
-    return "1 tie" if number == 1 else f"{number} ties"
 
 
 def _names(edges: Sequence[Edge]) -> str:
