@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from pathlib import PurePath
 
 import pandas as pd
 from pandas.api.types import is_object_dtype, is_string_dtype
 
 from inspector.results.checkpoint import Opened
-from inspector.text import visible
+from inspector.text import literal, visible
 from serving.place import serves_others
 
 # What each head answers, for people who do not know its class.
@@ -22,6 +23,11 @@ HEADS = {
     "question_answering": ("Question answering", "Where in the text is the answer?"),
     "multiple_choice": ("Multiple choice", "Which of the endings fits best?"),
 }
+
+
+def listed(texts: Iterable[str]) -> str:
+    """Plain texts as a list in Markdown."""
+    return "\n".join(f"- {literal(text)}" for text in texts)
 
 
 def shown(frame: pd.DataFrame) -> pd.DataFrame:
