@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
+from inspector.text import escaped
+
 STOPPED = "Stopped. Run it again."
 CLOSING = "The app is shutting down: start it again, then try again."
-
-
-def escaped(text: str) -> str:
-    r"""Text of a stranger on one line, what has no glyph as in \x1b or \u202e."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 class InspectorError(Exception):

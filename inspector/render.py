@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from inspector.errors import RequestError, escaped
+from inspector.errors import RequestError
+from inspector.text import escaped
 
 ROWS_SHOWN = 200
 BLOCKS_SHOWN = 40  # rows that are printed as lines where they are too wide for a table

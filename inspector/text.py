@@ -1,13 +1,15 @@
-"""Text for figures: safe, short and in human units."""
+"""Text for people: safe in each place that shows it, short and in human units."""
 
 from __future__ import annotations
 
 import html
+import re
 import unicodedata
 from collections.abc import Iterable
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 HIDDEN = {"Cc", "Cs", "Zl", "Zp"}  # controls, lone surrogates, line and paragraph separators
+MARKUP = re.compile(r"([!-/:-@\[-`{-~])")  # ASCII punctuation: all that Markdown gives a meaning
 
 
 def visible(text: str) -> str:
@@ -34,6 +36,33 @@ def plain(text: str) -> str:
         The text, made visible, with every character standing for itself.
     """
     return html.escape(visible(text), quote=False)
+
+
+def text_html(text: str) -> str:
+    """Make text safe for HTML, attributes included, line by line."""
+    return "\n".join(html.escape(visible(line)) for line in text.split("\n"))
+
+
+def literal(text: object) -> str:
+    """Make text safe for Markdown: no link, image, color or icon."""
+    return MARKUP.sub(r"\\\1", visible(" ".join(str(text).split())))
+
+
+def in_code(text: str) -> str:
+    """Make text safe for Markdown, as code."""
+    return f"`{' '.join(visible(text).replace('`', chr(39)).split())}`"
+
+
+def escaped(text: str) -> str:
+    r"""Make text safe for a terminal and a log: one line, whatever has no glyph as \x1b or \u202e."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def quoted(text: str, limit: int = 80) -> str:
+    """Quote text for an error: ASCII, on one line, cut to `limit` characters."""
+    return ascii(text[:limit] + ("…" if len(text) > limit else ""))
 
 
 def shorten(text: str, length: int) -> str:
@@ -96,9 +125,9 @@ def shape_text(shape: Iterable[int]) -> str:
     return " × ".join(f"{size:,}" for size in shape) or "scalar"
 
 
-def plural(number: int, noun: str) -> str:
+def plural(number: int, noun: str, nouns: str = "") -> str:
     """Write a number with its noun: 1 tensor, 2,000 tensors."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
 def _code_point(character: str) -> str:

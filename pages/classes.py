@@ -8,10 +8,9 @@ import streamlit as st
 from inspector.analyses.classes.figures import class_tree
 from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.classes.result import ModelClasses
-from inspector.text import plural
+from inspector.text import literal, plural
 from pages._classes import words
 from pages._ui import inputs, parts, session
-from pages._ui.words import literal
 
 checkpoint = session.opened()
 parts.heading("classes", checkpoint)

@@ -9,9 +9,10 @@ import streamlit as st
 from inspector.analyses.compare.figures import change_bars, change_heatmap, changed_outside
 from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import STATUSES, Comparison
+from inspector.text import literal
 from pages._compare import inputs, words
 from pages._ui import options, parts, session, table_files
-from pages._ui.words import literal, source
+from pages._ui.words import source
 
 OUTSIDE = 15  # bars
 MEASURES = ("relative change", "cosine")

@@ -9,14 +9,15 @@ import streamlit as st
 from inspector.analyses.embeddings.figures import norms_histogram
 from inspector.analyses.embeddings.request import EmbeddingsRequest
 from inspector.analyses.embeddings.result import Embeddings
+from inspector.analyses.embeddings.words import explain_padding, explain_special
 from inspector.analyses.vocabulary_map.component import find_tokens
 from inspector.analyses.vocabulary_map.request import ProjectRequest
 from inspector.analyses.vocabulary_map.result import Projection
 from inspector.catalog import PAGES
+from inspector.text import literal
 from pages._embeddings import inputs
 from pages._embeddings import map as embedding_map
 from pages._embeddings import tables as embedding_tables
-from pages._embeddings.words import explain_padding, explain_special
 from pages._ui import health, parts, session, table_files
 
 checkpoint = session.opened()
@@ -82,13 +83,11 @@ with left:
     parts.table(result.special, alt="Special tokens with the norms of their rows")
 with right:
     for question, answer in (explain_padding(result), explain_special(result)):
-        with st.expander(question, expanded=True):
-            st.markdown(answer)
+        with st.expander(literal(question), expanded=True):
+            st.markdown(literal(answer))
     if "padding" in PAGES:
         st.page_link(
-            "pages/padding.py",
-            label=f"{PAGES['padding'].title}: the whole story",
-            icon=f":material/{PAGES['padding'].symbol}:",
+            "pages/padding.py", label=f"{PAGES['padding'].title}", icon=f":material/{PAGES['padding'].symbol}:"
         )
 norms = norms_histogram(
     points,

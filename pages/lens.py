@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
+from inspector.analyses.lens import words
 from inspector.analyses.lens.figures_lines import MEASURES, rung_lines
 from inspector.analyses.lens.result import Lens
+from inspector.text import literal
 from pages._lens import cells as lens_cells
 from pages._lens import climb as lens_climb
 from pages._lens import grid as lens_grid
 from pages._lens import inputs as lens_inputs
-from pages._lens import words as lens_words
 from pages._ui import beside, inputs, parts, session
-from pages._ui.words import literal
+from pages._ui.words import listed
 
 checkpoint = session.opened()
 parts.heading("lens", checkpoint)
@@ -37,8 +38,8 @@ lens_climb.trajectories(checkpoint, lens, rung=view.rung, position=position)
 if "agrees" in lens.states:
     st.subheader("How early does the answer form?", anchor=False)
     st.caption(
-        "Means over all positions of this text, for each rung: how often its top token is "
-        "the model's final one, and how near it is to the true logits of the same layer."
+        "Means over all positions of this text, for each head step: how often its top token is the model's final one, "
+        "and how near it is to the true logits of the same layer."
     )
     for measure, place in zip(MEASURES, parts.grid(len(MEASURES), wide=3), strict=False):
         with place:
@@ -53,9 +54,9 @@ if "agrees" in lens.states:
             parts.chart(lines, key=measure, alt=f"{MEASURES[measure]}, over layers")
 
 for question, answer in {
-    "How does the head map a hidden state back to a token?": lens_words.mapping(lens),
-    "Is the best token the one with the highest cosine?": lens_words.best_by_cosine(lens),
-    "Why do the rungs disagree, and why does tying make sense?": f"{lens_words.WHY}\n\n{lens_words.TYING}",
+    "How does the head map a hidden state back to a token?": listed([*words.steps(lens), words.agreement(lens)]),
+    "Is the best token the one with the highest cosine?": literal(words.best_by_cosine(lens)),
+    "Why do the steps disagree, and why does tying make sense?": f"{literal(words.WHY)}\n\n{literal(words.TYING)}",
 }.items():
     with st.expander(question, expanded=True):
         st.markdown(answer)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import streamlit as st
 
+from inspector.analyses.padding import words
 from inspector.analyses.padding.figures import gradient_bars
 from inspector.analyses.padding.request import PaddingRequest
 from inspector.analyses.padding.result import Padding
-from inspector.analyses.padding.words import SENTENCES
+from inspector.text import literal
 from pages._embeddings import map as embedding_map
-from pages._padding import words
 from pages._ui import inputs, options, parts, session
-from pages._ui.words import literal
+from pages._ui.words import listed
 
 checkpoint = session.opened()
 parts.heading("padding", checkpoint)
 
-examples = inputs.begin(checkpoint, slug="padding", examples=(SENTENCES,))
-text = options.ask(PaddingRequest, "text", default=SENTENCES, height=100)
+examples = inputs.begin(checkpoint, slug="padding", examples=(words.SENTENCES,))
+text = options.ask(PaddingRequest, "text", default=words.SENTENCES, height=100)
 inputs.remember(text, examples)
 with st.expander("Options", icon=":material/tune:"), st.container(horizontal=True):
     device, dtype = inputs.placement()
@@ -31,11 +31,7 @@ if row is None:
     st.info(literal(result.agreement), icon=":material/info:")
     st.stop()
 if result.stand_in:
-    st.info(
-        f"All that follows is about {literal(row.token)}, which stands in for padding. "
-        "Unlike padding it is usually a label in training, and so is pulled as well as pushed.",
-        icon=":material/swap_horiz:",
-    )
+    st.info(literal(words.stand_in(row)), icon=":material/swap_horiz:")
 
 left, right = st.columns([2, 3], gap="large")
 with left:
@@ -50,18 +46,12 @@ with right:
     st.subheader("Where it lies", anchor=False)
     st.caption("In the original space, measured exactly.")
     parts.table(row.places, alt="Distances to the mean row, to the unknown token, to unused rows")
-    if row.nearest.empty:
-        st.caption("A vector without a direction has no nearest rows by cosine.")
-    else:
-        st.caption(words.neighbours(row))
+    st.caption(literal(words.neighbors(row)))
+    if not row.nearest.empty:
         parts.table(row.nearest, alt="Nearest rows by cosine")
-        parts.download(row.nearest, name=f"{checkpoint.name}-padding-neighbours")
+        parts.download(row.nearest, name=f"{checkpoint.name}-padding-neighbors")
     if result.output_row:
-        st.caption(
-            f"The output matrix has a row of its own for {literal(row.token)}: norm "
-            f"{result.output_row.norm:.3f}, percentile "
-            f"{result.output_row.percentile:.1f}; its nearest rows there:"
-        )
+        st.caption(literal(words.output_row(result.output_row)))
         parts.table(result.output_row.nearest, alt="Nearest rows of the output matrix")
 
 st.subheader("What pushes on it", anchor=False)
@@ -79,21 +69,27 @@ else:
         )
         parts.chart(bars, alt="Gradient by path, as bars; the table below holds the same numbers")
     with said:
-        st.markdown(words.explain_gradient(row, row.gradient))
-    parts.table(words.experiment_table(row.experiments), alt="Gradients of every experiment")
+        st.markdown(listed(words.explain_gradient(row, row.gradient)))
+    shown = row.experiments.rename(columns={"input_path": "through look-up", "output_path": "through softmax"})
+    for name in ("row_norm", "through look-up", "through softmax", "total"):  # no rounding turns these into zero
+        shown[name] = shown[name].map(words.number)
+    parts.table(shown.rename(columns={"total": "both"}), alt="Gradients of every experiment")
     parts.download(row.experiments, name=f"{checkpoint.name}-padding-gradient")
     with st.expander("What the model read"):
         st.code("\n".join(result.masked_text), language=None, wrap_lines=True)
         st.caption(f"Loss {row.gradient.loss:.4f}, {result.device}, {result.dtype}; evaluation mode, no dropout.")
 with st.expander("Is it because padding may be predicted?", expanded=True):
-    st.markdown(words.FORUM)
+    st.markdown(literal(words.MECHANISM))
 
 st.subheader("What it means for averaging", anchor=False)
-st.markdown(words.AVERAGES)
+st.markdown(literal(words.AVERAGES))
 st.caption(literal(result.averaging_note))
 if not result.averaging.empty:
-    parts.table(words.averaging_table(result.averaging), alt="Mean hidden state with and without the attention mask")
-    st.caption(words.MEASURES)
+    parts.table(
+        result.averaging.rename(columns={"padding_norm": "norm of padding"}),
+        alt="Mean hidden state with and without the attention mask",
+    )
+    st.caption(literal(words.MEASURES))
     parts.download(result.averaging, name=f"{checkpoint.name}-padding-averaging")
 embedding_map.draw_padding_history(checkpoint)
 parts.elsewhere(checkpoint, request)

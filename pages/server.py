@@ -10,9 +10,8 @@ import streamlit as st
 from inspector.engine.report import confinement_of, server_limits
 from inspector.settings import settings
 from inspector.store.quota import account
-from inspector.text import bytes_text, plural
+from inspector.text import bytes_text, literal, plural
 from pages._ui import pins, session
-from pages._ui.words import literal
 
 SIZE = st.column_config.NumberColumn("size", format="bytes")
 WHEN = st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm")

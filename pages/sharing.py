@@ -10,10 +10,10 @@ from inspector.analyses.sharing.figures_parameters import parameter_icicle
 from inspector.analyses.sharing.figures_words import sharing_subtitle
 from inspector.analyses.sharing.request import SharingRequest
 from inspector.analyses.sharing.result import Sharing
-from inspector.text import bytes_text, percent_text
+from inspector.analyses.sharing.words import explain
+from inspector.text import bytes_text, literal, percent_text
 from pages._sharing import parts as sharing_parts
 from pages._sharing import what_if
-from pages._sharing.words import explain_sharing
 from pages._ui import parts, session
 
 checkpoint = session.opened()
@@ -66,19 +66,16 @@ if picked:
 
 st.subheader("What is shared, and how we know", anchor=False)
 if not sharing.groups:
-    st.info(
-        "Nothing is shared: every name has a tensor of its own. Checkpoints with tied input "
-        "and output embeddings, such as demo-bert, show a group here."
-    )
+    st.info("Checkpoints with tied input and output embeddings, such as demo-bert, show a group here.")
 sharing_parts.draw_groups(sharing)
 if sharing.reused_modules:
     st.markdown("**Modules that one forward pass runs more than once**")
     parts.table(pd.DataFrame([{"name": m.name, "uses": m.uses} for m in sharing.reused_modules]), alt="Reused modules")
 
 st.subheader("Why is it so?", anchor=False)
-for question, answer in explain_sharing(sharing):
-    with st.expander(question, expanded=True):
-        st.markdown(answer)
+for question, answer in explain(sharing):
+    with st.expander(literal(question), expanded=True):
+        st.markdown(literal(answer))
 
 what_if.draw(checkpoint, sharing)
 

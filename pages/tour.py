@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.catalog import PAGES
+from inspector.text import literal
 from pages._tour.questions import QUESTIONS
 from pages._ui import address
-from pages._ui.words import literal
 
 st.title("Questions", anchor=False)
 st.write(

@@ -15,12 +15,13 @@ from inspector import __version__
 from inspector.demo import DEMOS
 from inspector.engine.choice import start_engine
 from inspector.engine.protocol import Job
-from inspector.errors import InspectorError, escaped
+from inspector.errors import InspectorError
 from inspector.render import write_table
 from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
 from inspector.settings import settings
 from inspector.store.reference import find_reference
+from inspector.text import escaped
 
 REFUSED = 2  # exit status
 POLL_SECONDS = 0.1

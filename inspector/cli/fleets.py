@@ -21,13 +21,14 @@ from inspector.cli import answering
 from inspector.cli.answering import REFUSED
 from inspector.demo import RUNS
 from inspector.engine.protocol import Engine
-from inspector.errors import CheckpointError, RequestError, escaped
+from inspector.errors import CheckpointError, RequestError
 from inspector.render import write_table
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store.names import ARCHIVE_SUFFIXES
 from inspector.store.reference import CheckpointRef, find_reference
 from inspector.store.snapshots import Snapshot, identity_of, is_run, list_snapshots, step_of
+from inspector.text import escaped
 
 STATUSES = ("done", "refused", "failed")
 

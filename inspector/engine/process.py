@@ -22,6 +22,7 @@ from inspector.engine.protocol import Confinement
 from inspector.engine.sandbox.environment import worker_environment
 from inspector.engine.wire import Setup, decode, encode
 from inspector.errors import WorkerError
+from inspector.text import escaped
 
 LOG = logging.getLogger("inspector.worker")
 MAX_MESSAGE = 2_000_000_000  # of a worker's answer
@@ -163,5 +164,4 @@ def copy_log(pipe: IO[bytes] | None, what: str, pid: int) -> None:
     with pipe:
         while line := pipe.readline(LOG_LINE):
             text = line.decode("utf-8", "replace").rstrip("\n")
-            shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-            LOG.warning("%s %d: %s", what, pid, shown)
+            LOG.warning("%s %d: %s", what, pid, escaped(text))

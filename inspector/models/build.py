@@ -18,6 +18,7 @@ from transformers.core_model_loading import WeightConverter
 from transformers.models.auto import modeling_auto
 
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
+from inspector.text import shape_text
 
 
 class FirstOf:
@@ -175,7 +176,7 @@ def build_model(
         resized = held[1:] == wanted[1:] and wanted[0] == getattr(config, "vocab_size", None)
         instead = f"if the embeddings were resized, set vocab_size to {held[0]:,}; otherwise " if resized else ""
         raise CheckpointError(
-            f"{tensor} is {_shape(held)} in the file and {_shape(wanted)} by config.json: "
+            f"{tensor} is {shape_text(held)} in the file and {shape_text(wanted)} by config.json: "
             f"they belong to different models; {instead}put the right config.json beside the weights."
         )
     missing = frozenset(info["missing_keys"])
@@ -343,10 +344,6 @@ def _stored_dtype(state: Mapping[str, torch.Tensor]) -> torch.dtype:
     if not floats:
         return torch.float32
     return max(floats, key=lambda tensor: tensor.numel()).dtype
-
-
-def _shape(shape: Iterable[int]) -> str:
-    return " × ".join(str(size) for size in shape) or "a single number"
 
 
 def quiet() -> None:

@@ -11,6 +11,7 @@ import torch
 
 from inspector.errors import RequestError
 from inspector.settings import Device, Dtype
+from inspector.text import plural
 
 
 def pick_device(wanted: Device) -> torch.device:
@@ -58,7 +59,7 @@ def describe_run(device: torch.device, dtype: torch.dtype) -> str:
         return f"{precision} on Apple's GPU (MPS)"
     threads = torch.get_num_threads()
     has = "has" if has_bfloat16() else "has no"
-    return f"{precision} on {threads} thread{'s' if threads > 1 else ''}; this processor {has} bfloat16 instructions"
+    return f"{precision} on {plural(threads, 'thread')}; this processor {has} bfloat16 instructions"
 
 
 @cache

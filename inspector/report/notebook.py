@@ -7,6 +7,7 @@ from typing import Any
 
 from inspector.report import provenance
 from inspector.report.content import Part, Report
+from inspector.text import in_code
 
 START = """\
 import json
@@ -50,8 +51,8 @@ FORMAT = {
 
 def write_notebook(report: Report) -> str:
     """Write the report's questions as cells, one a section, in nbformat 4.5."""
-    facts = "\n".join(f"- {name}: {_quoted(value)}" for name, value in report.provenance.items())
-    head = f"# {_quoted(report.name)}\n\nThe numbers of the report, computed anew.\n\n{facts}"
+    facts = "\n".join(f"- {name}: {in_code(value)}" for name, value in report.provenance.items())
+    head = f"# {in_code(report.name)}\n\nThe numbers of the report, computed anew.\n\n{facts}"
     start = START.format(
         source=provenance.source(report.context.opened),
         files={file.name: file.sha256 for file in report.context.overview.files},
@@ -66,7 +67,7 @@ def write_notebook(report: Report) -> str:
 def _cells(part: Part) -> list[dict[str, Any]]:
     text = f"## {part.title}\n\n{part.question}"
     if part.absent:
-        return [_text(f"{text}\n\n{_quoted(part.absent)}")]
+        return [_text(f"{text}\n\n{in_code(part.absent)}")]
     asked = [
         f"{part.slug}_{place} = ask({', '.join(map(repr, (question.verb, *question.options)))})"
         for place, question in enumerate(part.questions, start=1)
@@ -87,8 +88,3 @@ def _code(text: str) -> dict[str, Any]:
         "outputs": [],
         "source": text.splitlines(keepends=True),
     }
-
-
-def _quoted(text: str) -> str:
-    """Text of a stranger for Markdown: as code, of which no backtick gets out."""
-    return f"`{' '.join(text.replace('`', chr(39)).split())}`"

@@ -20,7 +20,7 @@ from inspector.plotting.theme import Theme
 from inspector.report.content import Block, Report
 from inspector.report.provenance import content_fingerprint
 from inspector.report.recolor import both
-from inspector.text import bytes_text, visible
+from inspector.text import bytes_text, text_html
 
 ASSETS = Path(__file__).parent / "assets"
 IDS = ("id", "position", "layer", "update", "step", "start", "end")  # numbers that are names
@@ -107,17 +107,15 @@ def _label(name: Any) -> str:
 
 
 def _shown(value: Any) -> Any:
-    """Show what is hidden in a text, line by line; our own markup stays as it is."""
-    if isinstance(value, Markup) or not isinstance(value, str):
-        return value
-    return "\n".join(visible(line) for line in value.split("\n"))
+    """Escape a text, and show what is hidden in it; our own markup stays as it is."""
+    return Markup(text_html(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 _TEMPLATES = Environment(
     loader=FileSystemLoader(ASSETS),
     autoescape=True,
     undefined=StrictUndefined,
-    finalize=_shown,  # of every value, before it is escaped
+    finalize=_shown,
     keep_trailing_newline=True,
 )
 _TEMPLATES.filters |= {"figure": _figure, "cell": _cell, "label": _label}

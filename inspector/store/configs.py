@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from inspector.errors import CheckpointError
-from inspector.store.names import is_text, visible
+from inspector.store.names import is_text
 from inspector.store.readers.jsons import read_json
+from inspector.text import quoted
 
 MAX_NBYTES = 20_000_000  # label maps of 20,000 classes fit
 MAX_TEXT = 2_000
@@ -169,7 +170,7 @@ def _warnings(config: dict[str, Any], dropped: set[str]) -> tuple[str, ...]:
         )
     rest = sorted(key for key in dropped - {"auto_map", "quantization_config"} if not key.startswith("_"))
     if rest:
-        names = ", ".join(visible(key, 40) for key in rest[:5])
+        names = ", ".join(quoted(key, 40) for key in rest[:5])
         more = f" and {len(rest) - 5} more" if len(rest) > 5 else ""
         warnings.append(f"config.json: ignored {names}{more} (only plain settings are read).")
     return tuple(warnings)
@@ -233,7 +234,7 @@ def _is_precision(value: Any) -> bool:
 def _refuse_wrong_names(key: str, value: Any) -> None:
     if (key in ACTIVATION_KEYS and isinstance(value, str)) and value.lower() not in ACTIVATIONS:
         raise CheckpointError(
-            f"config.json sets {key} to {visible(value)}, which is not an activation function of "
+            f"config.json sets {key} to {quoted(value)}, which is not an activation function of "
             "transformers: correct it."
         )
     named = value if key == "architectures" and isinstance(value, list) else [value]
@@ -241,7 +242,7 @@ def _refuse_wrong_names(key: str, value: Any) -> None:
         name not in (None, "") and not (isinstance(name, str) and IDENTIFIER.fullmatch(name)) for name in named
     ):
         raise CheckpointError(
-            f"config.json sets {key} to {visible(str(value))}, which is not the name of an architecture: correct it."
+            f"config.json sets {key} to {quoted(str(value))}, which is not the name of an architecture: correct it."
         )
 
 

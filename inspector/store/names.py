@@ -55,11 +55,6 @@ def is_archive(name: str) -> bool:
     return name.lower().endswith(ARCHIVE_SUFFIXES)
 
 
-def visible(text: str, limit: int = 80) -> str:
-    """Text of a stranger, quoted, on one line and short enough for a sentence."""
-    return ascii(text[:limit] + ("…" if len(text) > limit else ""))
-
-
 def is_text(value: str) -> bool:
     """Whether a text has no lone surrogates, which no encoding can write."""
     try:

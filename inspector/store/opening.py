@@ -16,7 +16,7 @@ from inspector.store.files import remove_folder, workspace
 from inspector.store.hub import download
 from inspector.store.manifest import Manifest
 from inspector.store.manifests import UPLOADS, load_manifest
-from inspector.store.names import is_archive, visible, weight_format
+from inspector.store.names import is_archive, weight_format
 from inspector.store.quota import make_room
 from inspector.store.readers.archives import unpack
 from inspector.store.reference import CheckpointRef
@@ -25,6 +25,7 @@ from inspector.store.shared.marks import read_told
 from inspector.store.snapshot_uploads import open_snapshots
 from inspector.store.sources import Source, choose_members, file_source, folder_source, is_below, is_regular
 from inspector.store.staging import stage
+from inspector.text import quoted
 
 __all__ = ["load_manifest", "open_checkpoint"]
 
@@ -75,7 +76,7 @@ def _open_demo(
 
     demo = (DEMOS | SNAPSHOTS).get(reference.value)
     if demo is None:
-        raise CheckpointError(f"There is no demo {visible(reference.value)}: pick one of {', '.join(DEMOS)}.")
+        raise CheckpointError(f"There is no demo {quoted(reference.value)}: pick one of {', '.join(DEMOS)}.")
     source = folder_source(demo.folder, kind="demo", name=reference.value)
     return stage(source, settings=settings, progress=progress), reference
 
@@ -124,7 +125,7 @@ def _upload_source(folder: Path, temporary: Path, settings: Settings, progress: 
     archives = [name for name in names if is_archive(name)]
     if archives and len(names) > 1:
         raise CheckpointError(
-            f"{visible(archives[0])} was uploaded together with other files: upload either one "
+            f"{quoted(archives[0])} was uploaded together with other files: upload either one "
             "archive or the checkpoint's separate files."
         )
     if archives:
@@ -165,7 +166,7 @@ def _open_path(
         source = file_source(path, within=roots)
     else:
         raise CheckpointError(
-            f"{visible(path.name)} is not a checkpoint: give a folder, an archive (.zip, .tar, "
+            f"{quoted(path.name)} is not a checkpoint: give a folder, an archive (.zip, .tar, "
             ".tar.gz) or a weight file (.safetensors, .bin, .pt, .pth)."
         )
     return stage(source, settings=settings, progress=progress), reference
@@ -188,7 +189,7 @@ def refuse_outside(path: str, settings: Settings) -> None:
 
 
 def _resolve(text: str, roots: tuple[Path, ...], *, restrict: bool) -> Path:
-    missing = CheckpointError(OUTSIDE if restrict else f"There is no file or folder {visible(text)}: check the path.")
+    missing = CheckpointError(OUTSIDE if restrict else f"There is no file or folder {quoted(text)}: check the path.")
     try:
         path = _below(roots, Path(text)) if restrict else Path(text).expanduser()
         real = path.resolve(strict=True)

@@ -20,7 +20,6 @@ from inspector.store.files import acquire, fresh_folder, remove_folder, write_at
 from inspector.store.hashing import HASHES, HashCache, hash_file
 from inspector.store.manifest import StoredCheckpoint
 from inspector.store.manifests import ENTRY, MANIFEST, MAPS, OPENED, UPLOADS, WEIGHTS, find_manifest
-from inspector.store.names import visible
 from inspector.store.reference import INCOMING
 
 INCOMINGS = "incoming"
@@ -58,7 +57,7 @@ def write_upload(folder: Path, name: str, data: bytes | memoryview | Iterable[by
     """
     quoted = _PREFIX + quote(name, safe="", errors="replace")
     if len(quoted) > MAX_FILE_NAME_NBYTES or not name:
-        raise CheckpointError(f"{visible(name)} is too long a file name: rename the file or its folder.")
+        raise CheckpointError(f"{quoted(name)} is too long a file name: rename the file or its folder.")
     pieces = [data] if isinstance(data, bytes | memoryview) else data
     with (folder / quoted).open("wb") as file:
         for piece in pieces:

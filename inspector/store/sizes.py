@@ -10,6 +10,7 @@ from typing import Any
 from inspector.errors import CheckpointError
 from inspector.store.configs import MAX_LABELS
 from inspector.store.manifest import TensorInfo
+from inspector.text import shape_text
 
 # A model of the configured size has a tensor with exactly this dimension.
 OCCURS = ("hidden_size", "n_embd", "d_model", "dim", "vocab_size")
@@ -94,7 +95,7 @@ def _configs(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _refuse_absent_dimensions(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
     dimensions = {size for tensor in tensors for size in tensor.shape}
     largest = max((t for t in tensors if len(t.shape) == 2), key=lambda t: t.nbytes, default=None)
-    there = f"; its largest matrix is {_shape(largest)}" if largest else ""
+    there = f"; its largest matrix is {shape_text(largest.shape)}" if largest else ""
     resized = forgotten_resize(config, tensors)
     for key in OCCURS:
         size = config.get(key)
@@ -176,7 +177,3 @@ def _refuse_bounds(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> Non
                 f"config.json sets {key} to {value:,}, but the largest dimension of any tensor "
                 f"is {largest:,}: use the config.json that belongs to these weights."
             )
-
-
-def _shape(tensor: TensorInfo) -> str:
-    return " × ".join(f"{size:,}" for size in tensor.shape)

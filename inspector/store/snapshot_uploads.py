@@ -10,13 +10,14 @@ from inspector.progress import Progress
 from inspector.settings import Settings
 from inspector.store.files import remove_folder, workspace
 from inspector.store.manifest import Manifest
-from inspector.store.names import is_archive, visible
+from inspector.store.names import is_archive
 from inspector.store.quota import make_room
 from inspector.store.readers.archives import unpack_snapshots
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import incoming_folder, read_names
 from inspector.store.sources import Source
 from inspector.store.staging import stage
+from inspector.text import quoted
 
 
 def open_snapshots(
@@ -53,7 +54,7 @@ def _unpack(folder: Path, temporary: Path, settings: Settings, progress: Progres
     make_room(-packed.stat().st_size, settings)
     if len(sources) < 2:
         raise CheckpointError(
-            f"{visible(name)} does not contain several folders with weights: open a single "
+            f"{quoted(name)} does not contain several folders with weights: open a single "
             "checkpoint in the sidebar, under “Open your own”."
         )
     return sources
@@ -67,7 +68,7 @@ def _stage(sources: list[Source], settings: Settings, progress: Progress) -> Man
         try:
             last = stage(source, settings=settings, progress=lambda *_: None)
         except CheckpointError as error:
-            refused.append(f"{visible(label)} was left out: {error}")
+            refused.append(f"{quoted(label)} was left out: {error}")
     if last is None:
         raise CheckpointError(refused[0])
     return replace(last, warnings=(*refused, *last.warnings))

@@ -12,9 +12,10 @@ from pathlib import Path
 from inspector.demo import RUNS
 from inspector.errors import CheckpointError
 from inspector.store.manifest import StoredCheckpoint
-from inspector.store.names import file_format, is_archive, visible, weight_format
+from inspector.store.names import file_format, is_archive, weight_format
 from inspector.store.reference import CheckpointRef
 from inspector.store.sources import is_below, is_regular
+from inspector.text import quoted
 
 MAX_SNAPSHOTS = 10_000
 UPLOADS = "uploads"  # in a link, before the name of a run that was uploaded
@@ -75,17 +76,17 @@ def list_snapshots(folder: Path, *, within: tuple[Path, ...] = ()) -> tuple[Snap
         paths = sorted(folder.iterdir())
     except OSError as error:
         raise CheckpointError(
-            f"The folder {visible(folder.name)} cannot be read: check its name and permissions."
+            f"The folder {quoted(folder.name)} cannot be read: check its name and permissions."
         ) from error
     found = [path for path in paths if _is_snapshot(path, within)]
     if not found:
         raise CheckpointError(
-            f"There are no snapshots in {visible(folder.name)}: give the folder that contains "
+            f"There are no snapshots in {quoted(folder.name)}: give the folder that contains "
             "the run's checkpoint folders, such as checkpoint-500 and checkpoint-1000."
         )
     if len(found) > MAX_SNAPSHOTS:
         raise CheckpointError(
-            f"{visible(folder.name)} contains {len(found):,} snapshots, more than the limit of "
+            f"{quoted(folder.name)} contains {len(found):,} snapshots, more than the limit of "
             f"{MAX_SNAPSHOTS:,}: move some into another folder."
         )
     return in_order(snapshot_of(path) for path in found)
@@ -143,7 +144,7 @@ def find_run(
         return value, uploads[value]
     if kind == UPLOADS:
         raise CheckpointError(
-            f"The run {visible(value)} is no longer in the store: choose one from the list, or upload it again."
+            f"The run {quoted(value)} is no longer in the store: choose one from the list, or upload it again."
         )
     outside = CheckpointError(
         "This run cannot be opened here: give a folder of snapshots below one of the folders that "

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from inspector.errors import CheckpointError
-from inspector.store.names import CONFIGS, VOCABULARIES, file_format, visible, weight_format
+from inspector.store.names import CONFIGS, VOCABULARIES, file_format, weight_format
+from inspector.text import quoted
 
 MAX_PATH = 1_000  # characters of a name with its folders
 JUNK = ("__MACOSX", "Thumbs.db", "desktop.ini")
@@ -134,7 +135,7 @@ def _relative(name: str) -> PurePosixPath:
     climbs = ".." in path.parts or path.is_absolute() or "\\" in name or ":" in name[:2]
     if climbs or not path.parts or "\0" in name or len(name) > MAX_PATH:
         raise CheckpointError(
-            f"{visible(name)} is not a valid name inside a checkpoint's folder: pack the folder "
+            f"{quoted(name)} is not a valid name inside a checkpoint's folder: pack the folder "
             "again with plain relative names."
         )
     return path

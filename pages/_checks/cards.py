@@ -11,10 +11,9 @@ import streamlit as st
 from inspector.analyses.checks.result import Check, Checks, Evidence
 from inspector.catalog import PAGES
 from inspector.results.plain import to_json
-from inspector.text import plural
+from inspector.text import literal, plural
 from pages._ui import address, parts
 from pages._ui.health import STATUS
-from pages._ui.words import literal
 
 COLUMNS = [field.name for field in dataclasses.fields(Evidence)]
 # check -> slug of the page that shows more of it, and inputs there

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from inspector.analyses.classes.result import AncestorClass, ModelClasses, ModuleRow, OutputField, SiblingClass
-from inspector.text import shape_text
-from pages._ui.words import HEADS, literal
+from inspector.text import literal, shape_text
+from pages._ui.words import HEADS
 
 ROOT = "the model itself"
 ANSWERS = {name: title for name, (title, _) in HEADS.items()} | {"base model": "No head"}

@@ -11,10 +11,10 @@ from inspector.analyses.overview.result import Overview
 from inspector.catalog import PAGES
 from inspector.demo import DEMOS
 from inspector.results.checkpoint import Opened
+from inspector.text import literal
 from pages._compare.words import TEACHES
 from pages._ui import address, arrivals, inputs, session, uploading
 from pages._ui import beside as lens_compare
-from pages._ui.words import literal
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from inspector.analyses.compare.result import Comparison, TieChange, VocabularyMatch
-from inspector.text import bytes_text, plural, shape_text
-from pages._ui.words import literal
+from inspector.text import bytes_text, literal, plural, shape_text
 
 STATUS = {
     "changed": "orange",

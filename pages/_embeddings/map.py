@@ -16,11 +16,10 @@ from inspector.analyses.vocabulary_map.request import UMAP_LEARN, ProjectRequest
 from inspector.analyses.vocabulary_map.result import Projection
 from inspector.demo import DEMOS
 from inspector.results.checkpoint import Opened
-from inspector.text import percent_text
+from inspector.text import literal, percent_text
 from pages._embeddings import inputs
 from pages._embeddings.vocabulary_map import vocabulary_map
 from pages._ui import parts, session
-from pages._ui.words import literal
 
 CHOSEN = "chosen tokens"  # fingerprint and what the lasso holds, as the browser sent it
 SIDE_BY_SIDE = {"judged": "judged rows", "found": "true neighbors found"}

@@ -10,10 +10,9 @@ import streamlit as st
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.vocabulary_map.component import Found
 from inspector.results.checkpoint import Opened
-from inspector.text import plural
+from inspector.text import literal, plural
 from pages._embeddings import inputs
 from pages._ui import parts, table_files
-from pages._ui.words import literal
 
 LISTED = 10_000  # rows of a table in the browser; the files hold all
 

@@ -25,10 +25,9 @@ from inspector.analyses.heads.result import (
 from inspector.catalog import PAGES
 from inspector.plotting.predictions import topk_bars
 from inspector.results.checkpoint import Opened
-from inspector.text import percent_text, plural
+from inspector.text import literal, percent_text, plural
 from pages._heads import words
 from pages._ui import parts, session
-from pages._ui.words import literal
 
 COLORS = ("blue", "green", "orange", "violet", "red", "yellow", "primary")
 LONGEST_TEXT = 60  # characters of a choice beside a bar

@@ -13,10 +13,9 @@ from inspector.analyses.pretraining.result import Pretraining
 from inspector.analyses.tokenization.request import TokenizeRequest
 from inspector.analyses.tokenization.result import Tokenization
 from inspector.results.checkpoint import Opened
-from inspector.text import percent_text, plural
+from inspector.text import literal, percent_text, plural
 from pages._heads import words
 from pages._ui import options, parts, session
-from pages._ui.words import literal
 
 KINDS = {"first": "blue", "second": "green", "special": "violet", "padding": "gray", "unknown": "red"}
 FATES = {MASKED: "orange", REPLACED: "red", KEPT: "green"}

@@ -1,4 +1,4 @@
-"""The whole ladder of one cell: what each step did to its tokens, and the geometry behind it."""
+"""All head steps of one cell: what each did to its tokens, and the geometry behind it."""
 
 from __future__ import annotations
 
@@ -8,40 +8,41 @@ import streamlit as st
 from inspector.analyses.ladder.figures import geometry_plot
 from inspector.analyses.ladder.request import LadderRequest
 from inspector.analyses.ladder.result import Climb
+from inspector.analyses.ladder.words import GEOMETRY, TRANSFORMED, moves, notable
 from inspector.analyses.lens.result import Lens
 from inspector.plotting.ranks import rank_lines
 from inspector.request import join_list
 from inspector.results.checkpoint import Opened
+from inspector.text import literal
 from pages._lens import cells as lens_cells
-from pages._lens import words as lens_words
 from pages._ui import parts, session
-from pages._ui.words import literal
+from pages._ui.words import listed
 
-TOLD = 5  # tokens from the top, besides the pinned ones
+MOST = 5  # tokens from the top, besides the pinned ones
 
 
 def draw(checkpoint: Opened, lens: Lens, request: LadderRequest) -> None:
-    """Show the ladder of one cell: table, ranks, sentences, geometry."""
+    """Show one cell: table, ranks, sentences, geometry."""
     layer, position = request.layer, request.position
     st.subheader(f"Layer {lens.layers[layer]}, position {position}", anchor=False)
-    st.caption(f"The ladder where the text has **{literal(lens.tokens[position])}**: {', then '.join(lens.rungs)}.")
-    parts.table(lens_cells.ladder(lens, layer, position), alt="Best tokens of the cell by every rung")
+    st.caption(f"Head steps where the text has **{literal(lens.tokens[position])}**: {', then '.join(lens.rungs)}.")
+    parts.table(lens_cells.ladder(lens, layer, position), alt="Best tokens of the cell by each step of the head")
     climb: Climb | None = session.ask(request)
     if climb is None:
         return
     where = f"layer {lens.layers[layer]}, position {position}"
-    ids = lens_words.told(climb, most=TOLD)
+    ids = notable(climb, most=MOST)
     _ranks(checkpoint, climb, ids, where)
     known = pd.DataFrame(climb.geometry[climb.geometry["cosine"].notna()])
     if len(known):
         _geometry(checkpoint, climb, known, where)
-    with st.expander("Numbers: every token at every rung"):
+    with st.expander("Every token at every step"):
         columns = ["token", "token_id", "norm", "cosine", "dot", "bias", "logit", "probability"]
         parts.table(pd.DataFrame(climb.geometry[columns]), alt="Norm, cosine, dot product and logit of tokens")
         ranks = climb.ranks.assign(rank=climb.ranks["rank"] + 1)
-        parts.table(ranks, alt="Rank of each token at each rung")
-        parts.download(climb.ranks, name=f"{checkpoint.name}-ladder-{layer}-{position}", label="CSV of the ladder")
-    best = [f"id {index}" for index in ids[:TOLD]]
+        parts.table(ranks, alt="Rank of each token after each step")
+        parts.download(climb.ranks, name=f"{checkpoint.name}-ladder-{layer}-{position}", label="CSV of the steps")
+    best = [f"id {index}" for index in ids[:MOST]]
     st.button(f"Pin the {len(best)} best tokens of this cell", icon=":material/keep:", on_click=_pin, args=(best,))
 
 
@@ -56,8 +57,8 @@ def _ranks(checkpoint: Opened, climb: Climb, ids: list[int], where: str) -> None
             subtitle=where,
             theme=session.theme(),
         )
-        parts.chart(figure, key="climb", alt="Rank of the best tokens at each rung; the sentences below say the same")
-    st.markdown("\n".join(f"- {lens_words.moves(climb, index)}" for index in ids))
+        parts.chart(figure, key="climb", alt="Rank of the best tokens after each step, as below")
+    st.markdown(listed(moves(climb, index) for index in ids))
 
 
 def _geometry(checkpoint: Opened, climb: Climb, known: pd.DataFrame, where: str) -> None:
@@ -74,8 +75,8 @@ def _geometry(checkpoint: Opened, climb: Climb, known: pd.DataFrame, where: str)
         key="geometry",
         alt="Tokens by cosine with the hidden state and by norm; the table below holds the numbers",
     )
-    beyond = f" {lens_words.TRANSFORMED}" if "logits" in climb.rungs else ""
-    st.caption(lens_words.GEOMETRY + beyond)
+    beyond = f" {TRANSFORMED}" if "logits" in climb.rungs else ""
+    st.caption(literal(GEOMETRY + beyond))
 
 
 def trajectories(checkpoint: Opened, lens: Lens, *, rung: str, position: int) -> None:

@@ -8,16 +8,16 @@ import pandas as pd
 import streamlit as st
 
 from inspector.analyses.lens import figures_colors as lens_colors
+from inspector.analyses.lens import words
 from inspector.analyses.lens.figures import token_heatmap
 from inspector.analyses.lens.figures_colors import Coloring
 from inspector.analyses.lens.figures_compare import compare_cells
 from inspector.analyses.lens.result import Lens
 from inspector.results.checkpoint import Opened
+from inspector.text import literal
 from pages._lens import cells as lens_cells
-from pages._lens import words as lens_words
-from pages._ui import parts, session
+from pages._ui import session
 from pages._ui.beside import Other
-from pages._ui.words import literal
 
 SIZES = ("automatic", "with tokens", "all in one view")
 
@@ -50,7 +50,7 @@ def choose(lens: Lens) -> View:
     """Draw the choices of the heat map, and the badge."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         rung = st.segmented_control(
-            "Rung of the ladder", lens.rungs, default=lens.rungs[-1], required=True, key="rung", bind="query-params"
+            "Head step", lens.rungs, default=lens.rungs[-1], required=True, key="rung", bind="query-params"
         )
         if rung not in lens.rungs:  # kept from another checkpoint, which has more rungs
             rung = lens.rungs[-1]
@@ -71,7 +71,7 @@ def choose(lens: Lens) -> View:
             help="With tokens: wide cells, scrolled. All in one view: tokens appear under the pointer.",
         )
     with st.container(horizontal=True, vertical_alignment="center"):
-        parts.agreement(lens)
+        _badge(lens)
         st.caption(f"{lens.device}, {lens.dtype}, {lens.milliseconds:.0f} ms")
     st.markdown(literal(lens.rung_notes[rung]))
     small = {"with tokens": False, "all in one view": True}.get(size or "")
@@ -83,7 +83,7 @@ def draw(checkpoint: Opened, lens: Lens, view: View, cell: lens_cells.Cell, othe
     coloring = view.coloring(lens)
     both = _on_one_scale(view, coloring, other.lens) if other else None
     coloring, theirs = both or (coloring, None)
-    st.caption(":material/ads_click: Click a cell for its whole ladder, or choose it below.")
+    st.caption(":material/ads_click: Click a cell to see all its steps, or choose it below.")
     shown = lens_cells.outlined(
         cell, view=(checkpoint.fingerprint, lens.tokens, lens.dtype, view, session.theme().name, other and other.title)
     )
@@ -97,6 +97,17 @@ def draw(checkpoint: Opened, lens: Lens, view: View, cell: lens_cells.Cell, othe
     )
     if other is not None:
         _draw_other(lens, view, theirs, other)
+
+
+def _badge(lens: Lens) -> None:
+    why = words.agreement(lens)
+    if lens.max_abs_error is None:
+        st.badge("no head: no logits", icon=":material/info:", color="gray", help=why)
+    elif lens.taken_from_model:
+        st.badge("logits: the model's own output", icon=":material/info:", color="gray", help=why)
+    else:
+        label = f"largest error against the model's logits {lens.max_abs_error:.2g}, within {lens.tolerance:.2g}"
+        st.badge(label, icon=":material/verified:", color="green", help=why)
 
 
 def _on_one_scale(view: View, mine: Coloring, lens: Lens) -> tuple[Coloring, Coloring] | None:
@@ -114,7 +125,7 @@ def _on_one_scale(view: View, mine: Coloring, lens: Lens) -> tuple[Coloring, Col
 def _draw_other(lens: Lens, view: View, coloring: Coloring | None, other: Other) -> None:
     if view.rung not in other.lens.rungs:
         st.info(
-            f"{literal(other.title)} has no rung {literal(view.rung)}: its rungs are "
+            f"{literal(other.title)} has no step {literal(view.rung)}: its steps are "
             f"{literal(', '.join(other.lens.rungs))}.",
             icon=":material/info:",
         )
@@ -132,7 +143,7 @@ def _draw_other(lens: Lens, view: View, coloring: Coloring | None, other: Other)
         tokens=(lens.tokens, other.lens.tokens),
         layers=(len(lens.layers), len(other.lens.layers)),
     )
-    st.markdown(lens_words.apart(found, (lens.tokens, other.lens.tokens), lens.layers))
+    st.markdown(literal(words.apart(found, (lens.tokens, other.lens.tokens), lens.layers)))
     marked = replace(coloring, signs=frozenset(found.cells), sign=lens_colors.DIFFERS)
     _draw_one(other.lens, view, marked, title=f"For comparison: {other.title}", chosen=None, key="second heatmap")
 

@@ -12,10 +12,9 @@ from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Mask, Prediction
 from inspector.plotting.predictions import topk_bars
 from inspector.results.checkpoint import Opened
-from inspector.text import percent_text, plural
+from inspector.text import literal, percent_text, plural
 from pages._masked_lm.inputs import Sentence
 from pages._ui import parts, session
-from pages._ui.words import literal
 
 DRAWN = 6  # masks with bars of their own
 BARS = 30

@@ -10,8 +10,8 @@ from inspector.analyses.contrast.result import Contrast
 from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Prediction
 from inspector.results.checkpoint import Opened
+from inspector.text import literal
 from pages._ui import options, parts, session, table_files
-from pages._ui.words import literal
 
 KEPT = "masked second"  # the field's text, for coming back
 SUGGESTED = "masked suggested"  # what was put into it last

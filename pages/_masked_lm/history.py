@@ -9,12 +9,12 @@ import streamlit as st
 
 from inspector.analyses.masked_lm.result import Prediction
 from inspector.results.checkpoint import Opened
+from inspector.text import literal
 from pages._masked_lm import answers as masked_answers
 from pages._masked_lm import inputs as masked_inputs
 from pages._masked_lm import text as masked_text
 from pages._masked_lm.inputs import Sentence
 from pages._ui import parts, session
-from pages._ui.words import literal
 
 KEY = "masked history"
 MOST, SHOWN = 200, 30

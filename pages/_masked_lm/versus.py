@@ -12,11 +12,11 @@ from inspector.analyses.masked_lm.result import Mask, Prediction
 from inspector.analyses.overview.result import Overview
 from inspector.plotting.predictions import topk_bars
 from inspector.results.checkpoint import Opened
+from inspector.text import literal
 from pages._masked_lm import inputs as masked_inputs
 from pages._masked_lm import text as masked_text
 from pages._masked_lm.inputs import Sentence
 from pages._ui import beside, parts, session
-from pages._ui.words import literal
 
 DRAWN = 4  # masks side by side
 BARS = 10

@@ -10,14 +10,13 @@ from inspector.analyses.masked_lm.result import Prediction
 from inspector.analyses.plausibility.figures import surprisal_colors
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.results.checkpoint import Opened
-from inspector.text import bytes_text, percent_text, plural
+from inspector.text import bytes_text, literal, percent_text, plural
 from pages._masked_lm import answers as masked_answers
 from pages._masked_lm import editor as masked_editor
 from pages._masked_lm import inputs as masked_inputs
 from pages._masked_lm.editor import Chip
 from pages._masked_lm.inputs import Sentence
 from pages._ui import inputs, session
-from pages._ui.words import literal
 
 KEY = "masked editor"
 

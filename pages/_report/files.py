@@ -7,10 +7,9 @@ import streamlit as st
 from inspector.errors import CancelledError, InspectorError
 from inspector.report.content import Part, Setting
 from inspector.results.checkpoint import Opened
-from inspector.text import bytes_text, plural
+from inspector.text import bytes_text, literal, plural
 from pages._report.making import Made, Making
 from pages._ui import session
-from pages._ui.words import literal
 
 UNDER_WAY = "report under way"  # (what was asked for, Making): the session's last one
 

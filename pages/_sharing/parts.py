@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import pandas as pd
 import streamlit as st
 
+from inspector.analyses.sharing import words
 from inspector.analyses.sharing.figures import group_letter
 from inspector.analyses.sharing.figures_layout import groups_of_rows
 from inspector.analyses.sharing.figures_words import file_place
+from inspector.analyses.sharing.frames import group_table
 from inspector.analyses.sharing.result import SharedGroup, Sharing
-from inspector.text import bytes_text, percent_text, plural, shape_text
+from inspector.text import bytes_text, literal, percent_text, plural, shape_text
 from pages._ui import parts
-from pages._ui.words import literal
 
-CARDS = 12  # groups told at length; the table holds all of them
+CARDS = 12  # groups shown at length; the table holds all of them
 NAMES = 200  # of a row, written out
-INPUTS = {"word_embeddings", "wte", "embed_tokens", "embed_in", "shared", "tok_embeddings"}
-OUTPUTS = {"decoder", "lm_head", "embed_out", "vocab_projector", "generator_lm_head", "output"}
 YES, NO, MANY = ":material/check_circle:", ":material/cancel:", ":material/content_copy:"
-LOOK = {"tied": "link", "equal copies": "content_copy", "diverged": "link_off"}
-# {who} the names, {n} tensors of {shape}; by verdict, or by verdict and what the file holds.
-ANSWERS = {
-    "tied": "{who} are tied: one tensor of {shape} under {names}.",
-    "equal copies": "{who} are not tied, but equal so far: {n} copies of {shape} hold the same "
-    "numbers, and training moves them apart.",
-    "diverged": "{who} are not tied: {n} different tensors of {shape}.",
-    "declared only": "{who} are declared tied, but the loaded model keeps them apart.",
-    "declared only, different numbers": "{who} are declared tied, but the file holds {n} different tensors of {shape}.",
-    "alias only": "The file says that {who} are one tensor, but the loaded model keeps them apart.",
-}
+LOOK = {"": "link_off", "tied": "link", "equal copies": "content_copy", "diverged": "link_off"}
 IN_FILE = {
     "one copy": (YES, "one copy, as {first}"),
     "one storage": (YES, "one storage, under {held}"),
@@ -44,32 +32,12 @@ IN_FILE = {
 
 def draw_answer(sharing: Sharing) -> None:
     """Answer first, in a sentence, what most people come for."""
-    if not sharing.groups:
-        st.info(
-            f"Nothing is shared: each of the {plural(len(sharing.tensors), 'name')} has a tensor "
-            f"of its own. {_reuse(sharing)}",
-            icon=":material/link_off:",
-        )
-        return
-    group = next(filter(_is_embedding, sharing.groups), sharing.groups[0])
-    text = " ".join(filter(None, [answer(group), _others(sharing, group), _reuse(sharing)]))
-    if group.verdict in LOOK:
-        tell = st.success if group.verdict == "tied" else st.info
-        tell(text, icon=f":material/{LOOK[group.verdict]}:")
+    verdict = words.main_group(sharing).verdict if sharing.groups else ""
+    text = literal(words.answer(sharing))
+    if verdict in LOOK:
+        (st.success if verdict == "tied" else st.info)(text, icon=f":material/{LOOK[verdict]}:")
     else:
         st.warning(text, icon=":material/warning:")
-
-
-def answer(group: SharedGroup) -> str:
-    """Say in plain words whether names share memory; safe for Markdown."""
-    words = ANSWERS.get(f"{group.verdict}, {group.file_relation}") or ANSWERS[group.verdict]
-    said = words.format(
-        who=_who(group),
-        n=_tensors_in_memory(group),
-        shape=shape_text(group.shape),
-        names=plural(len(group.names), "name"),
-    )
-    return literal(said)
 
 
 def properties(sharing: Sharing, row: int) -> dict[str, str]:
@@ -115,13 +83,13 @@ def draw_row(sharing: Sharing, row: int) -> None:
 
 
 def draw_groups(sharing: Sharing) -> None:
-    """Tell each group of names as declared, in the file and in memory; alike ones once."""
+    """Show each group of names as declared, in the file and in memory; alike ones once."""
     families = _families(sharing)
     for alike in families[:CARDS]:
         _draw_group(sharing, alike)
-    told = sum(map(len, families[:CARDS]))
-    if told < len(sharing.groups):
-        st.caption(f"{len(sharing.groups) - told:,} more groups are listed below.")
+    shown = sum(map(len, families[:CARDS]))
+    if shown < len(sharing.groups):
+        st.caption(f"{len(sharing.groups) - shown:,} more groups are listed below.")
     if len(sharing.groups) > 1:
         with st.expander(f"All {plural(len(sharing.groups), 'group')} in a table"):
             parts.table(
@@ -129,25 +97,6 @@ def draw_groups(sharing: Sharing) -> None:
                 alt="Groups of names with their verdicts and sizes",
                 height=300 if len(sharing.groups) > 8 else None,
             )
-
-
-def group_table(sharing: Sharing) -> pd.DataFrame:
-    """One row a group: verdict, the three truths, parameters and bytes."""
-    return pd.DataFrame(
-        {
-            "group": group_letter(number),
-            "verdict": group.verdict,
-            "names": ", ".join(group.names),
-            "declared": group.declared,
-            "in_the_file": group.file_relation,
-            "one_in_memory": group.in_memory,
-            "listed_parameters": group.listed_parameters,
-            "unique_parameters": group.unique_parameters,
-            "listed_nbytes": group.listed_nbytes,
-            "unique_nbytes": group.unique_nbytes,
-        }
-        for number, group in enumerate(sharing.groups)
-    )
 
 
 def _draw_group(sharing: Sharing, alike: Sequence[int]) -> None:
@@ -158,10 +107,10 @@ def _draw_group(sharing: Sharing, alike: Sequence[int]) -> None:
         if len(alike) > 1:
             st.markdown(
                 f"The same for {plural(len(alike) - 1, 'more group')} of this pattern: "
-                f"in all {_sizes([sharing.groups[each] for each in alike])}"
+                f"in all {literal(words.sizes(*(sharing.groups[each] for each in alike)))}"
             )
         st.markdown(truths(group))
-        st.markdown(_sizes([group]))
+        st.markdown(literal(words.sizes(group)))
         st.code("\n".join(group.names), language=None, height="content" if len(group.names) < 10 else 240)
         with st.expander("Where each name lies"):
             parts.table(pd.DataFrame(_members(group)), alt="Names with storage, offset and stride")
@@ -170,27 +119,14 @@ def _draw_group(sharing: Sharing, alike: Sequence[int]) -> None:
 def truths(group: SharedGroup) -> str:
     """The three truths side by side, as a table in Markdown."""
     declared = f"{YES} yes, by the configuration and the class" if group.declared else f"{NO} no"
-    icon, words = IN_FILE[group.file_relation]
-    held = words.format(
+    icon, phrase = IN_FILE[group.file_relation]
+    held = phrase.format(
         first=literal(group.in_file[0] if group.in_file else ""), held=plural(len(group.in_file), "name")
     )
     aliases = f"; only as an alias: {literal(', '.join(group.aliases))}" if group.aliases else ""
-    count = _tensors_in_memory(group)
+    count = words.tensors_in_memory(group)
     memory = f"{YES} one block" if group.in_memory else f"{NO} {plural(count, 'tensor')}, apart"
     return f"| Declared | In the file | In memory |\n|---|---|---|\n| {declared} | {icon} {held}{aliases} | {memory} |"
-
-
-def _sizes(groups: Sequence[SharedGroup]) -> str:
-    listed = sum(group.listed_parameters for group in groups)
-    unique = sum(group.unique_parameters for group in groups)
-    listed_nbytes = sum(group.listed_nbytes for group in groups)
-    unique_nbytes = sum(group.unique_nbytes for group in groups)
-    saved = listed_nbytes - unique_nbytes
-    saving = f"saves {bytes_text(saved)}, **{percent_text(saved / listed_nbytes)}**" if saved else "nothing is saved"
-    return (
-        f"{listed:,} parameters listed, **{unique:,} unique**; {bytes_text(listed_nbytes)} listed, "
-        f"**{bytes_text(unique_nbytes)} unique**; {saving}."
-    )
 
 
 def _members(group: SharedGroup) -> Iterator[dict]:
@@ -233,46 +169,3 @@ def _shared_with(sharing: Sharing, row: int) -> dict[str, str]:
     said = ", ".join(others[:8]) + (f" and {len(others) - 8} more" if len(others) > 8 else "")
     label = "Shared with" if group.in_memory else "Compared with"
     return {"Verdict": group.verdict, label: said or "each other"}
-
-
-def _is_embedding(group: SharedGroup) -> bool:
-    return len(group.shape) == 2 and bool(_modules(group) & INPUTS)
-
-
-def _modules(group: SharedGroup) -> set[str]:
-    """Names of the modules that hold a group's names: "lm_head" of "lm_head.weight"."""
-    return {name.rpartition(".")[0].rpartition(".")[2] for name in group.names}
-
-
-def _who(group: SharedGroup) -> str:
-    if _is_embedding(group) and _modules(group) & OUTPUTS:
-        return "Input and output embeddings"
-    if len(group.names) == 2:
-        return " and ".join(group.names)
-    return f"{group.names[0]} and {plural(len(group.names) - 1, 'more name')}"
-
-
-def _tensors_in_memory(group: SharedGroup) -> int:
-    if group.in_memory:
-        return 1
-    return len({(member.storage, member.offset) for member in group.members})
-
-
-def _others(sharing: Sharing, told: SharedGroup) -> str:
-    """Say what of the rest is not about the answer's group: its names, or a count by verdict."""
-    counts = Counter(group.verdict for group in sharing.groups if group is not told)
-    others = [group for group in sharing.groups if group is not told]
-    if len(others) == 1 and others[0].verdict == "tied" and len(others[0].names) == 2:
-        return literal(f"Also tied: {' and '.join(others[0].names)}.")
-    said = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items())
-    return f"Other groups of names: {said}." if said else ""
-
-
-def _reuse(sharing: Sharing) -> str:
-    """Say that modules run more than once: sharing that no name shows."""
-    if not sharing.reused_modules:
-        return ""
-    module = max(sharing.reused_modules, key=lambda each: each.uses)
-    count = len(sharing.reused_modules)
-    others = f" (and {plural(count - 1, 'other module')})" if count > 1 else ""
-    return f"{literal(module.name)}{others} runs {module.uses} times in one forward pass."

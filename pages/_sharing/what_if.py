@@ -5,14 +5,15 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.analyses.sharing.result import Sharing
+from inspector.analyses.what_if import words
 from inspector.analyses.what_if.request import WhatIfRequest
-from inspector.analyses.what_if.result import CHANGES, Edge, SavedFile, Way, WhatIf
+from inspector.analyses.what_if.result import CHANGES, Edge, Way, WhatIf
 from inspector.results.checkpoint import Opened
-from inspector.text import bytes_text
+from inspector.text import bytes_text, in_code, literal, plural
 from pages._ui import options, parts, session
-from pages._ui.words import command, literal
+from pages._ui.words import command
 
-# The word says it; symbol and colour repeat it.
+# The word says it; symbol and color repeat it.
 LOOKS = {
     "one tensor": ("link", "green"),
     "equal copies": ("content_copy", "orange"),
@@ -82,13 +83,13 @@ def _draw_way(result: WhatIf, way: Way) -> None:
             st.markdown(literal(way.answer))
         for edge in way.edges:
             st.markdown(_picture(result, edge, changed=changed))
-        for line in _facts(result, way):
-            st.caption(line)
+        for line in words.sizes(result, way):
+            st.caption(literal(line))
 
 
 def _picture(result: WhatIf, edge: Edge, *, changed: bool) -> str:
     """What becomes of two names, step by step, and how far apart they end."""
-    steps = f"after {result.steps} step{'s' if result.steps != 1 else ''}"
+    steps = f"after {plural(result.steps, 'step')}"
     stations = {
         "before": edge.before,
         "after": edge.after if changed else None,
@@ -97,54 +98,9 @@ def _picture(result: WhatIf, edge: Edge, *, changed: bool) -> str:
         f"{steps}, saved and loaded": edge.trained_reloaded,
     }
     path = " → ".join(f"{name} {_badge(state)}" for name, state in stations.items() if state)
-    return f"`{_code(edge.name)}` ↔ `{_code(edge.source)}`  \n{path}{_drift(edge)}"
+    return f"{in_code(edge.name)} ↔ {in_code(edge.source)}  \n{path}{literal(words.drift(edge))}"
 
 
 def _badge(relation: str) -> str:
-    symbol, colour = LOOKS[relation]
-    return f":{colour}-badge[:material/{symbol}: {relation}]"
-
-
-def _drift(edge: Edge) -> str:
-    drift = edge.trained_drift
-    if drift is None:
-        return ""
-    if drift.max_abs == 0:
-        return ", difference exactly 0"
-    return (
-        f", largest difference {drift.max_abs:.2g}, {drift.relative:.2g} of the norm, 1 − cosine {1 - drift.cosine:.2g}"
-    )
-
-
-def _facts(result: WhatIf, way: Way) -> list[str]:
-    before, after = result.original, way
-    facts = [f"{after.unique_parameters:,} parameters, {bytes_text(after.nbytes)}"]
-    if way is not before:
-        facts = [f"{before.unique_parameters:,} → {facts[0]}"]
-    if way.training:
-        facts.append(
-            f"loss {way.training.loss:.4f} → {way.training.loss_after:.4f} on "
-            f"{way.training.labels} predicted positions, without dropout"
-        )
-    else:
-        facts.append(f"not trained: {literal(way.not_trained)}")
-    lines = ["; ".join(facts)]
-    return [*lines, _file(way.file)] if way.file else lines
-
-
-def _file(file: SavedFile) -> str:
-    """What the written file's header lists."""
-    kind = "safetensors" if file.format == "safetensors" else ".bin"
-    storages = len({held.storage for held in file.held})
-    text = f"The {kind} file has {bytes_text(file.nbytes)} and {file.tensors:,} names. It holds " + (
-        ", ".join(f"`{_code(held.name)}`" for held in file.held) or "none of these names"
-    )
-    if storages < len(file.held):
-        text += f" on {storages} storage{'s' if storages != 1 else ''}"
-    if file.lacking:
-        text += f"; it does not hold {', '.join(f'`{_code(name)}`' for name in file.lacking)}"
-    return f"{text}." + (f" {literal(file.refused).capitalize()}." if file.refused else "")
-
-
-def _code(name: str) -> str:
-    return name.replace("`", "'")
+    symbol, color = LOOKS[relation]
+    return f":{color}-badge[:material/{symbol}: {relation}]"

@@ -13,10 +13,9 @@ from inspector.errors import CancelledError, InspectorError, RequestError
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store.snapshots import Snapshot
-from inspector.text import plural
+from inspector.text import literal, plural
 from pages._snapshots.runs import Run
 from pages._ui import parts, session
-from pages._ui.words import literal
 
 KEPT = 8  # runs with one question each
 

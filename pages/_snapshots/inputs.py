@@ -11,11 +11,10 @@ import streamlit as st
 
 from inspector.analyses.snapshots.request import SeriesRequest, VitalsRequest
 from inspector.store.snapshots import Snapshot
-from inspector.text import plural
+from inspector.text import literal, plural
 from pages._snapshots.runs import Run
 from pages._snapshots.words import QUANTITIES
 from pages._ui import options, screenshot, session
-from pages._ui.words import literal
 from serving.place import serves_others
 
 VERBS = {"ties": "sharing", "checks": "check"}

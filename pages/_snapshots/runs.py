@@ -13,9 +13,9 @@ from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store.snapshots import UPLOADS, Snapshot, find_run, uploaded_runs
 from inspector.store.uploads import list_uploads
+from inspector.text import literal
 from pages._snapshots.words import ARCHIVE, TEACHES
 from pages._ui import arrivals, parts, uploading
-from pages._ui.words import literal
 from serving.place import paths_are_open, served_settings
 
 EXAMPLE = next(iter(RUNS))

@@ -80,15 +80,15 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "From a hidden state to a token": (
         Question(
             "How does the masked-LM head turn a hidden state into a token?",
-            "Every rung of the ladder: dot product, bias, the head's transform, true logits; "
-            "what each step did to a token stands below the map.",
+            "Every step of the head: dot product, bias, the head's transform, true logits; "
+            "what each step did to a token is listed below the map.",
             "lens",
             BERT,
             {"text": MONTH, "pins": "year"},
         ),
         Question(
             "Is the likeliest token the one with the highest cosine?",
-            "Often not: norms and the bias decide too. Compare the rungs, and the geometry at the foot of the page.",
+            "Often not: norms and the bias decide too. Compare the steps, and the geometry at the foot of the page.",
             "lens",
             BERT,
             {"text": MONTH, "rung": "cosine"},

@@ -6,8 +6,8 @@ import streamlit as st
 
 from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.training.result import TrainingPlan
+from inspector.text import literal
 from pages._ui import options
-from pages._ui.words import literal
 
 MOST_ROWS = 50
 

@@ -6,8 +6,7 @@ import pandas as pd
 
 from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.training.result import DecayExample, TrainingPlan
-from inspector.text import bytes_text, percent_text, plural, shape_text
-from pages._ui.words import literal
+from inspector.text import bytes_text, literal, percent_text, plural, shape_text
 
 WARM_UP = """
 **Why warm up?** Adam divides each update by a running estimate of the gradient's size. After the

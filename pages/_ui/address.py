@@ -18,7 +18,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.state.query_params import QueryParams, parse_url_param
 from streamlit.runtime.state.session_state import SessionState
 
-from pages._ui.words import literal
+from inspector.text import literal
 
 LOST = "lost in the link"  # name in the address -> Lost
 PAGE = "page"  # where the last run was

@@ -10,8 +10,8 @@ import streamlit as st
 from inspector.catalog import CATALOG, PAGES, Analysis
 from inspector.errors import SettingsError
 from inspector.settings import settings
+from inspector.text import literal
 from pages._ui import running, sign_in
-from pages._ui.words import literal
 from serving.settings import serving
 
 PROJECT = Path(__file__).parents[2]

@@ -9,8 +9,8 @@ from inspector.analyses.embeddings.figures_health import score_histogram
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.embeddings.result_health import Finding, Health
 from inspector.results.checkpoint import Opened
+from inspector.text import literal
 from pages._ui import parts, session, table_files
-from pages._ui.words import literal
 
 # status -> word, symbol, colour
 STATUS = {

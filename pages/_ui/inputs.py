@@ -12,8 +12,8 @@ from inspector.catalog import PAGES
 from inspector.demo import DEMOS
 from inspector.results.checkpoint import Opened
 from inspector.results.placement import Placement
+from inspector.text import literal
 from pages._ui import options, running, session
-from pages._ui.words import literal
 
 PLAIN = "the capital and largest city of France."  # for checkpoints that bring no example
 

@@ -10,8 +10,8 @@ import streamlit as st
 
 from inspector.errors import RequestError
 from inspector.request import Option, Request, check, defaults, from_text, kinds_of, options, plain_kind, to_text
+from inspector.text import literal
 from pages._ui import address
-from pages._ui.words import literal
 
 T = TypeVar("T", bound=Request)
 

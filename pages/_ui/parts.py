@@ -10,13 +10,12 @@ import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from inspector.analyses.lens.result import Lens
 from inspector.catalog import PAGES
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
-from inspector.text import count_text
+from inspector.text import count_text, literal
 from pages._ui import figure_files, screenshot, session
-from pages._ui.words import command, literal, shown
+from pages._ui.words import command, shown
 
 # Plotly's own buttons: nothing that sends data away. The images stand below the chart.
 CHART = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
@@ -149,23 +148,6 @@ def mark(event: Any) -> list[int] | None:
 def verdict(text: str) -> str:
     """A verdict as a badge: its word says it, colour repeats it."""
     return f":{VERDICTS.get(text, 'gray')}-badge[{literal(text)}]"
-
-
-def agreement(lens: Lens) -> None:
-    """Say whether the last rung is the model's own answer, by the largest difference."""
-    if lens.max_abs_error is None or lens.tolerance is None:
-        st.badge("no head: no logits", icon=":material/info:", color="gray")
-        return
-    if lens.taken_from_model:
-        st.badge("logits: the model's own output", icon=":material/info:", color="gray")
-        return
-    st.badge(
-        f"largest error against the model's logits {lens.max_abs_error:.2g}, within {lens.tolerance:.2g}",
-        icon=":material/verified:",
-        color="green",
-        help="The last rung at the last layer, against what the model itself answers for this "
-        "text; the bound is what rounding in this dtype explains.",
-    )
 
 
 def grid(count: int, *, wide: int) -> list[DeltaGenerator]:

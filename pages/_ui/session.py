@@ -18,8 +18,8 @@ from inspector.plotting.theme import Theme, get_theme
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.store.reference import CheckpointRef
+from inspector.text import literal
 from pages._ui.running import engine
-from pages._ui.words import literal
 
 REFERENCE = "checkpoint"  # key of the open checkpoint's reference, and its name in the link
 QUICK_SECONDS = 0.3  # a wait that is shown to nobody

@@ -11,8 +11,8 @@ from inspector.errors import InspectorError
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store import uploads
+from inspector.text import literal
 from pages._ui import arrivals, pins, running, session, sign_in, uploading
-from pages._ui.words import literal
 from serving.place import paths_are_open, serves_others
 
 CLOSED_PATHS = "Folders cannot be opened by path here: this server serves others, and INSPECTOR_PATHS=1 is not set."

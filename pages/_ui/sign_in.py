@@ -6,8 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from inspector.text import visible
-from pages._ui.words import literal
+from inspector.text import literal, visible
 from serving.people import is_admitted, name_of, providers, proxy_claims
 from serving.settings import serving
 

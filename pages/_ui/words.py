@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import shlex
+from collections.abc import Iterable
 from pathlib import PurePath
 
 import pandas as pd
 from pandas.api.types import is_object_dtype, is_string_dtype
 
 from inspector.results.checkpoint import Opened
-from inspector.text import visible
+from inspector.text import literal, visible
 from serving.place import serves_others
 
-MARKUP = re.compile(r"([!-/:-@\[-`{-~])")  # ASCII punctuation: all that Markdown gives a meaning
 # What each head answers, for people who do not know its class.
 HEADS = {
     "masked_lm": ("Masked LM", "Which token belongs at [MASK]?"),
@@ -26,9 +25,9 @@ HEADS = {
 }
 
 
-def literal(text: object) -> str:
-    """Quote text for Markdown, so that it is shown as it is: no link, image, colour or icon."""
-    return MARKUP.sub(r"\\\1", visible(" ".join(str(text).split())))
+def listed(texts: Iterable[str]) -> str:
+    """Plain texts as a list in Markdown."""
+    return "\n".join(f"- {literal(text)}" for text in texts)
 
 
 def shown(frame: pd.DataFrame) -> pd.DataFrame:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Button
 
 
 def said(app: AppTest) -> str:
-    """All the text of a page."""
+    """All the text of a page, as a reader sees it."""
+    return re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", marked(app))
+
+
+def marked(app: AppTest) -> str:
+    """All the text of a page, as Markdown."""
     kinds = ("markdown", "caption", "info", "error", "warning", "subheader", "title")
     return "\n".join(element.value for kind in kinds for element in getattr(app, kind))
 

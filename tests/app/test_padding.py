@@ -36,7 +36,7 @@ def test_the_demo_shows_vector_gradient_averages_and_history(open_app: Open) -> 
     assert shown["Percentile"] == f"{100 * (norms < norms[0]).mean():.1f}"
     text = said(app)
     assert "it is tied to the output matrix" in text
-    assert r"the look\-up path is blocked by padding\_idx \(gradient 0 on your text\)" in text
+    assert "the look-up path is blocked by padding_idx (gradient 0 on your text)" in text
     assert "They agree" in text
     assert f"it pushes {len(matrix):,} of {len(matrix):,} output vectors" in text
     assert [title.split("<b>")[1][:8] for title in figure_titles(app)] == ["Gradient", "How padd"]
@@ -55,7 +55,7 @@ def test_gpt2_has_no_padding_and_shows_the_end_of_text_in_its_place(open_app: Op
     assert metrics(app)["Norm"] == f"{norm:.3f}"
     text = said(app)
     assert "There is no padding vector" in text
-    assert r"\<\|endoftext\|\>, which stands in for padding" in text
+    assert "<|endoftext|>, which stands in for padding" in text
     assert len(figure_titles(app)) == 1
 
 
@@ -69,7 +69,7 @@ def test_an_encoder_without_a_head_gives_averages_and_no_gradient(open_app: Open
     app.file_uploader[0].set_value(("bare.zip", buffer.getvalue(), "application/zip")).run()
     assert not app.error
     text = said(app)
-    assert r"bare has no language\-model head" in text
+    assert "bare has no language-model head" in text
     assert "its gradient cannot be measured" in text
     assert figure_titles(app) == []
     averaging = app.dataframe[2].value

@@ -66,7 +66,7 @@ def test_the_page_says_what_ended_a_worker(open_app: Open) -> None:
     (ending, *_) = engine.endings()
     assert ending.name == "demo-gpt2"
     assert "was killed (SIGKILL)" in ending.reason
-    assert "**demo\\-gpt2**: The worker process was killed \\(SIGKILL\\)" in said(app)
+    assert "**demo-gpt2**: The worker process was killed (SIGKILL)" in said(app)
     assert button(app, "Look again")
 
 

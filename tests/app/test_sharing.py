@@ -15,8 +15,10 @@ import pytest
 from safetensors.numpy import load_file, save
 from streamlit.testing.v1 import AppTest
 
+from inspector.analyses.sharing.words import answer_for
 from inspector.demo import DEMOS
-from pages._sharing.parts import answer, truths
+from inspector.text import bytes_text, literal
+from pages._sharing.parts import truths
 from tests.analyses.sharing.sharing_frames import group
 from tests.app.looking import metrics, said
 
@@ -71,8 +73,8 @@ def test_a_tie_is_the_first_thing_said(open_app: Open) -> None:
     table = next(each.value for each in app.markdown if "| Declared |" in each.value)
     assert r"one copy, as bert\.embeddings\.word\_embeddings\.weight" in table
     assert "one block" in table
-    assert f"{2 * rows.size:,} parameters listed, **{rows.size:,} unique**" in said(app)
-    assert "**50.0 %**" in said(app)
+    assert f"{2 * rows.size:,} parameters by name, {rows.size:,} unique" in said(app)
+    assert f"sharing saves {bytes_text(rows.nbytes)}, 50.0 %" in said(app)
 
 
 def test_saving_is_counted_in_all(open_app: Open) -> None:
@@ -116,7 +118,7 @@ def test_nothing_shared_says_so_and_names_an_example(open_app: Open) -> None:
     app.file_uploader[0].set_value(("alone.zip", content, "application/zip")).run()
     app.switch_page("pages/sharing.py").run()
     assert not app.exception
-    assert app.info[0].value.startswith("Nothing is shared: each of the 2")
+    assert app.info[0].value.startswith("Nothing is shared\\: each of the 2")
     assert "demo-bert" in app.info[1].value
     assert "nothing is shared" in json.dumps(graph(app)["layout"]["annotations"])
     assert metrics(app)["Shared groups"] == "0"
@@ -124,7 +126,7 @@ def test_nothing_shared_says_so_and_names_an_example(open_app: Open) -> None:
 
 def test_an_alias_is_not_called_a_tie() -> None:
     alias = replace(group("a.weight", "b.weight", verdict="alias only"), aliases=("b.weight",))
-    assert answer(alias).replace("\\", "") == (
+    assert answer_for(alias) == (
         "The file says that a.weight and b.weight are one tensor, but the loaded model keeps them apart."
     )
     assert r"only as an alias: b\.weight" in truths(alias)
@@ -132,17 +134,13 @@ def test_an_alias_is_not_called_a_tie() -> None:
 
 def test_the_answer_names_what_it_does_not_know_as_embeddings() -> None:
     two = group("class_embed.0.weight", "class_embed.1.weight")
-    assert (
-        answer(two)
-        .replace("\\", "")
-        .startswith("class_embed.0.weight and class_embed.1.weight are tied: one tensor of 500 × 500")
-    )
+    assert answer_for(two).startswith("class_embed.0.weight and class_embed.1.weight are tied: one tensor of 500 × 500")
     many = group(*(f"h.{number}.w" for number in range(9)))
-    assert "h.0.w and 8 more names are tied" in answer(many).replace("\\", "")
+    assert "h.0.w and 8 more names are tied" in answer_for(many)
 
 
 def test_names_of_strangers_are_quoted() -> None:
-    said_of = answer(group("![x](http://a)", ":red[b]")) + truths(group("[a](b)", "|c"))
+    said_of = literal(answer_for(group("![x](http://a)", ":red[b]"))) + truths(group("[a](b)", "|c"))
     assert "![x](" not in said_of
     assert ":red[" not in said_of
     assert "[a](b)" not in said_of

@@ -9,8 +9,8 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.catalog import PAGES
 from inspector.demo import DEMOS
+from inspector.text import literal
 from pages._tour.questions import QUESTIONS, Question
-from pages._ui.words import literal
 from tests.app.looking import button, said
 
 Open = Callable[..., AppTest]
@@ -24,7 +24,7 @@ def test_the_tour_lists_every_question_and_what_to_look_at(open_app: Open) -> No
         question.asked for question in EVERY
     ]
     for question in EVERY:
-        assert question.look in said(app).replace("\\", "")
+        assert question.look in said(app)
 
 
 def test_a_question_opens_as_its_link_does_whatever_was_before(open_app: Open) -> None:

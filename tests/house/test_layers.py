@@ -17,7 +17,7 @@ GROUND = {
     "errors", "settings", "catalog", "progress", "results", "text", "demo", "request", "placing",
 }  # fmt: skip
 ALLOWED = {
-    "errors": set(),
+    "errors": {"text"},
     "settings": {"errors"},
     "catalog": {"request"},
     "request": {"errors"},

@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, Page
 
 from inspector.demo import DEMOS
 from inspector.store.manifests import MANIFEST
+from inspector.text import plural
 from tools.faults import servers
 from tools.faults.servers import FaultError
 
@@ -87,7 +88,9 @@ def kill_in_mid_upload(browser: Browser, folder: Path, kind: str, pattern: str) 
         whole = servers.whole(store)
         afterwards = upload_works(page, archive)
         servers.whole(store)
-    return Outcome(f"server killed, {plural(left)} of the upload left; started again", seconds, said, whole, afterwards)
+    return Outcome(
+        f"server killed, {plural(left, 'file')} of the upload left; started again", seconds, said, whole, afterwards
+    )
 
 
 def kill_while_receiving(browser: Browser, folder: Path) -> Outcome:
@@ -305,8 +308,3 @@ CASES: dict[str, Callable[[Browser, Path], Outcome]] = {
         hub_hangs,
     )
 }
-
-
-def plural(files: int) -> str:
-    """Count files in words."""
-    return "1 file" if files == 1 else f"{files} files"

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from inspector.analyses.checks.result import Baseline, Check, Checks, Evidence
-from inspector.errors import escaped
+from inspector.text import escaped
 
 # status -> sign, word, style: the word says it, sign and colour repeat it
 STATUS = {"ok": ("✓", "ok", "green"), "warn": ("!", "warn", "yellow"), "fail": ("✗", "fail", "bold red")}

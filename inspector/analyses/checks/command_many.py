@@ -14,10 +14,10 @@ from inspector.analyses.checks.result import Checks, read_checks
 from inspector.batch.asking import Ask, Entry, Wait
 from inspector.cli.fleets import ask_many, show_many
 from inspector.engine.protocol import Engine
-from inspector.errors import escaped
 from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
 from inspector.store.snapshots import Snapshot
+from inspector.text import escaped
 
 Line = dict[str, Any]
 COUNTED = ("tests", "failures", "errors", "skipped")

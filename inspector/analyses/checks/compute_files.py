@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from inspector.analyses.checks.compute_parts import at_least, conclude, example, plural
+from inspector.analyses.checks.compute_parts import at_least, conclude, example
 from inspector.analyses.checks.result import Check, Evidence
 from inspector.store.configs import CUSTOM_CODE
 from inspector.store.manifest import FileInfo, Manifest
 from inspector.store.sizes import size_warnings
 from inspector.store.staging import CODE, NO_CONFIG, NO_TOKENIZER
+from inspector.text import plural
 
 PICKLES, FILES = "Pickle formats", "Files"
 WEIGHTS = ("safetensors", "pytorch")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from inspector.analyses.checks.compute_parts import at_least, conclude, example, plural
+from inspector.analyses.checks.compute_parts import at_least, conclude, example
 from inspector.analyses.checks.result import Check, Evidence
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.names import FORMER_BUFFERS, is_buffer
@@ -21,7 +21,7 @@ from inspector.progress import Progress
 from inspector.store.copies import is_packed, read_pieces
 from inspector.store.manifest import Manifest, TensorInfo
 from inspector.store.readers.safetensors import contiguous_strides
-from inspector.text import shape_text
+from inspector.text import plural, shape_text
 
 NUMBERS, ZEROS, DTYPES = "NaN and infinity", "Zero tensors", "Number types"
 EXAMPLES = 3

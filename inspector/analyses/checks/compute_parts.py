@@ -54,8 +54,3 @@ def at_least(severity: str, evidence: Iterable[Evidence]) -> list[Evidence]:
 def example(count: int, first: str) -> str:
     """The one thing, or the first of several, in parentheses."""
     return f"({'such as ' if count > 1 else ''}{first})"
-
-
-def plural(count: int, noun: str, nouns: str = "") -> str:
-    """A number with its noun."""
-    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import transformers
 from transformers import PreTrainedModel
 
-from inspector.analyses.checks.compute_parts import at_least, conclude, example, not_checked, nothing_to_check, plural
+from inspector.analyses.checks.compute_parts import at_least, conclude, example, not_checked, nothing_to_check
 from inspector.analyses.checks.result import Check, Evidence
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.errors import InspectorError
@@ -19,7 +19,7 @@ from inspector.models.names import unexpected_keys
 from inspector.models.naming import find_places
 from inspector.store.manifest import TensorInfo
 from inspector.store.sizes import size_warnings
-from inspector.text import shape_text
+from inspector.text import plural, shape_text
 
 SHAPES, WEIGHTS = "Config and shapes", "Heads and weights"
 LEFT_OVER, TIES = "Left-over tensors", "Ties"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from inspector.analyses.checks.compute_parts import at_least, conclude, example, not_checked, nothing_to_check, plural
+from inspector.analyses.checks.compute_parts import at_least, conclude, example, not_checked, nothing_to_check
 from inspector.analyses.checks.result import Check, Evidence
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.embeddings.result_health import EqualRows, Health
@@ -12,6 +12,7 @@ from inspector.catalog import answer
 from inspector.errors import InspectorError, NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.progress import Progress
+from inspector.text import plural
 
 ROWS = "Tokenizer and rows"
 ZERO_ROWS, EQUAL_ROWS, UNDERTRAINED = "Zero rows", "Duplicated rows", "Under-trained tokens"

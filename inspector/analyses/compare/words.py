@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from inspector.analyses.compare.result import FLOATS, TieChange, VocabularyMatch
+from inspector.text import plural
 
 SAID = {
     "changed": "changed",
@@ -60,12 +61,12 @@ def _same(names: tuple[str, str]) -> str:
 
 def _tensors(total: int, counts: dict[str, int]) -> str:
     if list(counts) == ["equal"]:
-        return f"All {_plural(total, 'tensor')} hold the same numbers in both."
+        return f"All {plural(total, 'tensor')} hold the same numbers in both."
     if len(counts) == 1:
-        return f"All {_plural(total, 'tensor')} are {SAID[next(iter(counts))]}."
+        return f"All {plural(total, 'tensor')} are {SAID[next(iter(counts))]}."
     said = [f"{number:,} {SAID[status]}" for status, number in counts.items()]
     apart = " They have none in common." if set(counts) == {"added", "removed"} else ""
-    return f"Of {_plural(total, 'tensor')}: {_listed(said)}.{apart}"
+    return f"Of {plural(total, 'tensor')}: {_listed(said)}.{apart}"
 
 
 def _alone(tensors: pd.DataFrame, names: tuple[str, str]) -> list[str]:
@@ -120,7 +121,7 @@ def _schemes(schemes: Sequence[str]) -> str:
     """How many tensors are stored in which way."""
     counted = Counter(schemes).most_common()
     more = [f"{len(counted) - NAMED} more ways"] if len(counted) > NAMED else []
-    return _listed([f"{_plural(n, 'tensor')} as {scheme}" for scheme, n in counted[:NAMED]] + more)
+    return _listed([f"{plural(n, 'tensor')} as {scheme}" for scheme, n in counted[:NAMED]] + more)
 
 
 def _worst(shares: Mapping[str, float]) -> str:
@@ -164,7 +165,7 @@ def _vocabulary(match: VocabularyMatch, names: tuple[str, str], moved: pd.DataFr
     )
     elsewhere = match.matched - match.same_row
     other_rows = f", {elsewhere:,} of them at another row" if elsewhere else ""
-    sentences = [f"{_plural(match.matched, 'embedding row')} matched {how}{other_rows}{alone}."]
+    sentences = [f"{plural(match.matched, 'embedding row')} matched {how}{other_rows}{alone}."]
     if match.columns != match.other_columns and match.alignment is None:
         sentences.append(
             f"Their rows have {match.columns} and {match.other_columns} numbers, so they have no "
@@ -196,7 +197,3 @@ def _cosine(cosine: float) -> str:
 def _listed(items: Sequence[str]) -> str:
     shown = list(items)
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

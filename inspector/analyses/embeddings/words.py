@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.embeddings.result_health import Finding, Health
+from inspector.analyses.padding.words import MECHANISM
 
 BAD, ODD, NOTED, FINE = "fail", "warn", "note", "ok"
 
@@ -38,8 +40,8 @@ def _not_finite(health: Health) -> Finding:
         name,
         count,
         BAD,
-        "These rows hold NaN or infinity: a text with one of their "
-        "tokens, and with tied embeddings any text, gives NaN.",
+        "These rows hold NaN or infinity: a text with one of their tokens, and with tied embeddings any text, gives "
+        "NaN.",
     )
 
 
@@ -55,8 +57,8 @@ def _zero(health: Health) -> Finding:
         name,
         count,
         ODD,
-        "Rows of real tokens are all zeros: look-ups of them add "
-        "nothing, and a tied output layer gives them a constant logit.",
+        "Rows of real tokens are all zeros: look-ups of them add nothing, and a tied output layer gives them a "
+        "constant logit.",
     )
 
 
@@ -102,9 +104,8 @@ def _past_rows(health: Health, *, has_tokenizer: bool) -> Finding:
         name,
         count,
         BAD,
-        "The tokenizer gives ids past the last row: a text with such "
-        "a token crashes the model. Resize the embeddings, or take the tokenizer that "
-        "belongs to it.",
+        "The tokenizer gives ids past the last row: a text with such a token crashes the model. Resize the "
+        "embeddings, or take the tokenizer that belongs to it.",
     )
 
 
@@ -119,8 +120,8 @@ def _unreachable(health: Health, *, has_tokenizer: bool) -> Finding:
         name,
         count,
         NOTED,
-        "Their own text is tokenized into other tokens: no text "
-        f"reaches them. {listed:,} of them are among the under-trained.",
+        f"Their own text is tokenized into other tokens: no text reaches them. {listed:,} of them are among the "
+        "under-trained.",
     )
 
 
@@ -134,4 +135,41 @@ def _undertrained(health: Health, count: int) -> Finding:
         return Finding(name, 0, FINE, "No ordinary token's row looks never trained.")
     return Finding(
         name, count, ODD, "Their rows look never, or hardly, trained: the model has nothing to say about them."
+    )
+
+
+def explain_padding(result: Embeddings) -> tuple[str, str]:
+    """Why the padding row is, or is not, zero."""
+    if result.pad_token is None or result.pad_norm is None:
+        return (
+            "Where is the padding token?",
+            "This tokenizer has none, as is usual for GPT-2 and similar models: before texts of different lengths "
+            "can be batched, one must be chosen, most often the end-of-text token.",
+        )
+    token = result.pad_token
+    measured = (
+        f"Row {result.pad_id:,} has norm {result.pad_norm:.3f}, the median row {result.norms.median:.3f}; "
+        f"{result.pad_percentile:.1f} % of all rows are shorter. "
+    )
+    if result.pad_norm == 0:
+        return (
+            f"Why is {token} zero?",
+            measured + "It was never pushed: padding_idx blocks the gradient through the "
+            "look-up, and no tied output layer moved it.",
+        )
+    return f"Why is {token} not zero?", measured + MECHANISM
+
+
+def explain_special(result: Embeddings) -> tuple[str, str]:
+    """What the norms of special tokens show."""
+    question = "What do the norms of special tokens show?"
+    if result.special.empty:
+        return question, "No tokenizer names special tokens here."
+    ordered = result.special.sort_values("norm", ignore_index=True)
+    low, high = ordered.iloc[0], ordered.iloc[-1]
+    return (
+        question,
+        f"The shortest special row is {low['token']} with {low['norm']:.3f}, the longest {high['token']} with "
+        f"{high['norm']:.3f}; all rows are between {result.norms.min:.3f} and {result.norms.max:.3f}. A dot product "
+        "grows with the row's norm, a cosine does not: so the two rank neighbors differently.",
     )

@@ -7,17 +7,12 @@ from typing import Any
 
 import pandas as pd
 
+from inspector.analyses.lens import words
 from inspector.analyses.lens.figures import token_heatmap
 from inspector.analyses.lens.figures_lines import MEASURES, rung_lines
 from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.lens.result import Lens
 from inspector.report.content import Block, Context, Drawn, Listed, Question, Said, Section, Tabled
-
-WHY = (
-    "On inner layers the head is applied early (the logit lens, nostalgebraist 2020): it was "
-    "trained for the last layer alone, so early answers are a reading, not a prediction. The dot "
-    "product h·e = |h||e| cos ranks as the cosine does only if all rows e are equally long."
-)
 
 
 def ask(context: Context) -> tuple[Question, ...]:
@@ -31,11 +26,11 @@ def _request(context: Context) -> LensRequest:
 
 
 def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
-    """The heat map of the last rung, how far it can be trusted, and the rungs' agreement."""
+    """The heat map of the last step, how far it can be trusted, and how the steps agree."""
     lens: Lens = answers[0]
     rung = lens.rungs[-1]
     yield Said(f"The text: {context.setting.text}")
-    yield Said(_agreement(lens))
+    yield Said(words.agreement(lens))
     cells = pd.DataFrame(lens.cells[lens.cells["rung"] == rung])
     yield Drawn(
         "heatmap",
@@ -50,9 +45,10 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
         ),
         f"Top token by {rung} at every layer and position",
     )
-    yield Said("The rungs of the head's ladder, first to last:")
-    yield Listed(tuple(f"{name}: {lens.rung_notes[name]}" for name in lens.rungs))
-    yield Said(WHY)
+    yield Said("The steps of the head, first to last:")
+    yield Listed(words.steps(lens))
+    yield Said(words.best_by_cosine(lens))
+    yield Said(words.WHY)
     if "agrees" in lens.states:
         yield Drawn(
             "agreement",
@@ -64,9 +60,9 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
                 title=f"{MEASURES['agrees']}, {context.name}",
                 theme=theme,
             ),
-            "How often each rung's top token is the model's final one, over layers",
+            "How often each step's top token is the model's final one, over layers",
         )
-    yield Tabled("cells", f"Tokens of each cell ({_request(context).k} a rung)", lens.cells)
+    yield Tabled("cells", f"Tokens of each cell ({_request(context).k} a step)", lens.cells)
     yield Tabled("states", "Entropy and agreement of each state", lens.states, rows=12)
 
 
@@ -74,22 +70,6 @@ def _by_cosine(cells: pd.DataFrame, lens: Lens) -> Any:
     from inspector.analyses.lens.figures_colors import color_cells
 
     return color_cells("cosine", cells=cells, states=lens.states, pinned=lens.pinned)
-
-
-def _agreement(lens: Lens) -> str:
-    if lens.max_abs_error is None or lens.tolerance is None:
-        return (
-            f"The ladder stops at {lens.rungs[-1]}: the file holds no language-model head, so "
-            "nothing says which token a state stands for. What is shown is which embeddings are "
-            "near."
-        )
-    if lens.taken_from_model:
-        return "The logits are the model's own output; no other rung leads to them."
-    return (
-        "At the last layer the last rung is the model's own answer: the largest difference from "
-        f"its logits is {lens.max_abs_error:.2g}, within the {lens.tolerance:.2g} that rounding in "
-        f"{lens.dtype} explains."
-    )
 
 
 SECTION = Section("lens", ask=ask, show=show, query=lambda c: _request(c).to_query())

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from inspector.analyses.padding import words
 from inspector.analyses.padding.figures import gradient_bars
 from inspector.analyses.padding.request import PaddingRequest
 from inspector.analyses.padding.result import Padding, PaddingRow
-from inspector.analyses.padding.words import MECHANISM, SENTENCES
-from inspector.report.content import Block, Context, Drawn, Facts, Question, Said, Section, Tabled
+from inspector.report.content import Block, Context, Drawn, Facts, Listed, Question, Said, Section, Tabled
 
 
 def request(context: Context) -> PaddingRequest:
     """The row alone needs no model; its gradient is measured on sentences."""
-    return PaddingRequest(text=SENTENCES, **context.placement)
+    return PaddingRequest(text=words.SENTENCES, **context.placement)
 
 
 def show_padding(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
@@ -26,25 +26,23 @@ def show_padding(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     if row is None:
         return
     if result.stand_in:
-        yield Said(f"All that follows is about {row.token}, which stands in for padding.")
+        yield Said(words.stand_in(row))
     yield Facts(
-        {
-            "Row": f"{row.token} (id {row.token_id:,})",
-            "Norm": f"{row.norm:.4f}, the median row {result.median_norm:.4f}",
-            "Shorter rows": f"{row.percentile:.1f} %",
-            "Exactly zero": "yes" if row.is_zero else "no",
-            "Output matrix tied": {True: "yes", False: "no", None: "not measured"}[result.tied],
-        }
+        {"Norm": f"{row.norm:.4f}, the median row {result.median_norm:.4f}", "Shorter rows": f"{row.percentile:.1f} %"}
+        | words.facts(result, row)
     )
     yield Tabled("places", "Where it lies", row.places)
+    yield Said(words.neighbors(row))
     if len(row.nearest):
         yield Tabled("nearest", "Nearest rows by cosine", row.nearest)
     yield Said(result.gradient_note)
     yield from _gradient(context, row)
-    yield Said(MECHANISM)
+    yield Said(words.MECHANISM)
+    yield Said(words.AVERAGES)
     yield Said(result.averaging_note)
     if len(result.averaging):
         yield Tabled("averaging", "What padding does to a mean over positions", result.averaging)
+        yield Said(words.MEASURES)
 
 
 def _gradient(context: Context, row: PaddingRow) -> Iterator[Block]:
@@ -61,6 +59,7 @@ def _gradient(context: Context, row: PaddingRow) -> Iterator[Block]:
         ),
         "Gradient by path, as bars; the table below holds the same numbers",
     )
+    yield Listed(words.explain_gradient(row, row.gradient))
     yield Tabled("gradient", "Gradients of every experiment", experiments)
 
 

@@ -1,10 +1,11 @@
-"""Say in words what was found of the padding vector; every branch says what was measured."""
+"""Sentences about the padding vector; every branch states what was measured."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from inspector.analyses.padding.result import PaddingRow
+from inspector.analyses.padding.result import FRESH, LIFTED, UNMASKED, Padding, PaddingGradient, PaddingRow
 
 SENTENCES = (  # of different lengths, so that there is padding
     "a dog.\n"
@@ -12,29 +13,41 @@ SENTENCES = (  # of different lengths, so that there is padding
     "he drank a glass of cold water in the second month of the year."
 )
 MECHANISM = (
-    "nn.Embedding(padding_idx=…) starts the row at zero and blocks the gradient through the "
-    "look-up. Where the output layer is tied to the embeddings, the same row is also an output "
-    "vector, and the softmax over the vocabulary pushes on every row at every predicted position, "
-    "whether or not padding is ever a label (it is not: its labels are −100 and are ignored). So a "
-    "mean over positions must use the attention mask: padding adds something."
+    "nn.Embedding(padding_idx=…) starts the row at zero and blocks the gradient through the look-up, but not through "
+    "the output layer. Where that is tied to the embeddings, the row is also an output vector. Padding is never a "
+    "target: its labels are −100 and are ignored. It need not be one. At every predicted position the softmax "
+    "compares the state h with every output vector, and the gradient on the vector of token i is (pᵢ − yᵢ)·h. For a "
+    "token that is never right this is pᵢ·h, which pushes its vector away from the states that occur. The push is "
+    "strongest when training begins and the model still gives padding a share of its probability; Adam divides a "
+    "small steady gradient by its own size, so the row keeps moving."
+)
+AVERAGES = (
+    "A model gives a hidden state at every position, padding included. These states are not zero, whatever the "
+    "padding vector is: they have gone through every layer. So a sentence vector must be the mean over the positions "
+    "that the attention mask marks, (h * mask[..., None]).sum(1) / mask.sum(1, keepdim=True). h.mean(1) mixes in "
+    "padding, in a share that grows with the longest sentence of the batch."
+)
+MEASURES = (
+    "Cosine: between the mean over all positions and the mean over tokens alone. Difference: the norm of one minus "
+    "the other; relative: divided by the norm of the latter. Norm of padding: of the mean state at padding positions."
 )
 SOFTMAX = "whose softmax pushes on every row"
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Who calls which row padding."""
+    """Which row each source calls padding."""
 
     token: str | None  # the tokenizer's
     token_id: int | None  # the tokenizer's
     config_id: int | None  # config.json's pad_token_id
     padding_idx: int | None  # the embedding module's
-    known: bool  # False: no model could be built, so nobody knows its padding_idx
+    known: bool  # False: no model could be built, so its padding_idx is not known
     has_tokenizer: bool
 
     @property
     def row(self) -> int | None:
-        """The row of padding: what the tokenizer says goes first."""
+        """The row of padding: the tokenizer takes precedence."""
         return self.config_id if self.token_id is None else self.token_id
 
 
@@ -42,13 +55,13 @@ def agreement(named: Named, *, rows: int) -> str:
     """Compare the model's padding_idx with the tokenizer's id.
 
     Args:
-        named: What each of them says.
+        named: What each source states.
         rows: Of the embedding matrix.
     """
     if named.token_id is not None and named.token_id >= rows:
         return (
-            f"The tokenizer pads with id {named.token_id:,}, and the embedding matrix has {rows:,} "
-            "rows: padded input would make the model fail until the matrix is resized."
+            f"The tokenizer pads with id {named.token_id:,}, and the embedding matrix has {rows:,} rows: padded input "
+            "would make the model fail until the matrix is resized."
         )
     if not named.known:
         return "No model can be built from these files, so its padding_idx is not known."
@@ -57,21 +70,21 @@ def agreement(named: Named, *, rows: int) -> str:
 
 def _compare(named: Named) -> str:
     token_id, padding_idx = named.token_id, named.padding_idx
-    tokenizer = "the tokenizer names no padding token" if named.has_tokenizer else ("there is no tokenizer")
+    tokenizer = "the tokenizer names no padding token" if named.has_tokenizer else "there is no tokenizer"
     if token_id is None and padding_idx is None:
         return f"The model has no padding_idx, and {tokenizer}: nothing is set apart for padding."
     if token_id is None:
         return f"The model's padding_idx is {padding_idx:,}, and {tokenizer}."
     if padding_idx is None:
         return (
-            f"The tokenizer pads with id {token_id:,}, and the model has no padding_idx: its "
-            "look-up treats padding as any other token."
+            f"The tokenizer pads with id {token_id:,}, and the model has no padding_idx: its look-up treats padding as "
+            "any other token."
         )
     if padding_idx == token_id:
         return f"They agree: the tokenizer pads with id {token_id:,}, which is the padding_idx."
     return (
-        f"They differ: the tokenizer pads with id {token_id:,}, and the model's padding_idx is "
-        f"{padding_idx:,}, so the look-up of another row is blocked."
+        f"They differ: the tokenizer pads with id {token_id:,}, and the model's padding_idx is {padding_idx:,}, so the "
+        "look-up of another row is blocked."
     )
 
 
@@ -81,10 +94,10 @@ def no_row(named: Named, *, rows: int) -> str:
         return f"There is no padding vector: padding has id {named.row:,} and there are {rows:,} rows."
     if named.has_tokenizer:
         return (
-            "There is no padding vector: the tokenizer names no padding token, as is usual for "
-            "GPT-2 and its kin, and in its place people take the end-of-text token."
+            "There is no padding vector: the tokenizer names no padding token, as is usual for GPT-2 and similar "
+            "models, and in its place people take the end-of-text token."
         )
-    return "Nothing here says which row is padding: there is no tokenizer, and no pad_token_id."
+    return "It is not known which row is padding: there is no tokenizer, and no pad_token_id."
 
 
 def verdict(row: PaddingRow, named: Named, *, tied: bool | None, declared: bool, unmeasured: str) -> str:
@@ -133,24 +146,22 @@ def _zero_because(row: PaddingRow, *, blocked: bool) -> str:
 def _not_moved_because(row: PaddingRow, *, blocked: bool) -> str:
     if blocked:
         return (
-            "no gradient reaches it now, since the output matrix is another one and padding_idx "
-            f"blocks the look-up{_number(row, 'input_path')}, so it began like this, or was "
-            "trained or written in another form"
+            "no gradient reaches it now, since the output matrix is another one and padding_idx blocks the "
+            f"look-up{_number(row, 'input_path')}, so it began like this, or was trained or written in another form"
         )
     return (
-        "the model has no padding_idx for it, so it began random as any other row; the output "
-        f"matrix is another one, {SOFTMAX} of its own and not on this one{_look_up(row)}"
+        "the model has no padding_idx for it, so it began random as any other row; the output matrix is another one, "
+        f"{SOFTMAX} of its own and not on this one{_look_up(row)}"
     )
 
 
 def _zero_untied(row: PaddingRow, *, blocked: bool) -> str:
     if blocked:
         return (
-            "padding_idx starts it at zero and blocks the look-up path"
-            f"{_number(row, 'input_path')}, and the output matrix is another one, so that no "
-            "gradient moves it"
+            f"padding_idx starts it at zero and blocks the look-up path{_number(row, 'input_path')}, and the output "
+            "matrix is another one, so that no gradient moves it"
         )
-    return "the model has no padding_idx for it, so somebody set it to zero"
+    return "the model has no padding_idx for it, so it was set to zero afterwards"
 
 
 def _unmeasured(row: PaddingRow, *, blocked: bool, declared: bool, reason: str) -> str:
@@ -161,8 +172,8 @@ def _unmeasured(row: PaddingRow, *, blocked: bool, declared: bool, reason: str) 
     if row.is_zero:
         return f"{why}; padding_idx {idle}, and no tied output matrix seems to have trained it"
     return (
-        f"{why}; padding_idx {idle}, but a tied output matrix, which the configuration calls for, "
-        "moves every row by its softmax while such a model is pre-trained"
+        f"{why}; padding_idx {idle}, but a tied output matrix, which the configuration calls for, moves every row by "
+        "its softmax while such a model is pre-trained"
     )
 
 
@@ -176,10 +187,97 @@ def _look_up(row: PaddingRow) -> str:
     if row.gradient is None:
         return ""
     if row.gradient.input_path == 0:
-        return ", though nothing came through its look-up on your text: the attention mask sees to it"
+        return ", though nothing came through its look-up on your text: the attention mask blocks it"
     return f", and its look-up moves it too{_number(row, 'input_path')}"
 
 
-def number(value: float) -> str:
-    """Write a norm: an exact zero as 0, anything else with three digits."""
+def number(value: float | None) -> str:
+    """Write a norm: an exact zero as 0, a missing one as a dash, anything else with three digits."""
+    if value is None or math.isnan(value):
+        return "–"
     return "0" if value == 0 else f"{value:.3g}"
+
+
+def stand_in(row: PaddingRow) -> str:
+    """What is shown where there is no padding token."""
+    return (
+        f"All that follows is about {row.token}, which stands in for padding. Unlike padding, it is usually a label in "
+        "training, and so is pulled as well as pushed."
+    )
+
+
+def facts(result: Padding, row: PaddingRow) -> dict[str, str]:
+    """Which token is padding, and where."""
+    named = "none" if result.pad_id is None else f"{result.pad_token or 'no name'} (id {result.pad_id:,})"
+    return {
+        "Padding token": named,
+        **({"Shown in its place": f"{row.token} (id {row.token_id:,})"} if result.stand_in else {}),
+        "padding_idx of the model": "none" if result.padding_idx is None else f"{result.padding_idx:,}",
+        "Exactly zero": "yes" if row.is_zero else "no",
+        "Output matrix tied": {True: "yes: one tensor", False: "no: another matrix", None: "not measured"}[result.tied],
+    }
+
+
+def neighbors(row: PaddingRow) -> str:
+    """What the nearest rows have in common."""
+    if row.nearest.empty:
+        return "A vector without a direction has no nearest rows by cosine."
+    unused = sum(kind in ("unused", "no token") for kind in row.nearest["kind"])
+    if 2 * unused <= len(row.nearest):
+        return "The nearest rows by cosine:"
+    return (
+        f"{unused} of the {len(row.nearest)} nearest rows occur in no text, as padding does: rows that are never a "
+        "label all get the same kind of push."
+    )
+
+
+def output_row(row: PaddingRow) -> str:
+    """The same token's row in an output matrix of its own."""
+    return (
+        f"The output matrix has a row of its own for {row.token}: norm {row.norm:.3f}, percentile "
+        f"{row.percentile:.1f}; its nearest rows there:"
+    )
+
+
+def explain_gradient(row: PaddingRow, gradient: PaddingGradient) -> tuple[str, ...]:
+    """What one backward pass shows, number by number."""
+    return (
+        f"Through the look-up: {number(gradient.input_path)}. Of {gradient.rows:,} rows it moves "
+        f"{gradient.rows_input:,}: those of the tokens that were read.",
+        f"Through the softmax: {number(gradient.output_path)}. {_softmax(gradient)}",
+        f"One ordinary backward pass of the model leaves {number(gradient.total)} on the row; the two paths add up to "
+        f"it within {gradient.split_error:.1g}.",
+        f"Here the model gives {row.token} a probability of {number(gradient.probability)} on average: the push is "
+        "that share of the state h, so it fades as the model learns never to answer with this token.",
+        *_controls(row),
+    )
+
+
+def _softmax(gradient: PaddingGradient) -> str:
+    pushed = f"it pushes {gradient.rows_output:,} of {gradient.rows:,} output vectors"
+    if gradient.output_matrix is None:
+        return f"The output matrix is the embedding matrix, and {pushed}."
+    return (
+        f"The output matrix is another one: {pushed}, and the gradient on its own row for this token is "
+        f"{number(gradient.output_matrix)}."
+    )
+
+
+def _controls(row: PaddingRow) -> list[str]:
+    if row.experiments is None:
+        return []
+    at = {line["experiment"]: line for line in row.experiments.to_dict("records") if line["role"] == "as padding"}
+    lines = []
+    if FRESH in at:
+        lines.append(
+            f"Control: a fresh random model of the same config, whose row has norm {number(at[FRESH]['row_norm'])}, "
+            f"gets {number(at[FRESH]['total'])}. This number is not about the checkpoint; it shows where training "
+            "begins."
+        )
+    if LIFTED in at and UNMASKED in at:
+        kept, lost = at[LIFTED]["input_path"], at[UNMASKED]["input_path"]
+        lines.append(
+            f"With padding_idx lifted, the look-up gets {number(kept)} with the attention mask and {number(lost)} "
+            "without it" + (": where texts are masked, padding_idx changes nothing." if kept == 0 else ".")
+        )
+    return lines

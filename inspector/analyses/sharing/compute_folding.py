@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from inspector.analyses.sharing.result import SharedGroup
+from inspector.text import plural
 
 LINES = 40  # a graph with more cannot be taken in; one more line says what was left out
 SHARED_LINES = 24  # from here on, shared names of one pattern are one line
@@ -62,7 +63,7 @@ def fold_rows(tensors: pd.DataFrame, groups: Sequence[SharedGroup] = ()) -> tupl
     lines = [*kept, _join(left)] if left else kept
     first = _first_groups(kept)
     labels = [_label(line, names) for line in kept]
-    labels += [f"… and {_count(len(left), 'more line')}"] if left else []
+    labels += [f"… and {plural(len(left), 'more line')}"] if left else []
     rows = pd.DataFrame(list(_records(lines, labels, first, tensors)), columns=pd.Index(list(COLUMNS)))
     row_of = [0] * len(names)
     for row, line in enumerate(lines):
@@ -243,7 +244,3 @@ def _span(numbers: Sequence[int]) -> str:
         return f"[{numbers[0]}]"
     whole = numbers[-1] - numbers[0] == len(numbers) - 1
     return f"[{numbers[0]}{'–' if whole else '…'}{numbers[-1]}]"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -13,11 +13,11 @@ from inspector.cli.answering import AsJson, answer, refusals
 from inspector.cli.fleets import Kept, Listed, Sources, ask_many, leave, seek, show_many
 from inspector.cli.verbs import flagged, gathered
 from inspector.engine.protocol import Engine
-from inspector.errors import escaped
 from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
 from inspector.store.reference import CheckpointRef
 from inspector.store.snapshots import Snapshot
+from inspector.text import escaped
 
 NOWHERE = CheckpointRef("path", "")  # these were asked already, or are known
 

@@ -1,10 +1,11 @@
-"""Say what a change did to the ties, from what was measured alone."""
+"""Sentences about what a change did to the ties."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inspector.analyses.what_if.result import Edge, Way
+from inspector.analyses.what_if.result import Edge, SavedFile, Way, WhatIf
+from inspector.text import bytes_text, plural
 
 TIED = "one tensor"
 NOTHING = {
@@ -20,8 +21,8 @@ def nothing_to_do(change: str, model_class: str, *, has_pairs: bool) -> str:
     """Why a change has no ways for a model."""
     if not has_pairs:
         return (
-            f"{NOTHING[change]}: no two parameters of {model_class} are one tensor, and its class "
-            "declares none that could be."
+            f"{NOTHING[change]}: no two parameters of {model_class} are one tensor, and its class declares none that "
+            "could be."
         )
     if change == "clone":
         return f"{NOTHING[change]}: every name of {model_class} has a tensor of its own already."
@@ -43,9 +44,9 @@ def describe(original: Way, way: Way) -> str:
     if broken:
         of = f" of {len(broken) + len(kept)}" if kept else ""
         verb = "breaks" if len(broken) == 1 else "break"
-        text = f"{_ties(len(broken))}{of} {verb} ({_names(broken)})"
+        text = f"{plural(len(broken), 'tie')}{of} {verb} ({_names(broken)})"
     elif made:
-        text = f"{_ties(len(made))} is made ({_names(made)})"
+        text = f"{plural(len(made), 'tie')} is made ({_names(made)})"
     elif kept:
         text = "Every tie stays" if len(kept) > 1 else "The tie stays"
     else:
@@ -71,7 +72,7 @@ def _moved(broken: Sequence[Edge]) -> str:
     if not drifts:
         return ""
     largest = max(drift.max_abs for drift in drifts)
-    return f" Training moves them apart by up to {largest:.2g}; tied they cannot part."
+    return f" Training moves them apart by up to {largest:.2g}; while tied, they cannot differ."
 
 
 def _loading(way: Way) -> str:
@@ -92,9 +93,45 @@ def _loading(way: Way) -> str:
     return f" Saved and loaded again, {_names(lost)} {verb} not tied any more." if lost else ""
 
 
-def _ties(number: int) -> str:
-    return "1 tie" if number == 1 else f"{number} ties"
-
-
 def _names(edges: Sequence[Edge]) -> str:
     return ", ".join(edge.name for edge in edges)
+
+
+def drift(edge: Edge) -> str:
+    """How far two names end apart after training, as the end of a sentence."""
+    apart = edge.trained_drift
+    if apart is None:
+        return ""
+    if apart.max_abs == 0:
+        return ", difference exactly 0"
+    return (
+        f", largest difference {apart.max_abs:.2g}, {apart.relative:.2g} of the norm, 1 − cosine {1 - apart.cosine:.2g}"
+    )
+
+
+def sizes(result: WhatIf, way: Way) -> list[str]:
+    """Parameters, memory and loss of one way, and what its file holds."""
+    before = "" if way is result.original else f"{result.original.unique_parameters:,} → "
+    text = f"{before}{way.unique_parameters:,} parameters, {bytes_text(way.nbytes)}; "
+    if way.training:
+        text += (
+            f"loss {way.training.loss:.4f} → {way.training.loss_after:.4f} on {way.training.labels} predicted "
+            "positions, without dropout"
+        )
+    else:
+        text += f"not trained: {way.not_trained}"
+    return [text, _file(way.file)] if way.file else [text]
+
+
+def _file(file: SavedFile) -> str:
+    kind = "safetensors" if file.format == "safetensors" else ".bin"
+    storages = len({held.storage for held in file.held})
+    text = (
+        f"The {kind} file has {bytes_text(file.nbytes)} and {file.tensors:,} names. It holds "
+        f"{', '.join(held.name for held in file.held) or 'none of these names'}"
+    )
+    if storages < len(file.held):
+        text += f" on {plural(storages, 'storage')}"
+    if file.lacking:
+        text += f"; it does not hold {', '.join(file.lacking)}"
+    return f"{text}. {file.refused.capitalize()}." if file.refused else f"{text}."

@@ -16,9 +16,10 @@ from typing import IO
 from inspector.errors import CheckpointError
 from inspector.progress import Progress
 from inspector.settings import Settings
-from inspector.store.names import ARCHIVE_SUFFIXES, visible
+from inspector.store.names import ARCHIVE_SUFFIXES
 from inspector.store.readers.pieces import TarMember, TarPieces, ZipPieces
 from inspector.store.sources import Source, choose_members, choose_snapshots
+from inspector.text import quoted
 
 CHUNK_NBYTES = 1 << 20
 MAX_MEMBERS = 10_000
@@ -83,7 +84,7 @@ def _unpack(
     settings: Settings,
     progress: Progress,
 ) -> list[Source]:
-    short = visible(Path(name).name)
+    short = quoted(Path(name).name)
     packed_nbytes = archive.stat().st_size
     limit = _Limit(short, packed_nbytes, settings.upload_nbytes)
     with _opened(archive, short, limit) as members:
@@ -92,7 +93,7 @@ def _unpack(
         by_name = {member.name: member for member in members}
         if len(by_name) < len(listed):
             twice = Counter(listed).most_common(1)[0][0]
-            raise CheckpointError(f"{visible(twice)} occurs twice in {short}: pack it again.")
+            raise CheckpointError(f"{quoted(twice)} occurs twice in {short}: pack it again.")
         places = {
             part: folder / str(number) if part else folder  # one checkpoint has no part
             for number, part in enumerate(parts)
@@ -223,4 +224,4 @@ def _refuse_many(count: int, name: str) -> None:
 
 
 def _not_plain(member: str, name: str) -> str:
-    return f"{visible(member)} in {name} is a link, a device or a pipe, not a plain file: pack the files themselves."
+    return f"{quoted(member)} in {name} is a link, a device or a pipe, not a plain file: pack the files themselves."

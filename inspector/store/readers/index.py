@@ -9,8 +9,9 @@ from pathlib import Path
 
 from inspector.errors import CheckpointError
 from inspector.store.manifest import TensorInfo
-from inspector.store.names import OTHER_WEIGHTS, PLAIN_NAME, visible, weight_format
+from inspector.store.names import OTHER_WEIGHTS, PLAIN_NAME, weight_format
 from inspector.store.readers.jsons import read_json
+from inspector.text import quoted
 
 MAX_INDEX_NBYTES = 50_000_000
 SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.[a-z]+)")
@@ -64,7 +65,7 @@ def refuse_wrong_index(weights: Weights, tensors: Sequence[TensorInfo]) -> None:
     missing = sorted(key for key, shard in weights.weight_map.items() if (key, shard) not in held)
     if missing:
         raise CheckpointError(
-            f"{weights.index} lists {visible(missing[0])} in {weights.weight_map[missing[0]]}, "
+            f"{weights.index} lists {quoted(missing[0])} in {weights.weight_map[missing[0]]}, "
             f"which does not contain it ({len(missing):,} of {len(weights.weight_map):,} tensors "
             "are missing): get the index and its shards again."
         )
@@ -78,7 +79,7 @@ def _indexed(files: Mapping[str, Path], index: str, wanted: str) -> Weights:
     for shard in weight_map.values():
         if not _is_shard(shard, wanted):
             raise CheckpointError(
-                f"{index} points to {visible(str(shard))}, which is not a {wanted} file in the "
+                f"{index} points to {quoted(str(shard))}, which is not a {wanted} file in the "
                 "same folder: an index may only name shards next to it."
             )
     names = sorted(set(weight_map.values()))
@@ -131,7 +132,7 @@ def _no_weights(files: Mapping[str, Path], ignored: Sequence[str]) -> str:
     needed = "add model.safetensors (or pytorch_model.bin), with config.json and tokenizer files"
     foreign = [name for name in ignored if name.endswith(OTHER_WEIGHTS)]
     if foreign:
-        return f"{visible(foreign[0])} is in an unsupported format: {needed}."
+        return f"{quoted(foreign[0])} is in an unsupported format: {needed}."
     if not files:
         return f"There are no checkpoint files here: {needed}."
     return f"There are no weights, only {', '.join(sorted(files)[:4])}: {needed}."

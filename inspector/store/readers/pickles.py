@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from inspector.errors import CheckpointError
-from inspector.store.names import visible
+from inspector.text import quoted
 
 MAX_PICKLE_NBYTES = 30_000_000  # of names and shapes; the weights lie outside the pickle
 MAX_READS = 8_000_000  # torch's pickles take about 60 for each tensor
@@ -164,10 +164,10 @@ class Unpickler(pickle._Unpickler):  # type: ignore[attr-defined]
             return name  # a dtype
         if "sparse" in name or name == "_rebuild_nested_tensor":
             raise CheckpointError(
-                f"{self._name} holds a tensor that is not strided ({visible(name)}): save it with dense tensors."
+                f"{self._name} holds a tensor that is not strided ({quoted(name)}): save it with dense tensors."
             )
         raise CheckpointError(
-            f"{self._name} contains {visible(f'{module}.{name}')}, which is not a tensor: "
+            f"{self._name} contains {quoted(f'{module}.{name}')}, which is not a tensor: "
             "nothing in it was run. Save only the weights, with save_pretrained() or "
             "torch.save(model.state_dict(), …)."
         )

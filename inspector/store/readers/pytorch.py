@@ -13,7 +13,6 @@ from typing import IO, Any
 
 from inspector.errors import CheckpointError
 from inspector.store.manifest import TensorInfo
-from inspector.store.names import visible
 from inspector.store.readers.pickles import ITEMSIZES, MAX_PICKLE_NBYTES, Storage, Strided, unpickle
 from inspector.store.readers.pieces import ZipPieces
 from inspector.store.readers.safetensors import (
@@ -24,6 +23,7 @@ from inspector.store.readers.safetensors import (
     refuse_huge,
     refuse_long_names,
 )
+from inspector.text import quoted
 
 MAGIC = 0x1950A86A20F9469CFC6C  # first pickle of a file before the zip format
 PROTOCOL = 1001
@@ -67,7 +67,7 @@ def read_pytorch(path: Path, name: str) -> Header:
     left_out = [key for key, value in state.items() if not isinstance(value, Strided)]
     if left_out:
         warnings.append(
-            f"{name}: ignored {visible(str(left_out[0]), 40)}"
+            f"{name}: ignored {quoted(str(left_out[0]), 40)}"
             f"{f' and {len(left_out) - 1} more' if len(left_out) > 1 else ''} (not tensors)."
         )
     return Header(tensors, {}, tuple(warnings))
@@ -221,7 +221,7 @@ def _checked(state: dict[Any, Any], name: str) -> dict[str, Any]:
     _refuse_many(len(state), name)
     if odd := [key for key in state if not _is_name(key)]:
         kind = type(odd[0]).__name__
-        which = visible(odd[0], 40) if isinstance(odd[0], str) else f"with a value of type {kind}"
+        which = quoted(odd[0], 40) if isinstance(odd[0], str) else f"with a value of type {kind}"
         raise CheckpointError(f"{name} names a tensor {which}, which is not a valid name: {AS_WEIGHTS}")
     refuse_long_names(state, name)
     return state
@@ -253,11 +253,11 @@ def _tensor(key: str, strided: Strided, places: Mapping[str, _Place], file: str)
         or not _are_sizes(numbers)
     ):
         raise CheckpointError(
-            f"The tensor {visible(key)} in {file} is not described by dtype, shape and strides: get the file again."
+            f"The tensor {quoted(key)} in {file} is not described by dtype, shape and strides: get the file again."
         )
     place = places.get(storage.key)
     if place is None:
-        raise CheckpointError(f"The bytes of the tensor {visible(key)} are missing from {file}: get the file again.")
+        raise CheckpointError(f"The bytes of the tensor {quoted(key)} are missing from {file}: get the file again.")
     shape, strides = tuple(strided.shape), tuple(strided.strides)
     refuse_huge(key, file, shape, itemsize)
     first = strided.offset * itemsize + storage.first * ITEMSIZES[storage.dtype]
@@ -266,12 +266,12 @@ def _tensor(key: str, strided: Strided, places: Mapping[str, _Place], file: str)
     nbytes = math.prod(shape) * itemsize
     if nbytes and first + reach > place.nbytes:
         raise CheckpointError(
-            f"The tensor {visible(key)} in {file} reaches {first + reach:,} bytes into a storage "
+            f"The tensor {quoted(key)} in {file} reaches {first + reach:,} bytes into a storage "
             f"of {place.nbytes:,}: get the file again."
         )
     if nbytes > MAX_EXPANSION * max(place.nbytes, FREE_NBYTES):
         raise CheckpointError(
-            f"The tensor {visible(key)} in {file} spreads {place.nbytes:,} bytes over "
+            f"The tensor {quoted(key)} in {file} spreads {place.nbytes:,} bytes over "
             f"{nbytes:,}: make it contiguous and save it again."
         )
     return TensorInfo(

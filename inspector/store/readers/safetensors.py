@@ -11,8 +11,9 @@ from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.store.manifest import TensorInfo
-from inspector.store.names import is_text, visible
+from inspector.store.names import is_text
 from inspector.store.readers.jsons import parse_json
+from inspector.text import quoted
 
 MAX_TENSORS = 100_000
 MAX_HEADER_NBYTES = 250 * MAX_TENSORS  # the format allows four times as many
@@ -124,7 +125,7 @@ def refuse_repeated_names(tensors: Sequence[TensorInfo]) -> None:
     for tensor in tensors:
         if tensor.name in files:
             raise CheckpointError(
-                f"The tensor {visible(tensor.name)} is in {files[tensor.name]} and again in "
+                f"The tensor {quoted(tensor.name)} is in {files[tensor.name]} and again in "
                 f"{tensor.file}: keep the files of one checkpoint only."
             )
         files[tensor.name] = tensor.file
@@ -139,7 +140,7 @@ def refuse_long_names(names: Iterable[str], file: str) -> None:
     for name in names:
         if len(name) > MAX_NAME:
             raise CheckpointError(
-                f"{file} names a tensor {visible(name, 20)} with {len(name):,} characters, more "
+                f"{file} names a tensor {quoted(name, 20)} with {len(name):,} characters, more "
                 f"than the limit of {MAX_NAME:,}: get the file again."
             )
 
@@ -152,7 +153,7 @@ def refuse_huge(tensor: str, file: str, shape: Sequence[int], itemsize: int) -> 
     """
     if math.prod(max(size, 1) for size in shape) * itemsize >= 2**63:
         raise CheckpointError(
-            f"The tensor {visible(tensor)} in {file} has a shape that is too large for any memory: get the file again."
+            f"The tensor {quoted(tensor)} in {file} has a shape that is too large for any memory: get the file again."
         )
 
 
@@ -168,24 +169,24 @@ def _tensor(key: str, entry: Any, file: str, start: int) -> TensorInfo:
         dtype, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(
-            f"The header of {file} does not describe the tensor {visible(key)} "
+            f"The header of {file} does not describe the tensor {quoted(key)} "
             "by dtype, shape and offsets: get the file again."
         ) from error
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise CheckpointError(
-            f"The tensor {visible(key)} in {file} has the dtype {visible(str(dtype))}, which is "
+            f"The tensor {quoted(key)} in {file} has the dtype {quoted(str(dtype))}, which is "
             "not supported: convert the weights to a plain floating-point dtype."
         )
     if not _are_sizes(shape) or not _are_sizes([begin, end]) or len(shape) > MAX_NDIM:
         raise CheckpointError(
-            f"The tensor {visible(key)} in {file} has a shape or offsets that are not sizes: get the file again."
+            f"The tensor {quoted(key)} in {file} has a shape or offsets that are not sizes: get the file again."
         )
     torch_dtype, itemsize = DTYPES[dtype]
     refuse_huge(key, file, shape, itemsize)
     nbytes = math.prod(shape) * itemsize
     if end - begin != nbytes:
         raise CheckpointError(
-            f"The tensor {visible(key)} in {file} should have {nbytes:,} bytes by its shape, but "
+            f"The tensor {quoted(key)} in {file} should have {nbytes:,} bytes by its shape, but "
             f"has {end - begin:,} by its offsets: get the file again."
         )
     return TensorInfo(
@@ -218,7 +219,7 @@ def _refuse_gaps(tensors: list[TensorInfo], name: str, start: int, file_nbytes: 
     for tensor in tensors:
         if tensor.begin != end:
             relation = "overlaps another" if tensor.begin < end else "leaves a gap before it"
-            raise CheckpointError(f"The tensor {visible(tensor.name)} in {name} {relation}: get the file again.")
+            raise CheckpointError(f"The tensor {quoted(tensor.name)} in {name} {relation}: get the file again.")
         end += tensor.nbytes
     if end > file_nbytes:
         raise CheckpointError(

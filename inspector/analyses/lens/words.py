@@ -1,0 +1,83 @@
+"""Sentences about what the lens shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inspector.analyses.lens.figures_compare import Apart, same_top
+from inspector.analyses.lens.result import Lens
+from inspector.text import plural
+
+WHY = (
+    "The dot product h·e = |h||e| cos ranks tokens as the cosine does only if all rows e are equally long, and "
+    "frequent and rare tokens differ in norm. A masked-LM head does not compare the hidden state itself with the "
+    "embeddings: a dense layer, an activation and a LayerNorm come first, and each token has a bias. On inner layers "
+    "the head is applied early (the logit lens, nostalgebraist 2020): it was trained for the last layer alone, so "
+    "early answers are a reading, not a prediction."
+)
+TYING = (
+    "With tied weights the output layer is the embedding matrix: a token's logit is the dot product of its embedding "
+    "with what the head makes of the hidden state. Training then pulls both uses of a row the same way: it moves the "
+    "last states toward the embeddings of their tokens."
+)
+
+
+def steps(lens: Lens) -> tuple[str, ...]:
+    """What each step of the head computes, first to last."""
+    return tuple(f"{name}: {lens.rung_notes[name]}" for name in lens.rungs)
+
+
+def agreement(lens: Lens) -> str:
+    """How the last step compares with the model's own logits."""
+    if lens.max_abs_error is None or lens.tolerance is None:
+        return (
+            f"The steps end with {lens.rungs[-1]}: the file holds no language-model head, so there are no logits. The "
+            "tokens shown are those with the nearest embeddings."
+        )
+    if lens.taken_from_model:
+        return "The logits are the model's own output; no other step leads to them."
+    return (
+        "At the last layer the last step is the model's own answer, so no part of the head is missing: the largest "
+        f"difference from its logits is {lens.max_abs_error:.2g}, within the {lens.tolerance:.2g} that rounding in "
+        f"{lens.dtype} explains."
+    )
+
+
+def best_by_cosine(lens: Lens) -> str:
+    """Whether the best token is the one with the highest cosine."""
+    last = len(lens.layers) - 1
+    if not {"dot", "cosine"} <= set(lens.rungs):
+        return " ".join(lens.left_out)
+    same, every = same_top(lens.cells, last, "cosine", "dot")
+    answer = (
+        f"Not always. At the last layer, cosine and dot product name the same token at {same} of "
+        f"{plural(every, 'position')}; elsewhere the norms of the embeddings decide."
+        if same < every
+        else f"For this text, yes: at the last layer, cosine and dot product name the same token at all "
+        f"{plural(every, 'position')}."
+    )
+    if "logits" not in lens.rungs:
+        return answer
+    by_cosine, by_dot = (same_top(lens.cells, last, step, "logits")[0] for step in ("cosine", "dot"))
+    return (
+        f"{answer} The model's own answer is the token of highest cosine at {by_cosine} of {every}, and that of the "
+        f"highest dot product at {by_dot} of {every}. The rest of the difference comes from the head's own layers."
+    )
+
+
+def apart(found: Apart, tokens: tuple[Sequence[str], Sequence[str]], layers: Sequence[str]) -> str:
+    """Where two heat maps first differ."""
+    if not found.positions:
+        return "The two cannot be compared cell by cell: their depths or their first tokens differ."
+    reach = "" if len(tokens[0]) == len(tokens[1]) else f" in the {plural(found.positions, 'token')} both begin with"
+    if not found.cells:
+        return f"All {found.compared:,} cells name the same top token{reach}."
+    layer, position = found.cells[0]
+    text = (
+        f"{len(found.cells):,} of {found.compared:,} cells name another top token{reach} (marked ≠). The lowest is at "
+        f"layer {layers[layer]}, position {position} ({tokens[0][position]})."
+    )
+    if found.changed:
+        at = found.changed[0]
+        text += f" The texts themselves first differ at position {at}: {tokens[0][at]} and {tokens[1][at]}."
+    return text
