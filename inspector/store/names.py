@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+MAX_CHECKPOINT_NAME = 80  # characters
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,119}")
 
 # Basename -> format; whatever transformers reads beside the weights, code and templates left out.
@@ -58,6 +59,12 @@ def is_archive(name: str) -> bool:
 def visible(text: str, limit: int = 80) -> str:
     """Text of a stranger, quoted, on one line and short enough for a sentence."""
     return ascii(text[:limit] + ("…" if len(text) > limit else ""))
+
+
+def clean_name(name: str) -> str:
+    """A checkpoint's name for the list: printable, and neither empty nor too long."""
+    printable = "".join(char for char in name if char.isprintable()).strip()
+    return printable[:MAX_CHECKPOINT_NAME] or "checkpoint"
 
 
 def is_text(value: str) -> bool:
