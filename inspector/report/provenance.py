@@ -12,7 +12,7 @@ import inspector
 from inspector.analyses.overview.result import Overview
 from inspector.report.content import Context, Question
 from inspector.results.checkpoint import Opened
-from inspector.store.shared.entry import fingerprint_of
+from inspector.store.hashing import fingerprint_of
 from inspector.text import bytes_text
 
 LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "pandas", "plotly")

@@ -151,6 +151,15 @@ def rebuild_config(path: Path) -> RebuiltConfig:
     return RebuiltConfig(kept, _quantization(config), _warnings(config, dropped))
 
 
+def keep_settings(config: dict[str, Any]) -> dict[str, Any]:
+    """What is a plain setting of a configuration; nothing more of one that was rebuilt before.
+
+    Raises:
+        CheckpointError: If it would replace code of the library.
+    """
+    return _settings(config, set(), depth=1)
+
+
 def _quantization(config: dict[str, Any]) -> dict[str, Any]:
     """How codes are to be read; no library is ever told."""
     said = config.get("quantization_config")

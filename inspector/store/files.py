@@ -9,9 +9,12 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 ATTEMPTS = 5
 LOCK = ".lock"
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+BY_DESCRIPTOR = os.rename in os.supports_dir_fd and os.listdir in os.supports_fd  # not on Windows
 NEW = ".new-"  # start of a folder's name until it is locked
 
 
@@ -48,38 +51,96 @@ def put_folder(built: Path, target: Path, *, keep: Callable[[Path], bool]) -> No
     """Move a finished folder to its place, unless what is there already is to be kept."""
     fsync_tree(built)
     target.parent.mkdir(parents=True, exist_ok=True)
-    graves: list[Path] = []  # emptied at the end: meanwhile others miss the folder
-    try:
-        for _ in range(ATTEMPTS):
-            try:
-                built.rename(target)
-            except OSError as error:
-                taken = error.errno in {errno.ENOTEMPTY, errno.EEXIST}  # or gone again by now
-                if not taken and not target.is_dir():
-                    raise
-                if keep(target):
-                    return
-                graves.append(_bury(target))
-            else:
-                fsync_path(target.parent)
+    with _opened(target.parent) as above:
+        graves: list[Path] = []  # emptied at the end: meanwhile others miss the folder
+        try:
+            _put(built, target, keep, lambda: graves.append(_bury(target, above)))
+        finally:
+            for grave in graves:
+                _empty(grave, above)
+
+
+def _put(built: Path, target: Path, keep: Callable[[Path], bool], bury: Callable[[], None]) -> None:
+    for _ in range(ATTEMPTS):
+        try:
+            built.rename(target)
+        except OSError as error:
+            # Or gone again by now; or a link, which is no folder of ours
+            taken = error.errno in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}
+            if not taken and not target.is_dir():
+                raise
+            if keep(target):
                 return
-        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
-    finally:
-        for grave in graves:
-            shutil.rmtree(grave, ignore_errors=True)
+            bury()
+        else:
+            fsync_path(target.parent)
+            return
+    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder at once for everybody who lists it, then its files."""
-    shutil.rmtree(_bury(folder), ignore_errors=True)
+    """Remove a folder at once for everybody who lists it, then its files.
+
+    Nothing outside the folder above it is ever touched: that one is opened and must be no link,
+    and what follows is by its descriptor, whatever is put in place of names meanwhile.
+    """
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), _opened(folder.parent) as above:
+        _empty(_bury(folder, above), above)
 
 
-def _bury(folder: Path) -> Path:
+def below(folder: Path) -> Iterator[Path]:
+    """What a folder holds; nothing if it is not there, or a link."""
+    names: list[str] = []
+    with contextlib.suppress(OSError), _opened(folder) as descriptor:
+        names = os.listdir(folder if descriptor is None else descriptor)  # noqa: PTH208 - not by its path
+    return (folder / name for name in names)
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file of a folder that is no link."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), _opened(path.parent) as above:
+        os.unlink(_name(path, above), dir_fd=above)
+
+
+def create_file(path: Path) -> BinaryIO:
+    """Open a file to write it anew; no link is followed in its place."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NO_LINK | getattr(os, "O_BINARY", 0)
+    return os.fdopen(os.open(path, flags, 0o600), "wb")
+
+
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[int | None]:
+    """The descriptor of a folder that is no link; None where the system does without."""
+    if not BY_DESCRIPTOR:
+        if folder.is_symlink():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        yield None
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _bury(folder: Path, above: int | None) -> Path:
     """Take a folder from its place, to where nobody looks; it may be gone already."""
     grave = folder.with_name(f".{uuid.uuid4().hex}")
     with contextlib.suppress(FileNotFoundError):  # somebody else removed it
-        folder.rename(grave)
+        os.rename(_name(folder, above), _name(grave, above), src_dir_fd=above, dst_dir_fd=above)
     return grave
+
+
+def _empty(grave: Path, above: int | None) -> None:
+    """Remove what was buried: of a link, the link."""
+    try:
+        os.unlink(_name(grave, above), dir_fd=above)
+    except OSError:  # it is a folder, or gone
+        shutil.rmtree(_name(grave, above), ignore_errors=True, dir_fd=above)
+
+
+def _name(path: Path, above: int | None) -> str | Path:
+    return path if above is None else path.name
 
 
 @contextlib.contextmanager
@@ -89,7 +150,7 @@ def workspace(home: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
         if descriptor is not None:
             os.close(descriptor)
 
@@ -120,7 +181,7 @@ def share(folder: Path) -> int | None:
 def turn(home: Path) -> Iterator[None]:
     """Do what one process of a store may do at a time; the others wait."""
     home.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(home / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+    descriptor = os.open(home / LOCK, os.O_CREAT | os.O_RDWR | NO_LINK, 0o600)
     try:
         _lock(descriptor, alone=True, wait=True)
         yield
@@ -137,7 +198,8 @@ def lock_whole(descriptor: int) -> bool:
 
 
 def _open_lock(folder: Path, *, alone: bool) -> int | None:
-    descriptor = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+    with _opened(folder) as above:
+        descriptor = os.open(_name(folder / LOCK, above), os.O_CREAT | os.O_RDWR | NO_LINK, 0o600, dir_fd=above)
     if _lock(descriptor, alone=alone):
         return descriptor
     os.close(descriptor)

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from inspector.errors import CheckpointError
+from inspector.store.documents import is_fingerprint, read_bytes
 from inspector.store.files import write_atomically
 from inspector.store.names import weight_format
 
@@ -65,6 +66,12 @@ def stamp_of(path: Path) -> tuple[int, int]:
     """The time of a file's last change in nanoseconds, and its inode."""
     stat = path.stat()
     return stat.st_mtime_ns, stat.st_ino
+
+
+def fingerprint_of(digests: Mapping[str, str]) -> str:
+    """The fingerprint of a checkpoint's files by their names and digests."""
+    lines = "".join(f"{name}\n{digest}\n" for name, digest in sorted(digests.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def identify(files: Mapping[str, Path], *, owned: bool, progress: Progress) -> dict[str, Identity]:
@@ -174,6 +181,7 @@ class HashCache:
     """
 
     MAX_ENTRIES = 2_000
+    MAX_NBYTES = 10_000_000  # a longer file counts as empty, and is written anew
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -207,6 +215,8 @@ class HashCache:
     def _add(self, key: str, digest: str) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         line = json.dumps({key: digest})
+        if self._path.is_symlink():  # not ours
+            self._path.unlink()
         with self._path.open("a", encoding="utf-8") as file:
             file.write(f"\n{line}\n")  # the line before may have been cut off
 
@@ -216,8 +226,8 @@ class HashCache:
 
     def _read(self) -> dict[str, str]:
         try:
-            lines = self._path.read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError:
+            lines = read_bytes(self._path, limit=self.MAX_NBYTES).decode("utf-8", "replace").splitlines()
+        except (OSError, ValueError):
             return {}
         return {key: digest for line in lines for key, digest in _entries(line)}
 
@@ -228,7 +238,7 @@ def _entries(line: str) -> Iterator[tuple[str, str]]:
     except (ValueError, RecursionError):
         return
     if isinstance(known, dict):
-        yield from ((k, v) for k, v in known.items() if isinstance(v, str) and len(v) == 64)
+        yield from ((k, v) for k, v in known.items() if isinstance(v, str) and is_fingerprint(v))
 
 
 def _key(path: Path) -> str:

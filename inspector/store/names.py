@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+MAX_CHECKPOINT_NAME = 80  # characters
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,119}")
 
 # Basename -> format; whatever transformers reads beside the weights, code and templates left out.
@@ -53,6 +54,12 @@ def weight_format(name: str) -> str | None:
 def is_archive(name: str) -> bool:
     """Whether a file is an archive that can be unpacked, by its suffix."""
     return name.lower().endswith(ARCHIVE_SUFFIXES)
+
+
+def clean_name(name: str) -> str:
+    """A checkpoint's name for the list: printable, and neither empty nor too long."""
+    printable = "".join(char for char in name if char.isprintable()).strip()
+    return printable[:MAX_CHECKPOINT_NAME] or "checkpoint"
 
 
 def is_text(value: str) -> bool:

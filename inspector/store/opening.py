@@ -12,7 +12,8 @@ from inspector.errors import CheckpointError
 from inspector.progress import Progress
 from inspector.settings import Settings
 from inspector.store.disk import disk_sentence
-from inspector.store.files import remove_folder, workspace
+from inspector.store.documents import is_fingerprint, is_plain_folder
+from inspector.store.files import below, remove_folder, workspace
 from inspector.store.hub import download
 from inspector.store.manifest import Manifest
 from inspector.store.manifests import UPLOADS, load_manifest
@@ -84,10 +85,8 @@ def _open_demo(
 def _open_upload(
     reference: CheckpointRef, settings: Settings, progress: Progress, restrict_paths: bool
 ) -> tuple[Manifest, CheckpointRef]:
-    folder = settings.home / UPLOADS
-    found = [
-        path.name for path in (folder.iterdir() if folder.is_dir() else ()) if path.name.startswith(reference.value)
-    ]
+    names = (path.name for path in below(settings.home / UPLOADS) if is_plain_folder(path))
+    found = [name for name in names if name.startswith(reference.value) and is_fingerprint(name)]
     if len(found) != 1:
         what = "is no longer" if not found else "matches more than one name"
         raise CheckpointError(

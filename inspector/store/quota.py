@@ -22,7 +22,8 @@ from inspector.results.store import StoreAccount, StoredKind, StoredUpload
 from inspector.settings import MB, Settings
 from inspector.store import registry
 from inspector.store.arrays import STALE_SECONDS
-from inspector.store.files import remove_folder, turn
+from inspector.store.documents import is_plain_folder
+from inspector.store.files import below, create_file, remove_file, remove_folder, turn
 from inspector.store.holding import is_used, last_used
 from inspector.store.manifests import MAPS, OPENED, UPLOADS
 from inspector.store.shared.marks import is_marked
@@ -88,7 +89,7 @@ def reserve_upload(nbytes: int, settings: Settings) -> tuple[str, Path]:
     with turn(settings.home):
         _make_room(nbytes, settings)
         upload, folder = registry.new_upload(settings)
-        with (folder / RESERVED).open("wb") as file:
+        with create_file(folder / RESERVED) as file:
             file.truncate(nbytes)  # takes no room on the disk, but counts
     return upload, folder
 
@@ -138,14 +139,13 @@ def _evict(missing: int, candidates: Iterator[_Removable]) -> int:
 
 def _results(settings: Settings) -> Iterator[_Removable]:
     now = time.time()
-    # os.walk, unlike rglob, goes on where a folder is removed while it is looked into.
-    for folder, _, names in os.walk(settings.home / MAPS):
-        for path in (Path(folder) / name for name in names):
+    for folder in below(settings.home / MAPS):
+        for path in below(folder):
             with suppress(OSError):
-                stat = path.stat()
+                stat = path.lstat()
                 # What is still being written has another name, and is left alone for a while.
                 if path.suffix or now - stat.st_mtime > STALE_SECONDS:
-                    remove = partial(path.unlink, missing_ok=True)
+                    remove = partial(remove_file, path)
                     yield _Removable(stat.st_mtime, stat.st_size, remove)
     for entry in _visible(settings.home / OPENED):
         if not is_used(entry):
@@ -199,16 +199,15 @@ def _used_nbytes(settings: Settings) -> int:
 
 def _visible(folder: Path) -> Iterator[Path]:
     """What a folder holds, but for what is just being made or removed."""
-    with suppress(OSError):
-        yield from (path for path in folder.iterdir() if not path.name.startswith("."))
+    return (path for path in below(folder) if not path.name.startswith("."))
 
 
 def _nbytes(path: Path) -> int:
     """Bytes of a file or of all files below a folder; a reservation counts until it is filled."""
     total = reserved = 0
     with suppress(OSError):
-        if not path.is_dir():
-            return path.stat().st_size
+        if not is_plain_folder(path):
+            return path.lstat().st_size
         for folder, _, names in os.walk(path):
             for name in names:
                 with suppress(OSError):

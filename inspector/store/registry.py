@@ -5,28 +5,32 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, unquote
 
 from inspector.errors import CheckpointError
 from inspector.settings import Settings
-from inspector.store.files import acquire, fresh_folder, remove_folder, write_atomically
+from inspector.store.documents import is_fingerprint, is_plain_file, is_plain_folder
+from inspector.store.files import acquire, below, create_file, fresh_folder, remove_folder, write_atomically
 from inspector.store.hashing import HASHES, HashCache, hash_file
 from inspector.store.manifest import StoredCheckpoint
-from inspector.store.manifests import ENTRY, MANIFEST, MAPS, OPENED, UPLOADS, WEIGHTS, find_manifest
+from inspector.store.manifest_reader import WEIGHTS
+from inspector.store.manifests import ENTRY, MANIFEST, MAPS, OPENED, UPLOADS, find_manifest, read_entry
+from inspector.store.names import MAX_CHECKPOINT_NAME, clean_name, is_text
 from inspector.store.reference import INCOMING
+from inspector.text import quoted
 
 INCOMINGS = "incoming"
 TEMPORARY = "temporary"
-MAX_NAME = 80
 MAX_FILE_NAME_NBYTES = 240  # a basename may have 255 bytes on every common file system
 ABANDONED_SECONDS = 24 * 3600
+TIME = re.compile(r"[0-9T:.+Z-]{10,40}")  # ISO 8601, in the list
 _PREFIX = "_"
 _held: dict[str, int | None] = {}  # uploads that this process is receiving -> their lock
 
@@ -55,23 +59,21 @@ def write_upload(folder: Path, name: str, data: bytes | memoryview | Iterable[by
     Raises:
         CheckpointError: If the name is too long.
     """
-    quoted = _PREFIX + quote(name, safe="", errors="replace")
-    if len(quoted) > MAX_FILE_NAME_NBYTES or not name:
+    stored = _PREFIX + quote(name, safe="", errors="replace")
+    if len(stored) > MAX_FILE_NAME_NBYTES or not name:
         raise CheckpointError(f"{quoted(name)} is too long a file name: rename the file or its folder.")
     pieces = [data] if isinstance(data, bytes | memoryview) else data
-    with (folder / quoted).open("wb") as file:
+    with create_file(folder / stored) as file:
         for piece in pieces:
             file.write(piece)
 
 
 def read_names(folder: Path) -> dict[str, Path]:
     """The files of an upload by the names that the browser told; empty if it is gone."""
-    if not folder.is_dir():
-        return {}
     return {
         unquote(path.name.removeprefix(_PREFIX)): path
-        for path in sorted(folder.iterdir())
-        if path.name.startswith(_PREFIX)
+        for path in sorted(below(folder))
+        if path.name.startswith(_PREFIX) and is_plain_file(path)
     }
 
 
@@ -91,9 +93,7 @@ def discard_upload(upload: str, *, settings: Settings) -> None:
 
 def list_checkpoints(settings: Settings) -> tuple[StoredCheckpoint, ...]:
     """The uploads in the store, newest first; an entry that cannot be read keeps its digits."""
-    folder = settings.home / UPLOADS
-    paths = [path for path in folder.glob("*") if (path / MANIFEST).is_file()]
-    stored = [_stored(path) for path in paths if not path.name.startswith(".")]
+    stored = [_stored(path) for path in below(settings.home / UPLOADS) if _is_entry(path)]
     return tuple(sorted(stored, key=lambda s: (s.created, s.fingerprint), reverse=True))
 
 
@@ -122,16 +122,11 @@ def refuse_name(name: str) -> None:
     Raises:
         CheckpointError: If it is empty, too long or not printable.
     """
-    if not 1 <= len(name.strip()) <= MAX_NAME or not name.isprintable():
+    if not 1 <= len(name.strip()) <= MAX_CHECKPOINT_NAME or not name.isprintable():
         raise CheckpointError(
-            f"A checkpoint's name must have 1 to {MAX_NAME} printable characters, and this one "
+            f"A checkpoint's name must have 1 to {MAX_CHECKPOINT_NAME} printable characters, and this one "
             f"has {len(name.strip())}: choose another."
         )
-
-
-def is_fingerprint(text: str) -> bool:
-    """Whether a text is a whole fingerprint: it becomes a name in the store."""
-    return len(text) == 64 and set(text) <= set("0123456789abcdef")
 
 
 def pin_checkpoint(fingerprint: str, *, pinned: bool, settings: Settings) -> None:
@@ -163,20 +158,14 @@ def delete_checkpoint(fingerprint: str, *, settings: Settings) -> None:
 def sweep(settings: Settings) -> None:
     """Remove what processes that are gone left half-written; safe while others work."""
     for kind in (TEMPORARY, INCOMINGS):
-        for folder in (settings.home / kind).glob("*"):
+        for folder in below(settings.home / kind):
             if not folder.name.startswith("."):
                 _sweep_folder(folder)
     for kind in (TEMPORARY, INCOMINGS, UPLOADS, OPENED):
-        for grave in (settings.home / kind).glob(".*"):  # cut off while it was made or removed
+        for grave in below(settings.home / kind):  # cut off while it was made or removed
             with contextlib.suppress(OSError):
-                if grave.is_dir() and _age_seconds(grave) > ABANDONED_SECONDS:
+                if grave.name.startswith(".") and is_plain_folder(grave) and _age_seconds(grave) > ABANDONED_SECONDS:
                     remove_folder(grave)
-
-
-def clean_name(name: str) -> str:
-    """A name for the list: printable, and neither empty nor too long."""
-    printable = "".join(char for char in name if char.isprintable()).strip()
-    return printable[:MAX_NAME] or "checkpoint"
 
 
 def _sweep_folder(folder: Path) -> None:
@@ -201,8 +190,7 @@ def _digests(folder: Path) -> set[str]:
     manifest = find_manifest(folder)
     if manifest is not None:
         return {file.digest for file in manifest.files}
-    weights = folder / WEIGHTS
-    return {hash_file(path) for path in weights.glob("*") if path.is_file()}
+    return {hash_file(path) for path in below(folder / WEIGHTS) if is_plain_file(path)}
 
 
 def _rewrite(folder: Path, stored: StoredCheckpoint) -> None:
@@ -213,20 +201,24 @@ def _rewrite(folder: Path, stored: StoredCheckpoint) -> None:
 
 def _entry_folder(fingerprint: str, settings: Settings) -> Path:
     folder = settings.home / UPLOADS / fingerprint
-    if not is_fingerprint(fingerprint) or not (folder / MANIFEST).is_file():
+    if not _is_entry(folder):
         raise CheckpointError("This checkpoint is no longer in the store: reload the page.")
     return folder
 
 
+def _is_entry(folder: Path) -> bool:
+    return is_fingerprint(folder.name) and is_plain_folder(folder) and is_plain_file(folder / MANIFEST)
+
+
 def _stored(folder: Path) -> StoredCheckpoint:
-    entry = _read_entry(folder / ENTRY)
+    entry = read_entry(folder)
     name, nbytes, created = entry.get("name"), entry.get("nbytes"), entry.get("created")
-    if not isinstance(created, str):
+    if not (isinstance(created, str) and TIME.fullmatch(created)):
         created = _changed(folder / MANIFEST)
     return StoredCheckpoint(
         fingerprint=folder.name,
-        name=name if isinstance(name, str) and name else folder.name[:12],
-        nbytes=nbytes if isinstance(nbytes, int) else 0,
+        name=clean_name(name) if isinstance(name, str) and name and is_text(name) else folder.name[:12],
+        nbytes=nbytes if type(nbytes) is int and 0 <= nbytes < 2**63 else 0,
         created=created,
         pinned=entry.get("pinned") is True,
     )
@@ -238,11 +230,3 @@ def _changed(path: Path) -> str:
     except OSError:  # it is just being deleted
         stamp = 0.0
     return datetime.fromtimestamp(stamp, UTC).isoformat(timespec="seconds")
-
-
-def _read_entry(path: Path) -> dict[str, Any]:
-    try:
-        entry = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return entry if isinstance(entry, dict) else {}

@@ -13,24 +13,15 @@ from inspector.progress import Progress
 from inspector.settings import Settings
 from inspector.store.configs import rebuild_config
 from inspector.store.files import put_folder, workspace
-from inspector.store.hashing import Identity, identify, stamp_of
+from inspector.store.hashing import Identity, fingerprint_of, identify, stamp_of
 from inspector.store.manifest import FileInfo, Manifest, TensorInfo
-from inspector.store.manifests import (
-    FOLDER,
-    OPENED,
-    ORIGINALS,
-    UPLOADS,
-    WEIGHTS,
-    find_manifest,
-    load_manifest,
-    save_manifest,
-)
+from inspector.store.manifest_reader import FOLDER, WEIGHTS
+from inspector.store.manifests import OPENED, ORIGINALS, UPLOADS, find_manifest, load_manifest, save_manifest
 from inspector.store.names import CONFIGS, INDEXES, file_format, weight_format
 from inspector.store.readers.index import Weights, choose_weights, refuse_wrong_index
 from inspector.store.readers.pytorch import read_pytorch
 from inspector.store.readers.safetensors import Header, read_safetensors, refuse_repeated_names
 from inspector.store.registry import clean_name, write_entry
-from inspector.store.shared.entry import fingerprint_of
 from inspector.store.sizes import refuse_wrong_sizes, size_warnings
 from inspector.store.sources import Source
 from inspector.store.tokenizer_files import stage_tokenizer

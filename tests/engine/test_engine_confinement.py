@@ -99,6 +99,21 @@ def test_a_worker_can_do_what_an_analysis_needs(confined, home):
     assert answer(confined, A, "attempt", what="read", target=np_file()) == DONE
 
 
+def test_the_worker_that_downloads_makes_links_in_the_hubs_cache_alone(tmp_path):
+    """A link in the store would lead the server's deletions elsewhere."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "cache").mkdir()
+    script = (
+        "import sys; from pathlib import Path; from inspector.engine.sandbox import landlock\n"
+        "home, cache = map(Path, sys.argv[1:])\n"
+        "landlock.restrict(read=[Path('/')], lists=[], write=[home], links=[cache], network=True)\n"
+        "(home / 'file').write_text('x'); (cache / 'link').symlink_to(home)\n"
+        "try:\n    (home / 'link').symlink_to('/')\nexcept PermissionError:\n    print('refused')\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "home"), str(tmp_path / "cache")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "refused\n"
+
+
 def np_file() -> str:
     import numpy as np
 

@@ -17,10 +17,10 @@ from inspector.errors import CancelledError, CheckpointError, SettingsError
 from inspector.settings import Settings, read_settings
 from inspector.store import quota, registry
 from inspector.store.files import share
+from inspector.store.hashing import fingerprint_of
 from inspector.store.opening import load_manifest
 from inspector.store.reference import CheckpointRef
 from inspector.store.shared import publishing as shared
-from inspector.store.shared.entry import fingerprint_of
 from inspector.store.shared.listing import listing
 from inspector.store.shared.marks import is_marked, mark
 from inspector.store.shared.remote import Remote

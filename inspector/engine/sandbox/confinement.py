@@ -98,7 +98,8 @@ def _keep_to_files(setup: Setup) -> None:
     landlock.restrict(
         read=[*read, *caches],
         lists=[Path(entry) for entry in sys.path if entry],
-        write=[*changed, *(caches if setup.network else ())],
+        write=changed,
+        links=caches if setup.network else (),
         network=setup.network,
     )
 

@@ -47,21 +47,24 @@ def version() -> int:
     return found if found >= MIN_VERSION else 0
 
 
-def restrict(*, read: Iterable[Path], lists: Iterable[Path], write: Iterable[Path], network: bool) -> None:
+def restrict(
+    *, read: Iterable[Path], lists: Iterable[Path], write: Iterable[Path], links: Iterable[Path], network: bool
+) -> None:
     """Keep to some files and folders from now on.
 
     Args:
         read: What may be read, with all below it.
         lists: Folders whose names may be listed, with those below them.
-        write: What may be changed and read, with all below it.
-        network: True: TCP stays possible, and links can be made, of which a hub's cache consists.
+        write: What may be changed and read, with all below it; no link can be made there.
+        links: The same where links can be made, of which a hub's cache consists.
+        network: True: TCP stays possible.
 
     Raises:
         OSError: If the kernel does not do it.
     """
     known = version()
     cut = TRUNCATE if known >= TRUNCATE_VERSION else 0
-    change = READ | WRITE | cut | (MAKE_LINK if network else 0)
+    change = READ | WRITE | cut
     ruleset = _Ruleset(
         READ | WRITE | cut | MAKE_LINK | MAKE_SPECIAL,
         CONNECT_AND_BIND if known >= NET_VERSION and not network else 0,
@@ -70,7 +73,7 @@ def restrict(*, read: Iterable[Path], lists: Iterable[Path], write: Iterable[Pat
     size = 8 if known < NET_VERSION else 16 if known < SCOPE_VERSION else 24
     descriptor = _call(CREATE_RULESET, ctypes.byref(ruleset), ctypes.c_size_t(size), ctypes.c_uint32(0))
     try:
-        for paths, allowed in ((read, READ), (lists, READ_DIR), (write, change)):
+        for paths, allowed in ((read, READ), (lists, READ_DIR), (write, change), (links, change | MAKE_LINK)):
             for path in paths:
                 _allow(descriptor, path, allowed)
         _must(ctypes.CDLL(None, use_errno=True).prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0))

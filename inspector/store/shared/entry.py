@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from inspector.store.names import file_format
-from inspector.store.registry import clean_name
+from inspector.store.documents import DamagedError, as_digest, as_list, as_size, as_text, fields_of
+from inspector.store.hashing import fingerprint_of
+from inspector.store.names import clean_name, file_format
 
 FORMAT = 1
 MAX_FILES = 10_000
-MAX_WARNINGS = 100
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+MAX_WARNINGS = 100  # that are shown
+MAX_LISTED_WARNINGS = 10_000
+MAX_TIME = 40  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +42,6 @@ class SharedUpload:
         return sum(file.nbytes for file in self.files)
 
 
-def fingerprint_of(digests: Mapping[str, str]) -> str:
-    """The fingerprint of files by their names and digests."""
-    lines = "".join(f"{name}\n{digest}\n" for name, digest in sorted(digests.items()))
-    return hashlib.sha256(lines.encode()).hexdigest()
-
-
 def write_shared(upload: SharedUpload) -> bytes:
     """An upload as JSON."""
     return json.dumps({"format": FORMAT, **asdict(upload)}).encode()
@@ -58,25 +51,29 @@ def read_shared(data: bytes, fingerprint: str) -> SharedUpload | None:
     """Read what `write_shared` wrote; None if it is damaged, or of another fingerprint."""
     try:
         return _checked(json.loads(data), fingerprint)
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, RecursionError):
         return None
 
 
-def _checked(stored: dict[str, Any], fingerprint: str) -> SharedUpload | None:
-    files = tuple(SharedFile(**file) for file in stored["files"][:MAX_FILES])
-    digests = {file.name: file.sha256 for file in files if _is_file(file)}
-    if stored["format"] != FORMAT or len(digests) < len(stored["files"]):
-        return None
-    if fingerprint_of(digests) != fingerprint:
-        return None
-    warnings = tuple(text for text in stored["warnings"][:MAX_WARNINGS] if isinstance(text, str))
-    return SharedUpload(fingerprint, clean_name(stored["name"]), str(stored["created"])[:40], files, warnings)
-
-
-def _is_file(file: SharedFile) -> bool:
-    return (
-        file_format(file.name) is not None
-        and type(file.nbytes) is int
-        and file.nbytes >= 0
-        and _SHA256.fullmatch(file.sha256) is not None
+def _checked(stored: Any, fingerprint: str) -> SharedUpload:
+    fields = fields_of(stored, ("format", "fingerprint", "name", "created", "files", "warnings"))
+    files = as_list(fields["files"], _read_file, most=MAX_FILES)
+    digests = {file.name: file.sha256 for file in files}
+    if type(fields["format"]) is not int or fields["format"] != FORMAT or len(digests) < len(files):
+        raise DamagedError("format")
+    if not fingerprint_of(digests) == fields["fingerprint"] == fingerprint:
+        raise DamagedError("fingerprint")
+    return SharedUpload(
+        fingerprint=fingerprint,
+        name=clean_name(as_text(fields["name"])),
+        created=as_text(fields["created"])[:MAX_TIME],
+        files=files,
+        warnings=as_list(fields["warnings"], as_text, most=MAX_LISTED_WARNINGS)[:MAX_WARNINGS],
     )
+
+
+def _read_file(stored: Any) -> SharedFile:
+    file = fields_of(stored, ("name", "nbytes", "sha256"))
+    if file_format(as_text(file["name"])) is None:
+        raise DamagedError("name")
+    return SharedFile(file["name"], as_size(file["nbytes"]), as_digest(file["sha256"]))

@@ -9,10 +9,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from inspector.settings import Settings
-from inspector.store.files import write_atomically
+from inspector.store.documents import as_digest, as_list, as_text, fields_of, is_plain_folder, read_bytes, read_document
+from inspector.store.files import create_file, write_atomically
 
 MARK = ".shared"  # in an upload's entry: it can be fetched again
 TOLD = ".fetched"  # in an arriving upload
+MAX_MARK = 1_000  # bytes
+MAX_WARNINGS = 100
 _VEIL = "digest:"
 
 
@@ -33,10 +36,11 @@ def write_told(folder: Path, told: Told) -> None:
 def read_told(folder: Path) -> Told | None:
     """Read it; None: the upload came from a browser."""
     try:
-        told = json.loads((folder / TOLD).read_text("utf-8"))
+        told = fields_of(read_document(folder / TOLD), ("fingerprint", "name", "warnings"))
     except FileNotFoundError:
         return None
-    return Told(told["fingerprint"], told["name"], tuple(told["warnings"]))
+    warnings = as_list(told["warnings"], as_text, most=MAX_WARNINGS)
+    return Told(as_digest(told["fingerprint"]), as_text(told["name"]), warnings)
 
 
 def veiled(settings: Settings) -> Settings:
@@ -47,13 +51,15 @@ def veiled(settings: Settings) -> Settings:
 def mark(entry: Path, settings: Settings) -> None:
     """Say of an upload's entry that the shared store holds it; a store without room need not."""
     with suppress(OSError):
-        (entry / MARK).write_text(_digest(settings), encoding="utf-8")
+        if is_plain_folder(entry):
+            with create_file(entry / MARK) as file:
+                file.write(_digest(settings).encode())
 
 
 def is_marked(entry: Path, settings: Settings) -> bool:
     """Whether the shared store of these settings holds an upload, too."""
     with suppress(OSError, ValueError):
-        return bool(settings.store) and (entry / MARK).read_text("utf-8") == _digest(settings)
+        return bool(settings.store) and read_bytes(entry / MARK, limit=MAX_MARK) == _digest(settings).encode()
     return False
 
 
