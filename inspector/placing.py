@@ -13,7 +13,7 @@ def device() -> Any:
     return option(
         "auto",
         "Where the model runs; auto: a GPU where there is one, and what fits; spread: over GPUs, "
-        "main memory and disk, whatever the size",
+        "main memory and disk, whatever the size; stream: a block of layers at a time, read from the files",
         choices=get_args(Device),
     )
 

@@ -14,7 +14,7 @@ import platformdirs
 
 from inspector.errors import SettingsError
 
-Device = Literal["auto", "cpu", "cuda", "mps", "spread"]
+Device = Literal["auto", "cpu", "cuda", "mps", "spread", "stream"]
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 Confine = Literal["auto", "required", "off"]
 Evict = Literal["results", "uploads"]
@@ -44,8 +44,8 @@ class Settings:
     device: Device
     dtype: Dtype
     upload_nbytes: int  # largest upload, counted after unpacking
-    worker_nbytes: int  # resident memory at which a worker is ended
-    model_nbytes: int  # of main memory that a model's weights may take; a larger one is spread
+    worker_nbytes: int  # memory of its own, mapped files left out, at which a worker is ended
+    model_nbytes: int  # of main memory that a model's weights may take; a larger one is streamed or spread
     request_seconds: float  # wall time at which a request is ended
     workers: int  # worker processes at once, the warm spare not counted
     cpu_seconds: float  # processor time at which a request is ended

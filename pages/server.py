@@ -31,7 +31,7 @@ workers = [
     {
         "checkpoint": worker.name or ("spare, for the next checkpoint" if worker.confinement else "starting"),
         "state": "at work" if worker.busy else "waits",
-        "memory": worker.resident_nbytes,
+        "memory": worker.memory_nbytes,
         "processor seconds": worker.cpu_seconds,
         "threads": worker.threads,
     }

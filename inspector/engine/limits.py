@@ -41,7 +41,7 @@ FORBIDDEN = (
 class Usage:
     """What a worker uses."""
 
-    resident_nbytes: int
+    memory_nbytes: int  # its own: pages of files that it maps can be dropped at any time
     cpu_seconds: float  # processor time of the request, in all threads
     threads: int
     seconds: float  # since the request was begun
@@ -66,7 +66,7 @@ WATCHED = (
         "INSPECTOR_WORKER_MB",
         "MB",
         lambda settings: settings.worker_nbytes / MB,
-        lambda usage: usage.resident_nbytes / MB,
+        lambda usage: usage.memory_nbytes / MB,
         "The work needed more than the {} MB that a worker may use",
         "choose a smaller checkpoint or input",
     ),

@@ -149,7 +149,7 @@ class LocalEngine:
                 WorkerStatus(
                     fingerprint=fingerprint,
                     pid=worker.pid,
-                    resident_nbytes=usage.resident_nbytes,
+                    memory_nbytes=usage.memory_nbytes,
                     busy=busy,
                     name=name,
                     cpu_seconds=worker.cpu_seconds(),

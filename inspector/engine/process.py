@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Pipe
+from pathlib import Path
 from typing import IO, Any
 
 import psutil
@@ -103,10 +104,6 @@ class WorkerProcess:
             if thread is not threading.current_thread():
                 thread.join(timeout)
 
-    def resident_nbytes(self) -> int:
-        """Resident memory; 0 when the process is gone."""
-        return self.usage().resident_nbytes
-
     def cpu_seconds(self) -> float:
         """Processor time since the process was started; 0 when it is gone."""
         try:
@@ -120,7 +117,7 @@ class WorkerProcess:
         try:
             process = psutil.Process(self.pid)
             return Usage(
-                resident_nbytes=process.memory_info().rss,
+                memory_nbytes=own_memory(process),
                 cpu_seconds=self.cpu_seconds() - self._cpu_before,
                 threads=process.num_threads(),
                 seconds=time.monotonic() - self.started,
@@ -155,6 +152,19 @@ class WorkerProcess:
 
     def _copy_log(self) -> None:
         copy_log(self._process.stdout, "worker", self.pid)
+
+
+def own_memory(process: psutil.Process) -> int:
+    """Bytes of a process that are in memory and in no file: those it shares with others too.
+
+    Pages of mapped files are left out where the system tells them apart: it drops them as needed.
+    """
+    try:
+        lines = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:  # not Linux, or gone
+        return process.memory_info().rss
+    counted = [line.split()[1] for line in lines if line.startswith(("RssAnon:", "RssShmem:"))]
+    return 1024 * sum(map(int, counted)) if counted else process.memory_info().rss
 
 
 def copy_log(pipe: IO[bytes] | None, what: str, pid: int) -> None:

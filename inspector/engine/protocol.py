@@ -66,7 +66,7 @@ class WorkerStatus:
 
     fingerprint: str | None  # None: the warm spare
     pid: int
-    resident_nbytes: int
+    memory_nbytes: int  # its own, mapped files left out
     busy: bool
     name: str = ""  # of the checkpoint; empty: the spare, or not opened yet
     cpu_seconds: float = 0.0  # of processor time since the process was started

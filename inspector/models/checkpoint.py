@@ -19,6 +19,7 @@ from inspector.models.quantized.layout import (
     refuse_many_numbers,
     unread_codes,
 )
+from inspector.progress import Progress, untold
 from inspector.results.checkpoint import HEADS
 from inspector.settings import Device, Dtype, Settings
 from inspector.store.manifest import Manifest, TensorInfo
@@ -139,7 +140,7 @@ class Checkpoint:
 
         refuse_codes(self.name, self.unread)
         refuse_many_numbers(self.name, self.quantised, main_memory(self.settings))
-        return self._read([tensor.name for tensor in self.tensors])
+        return self.read([tensor.name for tensor in self.tensors])
 
     @cached_property
     def outlines(self) -> dict[str, torch.Tensor]:
@@ -161,7 +162,9 @@ class Checkpoint:
                 plain[tensor.name] = torch.empty(tensor.shape, dtype=dtype, device="meta")
         return {name: _computable(plain[name]) for name in names}
 
-    def outline(self, model_class: type[PreTrainedModel]) -> tuple[PreTrainedModel, frozenset[str]]:
+    def outline(
+        self, model_class: type[PreTrainedModel], *, dtype: torch.dtype | None = None
+    ) -> tuple[PreTrainedModel, frozenset[str]]:
         """Build a model class as `build.build_model` does, without its numbers.
 
         Names, shapes, dtypes, ties and storages are those of the loaded model. Only where a class
@@ -182,6 +185,7 @@ class Checkpoint:
             self.config,
             self.outlines,
             name=self.name,
+            dtype=dtype,
             same=lambda model, first, second: same_numbers(self, model, first, second),
         )
 
@@ -193,12 +197,13 @@ class Checkpoint:
 
         stored = {tensor.name: tensor for tensor in self.manifest.tensors}.get(name)
         if stored is None or name in self.quantised or not is_packed(stored):
-            yield from self._read([name])[name].reshape(-1).split(count)
+            yield from self.read([name])[name].reshape(-1).split(count)
             return
         for piece in read_pieces(self.manifest, stored, count=count):
             yield torch.frombuffer(bytearray(piece), dtype=getattr(torch, stored.dtype))
 
-    def _read(self, names: list[str]) -> dict[str, torch.Tensor]:
+    def read(self, names: list[str]) -> dict[str, torch.Tensor]:
+        """Tensors of the file (name -> tensor): mapped, and codes as what they stand for."""
         from inspector.models.quantized.codes import read_quantised
         from inspector.models.tensors import read_tensors
 
@@ -277,7 +282,7 @@ class Checkpoint:
         """
         name = self.embedding.name
         refuse_codes(self.name, [name] if name in self.unread else [])
-        return self._read([name])[name]
+        return self.read([name])[name]
 
     def plan(self, task: str, *, device: Device = "auto", dtype: Dtype = "auto") -> Plan:
         """Decide where the model for a task runs, by its sizes and before any weight is read.
@@ -305,50 +310,69 @@ class Checkpoint:
             self._plans[key] = make_plan(hollow, stored=stored, settings=self.settings, device=device, dtype=dtype)
         return self._plans[key]
 
-    def load(self, task: str, *, device: Device = "auto", dtype: Dtype = "auto") -> Loaded:
+    def load(self, task: str, *, device: Device = "auto", dtype: Dtype = "auto", progress: Progress = untold) -> Loaded:
         """Build the model for a task, once for each device and dtype.
 
         Args:
             task: One of build.TASKS: "masked_lm", "question_answering", ..., or "base".
             device: Where to; "auto" asks the settings, then takes the best there is.
             dtype: In which precision; "auto" likewise.
+            progress: Told what is being done, and from now on each block that a streamed model reads.
 
         Raises:
             NotInCheckpointError: If the file lacks weights that the task needs.
             CheckpointError: If the model cannot be built.
-            RequestError: If the machine has no such device.
+            RequestError: If the machine has no such device, or a block alone is too large.
             WorkerError: If the device has too little memory.
         """
+        from inspector.models import build
+
+        plan = self.plan(task, device=device, dtype=dtype)
+        key = (task, *plan.key)
+        progress(None, "Loading the model")
+        if key not in self._models:
+            build.quiet()
+            self._models[key] = self._stream(task, plan) if plan.streamed else self._load(task, plan)
+        loaded = self._models[key]
+        if loaded.stream:
+            loaded.stream.progress = progress
+        return loaded
+
+    def _stream(self, task: str, plan: Plan) -> Loaded:
+        """Build a model that is read a block at a time, whenever it runs."""
+        from inspector.models.running import Loaded
+        from inspector.models.streaming import stream_model
+
+        stream = stream_model(self, task, plan)
+        return Loaded(stream.model, plan.device, plan.dtype, reason=plan.reason, stream=stream)
+
+    def _load(self, task: str, plan: Plan) -> Loaded:
+        """Build a model with its weights, and put it where it runs."""
         import torch
 
         from inspector.models import build
         from inspector.models.running import Loaded, forward, memory_guard
         from inspector.models.spreading import put_in_place
 
-        plan = self.plan(task, device=device, dtype=dtype)
-        key = (task, *plan.key)
-        if key not in self._models:
-            build.quiet()
-            model, missing = build.build_model(
-                build.task_class(self.config, task),
-                self.config,
-                self.state,
-                name=self.name,
-                # What is spread is converted part by part, when it is its turn.
-                dtype=None if plan.parts else plan.dtype,
-            )
-            build.require(missing, task=task, name=self.name)
-            loaded = Loaded(model, plan.device, plan.dtype, bool(plan.parts), plan.reason)
-            with memory_guard(loaded, "model"):
-                put_in_place(model, plan)
-            # A first pass pays for what torch sets up lazily: not in anybody's milliseconds.
-            ids = torch.zeros((1, min(WARM_UP, self.positions or WARM_UP)), dtype=torch.long)
-            takes = inspect.signature(model.base_model.forward).parameters
-            decoder_ids = ids if "decoder_input_ids" in takes else None
-            with build.first_pass(self.name):
-                forward(loaded, ids, head=task == "seq2seq_lm", decoder_ids=decoder_ids)
-            self._models[key] = loaded
-        return self._models[key]
+        model, missing = build.build_model(
+            build.task_class(self.config, task),
+            self.config,
+            self.state,
+            name=self.name,
+            # What is spread is converted part by part, when it is its turn.
+            dtype=None if plan.parts else plan.dtype,
+        )
+        build.require(missing, task=task, name=self.name)
+        loaded = Loaded(model, plan.device, plan.dtype, bool(plan.parts), plan.reason)
+        with memory_guard(loaded, "model"):
+            put_in_place(model, plan)
+        # A first pass pays for what torch sets up lazily: not in anybody's milliseconds.
+        ids = torch.zeros((1, min(WARM_UP, self.positions or WARM_UP)), dtype=torch.long)
+        takes = inspect.signature(model.base_model.forward).parameters
+        decoder_ids = ids if "decoder_input_ids" in takes else None
+        with build.first_pass(self.name):
+            forward(loaded, ids, head=task == "seq2seq_lm", decoder_ids=decoder_ids)
+        return loaded
 
     def check_ids(self, ids: tuple[int, ...]) -> None:
         """Refuse ids and lengths that the model has no rows for.

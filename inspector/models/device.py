@@ -15,16 +15,16 @@ from inspector.text import plural
 
 
 def pick_device(wanted: Device) -> torch.device:
-    """Resolve a device name; "auto" and "spread" take CUDA, then Apple's MPS, then the CPU.
+    """Resolve a device name; "auto", "spread" and "stream" take CUDA, then Apple's MPS, then the CPU.
 
     Raises:
         RequestError: If the device is not there.
     """
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    if wanted in {"auto", "spread"}:  # a model that is spread computes on the best one
+    if wanted in {"auto", "spread", "stream"}:  # what is not whole computes on the best one
         return torch.device(next(name for name, found in there.items() if found))
     if wanted not in get_args(Device):
-        raise RequestError(f"There is no device {wanted!r}: use auto, cpu, cuda, mps or spread.")
+        raise RequestError(f"There is no device {wanted!r}: use auto, cpu, cuda, mps, spread or stream.")
     if not there[wanted]:
         raise RequestError(f"This machine has no {wanted} device: use auto or cpu.")
     return torch.device(wanted)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+import torch
 from transformers import PreTrainedModel
 from transformers.conversion_mapping import get_model_conversion_mapping
 from transformers.core_model_loading import WeightConverter, WeightRenaming, dot_natural_key, rename_source_key
@@ -37,6 +39,50 @@ class Places:
         return {names[0]: stored for stored, names in self.filled.items() if names and stored not in self.converted}
 
 
+@dataclass(slots=True)
+class Recipe:
+    """How a loader makes one tensor of a model, or the several of one conversion."""
+
+    place: str  # name in the model, the first of several
+    converter: WeightConverter | None  # None: the stored tensor is taken as it is
+    sources: list[tuple[str, str]]  # name in the file, and the pattern of the converter that it fits
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the tensors that it makes."""
+        return _targets(self.place, self.converter)
+
+    def make(
+        self, model: PreTrainedModel, read: Callable[[str], torch.Tensor], dtype: torch.dtype
+    ) -> dict[str, torch.Tensor]:
+        """Make the tensors.
+
+        Args:
+            model: That they belong to.
+            read: Gives a tensor of the file by its name.
+            dtype: In which what is read is taken.
+
+        Returns:
+            Name in the model -> tensor.
+        """
+        if self.converter is None:
+            return {self.place: read(self.sources[0][0]).to(dtype)}
+        converter = copy.deepcopy(self.converter)
+        for name, pattern in self.sources:
+            converter.add_tensor(self.place, name, pattern, lambda name=name: read(name).to(dtype))  # type: ignore[arg-type]  # a callable is what it calls itself
+        made = converter.convert(self.place, model=model, config=model.config)
+        return {name: each[0] if isinstance(each, list) else each for name, each in made.items()}
+
+
+def find_recipes(model: PreTrainedModel, names: Iterable[str]) -> list[Recipe]:
+    """Say how a loader makes the tensors of a model from those of a file."""
+    recipes: dict[str, Recipe] = {}
+    for name, place, pattern, converter in _placed(model, names):
+        if place is not None:
+            recipes.setdefault(place, Recipe(place, converter, [])).sources.append((name, pattern or name))
+    return list(recipes.values())
+
+
 def find_places(model: PreTrainedModel, names: Iterable[str]) -> Places:
     """Say which parameters and buffers of a model each stored tensor fills.
 
@@ -44,24 +90,40 @@ def find_places(model: PreTrainedModel, names: Iterable[str]) -> Places:
         model: Of the class that the file is loaded as; it may be on the meta device.
         names: Of the file's tensors.
     """
+    filled: dict[str, tuple[str, ...]] = {}
+    converted = set()
+    for name, place, _, converter in _placed(model, names):
+        filled[name] = _targets(place, converter) if place else ()
+        if converter and place:
+            converted.add(name)
+    return Places(filled, frozenset(converted))
+
+
+def _targets(place: str, converter: WeightConverter | None) -> tuple[str, ...]:
+    patterns = converter.target_patterns if converter else [place]
+    return tuple(place.replace(patterns[0], each) for each in patterns)
+
+
+def _placed(
+    model: PreTrainedModel, names: Iterable[str]
+) -> Iterator[tuple[str, str | None, str | None, WeightConverter | None]]:
+    """Follow a loader.
+
+    Yields:
+        Name in the file, the first name in the model that it fills, and the pattern and the
+        conversion that it takes part in; None where there is no such.
+    """
     transforms = get_model_conversion_mapping(model)
     renamings = [each for each in transforms if isinstance(each, WeightRenaming)]
     converters = [each for each in transforms if isinstance(each, WeightConverter)]
-    targets = {source: each.target_patterns for each in converters for source in each.source_patterns}
+    by_pattern = {source: each for each in converters for source in each.source_patterns}
     held = model.state_dict()
     base = model.base_model_prefix
-    filled: dict[str, tuple[str, ...]] = {}
-    converted = set()
     for name in sorted(names, key=dot_natural_key):  # some renamings count on this order
         place, pattern = rename_source_key(name, renamings, converters, base, held)
         if place not in held and name in held:
             place, pattern = rename_source_key(name, [], [], base, held)
-        patterns = targets[pattern] if pattern else [place]
-        made = tuple(place.replace(patterns[0], each) for each in patterns)
-        filled[name] = made if place in held else ()
-        if pattern and place in held:
-            converted.add(name)
-    return Places(filled, frozenset(converted))
+        yield name, place if place in held else None, pattern, by_pattern[pattern] if pattern else None
 
 
 def embedding_names(model: PreTrainedModel) -> list[str]:

@@ -1,10 +1,9 @@
 """Decide where a model runs, by its sizes alone, before any weight is read.
 
-A model that fits on one device goes there whole. A larger one is spread, as
-`device_map="auto"` does: the GPUs are filled, then the CPU, the rest stays on the disk, and
-accelerate's hooks bring a block of layers in when it is its turn. What stays on the disk stays in
-the checkpoint's own files, mapped; only blocks of layers do: embeddings, norms and heads are read
-by analyses directly.
+A model that fits on one device goes there whole. Over several GPUs and their machine's memory a
+larger one is spread, as `device_map="auto"` does. One that is larger still, or has a CPU alone, is
+streamed: a block of layers is read from the checkpoint's own files when it is its turn. Embeddings,
+norms and heads stay, for analyses read them directly.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from inspector.settings import MB, Device, Dtype, Settings
 
 SHARE = 0.9  # of a GPU's free memory that weights may take: a pass needs some, too
 RAM_SHARE = 0.8  # of the machine's memory, likewise
+CHOOSING = ("auto", "spread", "stream")  # devices that leave it to the plan where a model computes
 HALVES = (torch.bfloat16, torch.float16)
 IN_A_LIST = re.compile(r"(^|\.)\d+$")  # a layer among its like
 DISK = "disk"
@@ -40,11 +40,18 @@ class Plan:
     reason: str
     places: tuple[Place, ...]
     parts: Mapping[str, str] = field(default_factory=dict)  # module -> device, if it is spread
+    streamed: bool = False  # True: blocks of layers are read from the files, at every pass
+
+    @property
+    def whole(self) -> bool:
+        """Whether all weights go to one place."""
+        return not (self.parts or self.streamed)
 
     @property
     def key(self) -> tuple[str, ...]:
         """Equal for plans that give the same model."""
-        return (str(self.device), str(self.dtype), *(f"{k}={v}" for k, v in self.parts.items()))
+        parts = (f"{name}={place}" for name, place in self.parts.items())
+        return (str(self.device), str(self.dtype), str(self.streamed), *parts)
 
     def result(self) -> Placement:
         """The plan for people."""
@@ -55,6 +62,7 @@ class Plan:
             spread=bool(self.parts),
             places=self.places,
             reason=self.reason,
+            streamed=self.streamed,
         )
 
 
@@ -67,7 +75,7 @@ def make_plan(
         hollow: The model without numbers, from `build.hollow_model`.
         stored: The dtype of the checkpoint's weights.
         settings: What may be used.
-        device: "auto" decides; "spread" spreads whatever the size; another is taken as it is.
+        device: "auto" decides; "spread" and "stream" do so whatever the size; another is taken as it is.
         dtype: "auto" decides: the file's own half precision where float32 does not fit.
 
     Raises:
@@ -80,11 +88,17 @@ def make_plan(
     allowed = _allowed(settings, where)
     first = next(iter(allowed))
     fits = _nbytes(hollow, precision) <= allowed[first]
-    if not fits and dtype == "auto" and device in {"auto", "spread"} and stored in HALVES:
+    if not fits and dtype == "auto" and device in CHOOSING and stored in HALVES:
         precision = stored
         fits = _nbytes(hollow, precision) <= allowed[first]
-    if device == "spread" or (device == "auto" and not fits):
+    if device == "spread":
         return _spread(hollow, where, precision, allowed)
+    if device == "stream" or (device == "auto" and not fits):
+        if device == "auto" and where.type == "cuda":
+            spread = _spread(hollow, where, precision, allowed)
+            if not any(place.device == DISK for place in spread.places):
+                return spread
+        return _stream(hollow, where, precision, allowed[first])
     nbytes = _nbytes(hollow, precision)
     return Plan(
         where,
@@ -122,6 +136,27 @@ def _spread(hollow: PreTrainedModel, where: torch.device, precision: torch.dtype
         held[_place(name, parts)] += nbytes
     places = tuple(Place(name, nbytes, allowed.get(name)) for name, nbytes in held.items() if nbytes)
     return Plan(where, precision, sum(sizes.values()), _reason_spread(precision, places), places, parts)
+
+
+def _stream(hollow: PreTrainedModel, where: torch.device, precision: torch.dtype, allowed: int) -> Plan:
+    main = place_name(where)
+    blocks = find_blocks(hollow)
+    held = {main: 0, DISK: 0}
+    for name, parameter in hollow.named_parameters():
+        inside = any(name.startswith(f"{block}.") for block in blocks)
+        held[DISK if inside else main] += parameter.numel() * _itemsize(parameter, precision)
+    places = (Place(main, held[main], allowed), Place(DISK, held[DISK], None))
+    nbytes = sum(held.values())
+    return Plan(where, precision, nbytes, _reason_stream(precision, places, nbytes, len(blocks)), places, streamed=True)
+
+
+def find_blocks(model: nn.Module) -> list[str]:
+    """The layers of a model, by name: members of lists that lie in no other list."""
+    return [
+        name
+        for name, module in model.named_modules()
+        if IN_A_LIST.search(name) and not _in_a_list(name.rpartition(".")[0]) and any(True for _ in module.parameters())
+    ]
 
 
 def _layers_alone(hollow: nn.Module, name: str, *, place: str, main: str) -> Iterator[tuple[str, str]]:
@@ -204,22 +239,31 @@ def _named(place: str | int | torch.device) -> str:
 
 
 def _reason_one(where: torch.device, precision: torch.dtype, nbytes: int, *, allowed: int) -> str:
-    what = f"{_size(nbytes)} of weights in {_words(precision)} on {place_name(where)}"
-    if nbytes <= allowed:
-        return f"{what}, where they may take {_size(allowed)}."
-    return f"{what}, where they may take {_size(allowed)}: the device was chosen by hand, and the work may be ended."
+    what = f"{shown_size(nbytes)} of weights in {_words(precision)} on {place_name(where)}"
+    by_hand = "" if nbytes <= allowed else ": the device was chosen by hand, and the work may be ended"
+    return f"{what}, where they may take {shown_size(allowed)}{by_hand}."
 
 
 def _reason_spread(precision: torch.dtype, places: tuple[Place, ...]) -> str:
-    held = ", ".join(f"{_size(place.nbytes)} on {place.device}" for place in places)
+    held = ", ".join(f"{shown_size(place.nbytes)} on {place.device}" for place in places)
     slow = any(place.device == DISK for place in places)
     last = " What is on the disk is read again at every pass, which is slow." if slow else ""
     return f"Weights in {_words(precision)}: {held}, by accelerate's device map.{last}"
+
+
+def _reason_stream(precision: torch.dtype, places: tuple[Place, ...], nbytes: int, blocks: int) -> str:
+    beside, on_disk = places
+    return (
+        f"Streamed in {_words(precision)}: at every pass, {blocks} blocks of layers ({shown_size(on_disk.nbytes)}) are "
+        f"read from the files one at a time; the whole model has {shown_size(nbytes)}, and weights may take "
+        f"{shown_size(beside.allowed_nbytes or 0)} on {beside.device}."
+    )
 
 
 def _words(precision: torch.dtype) -> str:
     return str(precision).removeprefix("torch.")
 
 
-def _size(nbytes: int) -> str:
+def shown_size(nbytes: int) -> str:
+    """Bytes for people."""
     return f"{nbytes / MB:,.1f} MB" if nbytes < 1000 * MB else f"{nbytes / 1000 / MB:,.1f} GB"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import PreTrainedModel
@@ -17,6 +17,9 @@ from transformers import PreTrainedModel
 from inspector.errors import WorkerError
 from inspector.models.device import release
 from inspector.models.execution import input_embedding
+
+if TYPE_CHECKING:
+    from inspector.models.streaming import Stream
 
 WAYS_ON = {"input": "a smaller dtype, a shorter text, or the CPU", "model": "a smaller dtype, or the CPU"}
 ON_CPU = "a smaller dtype or a shorter text"
@@ -33,6 +36,12 @@ class Loaded:
     dtype: torch.dtype
     spread: bool = False  # True: parts of it are brought in when it is their turn
     reason: str = ""  # why it runs there, as a sentence
+    stream: Stream | None = None  # reads its blocks from the files whenever it runs
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said beside an answer of how it was run."""
+        return (self.reason,) if self.stream else ()
 
     @property
     def input_embedding(self) -> torch.Tensor:

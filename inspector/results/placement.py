@@ -24,3 +24,4 @@ class Placement:
     spread: bool  # True: over several places, by accelerate
     places: tuple[Place, ...]  # in the order in which they are filled
     reason: str  # one or two sentences: what is done, and why
+    streamed: bool = False  # True: its blocks of layers are read one at a time, at every pass

@@ -41,8 +41,12 @@ def contrast(checkpoint: Checkpoint, request: ContrastRequest, *, progress: Prog
     """
     first, second = request.first, request.second
     rows = [_row(checkpoint, text, name) for name, text in (("first", first), ("second", second))]
-    progress(None, "Loading the model")
-    loaded = checkpoint.load("masked_lm", device=request.device, dtype=request.dtype)  # type: ignore[arg-type]
+    loaded = checkpoint.load(
+        "masked_lm",
+        device=request.device,  # type: ignore[arg-type]
+        dtype=request.dtype,  # type: ignore[arg-type]
+        progress=progress,
+    )
     progress(None, "Running the model")
     once = list(dict.fromkeys(rows))  # a batch rounds its rows apart: equal texts have no difference
     answers = sorted(masked_logits(checkpoint, loaded, once), key=lambda answered: answered.index)
@@ -66,7 +70,7 @@ def contrast(checkpoint: Checkpoint, request: ContrastRequest, *, progress: Prog
         favours_first=_favours(tokens, 1, floor, request.k),
         favours_second=_favours(tokens, -1, floor, request.k),
         file=None,
-        warnings=() if finite else (not_finite(checkpoint),),
+        warnings=loaded.notes if finite else (*loaded.notes, not_finite(checkpoint)),
         tokens=tokens,
     )
 

@@ -48,14 +48,15 @@ def heads(checkpoint: Checkpoint, request: HeadsRequest, *, progress: Progress) 
     chosen, warnings = choose_head(checkpoint, request.head)
     texts = _texts(chosen, request)
     given = encode_all(checkpoint, texts)
-    progress(None, "Loading the model")
     loaded = checkpoint.load(
         chosen,
         device=request.device,  # type: ignore[arg-type]
         dtype=request.dtype,  # type: ignore[arg-type]
+        progress=progress,
     )
     progress(None, "Running the model")
     inputs = arguments(loaded, given, choices=chosen == "multiple_choice")
+    warnings += loaded.notes
     case = Case(checkpoint, request, loaded, given, inputs, run_head(loaded, inputs))
     if case.run.broken():
         warnings.append(

@@ -69,9 +69,8 @@ def predict_many(
     for number, request in enumerate(requests):
         try:
             asked = _understand(checkpoint, PredictRequest(**request))
-            progress(None, "Loading the model")
             device, dtype = asked.request.device, asked.request.dtype
-            loaded = checkpoint.load("masked_lm", device=device, dtype=dtype)  # type: ignore[arg-type]
+            loaded = checkpoint.load("masked_lm", device=device, dtype=dtype, progress=progress)  # type: ignore[arg-type]
             groups.setdefault(loaded, []).append((number, asked))
         except InspectorError as error:
             given[number] = error
@@ -95,7 +94,7 @@ class _Asked:
 def _how(loaded: Loaded) -> str:
     """What it ran on, and where its parts lie if they are in several places."""
     how = describe_run(loaded.device, loaded.dtype)
-    return f"{how}; {loaded.reason}" if loaded.spread else how
+    return f"{how}; {loaded.reason}" if loaded.spread or loaded.stream else how
 
 
 def _understand(checkpoint: Checkpoint, request: PredictRequest) -> _Asked:

@@ -97,12 +97,10 @@ def _measure(
             "row: nothing was measured, since a random head's gradient would mean nothing.",
             "the file has no language-model head",
         )
-    where = pick_device(checkpoint.settings.device if device == "auto" else device)  # type: ignore[arg-type]
-    if refused := too_large(checkpoint, batch, where, models=1):
-        return Measured(refused, "a backward pass would need too much memory")
-    progress(None, "Loading the model")
     dtype = "float32" if dtype == "auto" else dtype
-    loaded = checkpoint.load(task, device=device, dtype=dtype)  # type: ignore[arg-type]
+    if refused := _unfit(checkpoint, batch, task, device=device, dtype=dtype):
+        return refused
+    loaded = checkpoint.load(task, device=device, dtype=dtype, progress=progress)  # type: ignore[arg-type]
     if unmeasured := _unmeasurable(checkpoint, loaded, task):
         return unmeasured
     tied = is_tied(loaded.model)
@@ -124,14 +122,22 @@ def _measure(
     return replace(found, note=note, gradient=gradient, tied=tied, loaded=loaded, batch=read)
 
 
+def _unfit(checkpoint: Checkpoint, batch: Batch, task: str, *, device: str, dtype: str) -> Measured | None:
+    """Why a backward pass cannot be run where the model would; None where it can."""
+    where = pick_device(checkpoint.settings.device if device == "auto" else device)  # type: ignore[arg-type]
+    if refused := too_large(checkpoint, batch, where, models=1):
+        return Measured(refused, "a backward pass would need too much memory")
+    if not checkpoint.plan(task, device=device, dtype=dtype).whole:  # type: ignore[arg-type]
+        return Measured(
+            f"A backward pass needs all weights of {checkpoint.name} in one place, and they do not "
+            "fit in one: choose another device, or set INSPECTOR_MODEL_MB higher.",
+            "the model is not in one place",
+        )
+    return None
+
+
 def _unmeasurable(checkpoint: Checkpoint, loaded: Loaded, task: str) -> Measured | None:
     """Why this model's gradients cannot be measured; None where they can."""
-    if loaded.spread:
-        return Measured(
-            f"A backward pass needs all weights of {checkpoint.name} in one place, and they are "
-            "spread over several: choose another device, or set INSPECTOR_MODEL_MB higher.",
-            "the model is spread over several places",
-        )
     if task == "seq2seq_lm" and not reads_input_matrix(loaded.model):
         return Measured(
             f"The encoder and the decoder of {checkpoint.name} look tokens up in matrices of their "

@@ -66,8 +66,12 @@ def plausibility(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
     places = tokens.ordinary(encoding)
     if not places:
         raise RequestError("The text has no ordinary token to judge: type a word or a sentence.")
-    progress(None, "Loading the model")
-    loaded = checkpoint.load("masked_lm", device=request.device, dtype=request.dtype)  # type: ignore[arg-type]
+    loaded = checkpoint.load(
+        "masked_lm",
+        device=request.device,  # type: ignore[arg-type]
+        dtype=request.dtype,  # type: ignore[arg-type]
+        progress=progress,
+    )
     words = find_words(tokens, encoding)
     rows = [_row(encoding, place, mask, words if by == "word" else None) for place in places]
     readings: dict[int, Reading] = {}
@@ -87,7 +91,7 @@ def plausibility(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
         judged=len(places),
         pseudo_log_likelihood=total,
         pseudo_perplexity=_exp(-total / len(places)),
-        warnings=tuple(_warnings(checkpoint, tokens, encoding, readings)),
+        warnings=(*loaded.notes, *_warnings(checkpoint, tokens, encoding, readings)),
     )
 
 

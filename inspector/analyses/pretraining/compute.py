@@ -56,17 +56,17 @@ def pretrain(checkpoint: Checkpoint, request: PretrainRequest, *, progress: Prog
     asked = both and bool(pair.strip())
     given = encode_all(checkpoint, [(text, pair if pair.strip() else None)])
     masking = mask_tokens(checkpoint, given, share=request.share, seed=request.seed)
-    progress(None, "Loading the model")
     task = "pretraining" if both else "masked_lm"
     loaded = checkpoint.load(
         task,
         device=request.device,  # type: ignore[arg-type]
         dtype=request.dtype,  # type: ignore[arg-type]
+        progress=progress,
     )
     progress(None, "Running the model")
     label = (0 if request.follows else 1) if asked else None
     run = _run(loaded, given, masking, label)
-    warnings = []
+    warnings = list(loaded.notes)
     if pair.strip() and not both:
         warnings.append(
             f"{checkpoint.name} has no next-sentence head: the objective is masked-LM alone, on both texts."

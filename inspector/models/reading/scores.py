@@ -31,7 +31,8 @@ NOTES = {
 class Scorer:
     """All that turns hidden states into scores of the vocabulary."""
 
-    embedding: torch.Tensor | None  # (vocab, d_model) in float32; None where the sizes differ
+    # (vocab, d_model); in float32, of a streamed model as it is mapped. None where the sizes differ
+    embedding: torch.Tensor | None
     norms: torch.Tensor | None  # (vocab,)
     bias: torch.Tensor | None  # (vocab,) in float32, where dot + bias is a rung
     ladder: Ladder | None
@@ -89,7 +90,7 @@ class Scorer:
         if self.embedding is None or self.norms is None:
             return
         states = hidden.float()
-        dots = self._clean(states @ self.embedding.T, hidden)
+        dots = self._clean(_products(states, self.embedding), hidden)
         lengths = torch.linalg.vector_norm(states, dim=1, keepdim=True)
         yield COSINE, self._clean(dots / (lengths * self.norms).clamp_min(1e-12), hidden)
         if self.bias is not None:
@@ -141,13 +142,13 @@ def build_scorer(loaded: Loaded, ladder: Ladder | None, output: Unembedding | No
             "product and cosine have no meaning before the head's transform, and are left out."
         )
         return Scorer(None, None, None, ladder, output, unusable.nonzero()[:, 0], tied), left_out
-    matrix = embedding.float()
+    matrix = embedding if loaded.stream else embedding.float()
     bias = unembedding.bias if unembedding else None
     if bias is not None and len(bias) != len(matrix):
         bias = None
     scorer = Scorer(
         matrix,
-        torch.linalg.vector_norm(matrix, dim=1),
+        torch.cat([torch.linalg.vector_norm(part.float(), dim=1) for part in matrix.split(ROWS_AT_ONCE)]),
         None if bias is None else bias.float(),
         ladder,
         output,
@@ -155,6 +156,13 @@ def build_scorer(loaded: Loaded, ladder: Ladder | None, output: Unembedding | No
         tied,
     )
     return scorer, left_out
+
+
+def _products(states: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
+    """States in float32 times the rows of a matrix, converted some at a time where they are in another dtype."""
+    if matrix.dtype == states.dtype:
+        return states @ matrix.T
+    return torch.cat([states @ part.to(states.dtype).T for part in matrix.split(ROWS_AT_ONCE)], dim=1)
 
 
 def _finite_rows(matrix: torch.Tensor) -> torch.Tensor:

@@ -148,8 +148,7 @@ def prepare(
         shown = tuple(tokens.visible(index) for index in ids)
         decoder_ids = torch.tensor([ids])
     pinned, unknown = _find_pins(checkpoint, pins)
-    progress(None, "Loading the model")
-    loaded = checkpoint.load(task, device=device, dtype=dtype)  # type: ignore[arg-type]
+    loaded = checkpoint.load(task, device=device, dtype=dtype, progress=progress)  # type: ignore[arg-type]
     has_head = task != "base"
     family = checkpoint.family
     ladder = build_ladder(loaded.model, family) if has_head and family else None
@@ -175,7 +174,7 @@ def prepare(
         scorer=scorer,
         tokens=shown,
         pins=torch.tensor(pinned, dtype=torch.long),
-        warnings=(*unknown, *_warnings(checkpoint, scorer), *left_out),
+        warnings=(*loaded.notes, *unknown, *_warnings(checkpoint, scorer), *left_out),
         left_out=tuple(left_out),
     )
     setting.verify()

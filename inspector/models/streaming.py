@@ -1,0 +1,209 @@
+"""Run a model that memory does not hold: its blocks of layers have weights only while they run.
+
+A block's weights are mapped from the checkpoint's files just before its forward pass and let go
+after it, through the loader's own conversion where it merges, splits or renames tensors. What is
+beside the blocks stays: mapped where the model computes on the CPU in the stored dtype, so that it
+takes no memory of its own, and converted once elsewhere.
+
+accelerate's hooks need a model that is loaded already: a mixture's experts would all be merged
+first, codes all be turned into numbers, and every weight be copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+from accelerate import init_empty_weights
+from torch import nn
+from transformers import PreTrainedModel
+from transformers.modeling_utils import local_torch_dtype
+
+from inspector.errors import CheckpointError, RequestError
+from inspector.models.build import own_config, require, task_class
+from inspector.models.memory import named_tensors
+from inspector.models.naming import Recipe, find_recipes
+from inspector.models.placement import Plan, find_blocks, shown_size
+from inspector.progress import Progress
+from inspector.settings import MB
+
+if TYPE_CHECKING:
+    from inspector.models.checkpoint import Checkpoint
+
+Reader = Callable[[list[str]], Mapping[str, torch.Tensor]]
+
+
+@dataclass(slots=True)
+class Stream:
+    """Brings a model's tensors in from the files.
+
+    A tensor is known by what stands for it on the meta device: tied names have that in common.
+    """
+
+    model: PreTrainedModel
+    read: Reader  # tensors of the files by their names
+    device: torch.device
+    held: dict[str, torch.Tensor]  # name in the model -> what stands for it
+    recipes: dict[int, Recipe]  # id of what stands for a tensor -> what makes it
+    progress: Progress = field(default=lambda *_: None)
+
+    def make(self, names: Iterable[str]) -> dict[int, torch.Tensor]:
+        """Read some of the model's tensors, each once; those that the files hold."""
+        wanted = self.needed(names)
+        stored = self.read([source for recipe in wanted for source, _ in recipe.sources])
+        made: dict[int, torch.Tensor] = {}
+        for recipe in wanted:
+            found = recipe.make(self.model, stored.__getitem__, self.held[recipe.place].dtype)
+            made |= {id(self.held[name]): self._settled(name, value) for name, value in found.items()}
+        return made
+
+    def _settled(self, name: str, value: torch.Tensor) -> torch.Tensor:
+        """A tensor where the model computes, as the kind that the model has."""
+        there = value.to(self.device)
+        return nn.Parameter(there, requires_grad=False) if isinstance(self.held[name], nn.Parameter) else there
+
+    def needed(self, names: Iterable[str]) -> list[Recipe]:
+        """What makes those of some tensors that the files hold."""
+        found = (self.recipes.get(id(self.held[name])) for name in names)
+        return list({recipe.place: recipe for recipe in found if recipe}.values())
+
+    def put(self, name: str, tensor: torch.Tensor) -> None:
+        """Put a tensor into the model."""
+        path, _, attribute = name.rpartition(".")
+        module = self.model.get_submodule(path)
+        kind = module._parameters if attribute in module._parameters else module._buffers
+        kind[attribute] = tensor  # type: ignore[assignment]  # a parameter is put where one was
+
+    def come_and_go(self, block: str, names: Sequence[str], *, number: int, count: int) -> None:
+        """Have some tensors in the model only while a module of it runs."""
+
+        def enter(*_: object) -> None:
+            self.progress((number - 1) / count, f"Block {number} of {count}")
+            made = self.make(names)
+            for name in names:
+                self.put(name, made[id(self.held[name])])
+
+        def leave(*_: object) -> None:
+            for name in names:
+                self.put(name, self.held[name])
+
+        module = self.model.get_submodule(block)
+        module.register_forward_pre_hook(enter)
+        module.register_forward_hook(leave, always_call=True)
+
+
+def stream_model(checkpoint: Checkpoint, task: str, plan: Plan) -> Stream:
+    """Build the model for a task with what is beside its blocks, and have these read in turn.
+
+    Args:
+        checkpoint: Whose model it is.
+        task: One of build.TASKS.
+        plan: In which precision, and where it computes.
+
+    Raises:
+        NotInCheckpointError: If the file lacks weights that the task needs.
+        CheckpointError: If the model cannot be built, or computes weights itself.
+        RequestError: If a block alone is too large, or there is none.
+    """
+    model_class = task_class(checkpoint.config, task)
+    model, missing = checkpoint.outline(model_class, dtype=plan.dtype)
+    require(missing, task=task, name=checkpoint.name)
+    held = dict(named_tensors(model))
+    recipes: dict[int, Recipe] = {}
+    for recipe in find_recipes(model, checkpoint.outlines):
+        for name in recipe.names:
+            recipes.setdefault(id(held[name]), recipe)
+    stream = Stream(model, checkpoint.read, plan.device, held, recipes)
+    blocks = {block: [name for name in held if name.startswith(f"{block}.")] for block in find_blocks(model)}
+    inside = {name for names in blocks.values() for name in names}
+    stay = {id(held[name]) for name in held if name not in inside or id(held[name]) not in recipes}
+    going = {block: [name for name in names if id(held[name]) not in stay] for block, names in blocks.items()}
+    beside = [name for name in held if id(held[name]) in stay]
+    _refuse_large(checkpoint, stream, beside, going)
+    _settle(stream, beside, missing, _computed(checkpoint, model_class, plan.dtype))
+    for number, (block, names) in enumerate(going.items(), start=1):
+        stream.come_and_go(block, names, number=number, count=len(going))
+    return stream
+
+
+def _settle(
+    stream: Stream, names: Iterable[str], missing: frozenset[str], computed: Mapping[str, torch.Tensor]
+) -> None:
+    """Put what stays into a model: read, computed, or NaN where the files lack it."""
+    made = stream.make(names)
+    for name in names:
+        meta = stream.held[name]
+        if id(meta) in made:
+            value = made[id(meta)]
+        elif name in computed:
+            value = computed[name].to(stream.device, meta.dtype)
+        elif name in missing:
+            value = made[id(meta)] = nn.Parameter(
+                torch.full_like(meta, torch.nan, device=stream.device), requires_grad=False
+            )
+        else:
+            value = made[id(meta)] = _initialised(stream, name)
+        stream.put(name, value)
+
+
+def _initialised(stream: Stream, name: str) -> torch.Tensor:
+    """A parameter that no file needs to hold, as its class fills it: sines of positions.
+
+    Raises:
+        CheckpointError: If the class leaves it as it is.
+    """
+    module = stream.model.get_submodule(name.rpartition(".")[0])
+    empty = torch.full_like(stream.held[name], torch.nan, device="cpu")
+    stream.put(name, nn.Parameter(empty, requires_grad=False))
+    stream.model._init_weights(module)
+    if empty.isnan().any():
+        raise CheckpointError(
+            f"{type(stream.model).__name__} leaves {name} as it is, and the files lack it: set INSPECTOR_MODEL_MB "
+            "higher, so that the model is loaded whole."
+        )
+    return nn.Parameter(empty.to(stream.device), requires_grad=False)
+
+
+def _computed(
+    checkpoint: Checkpoint, model_class: type[PreTrainedModel], dtype: torch.dtype
+) -> dict[str, torch.Tensor]:
+    """The tables that a class makes by itself, such as the frequencies of its positions."""
+    with local_torch_dtype(dtype), init_empty_weights(include_buffers=False):
+        return dict(model_class(own_config(model_class, checkpoint.config)).named_buffers())
+
+
+def _refuse_large(
+    checkpoint: Checkpoint, stream: Stream, beside: Sequence[str], blocks: Mapping[str, Sequence[str]]
+) -> None:
+    """Refuse a model that does not fit a block at a time either."""
+    kind, allowed = type(stream.model).__name__, checkpoint.settings.model_nbytes
+    higher = f"set INSPECTOR_MODEL_MB higher than {allowed / MB:,.0f}"
+    if not blocks:
+        raise RequestError(
+            f"{kind} has no list of layers that could be read one at a time, so {checkpoint.name} cannot be "
+            f"streamed: {higher}."
+        )
+    largest = max(blocks, key=lambda block: _copied(checkpoint, stream, blocks[block]))
+    wanted = _copied(checkpoint, stream, beside) + _copied(checkpoint, stream, blocks[largest])
+    if wanted > allowed:
+        raise RequestError(
+            f"To stream {checkpoint.name} as {kind}, {shown_size(wanted)} of weights must be in memory at once "
+            f"({largest}, and what is beside the blocks), and they may take {shown_size(allowed)}: {higher}, or "
+            "choose the precision of its files."
+        )
+
+
+def _copied(checkpoint: Checkpoint, stream: Stream, names: Iterable[str]) -> int:
+    """Bytes of some tensors that take memory of their own: all but what is used as it is mapped."""
+    stored = checkpoint.outlines
+    return sum(
+        stored[source].numel() * stream.held[recipe.place].itemsize
+        for recipe in stream.needed(names)
+        for source, _ in recipe.sources
+        if recipe.converter
+        or source in checkpoint.quantised
+        or stream.device.type != "cpu"
+        or stored[source].dtype != stream.held[recipe.place].dtype
+    )
