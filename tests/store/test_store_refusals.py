@@ -536,11 +536,10 @@ def test_a_demo_run_is_no_checkpoint_and_its_snapshots_are_named():
 
 
 def test_settings_of_single_layers_are_kept_by_their_numbers(tmp_path, open_path):
-    config = Gemma4TextConfig(
-        vocab_size=64, hidden_size=16, intermediate_size=24, num_hidden_layers=4, num_attention_heads=2,
-        num_key_value_heads=1, head_dim=8, vocab_size_per_layer_input=64, hidden_size_per_layer_input=4,
-        global_head_dim=16,
-    )  # fmt: skip
+    sizes = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 24, "head_dim": 8, "global_head_dim": 16}
+    counts = {"num_hidden_layers": 4, "num_attention_heads": 2, "num_key_value_heads": 1}
+    inputs = {"vocab_size_per_layer_input": 64, "hidden_size_per_layer_input": 4}
+    config = Gemma4TextConfig(**sizes, **counts, **inputs)
     model = AutoModelForCausalLM.from_config(config)
     folder = save_checkpoint(model, tmp_path / "gemma4", tokenizer=False)
     saved = json.loads((folder / "config.json").read_text())["per_layer_config"]
