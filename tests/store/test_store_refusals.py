@@ -11,6 +11,7 @@ import tarfile
 import tracemalloc
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -536,9 +537,9 @@ def test_a_demo_run_is_no_checkpoint_and_its_snapshots_are_named():
 
 
 def test_settings_of_single_layers_are_kept_by_their_numbers(tmp_path, open_path):
-    sizes = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 24, "head_dim": 8, "global_head_dim": 16}
-    counts = {"num_hidden_layers": 4, "num_attention_heads": 2, "num_key_value_heads": 1}
-    inputs = {"vocab_size_per_layer_input": 64, "hidden_size_per_layer_input": 4}
+    sizes: dict[str, Any] = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 24, "head_dim": 8, "global_head_dim": 16}
+    counts: dict[str, Any] = {"num_hidden_layers": 4, "num_attention_heads": 2, "num_key_value_heads": 1}
+    inputs: dict[str, Any] = {"vocab_size_per_layer_input": 64, "hidden_size_per_layer_input": 4}
     config = Gemma4TextConfig(**sizes, **counts, **inputs)
     model = AutoModelForCausalLM.from_config(config)
     folder = save_checkpoint(model, tmp_path / "gemma4", tokenizer=False)

@@ -66,20 +66,25 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
     if not _folder:
         return
     if event in PATHS:
-        for path in arguments[: PATHS[event]]:
-            if isinstance(path, str | bytes | os.PathLike):
-                place = str(Path(_base(event, arguments)) / os.fsdecode(path))
+        for number, path in enumerate(arguments[: PATHS[event]]):
+            if isinstance(path, str | bytes | os.PathLike) and not _in_opened(event, path, arguments):
+                place = str(Path(_base(event, arguments, number)) / os.fsdecode(path))
                 if not _may(place):
                     _touched.append(f"{event} {place!r}")
     elif event.startswith(NEVER) and not (event == "exec" and _is_import()):
         _touched.append(event)
 
 
-def _base(event: str, arguments: tuple[Any, ...]) -> str:
-    """The folder that a relative path starts from: files are removed by their folder's number."""
-    if event in {"os.remove", "os.rmdir"} and arguments[-1] >= 0:
-        return str(Path(f"/proc/self/fd/{arguments[-1]}").readlink())
-    return ""
+def _in_opened(event: str, path: str | bytes | os.PathLike[str], arguments: tuple[Any, ...]) -> bool:
+    """Whether `os.open` is given a bare name: one in a folder whose own opening was seen."""
+    return event == "open" and arguments[1] is None and os.sep not in os.fsdecode(path)
+
+
+def _base(event: str, arguments: tuple[Any, ...], number: int) -> str:
+    """The folder that a relative path starts from: the event has its descriptor, -1 or None without one."""
+    at = {"os.remove": -1, "os.rmdir": -1, "os.rename": 2 + number, "shutil.rmtree": 1}.get(event)
+    descriptor = None if at is None else arguments[at]
+    return str(Path(f"/proc/self/fd/{descriptor}").readlink()) if descriptor not in (None, -1) else ""
 
 
 def _may(path: str) -> bool:
