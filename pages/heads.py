@@ -7,13 +7,13 @@ import streamlit as st
 from inspector.analyses.heads.result import HeadAnswer
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
+from inspector.analyses.overview.words import HEADS
 from inspector.text import literal
 from pages._heads import answers as head_answers
 from pages._heads import asking as head_asking
 from pages._heads import sections as head_sections
 from pages._heads import words
 from pages._ui import parts, session
-from pages._ui.words import HEADS
 
 checkpoint = session.opened()
 parts.heading("heads", checkpoint)

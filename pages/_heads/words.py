@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from inspector.analyses.heads.result import HeadAnswer
+from inspector.analyses.overview.words import HEADS
 from inspector.text import literal, shape_text
-from pages._ui.words import HEADS
 
 # head -> what each field of its output holds
 FIELDS = {

@@ -10,6 +10,7 @@ import streamlit as st
 
 from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Mask, Prediction
+from inspector.analyses.masked_lm.words import joint
 from inspector.plotting.predictions import topk_bars
 from inspector.results.checkpoint import Opened
 from inspector.text import literal, percent_text, plural
@@ -130,11 +131,7 @@ def _joint(checkpoint: Opened, request: PredictRequest, prediction: Prediction) 
     if not prediction.joint:
         return
     st.subheader("All masks together", anchor=False)
-    way = "from left to right" if request.order == "left" else "the most confident mask first"
-    st.caption(
-        f"A beam search fills the masks {way}, each given those filled before; choose the other "
-        "order under Options. The best answers to each mask alone need not fit together."
-    )
+    st.caption(f"{literal(joint(request.order))} Choose the other order under Options.")
     frame = pd.DataFrame(
         [
             {

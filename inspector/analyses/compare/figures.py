@@ -120,8 +120,8 @@ def change_bars(tensors: pd.DataFrame, *, title: str, subtitle: str = "", theme:
         names=[plain(shorten_name(name, LABEL)) for name in column(tensors, "name")],
         texts=[_share(share) for share in shares],
         hovers=[
-            f"<b>{plain(name)}</b><br>relative change {_share(share)}<br>cosine {cosine:.6g}"
-            f"<br>largest difference {largest:.3g}"
+            f"<b>{plain(name)}</b><br>relative change {_share(share)}<br>cosine {cosine:.6g}<br>largest difference "
+            f"{largest:.3g}"
             for name, share, cosine, largest in columns(tensors, "name", "relative_change", "cosine", "max_abs")
         ],
         measure="relative change |b − a| / |a|",
@@ -194,8 +194,8 @@ def _hover(row: dict[str, Any]) -> str:
     if math.isnan(row["relative_change"]):
         return f"{head}<br>changed, and not measured"
     return (
-        f"{head}<br>relative change {_share(row['relative_change'])}<br>"
-        f"cosine {row['cosine']:.6g}<br>largest difference {row['max_abs']:.3g}"
+        f"{head}<br>relative change {_share(row['relative_change'])}<br>cosine {row['cosine']:.6g}<br>largest "
+        f"difference {row['max_abs']:.3g}"
     )
 
 
