@@ -17,12 +17,12 @@ COLUMNS = {
     "token": st.column_config.TextColumn("token"),
     "probability": st.column_config.NumberColumn("probability", format="percent"),
     "rank": st.column_config.NumberColumn(
-        "rank", format="localized", help="1: the likeliest token of the vocabulary here."
+        "rank", format="localized", help="1: the most likely token of the vocabulary here."
     ),
     "bits": st.column_config.NumberColumn(
         "surprisal, bits", format="%.2f", help="-log2 of the probability: 0 is certain."
     ),
-    "best_token": st.column_config.TextColumn("likeliest here", help="What the model would say in this place."),
+    "best_token": st.column_config.TextColumn("most likely here", help="What the model would say in this place."),
     "best_probability": st.column_config.NumberColumn("its probability", format="percent"),
 }
 

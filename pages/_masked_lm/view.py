@@ -130,7 +130,7 @@ def _judged(plausibility: Plausibility | None) -> dict[int, tuple[str | None, st
     colors = surprisal_colors(judged["bits"].tolist(), theme=theme)
     for row, color in zip(judged.to_dict("records"), colors, strict=True):
         percent = percent_text(float(row["probability"]))
-        title = f"{percent}, rank {row['rank']:,}; likeliest here: {row['best_token']}"
+        title = f"{percent}, rank {row['rank']:,}; most likely here: {row['best_token']}"
         result[int(row["position"])] = (color, percent, title)
     return result
 

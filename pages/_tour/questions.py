@@ -87,7 +87,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
             {"text": MONTH, "pins": "year"},
         ),
         Question(
-            "Is the likeliest token the one with the highest cosine?",
+            "Is the most likely token the one with the highest cosine?",
             "Often not: norms and the bias decide too. Compare the steps, and the geometry at the foot of the page.",
             "lens",
             BERT,

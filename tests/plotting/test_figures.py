@@ -206,7 +206,7 @@ def test_bars_keep_order_and_twins_and_never_round_to_nothing() -> None:
     assert bars["customdata"] == [7, 8, 9]
     assert figure["layout"]["yaxis"]["ticktext"] == ["paris", "&lt;b&gt;", "paris"]
     top, bottom = figure["layout"]["yaxis"]["range"][::-1]
-    assert top < bottom  # the likeliest on top
+    assert top < bottom  # the most likely on top
     assert figure["layout"]["xaxis"]["range"][1] > 0.5  # room for the text
 
 

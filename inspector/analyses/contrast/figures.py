@@ -50,7 +50,7 @@ def contrast_scatter(
 ) -> go.Figure:
     """Draw likelihood against difference for the whole vocabulary.
 
-    The tokens that matter have a mark each: the likeliest, and those that the two texts contrast
+    The tokens that matter have a mark each: the most likely, and those that the two texts contrast
     most at or above the floor. All others are counted in cells, so that 250,000 are as quick as 60.
 
     Args:
@@ -111,7 +111,7 @@ def differing_words(first: str, second: str) -> tuple[str, str]:
 
 
 def _choose(drawn: pd.DataFrame, floor: float | None, pins: Sequence[int], points: int) -> pd.DataFrame:
-    """Pins, the likeliest half, and a quarter for each text from what it wants most."""
+    """Pins, the most likely half, and a quarter for each text from what it wants most."""
     above = drawn if floor is None else where(drawn, drawn["likelihood"] >= floor)
     chosen = [
         where(drawn, drawn["token_id"].isin(list(pins))),
@@ -286,7 +286,7 @@ def _add_labels(
 
 
 def _to_label(marked: pd.DataFrame, pins: Sequence[int]) -> pd.DataFrame:
-    """Pins, then in turn the next most contrasted of each text and the next likeliest."""
+    """Pins, then in turn the next most contrasted of each text and the next most likely."""
     ranked = [
         where(marked, marked["difference"] > 0).nlargest(LABELS // 3, "difference"),
         where(marked, marked["difference"] < 0).nsmallest(LABELS // 3, "difference"),

@@ -71,7 +71,7 @@ def rate_choices(run: HeadRun, texts: Sequence[str]) -> Choices:
 
 
 def fill_tokens(checkpoint: Checkpoint, given: HeadInput, run: HeadRun) -> FilledTokens:
-    """Read the likeliest token at every position of a masked language model."""
+    """Read the most likely token at every position of a masked language model."""
     tokens = checkpoint.require_tokens()
     best = run.fields["logits"][0].softmax(dim=1).max(dim=1)
     ids = given.encodings[0].ids

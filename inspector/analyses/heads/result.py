@@ -124,9 +124,9 @@ class Choices:
 class NextTokens:
     """What comes next, and a continuation."""
 
-    next: pd.DataFrame  # token, token_id, probability, logit; likeliest first
+    next: pd.DataFrame  # token, token_id, probability, logit; most likely first
     # step, token, token_id, probability (of the whole vocabulary, before temperature), rank
-    # (0 = likeliest), entropy (nats)
+    # (0 = most likely), entropy (nats)
     steps: pd.DataFrame
     continuation: str
     sampled: bool
@@ -135,7 +135,7 @@ class NextTokens:
 
 @dataclass(frozen=True, slots=True)
 class FilledTokens:
-    """The likeliest token at every position, masks included."""
+    """The most likely token at every position, masks included."""
 
     # position, token, token_id, prediction, prediction_id, probability, is_mask
     tokens: pd.DataFrame

@@ -82,7 +82,7 @@ def token_heatmap(
     """Draw layers by positions, each cell with its top token, coloured by a number.
 
     Args:
-        cells: `Lens.cells` of one rung: layer, position, rank (0 = likeliest), token, token_id,
+        cells: `Lens.cells` of one rung: layer, position, rank (0 = most likely), token, token_id,
             score, probability. All ranks may be given; the first five go into the hover text.
         coloring: What colours the cells; None: the top token's probability.
         tokens: The text's tokens, one a position; the same may come twice.

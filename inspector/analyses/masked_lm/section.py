@@ -47,7 +47,7 @@ def _prediction(context: Context, prediction: Prediction) -> Iterator[Block]:
     for number, mask in enumerate(prediction.masks, start=1):
         several = len(prediction.masks) > 1
         yield _bars(context, mask, number, several=several)
-        yield Tabled(f"mask-{number}", f"Likeliest tokens at position {mask.position}", mask.predictions)
+        yield Tabled(f"mask-{number}", f"Most likely tokens at position {mask.position}", mask.predictions)
     yield Said(HOW)
     if len(prediction.masks) > 1 and prediction.joint:
         yield Said(joint(_request(context).order))
@@ -70,7 +70,7 @@ def _bars(context: Context, mask: Mask, number: int, *, several: bool) -> Drawn:
     return Drawn(
         f"mask-{number}",
         lambda theme: topk_bars(mask.predictions, title=f"What {context.name} predicts for {place}", theme=theme),
-        f"The likeliest tokens of {place}, as bars",
+        f"The most likely tokens of {place}, as bars",
     )
 
 

@@ -29,8 +29,8 @@ class Reading:
     """What the head says of the token that stands at a position."""
 
     log_probability: float  # natural; NaN where the head's answer is not finite
-    rank: int | None  # 1 = likeliest
-    best: int | None  # id of the likeliest
+    rank: int | None  # 1 = most likely
+    best: int | None  # id of the most likely
     best_probability: float
 
 

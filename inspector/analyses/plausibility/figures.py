@@ -180,9 +180,9 @@ def _hover(row: _Token) -> str:
     if not row.judged:
         return f"{head}<br>no number: the model answers with NaN or infinity"
     best = (
-        "the likeliest token here"
+        "the most likely token here"
         if row.rank == 1
-        else f"likeliest: <b>{plain(row.best)}</b>, {plain(percent_text(row.best_probability))}"
+        else f"most likely: <b>{plain(row.best)}</b>, {plain(percent_text(row.best_probability))}"
     )
     return (
         f"{head}<br>probability {plain(percent_text(row.probability))}, rank {row.rank:,}"

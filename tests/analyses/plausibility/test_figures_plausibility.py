@@ -131,9 +131,9 @@ def test_a_strip_says_what_it_draws():
     assert [">2.0<" in judged.text[0], ">0.0<" in judged.text[1]] == [True, True]
     hovers = judged.hovertext
     assert hovers[0] == (
-        "<b>un</b>, position 1<br>probability 25.0 %, rank 2<br>surprisal 2.00 bits<br>likeliest: <b>very</b>, 50.0 %"
+        "<b>un</b>, position 1<br>probability 25.0 %, rank 2<br>surprisal 2.00 bits<br>most likely: <b>very</b>, 50.0 %"
     )
-    assert hovers[1].endswith("the likeliest token here")
+    assert hovers[1].endswith("the most likely token here")
     assert "&lt;b&gt;" in hovers[2]
     assert "rank 3,041" in hovers[2]
     assert "day &amp; night" in hovers[2]
@@ -261,7 +261,7 @@ def test_up_is_the_first_text_and_down_the_second(theme):
             assert math.exp(abs(value)) == pytest.approx(float(text.removesuffix("×")))
 
 
-def test_a_cell_counts_and_names_its_likeliest_tokens():
+def test_a_cell_counts_and_names_its_most_likely_tokens():
     frame = pd.DataFrame(
         {
             "token_id": [0, 1, 2, 3, 4, 5],
