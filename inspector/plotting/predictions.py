@@ -21,7 +21,7 @@ def topk_bars(predictions: pd.DataFrame, *, title: str, subtitle: str = "", them
             first. Two tokens may look the same; each has its bar.
         title: Of the figure, with the checkpoint's name.
         subtitle: One more line of plain text.
-        theme: Colours.
+        theme: Colors.
 
     Returns:
         A figure with one bar a token at y = 0, 1, ..., with customdata token_id.

@@ -27,7 +27,7 @@ def draw_editor(sentence: Sentence, prediction: Prediction | None, plausibility:
     Args:
         sentence: What is asked.
         prediction: Its answer, written on the masks; None while there is none.
-        plausibility: Of the same text, as colours; None for no colours.
+        plausibility: Of the same text, as colors; None for no colors.
     """
     mask = inputs.mask_token()
     masked_editor.editor(
@@ -121,7 +121,7 @@ def draw_device(prediction: Prediction, checkpoint: Opened) -> None:
 
 
 def _judged(plausibility: Plausibility | None) -> dict[int, tuple[str | None, str, str]]:
-    """Colour, note and title by position."""
+    """Color, note and title by position."""
     if plausibility is None:
         return {}
     theme = session.theme()

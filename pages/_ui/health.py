@@ -12,7 +12,7 @@ from inspector.results.checkpoint import Opened
 from inspector.text import literal
 from pages._ui import parts, session, table_files
 
-# status -> word, symbol, colour
+# status -> word, symbol, color
 STATUS = {
     "ok": ("fine", "check_circle", "green"),
     "note": ("good to know", "info", "blue"),

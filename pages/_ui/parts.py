@@ -146,7 +146,7 @@ def mark(event: Any) -> list[int] | None:
 
 
 def verdict(text: str) -> str:
-    """A verdict as a badge: its word says it, colour repeats it."""
+    """A verdict as a badge: its word says it, color repeats it."""
     return f":{VERDICTS.get(text, 'gray')}-badge[{literal(text)}]"
 
 

@@ -372,7 +372,7 @@ def test_zip_bomb_is_stopped_by_counted_bytes(tmp_path, refused, settings):
     assert not list(settings.home.rglob("*.safetensors"))
 
 
-def test_broken_and_mislabelled_archives(tmp_path, refused):
+def test_broken_and_mislabeled_archives(tmp_path, refused):
     for name in ("a.zip", "a.tar", "a.tar.gz"):
         (tmp_path / name).write_bytes(b"PK\x03\x04 nothing")
         assert refused(tmp_path / name) == (

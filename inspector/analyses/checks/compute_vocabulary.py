@@ -126,7 +126,7 @@ def check_zero_rows(zero: pd.DataFrame, *, has_tokenizer: bool, pad: int | None)
         evidence,
         detail=f"{plural(len(real), 'row of a real token is', 'rows of real tokens are')} zero all "
         f"over ({named}): the model reads nothing there.",
-        next_step="Look for what wrote the zeros: a resize without initialisation, pruning, or a "
+        next_step="Look for what wrote the zeros: a resize without initialization, pruning, or a "
         "copy that was cut off.",
     )
 

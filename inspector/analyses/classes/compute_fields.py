@@ -31,8 +31,8 @@ NOT_BY_ARGUMENT = {
     "pooler_output": "this class is built without a pooler.",
 }
 NOTES = {
-    "loss": "One number to minimise.",
-    "logits": "Unnormalised scores: a softmax over the last axis makes probabilities.",
+    "loss": "One number to minimize.",
+    "logits": "Unnormalized scores: a softmax over the last axis makes probabilities.",
     "prediction_logits": "The masked-LM head's scores of every token at every position.",
     "seq_relationship_logits": "The next-sentence head's two scores.",
     "start_logits": "How well an answer starts at each position.",

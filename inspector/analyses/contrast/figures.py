@@ -59,9 +59,9 @@ def contrast_scatter(
         title: Of the figure, with the checkpoint's name.
         subtitle: Plain text before the count of marks and cells.
         floor: `Contrast.floor`, natural logarithm; None: every token may be among the contrasted.
-        pins: Ids that are marked and labelled in any case.
+        pins: Ids that are marked and labeled in any case.
         points: Marks at most, besides pins.
-        theme: Colours.
+        theme: Colors.
 
     Returns:
         A figure with the traces "cells ..." below and one scatter a text on top, with customdata
@@ -182,7 +182,7 @@ def _share(power: int) -> str:
 
 
 def _cell_map(cells: Cells, name: str, color: str, part: slice, theme: Theme) -> go.Heatmap:
-    """The cells of one half; their colour grows with the logarithm of their count."""
+    """The cells of one half; their color grows with the logarithm of their count."""
     counts = cells.counts[part]
     with np.errstate(divide="ignore"):
         shade = np.where(counts > 0, np.log1p(counts), np.nan)

@@ -80,7 +80,7 @@ class TokenLabels:
 
 @dataclass(frozen=True, slots=True)
 class AnswerLoss:
-    """The loss for a labelled answer, and what clamping makes of its positions."""
+    """The loss for a labeled answer, and what clamping makes of its positions."""
 
     start: int  # as given
     end: int
@@ -106,7 +106,7 @@ class AnswerSpan:
     spans: pd.DataFrame
     # position, token, start_logit, end_logit, start_probability, end_probability, legal (bool)
     positions: pd.DataFrame
-    loss: AnswerLoss | None  # None: no answer was labelled
+    loss: AnswerLoss | None  # None: no answer was labeled
     # (starts, ends) probabilities of each legal span, NaN elsewhere, for the shown positions
     grid: np.ndarray = local()
     shown: tuple[int, ...] = local()  # positions of the grid's rows and columns

@@ -53,11 +53,11 @@ def rung_lines(
     Args:
         states: `Lens.states`.
         measure: One of MEASURES.
-        rungs: In the ladder's order, which keeps a rung's colour and symbol.
+        rungs: In the ladder's order, which keeps a rung's color and symbol.
         layers: Label of each layer.
         title: Of the figure.
         subtitle: One more line of plain text, with the checkpoint's name.
-        theme: Colours.
+        theme: Colors.
     """
     means = rung_means(states, measure)
     above = look.title_height(title, subtitle)

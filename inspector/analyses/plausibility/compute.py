@@ -141,7 +141,7 @@ def _judge(logits: torch.Tensor, own: int) -> Reading:
         return NOTHING
     found = read(logits, k=1, pins=torch.tensor([own], device=logits.device))
     return Reading(
-        log_probability=(found.pinned_scores - found.normaliser[:, None]).item(),
+        log_probability=(found.pinned_scores - found.normalizer[:, None]).item(),
         rank=int(found.pinned_ranks.item()) + 1,
         best=int(found.ids.item()),
         best_probability=found.probabilities.item(),

@@ -112,7 +112,7 @@ def sentence() -> pd.DataFrame:
 
 
 @THEMES
-def test_every_token_is_a_box_coloured_by_its_surprisal(theme):
+def test_every_token_is_a_box_colored_by_its_surprisal(theme):
     figure = plausibility_strip(sentence(), title="t", theme=theme)
     judged, others = trace(figure, "judged"), trace(figure, "not judged")
     assert list(judged.customdata) == [1, 2, 3]
@@ -168,7 +168,7 @@ def test_strips_can_share_a_scale_and_calm_ones_stay_pale():
     assert trace(plausibility_strip(calm, title="t"), "judged").marker.cmax == 8
 
 
-def test_damaged_answers_are_drawn_without_a_colour():
+def test_damaged_answers_are_drawn_without_a_color():
     damaged = sentence().assign(bits=math.nan, probability=math.nan, rank=pd.NA)
     figure = plausibility_strip(damaged, title="t")
     assert len(trace(figure, "judged").customdata) == 0
@@ -215,7 +215,7 @@ def test_every_token_is_drawn_once(count):
     drawn = 0
     for name in ("cells first", "cells neither", "cells second"):
         shade = np.array(trace(figure, name).z, dtype=float)
-        drawn += round(np.nansum(np.expm1(shade)))  # the colour is the logarithm of the count
+        drawn += round(np.nansum(np.expm1(shade)))  # the color is the logarithm of the count
     assert drawn == cells.total
     subtitle = layout(figure).title.subtitle.text
     assert f"{plural(count, 'token')}: {len(ids):,} drawn one by one, {cells.total:,} counted" in subtitle
