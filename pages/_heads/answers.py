@@ -111,7 +111,7 @@ def _span(asked: Answered, result: AnswerSpan) -> None:
             st.metric(
                 "No answer",
                 percent_text(result.no_answer),
-                help="The same product at the first special token, which stands for “no answer” (SQuAD 2.0).",
+                help="The same product at the first special token, which means “no answer” (SQuAD 2.0).",
             )
         st.metric("Positions", f"{result.start} to {result.end}")
     st.markdown(f"{literal(before)} :green-background[{literal(result.answer)} **answer**] {literal(after)}")

@@ -68,7 +68,7 @@ def warnings(texts: Iterable[str]) -> None:
 def count(label: str, number: int | None, *, explanation: str = "") -> None:
     """A large number in short form, written out in its help text."""
     if number is None:
-        st.metric(label, "–", help=explanation or "The checkpoint does not say.")
+        st.metric(label, "–", help=explanation or "Not stated in the checkpoint.")
         return
     exact = f"{number:,}"
     st.metric(label, count_text(number) if number >= 100_000 else exact, help=f"{exact}. {explanation}")

@@ -433,7 +433,7 @@ def test_more_numbers_than_memory_may_hold_are_not_made(stored, plain):
     """A model is refused in a sentence; what needs a part of it goes on."""
     coded = stored(lambda w: {WEIGHT: w.to(torch.float8_e4m3fn), f"{WEIGHT}_scale": torch.ones(1)})
     coded.settings = replace(coded.settings, model_nbytes=1_000)
-    with pytest.raises(CheckpointError, match=r"stand for 0\.0 GB of numbers.*INSPECTOR_MODEL_MB"):
+    with pytest.raises(CheckpointError, match=r"take 0\.0 GB once dequantized.*INSPECTOR_MODEL_MB"):
         lens(coded, progress=silent, text="w1 w2", device="cpu")
     assert embeddings(coded, progress=silent).rows == 60
     result = compare(plain, progress=silent, other=coded.manifest.fingerprint)
@@ -458,7 +458,7 @@ def test_codes_that_cannot_be_read_are_no_numbers(stored, plain, change):
     """The headers are listed; nothing is computed, and the sentence names the tensor."""
     coded = stored(change)
     assert overview(coded, progress=silent).tensors["name"].tolist()
-    with pytest.raises(CheckpointError, match="as codes, in a way that this tool cannot read"):
+    with pytest.raises(CheckpointError, match="quantized in a way that this tool cannot read"):
         lens(coded, progress=silent, text="w1 w2")
     result = ask(plain, coded)
     row = row_of(result, WEIGHT)

@@ -64,7 +64,7 @@ def _facts(overview: Overview) -> dict[str, str]:
 
 
 def _number(value: int | None) -> str:
-    return "the files do not say" if value is None else f"{value:,}"
+    return "not stated" if value is None else f"{value:,}"
 
 
 def _token(token: str | None, token_id: int | None) -> str:

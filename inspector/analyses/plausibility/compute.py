@@ -185,6 +185,6 @@ def _warnings(
     count = sum(encoding.ids[place] == unknown for place in readings)
     if count:
         yield (
-            f"{count} {'token stands' if count == 1 else 'tokens stand'} for text that the "
-            f"vocabulary lacks: what is judged there is {name} itself."
+            f"{count} {'token stands' if count == 1 else 'tokens stand'} for text that the vocabulary lacks: the score "
+            f"there is for {name} itself."
         )

@@ -45,7 +45,7 @@ def test_no_false_alarm_of_bitsandbytes(tmp_path, open_path, architecture, optio
     assert problems(coded) == {}
     (types,) = (each for each in check(coded, progress=silent).checks
                 if each.name == "Number types")  # fmt: skip
-    assert types.detail.startswith("Kept as codes that stand for other numbers: ")
+    assert types.detail.startswith("Quantized: ")
     assert types.detail.endswith(f"; all others are kept as {str(dtype).removeprefix('torch.')}.")
     (codes,) = (each for each in types.evidence if each.problem == "codes")
     assert codes.count == len(coded.quantised)

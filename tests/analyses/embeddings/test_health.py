@@ -222,7 +222,7 @@ def test_a_model_as_transformers_initialises_it_is_untrained(architecture, tmp_p
     result = embeddings(open_path(save_checkpoint(model_class(config), tmp_path / "fresh")), progress=silent)
     assert result.health.indicator.looks_untrained
     assert result.undertrained.empty
-    assert "The whole matrix looks never trained." in said(result, "Under-trained tokens").detail
+    assert "The matrix looks untrained." in said(result, "Under-trained tokens").detail
 
 
 def test_a_row_between_the_two_thresholds_is_listed_where_its_bias_agrees():
