@@ -1,4 +1,4 @@
-"""Ranks of tokens over layers or over the rungs of the ladder, as lines."""
+"""Ranks of tokens over layers or over the steps of the ladder, as lines."""
 
 from __future__ import annotations
 

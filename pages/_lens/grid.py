@@ -32,7 +32,7 @@ class View:
     small: bool | None  # None: by the number of cells
 
     def cells(self, lens: Lens) -> pd.DataFrame:
-        """Cells of the rung."""
+        """Cells of the step."""
         return pd.DataFrame(lens.cells[lens.cells["rung"] == self.rung])
 
     def coloring(self, lens: Lens) -> Coloring:

@@ -127,7 +127,7 @@ def _add_curve(
 
 
 def _named(ranks: pd.DataFrame, firsts: set[int]) -> set[int]:
-    """Tokens whose text is written: winners, and the best of any rung."""
+    """Tokens whose text is written: winners, and the best of any step."""
     best = where(ranks, ranks["rank"] < NAMED)
     order = sorted(columns(best, "rank", "token_id"))
     return firsts | set(list(dict.fromkeys(index for _, index in order))[:NAMED])

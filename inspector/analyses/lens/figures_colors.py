@@ -63,9 +63,9 @@ def color_cells(by: str, *, cells: pd.DataFrame, states: pd.DataFrame, pinned: p
 
     Args:
         by: One of COLORINGS.
-        cells: `Lens.cells` of one rung.
-        states: `Lens.states` of the rung.
-        pinned: `Lens.pinned` of the rung and one token.
+        cells: `Lens.cells` of one step.
+        states: `Lens.states` of the step.
+        pinned: `Lens.pinned` of the step and one token.
     """
     source = COLORINGS[by]
     if by == "rank of a pinned token":

@@ -1,4 +1,4 @@
-"""How early the answer forms: each rung against the true logits, over layers."""
+"""How early the answer forms: each step against the true logits, over layers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def rung_lines(
     subtitle: str = "",
     theme: Theme = LIGHT,
 ) -> go.Figure:
-    """Draw the mean of a measure over layers, one line a rung.
+    """Draw the mean of a measure over layers, one line a step.
 
     Args:
         states: `Lens.states`.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
 
 @dataclass(frozen=True, slots=True)
 class Lens:
-    """What each layer's hidden state says in tokens, at every rung of the head's ladder."""
+    """What each layer's hidden state says in tokens, at every step of the head's ladder."""
 
     tokens: tuple[str, ...]  # positions; of the decoder where there are two stacks
     rungs: tuple[str, ...]  # first to last: "dot", "cosine", ..., "logits" where there is a head
@@ -41,4 +41,4 @@ class Lens:
     device: str = local(default="cpu")
     dtype: str = local(default="float32")
     milliseconds: float = local(default=0.0)
-    left_out: tuple[str, ...] = local(default=())  # why rungs that others have are missing here
+    left_out: tuple[str, ...] = local(default=())  # why steps that others have are missing here

@@ -17,7 +17,7 @@ COMPARED = 100  # true tokens among which two rungs' orders are compared
 
 @dataclass(slots=True)
 class Readout:
-    """What is kept of the scores of some states at one rung."""
+    """What is kept of the scores of some states at one step."""
 
     ids: torch.Tensor  # (states, k), best first, equal scores by id
     scores: torch.Tensor  # (states, k)
