@@ -126,7 +126,7 @@ def test_sign_in_use_sign_out(page: Page, guarded: Server, provider: Provider, t
     with zipfile.ZipFile(broken, "w") as archive:
         archive.writestr("config.json", "{}")
     open_file(page, broken)
-    expect(sidebar.get_by_text("Everybody who may use this server sees")).to_be_visible()
+    expect(sidebar.get_by_text("Everyone with access to this server can see")).to_be_visible()
     refused = page.get_by_test_id("stAlert").filter(has_text="no weights")
     expect(refused).to_be_visible()  # it has arrived
 

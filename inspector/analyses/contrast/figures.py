@@ -144,7 +144,7 @@ def _lay_out(figure: go.Figure, cells: Cells, names: tuple[str, str], above: int
             "ticktext": [_share(power) for power in shares[::-1][::step]],
         },
         yaxis={
-            **look.axis(title=f"← likelier with {second}      likelier with {first} →", theme=theme),
+            **look.axis(title=f"← more likely with {second}      more likely with {first} →", theme=theme),
             "range": [-top, top],
             "tickvals": [sign * math.log(ratio) for ratio in ratios for sign in (1, -1)] + [0],
             "ticktext": [f"{count_text(ratio)}×" for ratio in ratios for _ in (1, -1)] + ["equal"],
@@ -208,7 +208,7 @@ def _marks(marked: pd.DataFrame, side: _Side, theme: Theme) -> go.Scatter:
     # A token that both want alike stands with the first: it has to stand somewhere.
     mine = where(marked, signs >= 0 if side.sign > 0 else signs < 0)
     return go.Scatter(
-        name=f"likelier with <b>{plain(shorten(side.name, 40))}</b>",
+        name=f"more likely with <b>{plain(shorten(side.name, 40))}</b>",
         x=column(mine, "likelihood") or [None],
         y=column(mine, "difference") or [None],
         mode="markers",
