@@ -117,7 +117,7 @@ _QUESTIONS = (
         "masked_lm",
         "contrast",
         "Contrast",
-        "Which tokens does one text make likelier than another?",
+        "Which tokens does one text make more likely than another?",
         _by("contrast", "contrast"),
         "stylus_note",
     ),

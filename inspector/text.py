@@ -79,7 +79,7 @@ def shorten_middle(text: str, length: int) -> str:
 
 
 def shorten_name(name: str, length: int) -> str:
-    """Cut a dotted name to `length` characters and keep what tells it from its neighbours.
+    """Cut a dotted name to `length` characters and keep what tells it from its neighbors.
 
     The longest modules lose their ends, as much as is needed, those with a number last; the last
     part stays: "encoder.layer.0.intermed….weight". Where that is not enough, the middle goes.

@@ -11,7 +11,7 @@ from pages._ui import parts, session
 from pages._ui.words import command
 
 PIPELINE = """\
-A pipeline stops where a check fails: the exit status is then 1. With `--baseline` only what is
+A failed check makes the exit status 1, which stops a pipeline. With `--baseline` only what is
 new or worse than in an earlier run fails, `--strict` makes warnings fail, and `--format` writes
 annotations for GitHub or JUnit's XML for other pipelines."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from inspector.analyses.classes import words
 from inspector.analyses.classes.figures import class_tree
 from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.classes.result import ModelClasses
 from inspector.text import literal, plural
-from pages._classes import words
+from pages._classes import tables
 from pages._ui import inputs, parts, session
 
 checkpoint = session.opened()
@@ -44,15 +45,12 @@ with above:
     )
     with st.expander("What each class adds"):
         st.markdown("**Classes**, the model's own first")
-        st.markdown(words.ancestor_list(classes.hierarchy, "class"))
+        st.markdown(tables.ancestor_list(classes.hierarchy, "class"))
         st.markdown("**Mixins**: methods alone, no weights")
-        st.markdown(words.ancestor_list(classes.hierarchy, "mixin"))
+        st.markdown(tables.ancestor_list(classes.hierarchy, "mixin"))
     with st.expander("What the choice of class means for this file", expanded=True):
-        st.markdown(words.sibling_rows(classes.siblings))
-        st.caption(
-            "Each class was given this file by the same loader. What a file lacks, transformers "
-            "fills with random numbers and a warning; here it stays out."
-        )
+        st.markdown(tables.sibling_rows(classes.siblings))
+        st.caption(words.SIBLINGS)
 
     st.subheader("Modules", anchor=False)
     tree, one, every, by_class = st.tabs(
@@ -60,21 +58,22 @@ with above:
     )
     with tree:
         st.caption(
-            f"{plural(len(classes.modules), 'module')}; blocks that are all alike are one "
-            "line with the inside of the first. Parameters: each shared tensor "
-            "once."
+            f"{plural(len(classes.modules), 'module')}; identical blocks are folded into one line with the inside of "
+            "the first. Parameters: each shared tensor once."
         )
         st.code(classes.tree_text, language=None, height=520)
     with one:
-        named = {module.name or words.ROOT: module for module in classes.modules}
+        named = {module.name or tables.ROOT: module for module in classes.modules}
         name = st.selectbox("Open a module", named, key="module", bind="query-params", help="Type a part of its name.")
         module = named.get(name, classes.modules[0])
         left, right = st.columns([2, 3], gap="large")
         with left:
-            parts.facts(words.module_facts(classes, module))
+            parts.facts(tables.module_facts(classes, module))
         with right:
-            inner = words.below(classes.modules, module.name)
-            parts.table(words.module_frame(inner, inside=module.name), height=420, alt="The module and those inside it")
+            inner = tables.below(classes.modules, module.name)
+            parts.table(
+                tables.module_frame(inner, inside=module.name), height=420, alt="The module and those inside it"
+            )
     with every:
         find = st.text_input(
             "Find modules by name, class or shape",
@@ -85,8 +84,8 @@ with above:
             icon=":material/search:",
             placeholder="such as attention or LayerNorm",
         )
-        frame = words.module_frame(classes.modules)
-        matching = words.found(frame, find)
+        frame = tables.module_frame(classes.modules)
+        matching = tables.found(frame, find)
         if matching.empty:
             st.info("No module matches: clear the search field, or try a part of a name.")
         else:
@@ -113,15 +112,9 @@ with above:
 with returned:
     output = classes.output
     if output is not None:
-        st.markdown(
-            f"**{output.class_name}** from {literal(output.module)}, for {plural(len(output.tokens), 'token')}:"
-        )
+        st.markdown(literal(words.returned(output)))
         st.code(output.call, language="python", wrap_lines=True)
-        st.markdown(words.output_rows(output.fields))
-        st.caption(
-            "Shapes alone: the example runs through the model's own code on tensors that "
-            "have a shape and no numbers. A second run of another size tells what each "
-            "axis counts."
-        )
+        st.markdown(tables.output_rows(output.fields))
+        st.caption(words.SHAPES)
         st.code(" ".join(output.tokens), language=None, wrap_lines=True)
 parts.elsewhere(checkpoint, request)

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import streamlit as st
 
+from inspector.analyses.compare import words
 from inspector.analyses.compare.figures import change_bars, change_heatmap, changed_outside
 from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import STATUSES, Comparison
 from inspector.text import literal
-from pages._compare import inputs, words
+from pages._compare import inputs, tables
 from pages._ui import options, parts, session, table_files
-from pages._ui.words import source
+from pages._ui.words import paragraphs, source
 
 OUTSIDE = 15  # bars
 MEASURES = ("relative change", "cosine")
@@ -24,12 +25,13 @@ second = inputs.choose(checkpoint)
 align = options.ask(CompareRequest, "align")
 request = options.make(CompareRequest, other=second.opened.fingerprint, align=align)
 result: Comparison = session.run(request, beside=second.opened)
-both = f"{result.name} and {result.other_name}"
+names = (result.name, result.other_name)
+both = " and ".join(names)
 parts.warnings(result.warnings)
 with st.container(border=True):
     for sentence in result.summary:
         st.markdown(literal(sentence))
-st.markdown(words.counts(result))
+st.markdown(tables.counts(result))
 
 st.subheader("Layers", anchor=False)
 if result.layers.empty:
@@ -68,7 +70,7 @@ if len(rest):
         key="outside",
     )
 with st.expander("What the numbers mean"):
-    st.markdown(words.MEASURED)
+    st.markdown(paragraphs(words.MEASURED))
 
 st.subheader("Tensors", anchor=False)
 with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -82,42 +84,35 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         placeholder="such as layer 3 or LayerNorm",
     )
     statuses = st.multiselect("Status", STATUSES, key="status", bind="query-params", placeholder="all")
-matching = words.shown_tensors(result.tensors, find=find, statuses=statuses)
+matching = tables.shown_tensors(result.tensors, find=find, statuses=statuses)
 if matching.empty:
     st.info("No tensor matches: clear the search field, or try a part of a name.")
 else:
-    parts.table(words.precise(matching), height=360, alt="Every tensor of both with its status and distance")
+    parts.table(tables.precise(matching), height=360, alt="Every tensor of both with its status and distance")
 with st.container(horizontal=True, vertical_alignment="center"):
     parts.download(matching, name=f"{result.name}-{result.other_name}-tensors")
     st.caption(f"{len(matching):,} of {len(result.tensors):,}, the most changed first.")
 
 st.subheader("Ties", anchor=False)
-st.markdown(words.ties_said(result))
+if result.ties_compared:
+    st.markdown(literal(words.describe_ties(result.ties_changed, names)))
+else:
+    st.info("Ties could not be compared: the warning above says why.", icon=":material/info:")
 if result.ties_changed:
-    parts.table(words.tie_rows(result), alt="Names that are tied in one of the two alone")
+    parts.table(tables.tie_rows(result), alt="Names that are tied in one of the two alone")
 
 st.subheader("Tokens that moved most", anchor=False)
 match = result.vocabulary
 if match is None:
     st.info("Tokens could not be compared: the warning above says why.", icon=":material/info:")
 else:
-    st.markdown(words.vocabulary_said(result, match))
-    if match.alignment:
-        st.markdown(words.alignment_said(match))
+    rows = [*words.describe_rows(match, names, result.tokens_moved), words.describe_rotation(match)]
+    st.markdown(literal(" ".join(rows)))
     if len(result.tokens_moved):
-        st.caption(f"{match.moved:,} rows differ; these {len(result.tokens_moved):,} moved furthest.")
-        parts.table(words.precise(result.tokens_moved), height=360, alt="Tokens whose embedding moved furthest")
+        parts.table(tables.precise(result.tokens_moved), height=360, alt="Tokens whose embedding moved furthest")
         table_files.offer(result.tokens, name=f"{result.name}-{result.other_name}-tokens", label="Every matched row")
-    elif match.columns != match.other_columns and not match.alignment:
-        st.info(
-            f"Rows of {match.columns} and {match.other_columns} numbers have no distance: "
-            "rotate one space onto the other, with the switch above.",
-            icon=":material/info:",
-        )
-    elif match.matched:
-        st.markdown("No matched row differs.")
 with st.expander("When to rotate, and what it does"):
-    st.markdown(words.ROTATION)
+    st.markdown(literal(words.ROTATION))
 
 st.subheader("The same sentence in both", anchor=False)
 inputs.side_by_side(checkpoint, second)

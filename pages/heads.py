@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
+from inspector.analyses.heads import words
 from inspector.analyses.heads.result import HeadAnswer
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
+from inspector.analyses.overview.words import HEADS
 from inspector.text import literal
 from pages._heads import answers as head_answers
 from pages._heads import asking as head_asking
 from pages._heads import sections as head_sections
-from pages._heads import words
 from pages._ui import parts, session
-from pages._ui.words import HEADS
 
 checkpoint = session.opened()
 parts.heading("heads", checkpoint)
@@ -36,9 +36,9 @@ if answer is not None:
         st.metric("Tokens", " + ".join(str(len(tokens)) for tokens in answer.tokens[:4]))
     head_answers.draw(checkpoint, request, answer)
     with st.expander(f"What it returns: {answer.output_class}", expanded=True):
-        st.markdown(words.output_rows(answer))
-if head and (line := words.absent_line(overview.heads)):
-    st.caption(line)
+        parts.table(words.fields(answer), alt="Fields of the output with their shapes and axes")
+if head:
+    st.caption(literal(words.absent(overview.heads)))
 
 asked = [
     request if answer else None,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
+from inspector.analyses.masked_lm.words import HOW
+from inspector.text import literal
 from pages._masked_lm import answers as masked_answers
 from pages._masked_lm import contrast as masked_contrast
 from pages._masked_lm import history as masked_history
@@ -11,14 +13,13 @@ from pages._masked_lm import inputs as masked_inputs
 from pages._masked_lm import plausibility as masked_plausibility
 from pages._masked_lm import versus as masked_versus
 from pages._masked_lm import view as masked_view
-from pages._masked_lm import words as masked_words
 from pages._ui import inputs, parts, session
 
 checkpoint = session.opened()
 parts.heading("masked_lm", checkpoint)
 
 inputs.require_head("masked_lm", verb="predict")
-# Each part has its place, so that what is replaced while typing never stands there twice.
+# Each part has its place, so that what is replaced while typing is never drawn twice.
 reading_place, editor_place, fields_place = st.container(), st.container(), st.container()
 answer_place, body, device_place = st.container(), st.container(), st.container()
 with reading_place:
@@ -64,7 +65,9 @@ with body:
 with device_place:
     if prediction is not None:
         masked_view.draw_device(prediction, checkpoint)
-        masked_words.explain(prediction)
+        with st.expander("How it is computed"):
+            st.markdown(f"{literal(HOW)} The model read these tokens:")
+            st.code(" ".join(prediction.tokens), language=None, wrap_lines=True)
     if any(commands):
         parts.elsewhere(checkpoint, *filter(None, commands))
 if drawn != (prediction is None, plausibility is None):

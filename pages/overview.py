@@ -7,10 +7,10 @@ import streamlit as st
 
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
+from inspector.analyses.overview.words import HEADS
 from inspector.catalog import PAGES
 from inspector.text import bytes_text
 from pages._ui import parts, session
-from pages._ui.words import HEADS
 
 checkpoint = session.opened()
 parts.heading("overview", checkpoint)

@@ -23,8 +23,8 @@ found = server_limits(settings(), confinement_of(engine))
 
 st.subheader("Workers", anchor=False)
 st.write(
-    "Every open checkpoint has a process of its own. A crash, or a limit that is passed, ends that "
-    "process; the server and everybody else go on."
+    "Every open checkpoint has a process of its own. A crash, or a limit that is passed, ends that process; the "
+    "server and everybody else go on."
 )
 running = engine.workers()
 workers = [
@@ -48,11 +48,7 @@ st.dataframe(
 )
 st.button("Look again", icon=":material/refresh:")
 endings = engine.endings()
-st.caption(
-    "Workers that came to an end that nobody asked for, the last one first"
-    if endings
-    else "No worker has come to an end that nobody asked for."
-)
+st.caption("Crashed workers, most recent first" if endings else "No worker has crashed.")
 st.markdown(
     "\n".join(
         f"- {literal(ending.when)}, **{literal(ending.name or 'no checkpoint yet')}**: {literal(ending.reason)}"
@@ -62,7 +58,7 @@ st.markdown(
 
 st.subheader("What workers are kept from", anchor=False)
 if not found.restrictions:
-    st.info("No worker is up that could tell: look again in a moment.", icon=":material/info:")
+    st.info("No worker is running: look again in a moment.", icon=":material/info:")
 for restriction in found.restrictions:
     sign = ":material/check_circle:" if restriction.enforced else ":material/warning:"
     state = "enforced here" if restriction.enforced else "**not enforced here**"
@@ -71,7 +67,7 @@ if found.missing:
     st.caption(f"Missing: {literal(', '.join(found.missing))}.")
 
 st.subheader("Limits", anchor=False)
-st.write("Each is an environment variable of the server; whoever meets one is told which.")
+st.write("Each is an environment variable of the server. Errors name the limit that was hit.")
 limits = pd.DataFrame([asdict(limit) for limit in found.limits])
 limits["value"] = [f"{limit.value:,.0f} {limit.unit}" for limit in found.limits]
 st.table(  # not st.dataframe: its sentences are read, and break into lines here

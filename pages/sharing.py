@@ -56,15 +56,15 @@ with st.container(key="sharing_graph"):
         alt="Graph of parameter names and the tensors that they share; the table below holds the same",
     )
 st.caption(
-    ":material/ads_click: Click a row or a tensor of the graph to see what it is. The bar "
-    "under a name is its size; one box on the right is one tensor in memory."
+    ":material/ads_click: Click a row or a tensor of the graph to see what it is. The bar under a name is its size; "
+    "one box on the right is one tensor in memory."
 )
 if picked:
     with st.container(border=True):
         st.subheader("Properties", anchor=False)
         sharing_parts.draw_row(sharing, picked[0])
 
-st.subheader("What is shared, and how we know", anchor=False)
+st.subheader("What is shared, with the evidence", anchor=False)
 if not sharing.groups:
     st.info("Checkpoints with tied input and output embeddings, such as demo-bert, show a group here.")
 sharing_parts.draw_groups(sharing)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
+from inspector.analyses.snapshots import words
 from inspector.analyses.snapshots.figures import step_lines, verdict_grid
 from inspector.analyses.snapshots.frames import check_frame, follow, tie_frame
-from pages._snapshots import inputs, words
+from pages._snapshots import inputs
 from pages._snapshots.asking import ask_all
 from pages._snapshots.runs import choose
 from pages._ui import parts, session, table_files

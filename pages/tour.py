@@ -11,8 +11,8 @@ from pages._ui import address
 
 st.title("Questions", anchor=False)
 st.write(
-    "What people ask about transformer checkpoints, each answered on a demo that comes with the "
-    "app. Then open your own in the sidebar: every page asks it the same."
+    "Common questions about transformer checkpoints, each answered on a bundled demo. Then open your own in the "
+    "sidebar: every page works the same."
 )
 for subject, questions in QUESTIONS.items():
     st.subheader(subject, anchor=False)

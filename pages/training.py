@@ -5,11 +5,13 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from inspector.analyses.training import words
 from inspector.analyses.training.figures import schedule_lines
 from inspector.analyses.training.result import TrainingPlan
-from inspector.text import bytes_text, plural
-from pages._training import inputs, words
+from inspector.text import bytes_text, literal, plural
+from pages._training import inputs, tables
 from pages._ui import parts, session, table_files
+from pages._ui.words import listed, paragraphs
 
 checkpoint = session.opened()
 parts.heading("training", checkpoint)
@@ -18,7 +20,6 @@ choice = inputs.choose()
 plan: TrainingPlan = session.run(choice)
 parts.warnings(plan.warnings)
 decayed, kept = plan.groups
-full, _, alone = plan.memory["total"]
 
 with st.container(horizontal=True):
     parts.count("Decayed", decayed.parameters, explanation=f"Parameters, in {plural(len(decayed.names), 'tensor')}.")
@@ -27,7 +28,7 @@ with st.container(horizontal=True):
         parts.count("Frozen", plan.frozen.parameters, explanation="The optimizer is never given these.")
     st.metric(
         "Memory to train",
-        bytes_text(full),
+        bytes_text(plan.memory["total"].iloc[0]),
         help="In float32: weights, gradients and AdamW's two moments, without activations.",
     )
 
@@ -38,30 +39,29 @@ parts.chart(
         rates,
         warmup_steps=plan.warmup_steps,
         title=f"Learning rate of each update, {checkpoint.name}",
-        subtitle=words.subtitle(plan, choice),
+        subtitle=f"{plural(plan.steps, 'update')}, highest rate {plan.learning_rate:g}, "
+        f"{plural(choice.cycles, 'cosine cycle')}, power {choice.power:g}",
         theme=session.theme(),
     ),
     alt="Learning rate over the updates for six schedules; the table below holds chosen updates, the files every one",
 )
 rows = inputs.choose_rows(plan)
 shown = rates.iloc[list(rows)].rename_axis("update").reset_index()
-parts.table(words.readable(shown), alt="Learning rates at the chosen updates")
+parts.table(tables.readable(shown), alt="Learning rates at the chosen updates")
 table_files.offer(
     rates.rename_axis("update").reset_index(),
     name=f"{checkpoint.name}-learning-rates",
     label=f"All {plural(plan.steps, 'update')}",
 )
 with st.expander("What the schedules are, and why they warm up", expanded=True):
-    st.markdown(words.schedule_list(choice))
-    st.markdown(words.WARM_UP)
+    st.markdown(f"{listed(words.schedules(choice))}\n\n{literal(words.WARM_UP)}")
 
 st.subheader("Which parameters decay", anchor=False)
-st.markdown(words.groups_said(plan))
+st.markdown(literal(words.groups(plan)))
 parts.table(plan.reasons, alt="How many parameters decay and how many do not, by reason")
-if plan.shared:
-    st.markdown(words.shared_said(plan))
+st.markdown(listed(words.shared(plan)))
 with st.expander("Why biases and norms are left out, and what the Trainer does"):
-    st.markdown(words.RULE)
+    st.markdown(paragraphs(words.RULE))
 find = st.text_input(
     "Find parameters by name, module, group or reason",
     type="search",
@@ -71,7 +71,7 @@ find = st.text_input(
     icon=":material/search:",
     placeholder="such as LayerNorm or not decayed",
 )
-matching = words.found(plan.parameters, find)
+matching = tables.found(plan.parameters, find)
 if matching.empty:
     st.info("No parameter matches: clear the search field, or try a part of a name.")
 else:
@@ -82,15 +82,15 @@ with st.container(horizontal=True, vertical_alignment="center"):
 
 st.subheader("What decay alone would do", anchor=False)
 if plan.example:
-    st.markdown(words.example_said(plan, plan.example))
-    parts.table(words.after_frame(plan.example), alt="Norm of the embedding matrix after decay alone, by schedule")
+    st.markdown(literal(words.example(plan, plan.example)))
+    parts.table(tables.after_frame(plan.example), alt="Norm of the embedding matrix after decay alone, by schedule")
 with st.expander("Why AdamW takes the decay out of the gradient"):
-    st.markdown(words.DECOUPLED)
+    st.markdown(paragraphs(words.DECOUPLED))
 
 st.subheader("What training takes in memory", anchor=False)
-st.markdown(words.memory_said(plan, full, alone))
-parts.table(words.memory_frame(plan.memory), alt="Bytes by precision and by what holds them")
-st.caption(words.MEMORY_NOTE)
+st.markdown(literal(words.memory(plan)))
+parts.table(tables.memory_frame(plan.memory), alt="Bytes by precision and by what holds them")
+st.caption(literal(words.MEMORY_NOTE))
 
 st.subheader("The same groups in Python", anchor=False)
 st.code(plan.snippet, language="python", wrap_lines=True)

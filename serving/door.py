@@ -41,13 +41,13 @@ class Refusal:
 
 WRONG_HOST = Refusal(
     400,
-    "This server does not answer to this name: use the address that you were given. Whoever runs "
-    "the server names its hosts in server.allowedHosts.",
+    "This server does not answer to this name: use the address that you were given. The administrator lists its "
+    "hosts in server.allowedHosts.",
 )
 WRONG_ORIGIN = Refusal(403, "This request came from a page of another site: open this server's own pages instead.")
 NOT_SERVED = Refusal(404, "There is nothing here: go to the first page.")
-NOT_SIGNED_IN = Refusal(401, "Nobody is signed in: open the first page and sign in there.")
-NOT_THROUGH_PROXY = Refusal(401, "Nobody is signed in: open this server by the address of its sign-in page.")
+NOT_SIGNED_IN = Refusal(401, "You are not signed in: open the first page and sign in there.")
+NOT_THROUGH_PROXY = Refusal(401, "You are not signed in: open this server by the address of its sign-in page.")
 
 
 class Door:

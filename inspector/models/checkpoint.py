@@ -270,7 +270,7 @@ class Checkpoint:
     def _first_matrix(self, matrices: list[TensorInfo]) -> TensorInfo:
         if not matrices:
             raise NotInCheckpointError(
-                f"{self.name} holds no embedding matrix that this tool can recognise: its Overview lists every tensor."
+                f"{self.name} holds no embedding matrix that this tool can recognize: its Overview lists every tensor."
             )
         return max(matrices, key=lambda tensor: tensor.shape[0])
 

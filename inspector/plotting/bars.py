@@ -42,7 +42,7 @@ def bar_rows(
         pitch: Pixels from bar to bar.
         size: Of the names' letters in pixels.
         room: Pixels at the right for the longest bar's text.
-        theme: Colours.
+        theme: Colors.
 
     Returns:
         A figure with one trace.

@@ -1,4 +1,4 @@
-"""How each kind of token is drawn: a shape as well as a colour."""
+"""How each kind of token is drawn: a shape as well as a color."""
 
 from __future__ import annotations
 

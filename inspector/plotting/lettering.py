@@ -44,7 +44,7 @@ def flow(widths: Sequence[float], groups: Sequence[object], *, width: float, gap
 
     Args:
         widths: Of the boxes, in pixels.
-        groups: One a box; equal neighbours belong together.
+        groups: One a box; equal neighbors belong together.
         width: Of a line.
         gap: Pixels between groups.
         joint: Pixels between the boxes of a group.

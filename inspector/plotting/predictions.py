@@ -1,4 +1,4 @@
-"""What a head predicts: the likeliest tokens as bars."""
+"""What a head predicts: the most likely tokens as bars."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ BAR = 30  # pixels from bar to bar
 
 
 def topk_bars(predictions: pd.DataFrame, *, title: str, subtitle: str = "", theme: Theme = LIGHT) -> go.Figure:
-    """Draw one mask's likeliest tokens, the first one on top.
+    """Draw one mask's most likely tokens, the first one on top.
 
     Args:
-        predictions: `Mask.predictions`: token, token_id, probability (0..1), logit, likeliest
+        predictions: `Mask.predictions`: token, token_id, probability (0..1), logit, most likely
             first. Two tokens may look the same; each has its bar.
         title: Of the figure, with the checkpoint's name.
         subtitle: One more line of plain text.
-        theme: Colours.
+        theme: Colors.
 
     Returns:
         A figure with one bar a token at y = 0, 1, ..., with customdata token_id.

@@ -1,4 +1,4 @@
-"""Ranks of tokens over layers or over the rungs of the ladder, as lines."""
+"""Ranks of tokens over layers or over the steps of the ladder, as lines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rank_lines(
         labels: What the axis says of each stop.
         title: Of the figure.
         subtitle: One more line of plain text.
-        theme: Colours.
+        theme: Colors.
 
     Returns:
         One line a token, named where it ends, with a dash and symbols of its own.
@@ -103,7 +103,7 @@ def _add_line(
 def _name_ends(
     figure: go.Figure, lines: dict[tuple[int, str], list[tuple[int, int]]], bottom: float, theme: Theme
 ) -> None:
-    """Write each token where its line ends, apart from its neighbours."""
+    """Write each token where its line ends, apart from its neighbors."""
     ends = [(math.log10(max(line)[1]), token, number) for number, ((_, token), line) in enumerate(lines.items())]
     step = LABEL_PIXELS * (bottom + 0.12) / (HEIGHT - 60)
     for height, (_, token, number) in zip(
@@ -138,5 +138,5 @@ def spread(heights: Sequence[float], *, step: float, last: float) -> list[float]
 
 
 def thinned(count: int) -> list[int]:
-    """Which of so many stops along an axis are labelled: up to 16, evenly spread."""
+    """Which of so many stops along an axis are labeled: up to 16, evenly spread."""
     return list(range(0, count, math.ceil(count / 16))) if count else []

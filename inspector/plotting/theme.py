@@ -1,4 +1,4 @@
-"""Colours and fonts of every figure, light and dark, safe for colour-blind readers."""
+"""Colors and fonts of every figure, light and dark, safe for color-blind readers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MONO = "Source Code Pro, DejaVu Sans Mono, Menlo, Consolas, monospace"
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """One look: inks, surfaces and the colours that carry meaning."""
+    """One look: inks, surfaces and the colors that carry meaning."""
 
     name: str  # "light" or "dark"
     page: str  # what lies under the figure; used where a figure is drawn on its own
@@ -22,10 +22,10 @@ class Theme:
     surface: str  # boxes
     edge: str  # outlines of boxes
     accent: str  # what was selected
-    groups: tuple[str, ...]  # told apart without colour vision too, in order of use
+    groups: tuple[str, ...]  # told apart without color vision too, in order of use
     ramp: tuple[str, ...]  # from nothing to all
     ramp_ink: str  # readable on the whole ramp
-    kinds: dict[str, str]  # kind of token -> colour
+    kinds: dict[str, str]  # kind of token -> color
 
 
 LIGHT = Theme(
@@ -75,7 +75,7 @@ DARK = Theme(
 )
 
 THEMES = {theme.name: theme for theme in (LIGHT, DARK)}
-COLOR_BAR = 180  # pixels of a colour bar
+COLOR_BAR = 180  # pixels of a color bar
 
 
 def get_theme(name: str | None) -> Theme:
@@ -96,7 +96,7 @@ def layout(*, title: str, subtitle: str, theme: Theme, height: int) -> go.Layout
     Args:
         title: Plain text in bold at the top left; "" for none. Already safe for Plotly.
         subtitle: A second, smaller line; "" for none. Already safe for Plotly.
-        theme: Colours.
+        theme: Colors.
         height: Of the whole figure, in pixels.
 
     Returns:
@@ -153,11 +153,11 @@ def axis(*, title: str, theme: Theme, grid: bool = True) -> dict[str, object]:
 
 
 def colorbar(name: str, *, theme: Theme) -> dict[str, object]:
-    """Build a flat colour bar at the foot of the figure, at the right.
+    """Build a flat color bar at the foot of the figure, at the right.
 
     Args:
-        name: What the colours mean; already safe for Plotly.
-        theme: Colours.
+        name: What the colors mean; already safe for Plotly.
+        theme: Colors.
     """
     return {
         "title": {"text": name, "side": "bottom", "font": {"size": 13, "color": theme.muted}},
@@ -190,7 +190,7 @@ def channels(color: str) -> tuple[int, int, int]:
 
 
 def luminance(color: str) -> float:
-    """Measure a colour's relative luminance, 0..1, as WCAG 2.2 defines it."""
+    """Measure a color's relative luminance, 0..1, as WCAG 2.2 defines it."""
     linear = [
         c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
         for c in (channel / 255 for channel in channels(color))
@@ -199,19 +199,19 @@ def luminance(color: str) -> float:
 
 
 def contrast(first: str, second: str) -> float:
-    """Measure the contrast of two colours, 1..21, as WCAG 2.2 defines it."""
+    """Measure the contrast of two colors, 1..21, as WCAG 2.2 defines it."""
     low, high = sorted((luminance(first), luminance(second)))
     return (high + 0.05) / (low + 0.05)
 
 
 def mix(color: str, ground: str, share: float) -> str:
-    """Lay a colour over a ground with an opacity of 0..1 and give the opaque result."""
+    """Lay a color over a ground with an opacity of 0..1 and give the opaque result."""
     pairs = zip(channels(color), channels(ground), strict=True)
     return "#{:02x}{:02x}{:02x}".format(*(round(share * a + (1 - share) * b) for a, b in pairs))
 
 
 def ink_on(color: str) -> str:
-    """Choose the ink, near black or white, that is easier to read on a colour."""
+    """Choose the ink, near black or white, that is easier to read on a color."""
     return max(("#0d1420", "#ffffff"), key=lambda ink: contrast(ink, color))
 
 

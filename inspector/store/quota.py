@@ -35,7 +35,7 @@ NAMED = 3  # uploads that a refusal names at most
 KINDS = {
     UPLOADS: ("uploads", "when you delete it"),
     OPENED: ("copies of configurations and tokenizers", "first, unless in use"),
-    MAPS: ("maps and neighbours", "first"),
+    MAPS: ("maps and neighbors", "first"),
     COMPILED: ("compiled code", "never: small, but slow to rebuild"),
     registry.INCOMINGS: ("arriving uploads", "when they are stored or refused"),
     registry.TEMPORARY: ("work under way", "when it is done"),

@@ -12,9 +12,18 @@ from inspector.catalog import PAGES
 from inspector.demo import DEMOS
 from inspector.results.checkpoint import Opened
 from inspector.text import literal
-from pages._compare.words import TEACHES
 from pages._ui import address, arrivals, inputs, session, uploading
 from pages._ui import beside as lens_compare
+
+TEACHES = """
+**What you can learn from two checkpoints**
+
+- **Before and after fine-tuning**: which layers moved, and which were left as they were?
+- **Two steps of one training run**: does it still change, and where?
+- **float32 and a cast or quantized copy**: is it plain rounding, or something else?
+- **A base model and one with a head**: what was added, what is tied now and was not before?
+- **Two vocabularies**: which tokens have no partner, and whose vector moved furthest?
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +31,7 @@ class Second:
     """The checkpoint that is compared with."""
 
     opened: Opened
-    name: str  # as it was chosen or typed, and stands in the link
+    name: str  # as it was chosen or typed, and as the link has it
     listed: bool  # False: it was typed
 
 

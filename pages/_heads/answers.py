@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from inspector.analyses.heads import words
 from inspector.analyses.heads.figures import span_heatmap
 from inspector.analyses.heads.request import HeadsRequest
 from inspector.analyses.heads.result import (
@@ -26,7 +27,6 @@ from inspector.catalog import PAGES
 from inspector.plotting.predictions import topk_bars
 from inspector.results.checkpoint import Opened
 from inspector.text import literal, percent_text, plural
-from pages._heads import words
 from pages._ui import parts, session
 
 COLORS = ("blue", "green", "orange", "violet", "red", "yellow", "primary")
@@ -51,16 +51,11 @@ def _next_sentence(_: Answered, result: NextSentence) -> None:
     with st.container(horizontal=True):
         st.metric("It follows", percent_text(result.is_next))
         st.metric("It does not", percent_text(result.not_next))
-    verdict = "follows" if result.is_next >= 0.5 else "does not follow"
-    st.markdown(
-        f"According to this head, the second text **{verdict}** the first. Its two scores are "
-        f"{result.logits[0]:.3f} (label 0: it follows) and {result.logits[1]:.3f} (label 1: it "
-        "does not); a softmax turns them into probabilities."
-    )
+    st.markdown(literal(words.follows(result)))
 
 
 def _labels(asked: Answered, result: Labels) -> None:
-    st.caption(words.LABEL_KINDS[result.kind])
+    st.caption(literal(words.LABEL_KINDS[result.kind]))
     if result.kind == "regression":
         with st.container(horizontal=True):
             for label, score in zip(result.labels["label"], result.labels["score"], strict=True):
@@ -90,10 +85,7 @@ def _token_labels(asked: Answered, result: TokenLabels) -> None:
         st.info("No span: every token has the label O.", icon=":material/info:")
     else:
         parts.table(result.spans, alt="Spans with label, score and place")
-    st.caption(
-        "Neighbouring tokens with one label join into a span, B- begins a new one, and the "
-        'score is the mean of its tokens (the pipeline\'s strategy "simple").'
-    )
+    st.caption(literal(words.SPANS))
     with st.expander(f"Every token: {plural(len(result.tokens), 'label')}"):
         parts.table(result.tokens, alt="Every token with its most likely label")
         parts.download(result.tokens, name=f"{asked.checkpoint.name}-token-labels")
@@ -119,7 +111,7 @@ def _span(asked: Answered, result: AnswerSpan) -> None:
             st.metric(
                 "No answer",
                 percent_text(result.no_answer),
-                help="The same product at the first special token, which stands for “no answer” (SQuAD 2.0).",
+                help="The same product at the first special token, which means “no answer” (SQuAD 2.0).",
             )
         st.metric("Positions", f"{result.start} to {result.end}")
     st.markdown(f"{literal(before)} :green-background[{literal(result.answer)} **answer**] {literal(after)}")
@@ -140,8 +132,7 @@ def _span(asked: Answered, result: AnswerSpan) -> None:
         alt="Score of every legal span, start downward and end to the right; the best is outlined",
         key="spans",
     )
-    null = "" if result.no_answer is None else " and the first special token (no answer)"
-    st.caption(words.SPAN.format(null=null, longest=asked.request.longest_answer))
+    st.caption(literal(words.span(result, asked.request.longest_answer)))
     parts.table(result.spans, alt="The best spans")
     _loss(result.loss)
     with st.expander("Every position: start and end"):
@@ -169,11 +160,7 @@ def _loss(loss: AnswerLoss | None) -> None:
         ),
         alt="Loss of start and end",
     )
-    whole = "none: a position past the input is ignored" if loss.loss is None else f"{loss.loss:.4f}"
-    st.caption(
-        f"The model's loss, the mean of both: **{whole}**. Positions past the input are "
-        "clamped to its length, and a label of exactly that length is ignored."
-    )
+    st.caption(literal(words.loss(loss)))
 
 
 def _choices(asked: Answered, result: Choices) -> None:
@@ -181,9 +168,7 @@ def _choices(asked: Answered, result: Choices) -> None:
     st.markdown(f"Best: **{literal(best['text'])}**, probability {percent_text(best['probability'])}.")
     _bars(asked.checkpoint, result.choices, ("text", "choice", "probability"), what="Endings")
     parts.table(result.choices, alt="Choices with their probabilities")
-    tokens = asked.answer.tokens
-    shape = (1, len(tokens), len(tokens[0]))
-    st.caption(words.CHOICES.format(shape=shape))
+    st.caption(literal(words.choices(asked.answer)))
 
 
 def _next_tokens(asked: Answered, result: NextTokens) -> None:
@@ -202,10 +187,7 @@ def _next_tokens(asked: Answered, result: NextTokens) -> None:
         st.caption(f"It ends because {literal(result.stopped)}.")
     if len(result.steps):
         parts.table(result.steps, alt="The continuation step by step")
-        st.caption(
-            "Probability, rank (0 is the most likely) and entropy (in nats) are over the "
-            "whole vocabulary, before temperature."
-        )
+        st.caption(words.STEPS)
     with st.expander(f"Table: the {plural(len(result.next), 'most likely next token')}"):
         parts.table(result.next, alt="Most likely next tokens")
         parts.download(result.next, name=f"{asked.checkpoint.name}-next")

@@ -10,11 +10,12 @@ from inspector.analyses.heads.result import KEPT, MASKED, NOT_CHOSEN, REPLACED
 from inspector.analyses.overview.result import Overview
 from inspector.analyses.pretraining.request import PretrainRequest
 from inspector.analyses.pretraining.result import Pretraining
+from inspector.analyses.pretraining.words import MASKING, chosen
 from inspector.analyses.tokenization.request import TokenizeRequest
 from inspector.analyses.tokenization.result import Tokenization
+from inspector.analyses.tokenization.words import padding
 from inspector.results.checkpoint import Opened
-from inspector.text import literal, percent_text, plural
-from pages._heads import words
+from inspector.text import literal, plural
 from pages._ui import options, parts, session
 
 KINDS = {"first": "blue", "second": "green", "special": "violet", "padding": "gray", "unknown": "red"}
@@ -28,13 +29,13 @@ def pretraining(checkpoint: Opened, overview: Overview, heads: HeadsRequest) -> 
     if overview.heads["masked_lm"] != "present":
         return None
     st.subheader("The pre-training objective", anchor=False)
-    chosen = {}
+    given = {}
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        chosen["share"] = options.ask(PretrainRequest, "share", label="Share of tokens chosen", width=180)
+        given["share"] = options.ask(PretrainRequest, "share", label="Share of tokens chosen", width=180)
         if heads.head != "causal_lm":  # which asks for one above
-            chosen["seed"] = options.ask(PretrainRequest, "seed", width=180)
+            given["seed"] = options.ask(PretrainRequest, "seed", width=180)
         if overview.heads["next_sentence"] == "present" and heads.pair.strip():
-            chosen["follows"] = options.ask(PretrainRequest, "follows")
+            given["follows"] = options.ask(PretrainRequest, "follows")
     request = options.make(
         PretrainRequest,
         **{
@@ -43,7 +44,7 @@ def pretraining(checkpoint: Opened, overview: Overview, heads: HeadsRequest) -> 
             "seed": heads.seed,
             "device": heads.device,
             "dtype": heads.dtype,
-            **chosen,
+            **given,
         },
     )
     result: Pretraining | None = session.ask(request)
@@ -61,14 +62,7 @@ def pretraining(checkpoint: Opened, overview: Overview, heads: HeadsRequest) -> 
                 help=f"For label {result.next_sentence_label}, in nats.",
             )
         st.metric("Loss", f"{result.loss:.4f}", help=f"What {result.architecture} returns for these labels.")
-    counts = ", ".join(f"{result.counts[kind]} {kind}" for kind in (MASKED, REPLACED, KEPT) if result.counts[kind])
-    said = f"**{result.chosen}** of {plural(len(result.tokens), 'token')} chosen: {counts}."
-    if result.is_next is not None:
-        said += (
-            f" Next sentence: label **{result.next_sentence_label}**, and the head gives "
-            f"{percent_text(result.is_next)} that it follows."
-        )
-    st.markdown(said)
+    st.markdown(literal(chosen(result)))
     st.markdown(_masked(result.tokens))
     parts.table(
         result.tokens,
@@ -77,7 +71,7 @@ def pretraining(checkpoint: Opened, overview: Overview, heads: HeadsRequest) -> 
     )
     parts.download(result.tokens, name=f"{checkpoint.name}-labels-table")
     with st.expander("What is masked, and what is ignored"):
-        st.markdown(words.MASKING)
+        st.markdown(literal(MASKING))
     return request
 
 
@@ -121,7 +115,7 @@ def tokenization(checkpoint: Opened, heads: HeadsRequest) -> TokenizeRequest | N
     parts.table(first, height=380, alt="Every token of the input with id, place and masks")
     st.markdown(f"**The batch**: {plural(len(result.batch), 'sequence')} of {plural(result.padded_to, 'token')}")
     parts.table(result.batch, alt="Every sequence of the batch with its masks")
-    st.caption(words.BATCH.format(side=result.padding_side))
+    st.caption(literal(padding(result)))
     parts.download(rows, name=f"{checkpoint.name}-tokens")
     return request
 

@@ -1,4 +1,4 @@
-"""One cell of the lens: which one is looked at, and what every rung says there."""
+"""One cell of the lens: which one is looked at, and what every step says there."""
 
 from __future__ import annotations
 
@@ -94,10 +94,10 @@ def _take(key: str) -> None:
 
 
 def ladder(lens: Lens, layer: int, position: int) -> pd.DataFrame:
-    """The best tokens of one cell, all rungs side by side.
+    """The best tokens of one cell, all steps side by side.
 
     Returns:
-        rank, and for each rung its tokens and what it gives them: a probability, or the cosine.
+        rank, and for each step its tokens and what it gives them: a probability, or the cosine.
     """
     cells = lens.cells
     here = pd.DataFrame(cells[(cells["layer"] == layer) & (cells["position"] == position)])

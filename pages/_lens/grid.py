@@ -32,11 +32,11 @@ class View:
     small: bool | None  # None: by the number of cells
 
     def cells(self, lens: Lens) -> pd.DataFrame:
-        """Cells of the rung."""
+        """Cells of the step."""
         return pd.DataFrame(lens.cells[lens.cells["rung"] == self.rung])
 
     def coloring(self, lens: Lens) -> Coloring:
-        """What colours the cells."""
+        """What colors the cells."""
         states, pinned = lens.states, lens.pinned
         return lens_colors.color_cells(
             self.color,
@@ -111,7 +111,7 @@ def _badge(lens: Lens) -> None:
 
 
 def _on_one_scale(view: View, mine: Coloring, lens: Lens) -> tuple[Coloring, Coloring] | None:
-    """Both colourings with one range; None where the other lens lacks the numbers."""
+    """Both colorings with one range; None where the other lens lacks the numbers."""
     states = pd.DataFrame(lens.states[lens.states["rung"] == view.rung])
     if view.rung not in lens.rungs or view.color not in lens_colors.offered(
         view.rung, states=states, pinned=lens.pinned

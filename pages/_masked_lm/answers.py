@@ -10,6 +10,7 @@ import streamlit as st
 
 from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Mask, Prediction
+from inspector.analyses.masked_lm.words import joint
 from inspector.plotting.predictions import topk_bars
 from inspector.results.checkpoint import Opened
 from inspector.text import literal, percent_text, plural
@@ -64,13 +65,13 @@ def draw(checkpoint: Opened, sentence: Sentence, request: PredictRequest, predic
     if len(masks) > 1:
         every = together(masks)
         with st.expander(f"Table of all {len(masks)} masks", icon=":material/table:"):
-            parts.table(every, alt="Likeliest tokens of every mask")
+            parts.table(every, alt="Most likely tokens of every mask")
             parts.download(every, name=f"{checkpoint.name}-masks")
         _joint(checkpoint, request, prediction)
 
 
 def best(mask: Mask) -> str:
-    """The likeliest token of a mask with its probability: "france 41.3 %"; "" for no number."""
+    """The most likely token of a mask with its probability: "france 41.3 %"; "" for no number."""
     first = mask.predictions.iloc[0]
     if math.isnan(first["probability"]):
         return ""
@@ -101,12 +102,12 @@ def _mask(checkpoint: Opened, sentence: Sentence, mask: Mask, *, several: bool) 
                 subtitle="; ".join(said),
                 theme=session.theme(),
             ),
-            alt=f"Likeliest tokens for the {number}, as bars; the table below holds the same",
+            alt=f"Most likely tokens for the {number}, as bars; the table below holds the same",
             key=f"bars {mask.position}",
         )
         first = mask.predictions.iloc[0]
         with st.expander(f"Table: {literal(first['token'])} first, {percent_text(first['probability'])}"):
-            parts.table(mask.predictions, alt=f"Likeliest tokens for the {number}")
+            parts.table(mask.predictions, alt=f"Most likely tokens for the {number}")
             parts.download(mask.predictions, name=f"{checkpoint.name}-mask-{mask.position}")
     if mask.words is not None and max(mask.words["pieces"].tolist(), default=0) > 1:
         _words(checkpoint, mask, mask.words)
@@ -130,11 +131,7 @@ def _joint(checkpoint: Opened, request: PredictRequest, prediction: Prediction) 
     if not prediction.joint:
         return
     st.subheader("All masks together", anchor=False)
-    way = "from left to right" if request.order == "left" else "the most confident mask first"
-    st.caption(
-        f"A beam search fills the masks {way}, each given those filled before; choose the other "
-        "order under Options. The best answers to each mask alone need not fit together."
-    )
+    st.caption(f"{literal(joint(request.order))} Choose the other order under Options.")
     frame = pd.DataFrame(
         [
             {
@@ -152,6 +149,6 @@ def _joint(checkpoint: Opened, request: PredictRequest, prediction: Prediction) 
         hide_index=True,
         lazy=False,
         column_config=JOINT_COLUMNS,
-        alt=f"{plural(len(frame), 'joint answer')}, the likeliest first",
+        alt=f"{plural(len(frame), 'joint answer')}, the most likely first",
     )
     parts.download(frame, name=f"{checkpoint.name}-joint")

@@ -86,7 +86,7 @@ def _show(checkpoint: Opened, result: Contrast, targets: tuple[str, ...]) -> Non
             pins=pins["token_id"].tolist(),
             theme=session.theme(),
         ),
-        alt="Every token by its likelihood and by which sentence makes it likelier; the tables "
+        alt="Every token by its likelihood and by which sentence makes it more likely; the tables "
         "below name the most contrasted",
         key="contrast",
     )
@@ -94,14 +94,14 @@ def _show(checkpoint: Opened, result: Contrast, targets: tuple[str, ...]) -> Non
         parts.grid(2, wide=2), names, (result.favours_first, result.favours_second), strict=True
     ):
         with place:
-            st.markdown(f"**Likelier with {literal(name)}**")
+            st.markdown(f"**More likely with {literal(name)}**")
             st.dataframe(
                 frame,
                 hide_index=True,
                 lazy=False,
                 column_config=COLUMNS,
                 column_order=("token", "difference", "first", "second", "token_id"),
-                alt=f"Tokens likelier with {name}",
+                alt=f"Tokens more likely with {name}",
             )
     table_files.offer(result.tokens, name=f"{checkpoint.name}-contrast", label="All tokens")
 

@@ -17,12 +17,12 @@ COLUMNS = {
     "token": st.column_config.TextColumn("token"),
     "probability": st.column_config.NumberColumn("probability", format="percent"),
     "rank": st.column_config.NumberColumn(
-        "rank", format="localized", help="1: the likeliest token of the vocabulary here."
+        "rank", format="localized", help="1: the most likely token of the vocabulary here."
     ),
     "bits": st.column_config.NumberColumn(
         "surprisal, bits", format="%.2f", help="-log2 of the probability: 0 is certain."
     ),
-    "best_token": st.column_config.TextColumn("likeliest here", help="What the model would say in this place."),
+    "best_token": st.column_config.TextColumn("most likely here", help="What the model predicts here."),
     "best_probability": st.column_config.NumberColumn("its probability", format="percent"),
 }
 
@@ -45,8 +45,7 @@ def draw(checkpoint: Opened, request: PlausibilityRequest) -> Plausibility | Non
             "Pseudo-log-likelihood",
             f"{result.pseudo_log_likelihood:.2f}",
             help="Sum of the tokens' log probabilities, each judged with all others in "
-            "sight (Salazar et al. 2020). Nearer to zero: more plausible; longer texts "
-            "have lower ones.",
+            "sight (Salazar et al. 2020). Nearer to zero: more plausible; longer texts have lower ones.",
         )
         st.metric(
             "Pseudo-perplexity",

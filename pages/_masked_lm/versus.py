@@ -154,7 +154,7 @@ def _mask(checkpoint: Opened, other: Opened, mine: Mask, theirs: Mask) -> None:
                     title=f"{owner.name}, mask at position {mask.position}",
                     theme=session.theme(),
                 ),
-                alt=f"Likeliest tokens of {owner.name}; the table below joins both",
+                alt=f"Most likely tokens of {owner.name}; the table below joins both",
                 key=f"beside {owner.fingerprint} {mask.position}",
             )
     joined = join(mine, theirs)
@@ -178,7 +178,7 @@ def join(mine: Mask, theirs: Mask) -> pd.DataFrame:
 
     Returns:
         token, here, there (probabilities, NaN where not listed), rank_here, rank_there (from 1,
-        missing likewise), the likeliest of either first.
+        missing likewise), the most likely of either first.
     """
     sides = [
         pd.DataFrame(

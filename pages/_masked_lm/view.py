@@ -27,7 +27,7 @@ def draw_editor(sentence: Sentence, prediction: Prediction | None, plausibility:
     Args:
         sentence: What is asked.
         prediction: Its answer, written on the masks; None while there is none.
-        plausibility: Of the same text, as colours; None for no colours.
+        plausibility: Of the same text, as colors; None for no colors.
     """
     mask = inputs.mask_token()
     masked_editor.editor(
@@ -121,7 +121,7 @@ def draw_device(prediction: Prediction, checkpoint: Opened) -> None:
 
 
 def _judged(plausibility: Plausibility | None) -> dict[int, tuple[str | None, str, str]]:
-    """Colour, note and title by position."""
+    """Color, note and title by position."""
     if plausibility is None:
         return {}
     theme = session.theme()
@@ -130,7 +130,7 @@ def _judged(plausibility: Plausibility | None) -> dict[int, tuple[str | None, st
     colors = surprisal_colors(judged["bits"].tolist(), theme=theme)
     for row, color in zip(judged.to_dict("records"), colors, strict=True):
         percent = percent_text(float(row["probability"]))
-        title = f"{percent}, rank {row['rank']:,}; likeliest here: {row['best_token']}"
+        title = f"{percent}, rank {row['rank']:,}; most likely here: {row['best_token']}"
         result[int(row["position"])] = (color, percent, title)
     return result
 

@@ -106,13 +106,13 @@ def _draw_group(sharing: Sharing, alike: Sequence[int]) -> None:
         st.markdown(f"**{group_letter(number)}** {parts.verdict(group.verdict)} {literal(group.reason)}")
         if len(alike) > 1:
             st.markdown(
-                f"The same for {plural(len(alike) - 1, 'more group')} of this pattern: "
-                f"in all {literal(words.sizes(*(sharing.groups[each] for each in alike)))}"
+                f"The same for {plural(len(alike) - 1, 'more group')} of this pattern: in all "
+                f"{literal(words.sizes(*(sharing.groups[each] for each in alike)))}"
             )
         st.markdown(truths(group))
         st.markdown(literal(words.sizes(group)))
         st.code("\n".join(group.names), language=None, height="content" if len(group.names) < 10 else 240)
-        with st.expander("Where each name lies"):
+        with st.expander("Storage of each name"):
             parts.table(pd.DataFrame(_members(group)), alt="Names with storage, offset and stride")
 
 

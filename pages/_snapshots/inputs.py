@@ -13,11 +13,20 @@ from inspector.analyses.snapshots.request import SeriesRequest, VitalsRequest
 from inspector.store.snapshots import Snapshot
 from inspector.text import literal, plural
 from pages._snapshots.runs import Run
-from pages._snapshots.words import QUANTITIES
 from pages._ui import options, screenshot, session
 from serving.place import serves_others
 
 VERBS = {"ties": "sharing", "checks": "check"}
+
+
+QUANTITIES = {
+    "Padding": "padding",
+    "Norms": "norms",
+    "Drift": "drift",
+    "Neighbors": "neighbours",
+    "Ties": "ties",
+    "Checks": "checks",
+}
 
 
 @dataclass(frozen=True, slots=True)

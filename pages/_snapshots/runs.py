@@ -14,18 +14,39 @@ from inspector.settings import settings
 from inspector.store.snapshots import UPLOADS, Snapshot, find_run, uploaded_runs
 from inspector.store.uploads import list_uploads
 from inspector.text import literal
-from pages._snapshots.words import ARCHIVE, TEACHES
 from pages._ui import arrivals, parts, uploading
 from serving.place import paths_are_open, served_settings
 
 EXAMPLE = next(iter(RUNS))
+ARCHIVE = (
+    "One .zip, .tar or .tar.gz that holds a folder for each snapshot, such as checkpoint-500 and "
+    "checkpoint-1000, each with its weights, config.json and tokenizer. Each becomes an upload of "
+    "its own, which every page can open."
+)
+TEACHES = """\
+A training run leaves snapshots: folders such as `checkpoint-500`, `step_1000` or `global_step2000`.
+Each gets the same question, several at once, and the answers are drawn over the steps in the names; if a
+name has no step, in the order of the names. The questions:
+
+- **Padding**: the length of the `[PAD]` row beside the median row. In a tied model it grows
+  although its look-up gets no gradient: the softmax pushes on every row at every position.
+- **Norms**: the longest, the median and the shortest row of the embedding matrix.
+- **Drift**: the cosine of a token's row to the same token's row in the first or the last snapshot.
+- **Neighbors**: how many of a row's nearest rows in the first (or last) snapshot are still among
+  them, for your tokens and for rows drawn at random. When neighbors are no longer lost, the space has
+  settled.
+- **Ties**: which names share memory, snapshot by snapshot: a tie that breaks in the middle of a run
+  makes two matrices out of one.
+- **Checks**: all checks of the page *Checks*: the step at which the first NaN appears.
+
+Norms, drift and neighbors need only the embedding matrix, so only that is read from each file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """A training run: its snapshots in order."""
 
-    reference: str  # as it stands in the link
+    reference: str  # as the link has it
     name: str
     snapshots: tuple[Snapshot, ...]
 
@@ -46,7 +67,7 @@ def choose(checkpoint: Opened) -> Run:
         accept_new_options=True,
         placeholder="Choose one, or type path:FOLDER",
         help="A run that comes with the app, uploaded snapshots, or path: and a folder of this "
-        "server in which the snapshots' folders lie",
+        "server that holds the snapshots' folders",
     )
     state.pop("run arrived", None)  # only now: a run that ends before loses what a program set
     _offer_upload(expanded=reference is None)
@@ -64,7 +85,7 @@ def choose(checkpoint: Opened) -> Run:
 
 
 def _beside(checkpoint: Opened) -> list[str]:
-    """The folder in which the open checkpoint lies, where it was opened by its path."""
+    """The folder that holds the open checkpoint, if it was opened by its path."""
     kind, _, value = checkpoint.reference.partition(":")
     if kind != "path" or not paths_are_open():
         return []

@@ -29,8 +29,8 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "Embeddings and padding": (
         Question(
             "Why is BERT's [PAD] vector not zero?",
-            "padding_idx keeps gradients off the look-up only; a tied output layer pushes the "
-            "same row at every step. Both paths are measured on a batch.",
+            "padding_idx keeps gradients off the look-up only; a tied output layer pushes the same row at every "
+            "step. Both paths are measured on a batch.",
             "padding",
             BERT,
         ),
@@ -80,14 +80,14 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "From a hidden state to a token": (
         Question(
             "How does the masked-LM head turn a hidden state into a token?",
-            "Every step of the head: dot product, bias, the head's transform, true logits; "
-            "what each step did to a token is listed below the map.",
+            "Every step of the head: dot product, bias, the head's transform, true logits; what each step did to a "
+            "token is listed below the map.",
             "lens",
             BERT,
             {"text": MONTH, "pins": "year"},
         ),
         Question(
-            "Is the likeliest token the one with the highest cosine?",
+            "Is the most likely token the one with the highest cosine?",
             "Often not: norms and the bias decide too. Compare the steps, and the geometry at the foot of the page.",
             "lens",
             BERT,
@@ -148,8 +148,8 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "Many snapshots": (
         Question(
             "How does [PAD] grow while BERT is trained?",
-            "Ten snapshots of a small run: the padding row starts at zero and soon is longer "
-            "than most, since its output side is trained at every step.",
+            "Ten snapshots of a small run: the padding row starts at zero and soon is longer than most, since its "
+            "output side is trained at every step.",
             "snapshots",
             BERT,
             {"run": "demo-run"},
@@ -158,9 +158,8 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "Two checkpoints": (
         Question(
             "Do two models place the same words alike?",
-            "Rows of both vocabularies are matched by their text, and one space is rotated "
-            "onto the other. With two versions of one model, the heat map shows which layers "
-            "changed.",
+            "Rows of both vocabularies are matched by their text, and one space is rotated onto the other. With two "
+            "versions of one model, the heat map shows which layers changed.",
             "compare",
             BERT,
             {"other": GPT2, "align": "true"},
@@ -168,9 +167,9 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     ),
     "Before you rely on it": (
         Question(
-            "Is this checkpoint whole and safe?",
-            "Fourteen checks with their evidence: ties, heads, NaN, tokenizer, padding, "
-            "files. Both demos pass; a broken one says what to do next.",
+            "Is this checkpoint complete and safe?",
+            "Fourteen checks with their evidence: ties, heads, NaN, tokenizer, padding, files. Both demos pass; a "
+            "broken one says what to do next.",
             "checks",
             BERT,
         ),

@@ -8,11 +8,12 @@ import streamlit as st
 from inspector.analyses.embeddings.figures_health import score_histogram
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.embeddings.result_health import Finding, Health
+from inspector.analyses.embeddings.words import UNTRAINED
 from inspector.results.checkpoint import Opened
 from inspector.text import literal
 from pages._ui import parts, session, table_files
 
-# status -> word, symbol, colour
+# status -> word, symbol, color
 STATUS = {
     "ok": ("fine", "check_circle", "green"),
     "note": ("good to know", "info", "blue"),
@@ -20,14 +21,6 @@ STATUS = {
     "fail": ("broken", "error", "red"),
 }
 SHOWN = 12  # tokens of a group of equal rows that are written out
-SOURCE = (
-    "A token that training texts never hold is pushed by the softmax alone, and all such tokens "
-    "the same way: where input and output embeddings are tied, their rows end up beside those "
-    "that nobody uses. Where they are not tied, such a row only ever decays and stays short "
-    "(Land & Bartolo 2024, [*Fishing for Magikarp*](https://arxiv.org/abs/2405.05417)). Rare "
-    "tokens move the same way, less far: what is listed was hardly or never trained. A suspicion "
-    "with its evidence, no proof."
-)
 
 
 def draw(result: Embeddings, *, checkpoint: Opened) -> None:
@@ -84,7 +77,7 @@ def _draw_undertrained(result: Embeddings, *, checkpoint: Opened) -> None:
     else:
         parts.table(result.undertrained, height=300, alt="Under-trained tokens")
         table_files.offer(result.undertrained, name=f"{checkpoint.name}-undertrained")
-    st.caption(SOURCE)
+    st.caption(literal(UNTRAINED))
 
 
 def _judged(health: Health) -> int:

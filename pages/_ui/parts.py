@@ -68,7 +68,7 @@ def warnings(texts: Iterable[str]) -> None:
 def count(label: str, number: int | None, *, explanation: str = "") -> None:
     """A large number in short form, written out in its help text."""
     if number is None:
-        st.metric(label, "–", help=explanation or "The checkpoint does not say.")
+        st.metric(label, "–", help=explanation or "Not stated in the checkpoint.")
         return
     exact = f"{number:,}"
     st.metric(label, count_text(number) if number >= 100_000 else exact, help=f"{exact}. {explanation}")
@@ -146,7 +146,7 @@ def mark(event: Any) -> list[int] | None:
 
 
 def verdict(text: str) -> str:
-    """A verdict as a badge: its word says it, colour repeats it."""
+    """A verdict as a badge: its word says it, color repeats it."""
     return f":{VERDICTS.get(text, 'gray')}-badge[{literal(text)}]"
 
 

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def theme() -> Theme:
-    """Colours of figures that go with the page's."""
+    """Colors of figures that go with the page's."""
     return get_theme(st.context.theme.type)
 
 

@@ -20,7 +20,7 @@ def offer() -> None:
     """Say why there is nothing to see, and offer the way in."""
     claims = _claims()
     if serving().sign_in == "proxy":
-        st.markdown("Nobody is signed in: open this server by the address of its sign-in page.")
+        st.markdown("You are not signed in: open this server by the address of its sign-in page.")
     elif claims.get("is_logged_in"):
         _turn_away(name_of(claims))
     else:
@@ -43,7 +43,7 @@ def _claims() -> dict[str, Any]:
 
 
 def _offer_sign_in() -> None:
-    st.markdown("This server is for people who are signed in.")
+    st.markdown("Sign in to use this server.")
     for provider in providers():
         label = f"Sign in with {literal(provider)}" if provider else "Sign in"
         st.button(
@@ -53,7 +53,7 @@ def _offer_sign_in() -> None:
 
 def _turn_away(name: str) -> None:
     st.text(
-        f"You are signed in as {visible(name)}, who may not use this server: sign in with another "
-        "address, or ask whoever runs it (INSPECTOR_PEOPLE)."
+        f"You are signed in as {visible(name)}, who may not use this server: sign in with another address, or ask its "
+        "administrator (INSPECTOR_PEOPLE)."
     )
     st.button("Sign out", icon=":material/logout:", on_click=st.logout)

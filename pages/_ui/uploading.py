@@ -21,14 +21,14 @@ from serving.place import serves_others
 
 Way = Literal["Files", "Folder", "Archive"]
 HINT = (
-    "config.json, weights (.safetensors or .bin, sharded or not) and tokenizer files, or one "
-    ".zip, .tar or .tar.gz that holds them."
+    "config.json, weights (.safetensors or .bin, sharded or not) and tokenizer files, or one .zip, .tar or .tar.gz "
+    "that holds them."
 )
 OTHER_WAY = (
-    "An upload passes through this server's memory: for several gigabytes, a hub id is the "
-    "better way, or a path below INSPECTOR_ROOTS."
+    "An upload passes through this server's memory: for several gigabytes, a hub id is the better way, or a path "
+    "below INSPECTOR_ROOTS."
 )
-SHARED = "Everybody who may use this server sees what is uploaded here, and can rename and delete it."
+SHARED = "Everyone with access to this server can see, rename and delete uploads."
 LABELS: dict[Way, str] = {"Files": "Checkpoint files", "Folder": "Checkpoint folder", "Archive": "Archive of snapshots"}
 
 

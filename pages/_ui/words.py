@@ -13,21 +13,15 @@ from inspector.results.checkpoint import Opened
 from inspector.text import literal, visible
 from serving.place import serves_others
 
-# What each head answers, for people who do not know its class.
-HEADS = {
-    "masked_lm": ("Masked LM", "Which token belongs at [MASK]?"),
-    "causal_lm": ("Causal LM", "Which token comes next?"),
-    "next_sentence": ("Next sentence", "Does the second sentence follow the first?"),
-    "sequence_classification": ("Sequence classification", "Which label, or number, for a text?"),
-    "token_classification": ("Token classification", "Which label for each token?"),
-    "question_answering": ("Question answering", "Where in the text is the answer?"),
-    "multiple_choice": ("Multiple choice", "Which of the endings fits best?"),
-}
-
 
 def listed(texts: Iterable[str]) -> str:
     """Plain texts as a list in Markdown."""
     return "\n".join(f"- {literal(text)}" for text in texts)
+
+
+def paragraphs(texts: Iterable[str]) -> str:
+    """Plain texts as paragraphs in Markdown."""
+    return "\n\n".join(map(literal, texts))
 
 
 def shown(frame: pd.DataFrame) -> pd.DataFrame:

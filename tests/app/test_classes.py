@@ -67,7 +67,7 @@ def test_modules_are_found_as_they_are_typed(open_app: Open) -> None:
 def test_every_field_has_its_shape(open_app: Open) -> None:
     page = said(open_app("classes", text=TEXT))
     config = demo_model().config
-    assert "**BertForPreTrainingOutput**" in page
+    assert "It returns BertForPreTrainingOutput (" in page
     tokenizer = Tokenizer.from_file(str(DEMOS["demo-bert"].folder / "tokenizer.json"))
     positions = len(tokenizer.encode(TEXT).ids)
     assert f"batch **1** × positions **{positions}** × vocab **{config.vocab_size:,}**" in page

@@ -67,7 +67,7 @@ def test_the_best_tokens_of_a_cell_can_be_pinned(open_app: Open) -> None:
     assert len(chart(app, "Pinned tokens")["data"]) == 5
 
 
-def test_a_link_holds_rung_colour_and_cell(open_app: Open) -> None:
+def test_a_link_holds_rung_color_and_cell(open_app: Open) -> None:
     app = open_app("lens", text=TEXT, rung="dot", shade="entropy", layer="2", position="3")
     figure = chart(app, "Top token of demo-bert")
     assert "by dot, colored by entropy" in figure["layout"]["title"]["subtitle"]["text"]

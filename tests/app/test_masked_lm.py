@@ -164,7 +164,7 @@ def test_a_comma_is_a_token_that_can_be_compared(open_app: Open) -> None:
     assert any("""'--targets=","'""" in code.value for code in app.code)
 
 
-def test_every_tokens_plausibility_colours_the_chips(open_app: Open) -> None:
+def test_every_tokens_plausibility_colors_the_chips(open_app: Open) -> None:
     app = open_app("masked_lm", text="the city of france.", view="Plausibility")
     assert not app.error
     table = frame(app, "bits")
@@ -318,7 +318,7 @@ def test_places_are_found_again_after_an_edit(old: str, new: str, kept: set[mask
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_chips_have_the_strips_colours(theme: Theme) -> None:
+def test_chips_have_the_strips_colors(theme: Theme) -> None:
     assert surprisal_colors([0.0, 4.0, 16.0], theme=theme) == [
         theme.ramp[0], theme.ramp[1], theme.ramp[-1],
     ]  # fmt: skip

@@ -69,7 +69,7 @@ def test_embeddings_explain_the_padding_row_by_its_norm(open_app: Open) -> None:
     app = open_app("embeddings")
     matrix = TENSORS["bert.embeddings.word_embeddings.weight"]
     norm = float((matrix[0] ** 2).sum() ** 0.5)
-    assert any("Why is \\[PAD\\] not zero?" in each.label for each in app.expander)
+    assert any("Why is [PAD] not zero?" in each.label.replace("\\", "") for each in app.expander)
     assert f"Row 0 has norm {norm:.3f}, " in said(app)
 
 
@@ -143,7 +143,7 @@ def test_the_map_says_how_much_it_keeps(open_app: Open, dimensions: str) -> None
     assert state["title"] == f"PCA of demo-bert, {dimensions}-D"
 
 
-def test_the_link_holds_colour_and_hidden_layers(open_app: Open) -> None:
+def test_the_link_holds_color_and_hidden_layers(open_app: Open) -> None:
     app = open_app("embeddings", color="script", hide="unused|subword")
     shown = [json.loads(each.proto.json) for each in app.get("bidi_component") if each.proto.json]
     (state,) = (each for each in shown if "digest" in each)

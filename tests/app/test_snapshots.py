@@ -59,7 +59,7 @@ def test_the_padding_norm_over_steps_is_the_one_that_training_logged(open_app: O
         assert column in app.dataframe[0].value
         assert "demo-run" in chart(app)["layout"]["title"]["text"]
     first: Any = app.dataframe[0].value.groupby("snapshot", sort=False)["kept"].mean()
-    assert first["checkpoint-0"] == 1  # every neighbour of the first is its own
+    assert first["checkpoint-0"] == 1  # every neighbor of the first is its own
     assert first["checkpoint-1000"] < 0.5
 
 

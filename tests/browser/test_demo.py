@@ -142,7 +142,7 @@ def test_a_token_of_the_map_shows_its_neighbours_and_a_choice_its_table(page: Pa
     canvas = page.locator(".stage canvas")
     expect(canvas).to_have_attribute("data-drawn", re.compile(r"\d"))
     canvas.focus()
-    page.keyboard.press("Enter")  # the token nearest to the centre
+    page.keyboard.press("Enter")  # the token nearest to the center
     expect(page).to_have_url(re.compile(r"row=\d+"))
     expect(page.get_by_text("Nearest in all 160 dimensions by cosine")).to_be_visible()
     canvas.focus()
@@ -193,15 +193,15 @@ def test_back_opens_the_checkpoint_before(page: Page, server: Server) -> None:
 
 
 @pytest.mark.parametrize(("scheme", "ground"), [("light", 255), ("dark", 14)])
-def test_pages_follow_the_colour_scheme(
+def test_pages_follow_the_color_scheme(
     scheme: str, ground: int, browser: Browser, server: Server, watch: Callable[[Page], Page]
 ) -> None:
     context = browser.new_context(color_scheme=scheme)  # type: ignore[arg-type]
     page = watch(context.new_page())
     page.goto(f"{server.url}/sharing")
     expect_page(page, "sharing", "demo-bert")
-    colour = page.get_by_test_id("stApp").evaluate("app => getComputedStyle(app).backgroundColor")
-    assert int(re.findall(r"\d+", colour)[0]) == ground
+    color = page.get_by_test_id("stApp").evaluate("app => getComputedStyle(app).backgroundColor")
+    assert int(re.findall(r"\d+", color)[0]) == ground
     ink = page.locator(".js-plotly-plot .gtitle").first.evaluate("t => getComputedStyle(t).fill")
     assert abs(int(re.findall(r"\d+", ink)[0]) - ground) > 128
     context.close()

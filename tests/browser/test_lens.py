@@ -1,4 +1,4 @@
-"""The vocabulary lens in a real browser: pins, colours, links, two texts, a long one."""
+"""The vocabulary lens in a real browser: pins, colors, links, two texts, a long one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def height(place: Locator) -> float:
     return box["height"]
 
 
-def test_pinned_tokens_are_followed_and_colour_the_map(page: Page, server: Server) -> None:
+def test_pinned_tokens_are_followed_and_color_the_map(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/lens")
     expect_page(page, "lens", "demo-bert")
     fill(page, "Pinned tokens", "spain, river")

@@ -92,7 +92,7 @@ def test_a_stranger_sees_one_button_and_starts_no_work(page: Page, guarded: Serv
         expect(page.get_by_text(re.compile("demo-"))).to_have_count(0)
         lines = page.get_by_test_id("stMain").inner_text().split("\n")
         assert [line for line in lines if line] == [
-            "Checkpoint Inspector", "This server is for people who are signed in.",
+            "Checkpoint Inspector", "Sign in to use this server.",
             "login", "Sign in",
         ]  # fmt: skip
     assert workers(guarded) == []
@@ -101,7 +101,7 @@ def test_a_stranger_sees_one_button_and_starts_no_work(page: Page, guarded: Serv
 def test_a_stranger_can_neither_upload_nor_download(page: Page, guarded: Server, server: Server) -> None:
     session = session_of(page, guarded.url)
     status, text = put_file(page, guarded.url, session)
-    assert (status, text) == (401, "Nobody is signed in: open the first page and sign in there.")
+    assert (status, text) == (401, "You are not signed in: open the first page and sign in there.")
     assert page.request.delete(f"{guarded.url}/_stcore/upload_file/{session}/x").status == 401
     for place in ("media/0123.csv", "component/x/index.html", "_stcore/bidi-components/x/y.js"):
         assert page.request.get(f"{guarded.url}/{place}").status == 401
@@ -126,7 +126,7 @@ def test_sign_in_use_sign_out(page: Page, guarded: Server, provider: Provider, t
     with zipfile.ZipFile(broken, "w") as archive:
         archive.writestr("config.json", "{}")
     open_file(page, broken)
-    expect(sidebar.get_by_text("Everybody who may use this server sees")).to_be_visible()
+    expect(sidebar.get_by_text("Everyone with access to this server can see")).to_be_visible()
     refused = page.get_by_test_id("stAlert").filter(has_text="no weights")
     expect(refused).to_be_visible()  # it has arrived
 

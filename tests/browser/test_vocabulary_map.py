@@ -199,7 +199,7 @@ def test_under_trained_tokens_are_a_layer(page: Page) -> None:
     assert color_at(page, x, y) not in {LIGHT.page, plain}  # words are translucent
 
 
-def test_numbers_become_colours_of_the_ramp(page: Page) -> None:
+def test_numbers_become_colors_of_the_ramp(page: Page) -> None:
     points = frame_of_points()
     points["trust"] = np.linspace(0, 1, len(points))
     points.loc[5, "trust"] = np.nan
@@ -307,7 +307,7 @@ def test_the_keyboard_reaches_everything(page: Page) -> None:
     canvas = page.locator(".stage canvas")
     assert "10 tokens" in (canvas.get_attribute("aria-label") or "")
     canvas.focus()
-    page.keyboard.press("Enter")  # the token nearest to the centre
+    page.keyboard.press("Enter")  # the token nearest to the center
     assert page.evaluate("window.reported") == [["clicked", 0]]
     assert "Selected: <b>pad</b>" in (canvas.get_attribute("aria-label") or "")
     for _ in range(4):

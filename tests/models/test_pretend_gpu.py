@@ -126,7 +126,7 @@ def test_padding(open_model, name):
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 @pytest.mark.parametrize("method", ["pca", "umap"])
 def test_maps(tmp_path, open_path, monkeypatch, method, metric):
-    """The map of a GPU keeps as many neighbours as the CPU's; its places are others."""
+    """The map of a GPU keeps as many neighbors as the CPU's; its places are others."""
     monkeypatch.setattr(layout, "EPOCHS", {False: 20, True: 20})
     model = random_model("BertForMaskedLM", vocab_size=300)
     folder = save_checkpoint(model, tmp_path / "a")

@@ -87,7 +87,7 @@ def test_four_bits_of_bitsandbytes(tmp_path, open_path, model, scheme):
         assert row["relative_change"] == pytest.approx((b - a).norm().item() / a.norm().item())
         assert row["nearest"] > 0.9  # bitsandbytes rounds; double: its scales are coded afterwards
         assert "bitsandbytes" in row["other_dtype"]
-    assert any("Stored as codes" in sentence for sentence in result.summary)
+    assert any("Quantized: " in sentence for sentence in result.summary)
     back = ask(coded, whole)
     assert back.counts == result.counts
 
@@ -107,7 +107,7 @@ def test_int8_of_bitsandbytes(tmp_path, open_path, model):
         torch.testing.assert_close(coded.state[f"{name}.weight"], truth, rtol=1e-5, atol=1e-6)
         row = row_of(ask(whole, coded), f"{name}.weight")
         assert row["nearest"] > 0.99  # it rounds the weights to float16 before
-        assert "of the numbers are the nearest that their codes can say" in row["note"]
+        assert "of the numbers are the nearest that their scales allow" in row["note"]
     assert not sharing(coded, progress=silent).warnings[1:]  # only what config.json declares
 
 
@@ -153,7 +153,7 @@ def test_compressed_tensors(stored, plain, form, options):
     result = ask(plain, coded)
     row = row_of(result, WEIGHT)
     assert (row["status"], row["nearest"]) == ("quantised", 1)
-    assert row["note"].endswith("each number is the nearest that its code can say")
+    assert row["note"].endswith("each number is the nearest that its scale allows")
     assert row["max_abs"] == pytest.approx((truth[0] - plain.state[WEIGHT]).abs().max().item())
     assert result.counts == {"quantised": 1, "equal": len(plain.tensors) - 1}
     assert "plain rounding" in " ".join(result.summary)
@@ -327,7 +327,7 @@ def test_gptq(stored, plain, bits, ordered, form):
     row = row_of(ask(plain, coded), WEIGHT)
     assert row["status"] == "quantised"
     assert row["nearest"] < 0.9  # other numbers altogether
-    assert "the weights are others" in " ".join(ask(plain, coded).summary)
+    assert "the weights differ" in " ".join(ask(plain, coded).summary)
 
 
 def test_awq(stored):
@@ -398,9 +398,9 @@ def test_the_tensor_that_is_no_rounding_is_named(tmp_path, open_path):
     assert "b has 2 tensors as int8, one scale a row. " in said
     assert "in each of the 2 are the nearest to the other's that the scales allow: plain" in said
     said = " ".join(ask(opened["a"], opened["c"]).summary)
-    assert f"1 of them are plain rounding of the other's numbers; not so where only 0 % of {other}" in said
+    assert f"1 of them are plain rounding of the other's numbers; where only 0 % of {other}" in said
     said = " ".join(ask(opened["b"], opened["c"]).summary)
-    assert "Both have codes: b 2 tensors as int8, one scale a row, c 2 tensors as int8" in said
+    assert "Both are quantized: b 2 tensors as int8, one scale a row, c 2 tensors as int8" in said
 
 
 def test_a_plain_cast_to_float8_is_measured_and_runs(tmp_path, open_path):
@@ -433,7 +433,7 @@ def test_more_numbers_than_memory_may_hold_are_not_made(stored, plain):
     """A model is refused in a sentence; what needs a part of it goes on."""
     coded = stored(lambda w: {WEIGHT: w.to(torch.float8_e4m3fn), f"{WEIGHT}_scale": torch.ones(1)})
     coded.settings = replace(coded.settings, model_nbytes=1_000)
-    with pytest.raises(CheckpointError, match=r"stand for 0\.0 GB of numbers.*INSPECTOR_MODEL_MB"):
+    with pytest.raises(CheckpointError, match=r"take 0\.0 GB once dequantized.*INSPECTOR_MODEL_MB"):
         lens(coded, progress=silent, text="w1 w2", device="cpu")
     assert embeddings(coded, progress=silent).rows == 60
     result = compare(plain, progress=silent, other=coded.manifest.fingerprint)
@@ -458,7 +458,7 @@ def test_codes_that_cannot_be_read_are_no_numbers(stored, plain, change):
     """The headers are listed; nothing is computed, and the sentence names the tensor."""
     coded = stored(change)
     assert overview(coded, progress=silent).tensors["name"].tolist()
-    with pytest.raises(CheckpointError, match="as codes, in a way that this tool cannot read"):
+    with pytest.raises(CheckpointError, match="quantized in a way that this tool cannot read"):
         lens(coded, progress=silent, text="w1 w2")
     result = ask(plain, coded)
     row = row_of(result, WEIGHT)

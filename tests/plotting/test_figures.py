@@ -1,4 +1,4 @@
-"""The figures say what the frames say: checked against hand-computed positions, texts, colours."""
+"""The figures say what the frames say: checked against hand-computed positions, texts, colors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def frame_of_points(**more: list) -> pd.DataFrame:
     )
 
 
-# --- colours -------------------------------------------------------------------------------------
+# --- colors -------------------------------------------------------------------------------------
 
 
 def test_contrast_is_that_of_the_standard() -> None:
@@ -163,7 +163,7 @@ def test_lens_hover_lists_the_ranking_in_order() -> None:
     )
 
 
-def test_lens_colours_by_probability_of_all_or_by_the_range_of_scores() -> None:
+def test_lens_colors_by_probability_of_all_or_by_the_range_of_scores() -> None:
     cells = lens_cells(2, 2)
     heat = trace(token_heatmap(cells, tokens=["a", "b"], title="t"), "colors")
     assert (heat["zmin"], heat["zmax"]) == (0.0, 1.0)
@@ -206,7 +206,7 @@ def test_bars_keep_order_and_twins_and_never_round_to_nothing() -> None:
     assert bars["customdata"] == [7, 8, 9]
     assert figure["layout"]["yaxis"]["ticktext"] == ["paris", "&lt;b&gt;", "paris"]
     top, bottom = figure["layout"]["yaxis"]["range"][::-1]
-    assert top < bottom  # the likeliest on top
+    assert top < bottom  # the most likely on top
     assert figure["layout"]["xaxis"]["range"][1] > 0.5  # room for the text
 
 

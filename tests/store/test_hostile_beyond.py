@@ -474,7 +474,7 @@ def test_templates_and_generation_settings_are_never_read(tmp_path, open_path, s
 
 
 def test_names_speak_to_no_terminal(tmp_path):
-    """A tensor's name in a warning of the command line: no colour, no title, no new line."""
+    """A tensor's name in a warning of the command line: no color, no title, no new line."""
     folder = small_checkpoint(tmp_path / "sound")
     tensors = load_file(folder / "model.safetensors")
     tensors["a\x1b[31m\x1b]0;title\x07\nWarning: b"] = torch.ones(2)

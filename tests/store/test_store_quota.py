@@ -155,7 +155,7 @@ def test_the_account_counts_every_byte_of_the_store(settings, tmp_path, folder):
 
     assert found.used_nbytes == held == sum(nbytes for _, nbytes in kinds.values())
     assert kinds["arriving uploads"] == (1, 12_345)
-    assert [kinds[name][0] for name in ("uploads", "maps and neighbours")] == [1, 1]
+    assert [kinds[name][0] for name in ("uploads", "maps and neighbors")] == [1, 1]
     assert kinds["copies of configurations and tokenizers"][0] == 1
     (one,) = found.uploads
     assert (one.name, one.pinned, one.in_use) == ("one", False, False)

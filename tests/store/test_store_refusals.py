@@ -377,7 +377,7 @@ def test_zip_bomb_is_stopped_by_counted_bytes(tmp_path, refused, settings):
     assert not list(settings.home.rglob("*.safetensors"))
 
 
-def test_broken_and_mislabelled_archives(tmp_path, refused):
+def test_broken_and_mislabeled_archives(tmp_path, refused):
     for name in ("a.zip", "a.tar", "a.tar.gz"):
         (tmp_path / name).write_bytes(b"PK\x03\x04 nothing")
         assert refused(tmp_path / name) == (
@@ -537,7 +537,13 @@ def test_a_demo_run_is_no_checkpoint_and_its_snapshots_are_named():
 
 
 def test_settings_of_single_layers_are_kept_by_their_numbers(tmp_path, open_path):
-    sizes: dict[str, Any] = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 24, "head_dim": 8, "global_head_dim": 16}
+    sizes: dict[str, Any] = {
+        "vocab_size": 64,
+        "hidden_size": 16,
+        "intermediate_size": 24,
+        "head_dim": 8,
+        "global_head_dim": 16,
+    }
     counts: dict[str, Any] = {"num_hidden_layers": 4, "num_attention_heads": 2, "num_key_value_heads": 1}
     inputs: dict[str, Any] = {"vocab_size_per_layer_input": 64, "hidden_size_per_layer_input": 4}
     config = Gemma4TextConfig(**sizes, **counts, **inputs)

@@ -30,7 +30,7 @@ LENS_BAR, MAP_BAR = 1.5, 10.0  # at most so many times the product; at least so 
 
 
 def map_seconds(folder: Path, home: Path, device: Device) -> tuple[float, float]:
-    """A warm map with nothing from the disk: seconds, and the share of neighbours it keeps."""
+    """A warm map with nothing from the disk: seconds, and the share of neighbors it keeps."""
     from inspector.analyses.vocabulary_map.compute import project
 
     checkpoint = open_folder(folder, home)

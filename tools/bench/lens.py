@@ -1,6 +1,6 @@
 """Reading hidden states as tokens: ours beside the usual way and the bare matrix product.
 
-The same work in the same run: top k, normaliser and entropy of 13 × 512 states of 384 numbers
+The same work in the same run: top k, normalizer and entropy of 13 × 512 states of 384 numbers
 against 30,522 rows, in float32. "Usual" is a log-softmax of everything, then top k and entropy, as
 lens tools do. The ways run in turn in one process, round after round: seconds are each way's least
 disturbed round, ratios those of the least disturbed rounds, beside the median of the ratios within
@@ -204,7 +204,7 @@ def main() -> None:
     hidden, matrix = inputs()
     compare(hidden, matrix)
     found = seconds(hidden, matrix)
-    print(f"\n{STATES:,} states × {WIDTH} against {ROWS:,} rows: top {K}, normaliser, entropy")
+    print(f"\n{STATES:,} states × {WIDTH} against {ROWS:,} rows: top {K}, normalizer, entropy")
     print(f"{'way':28}{'seconds':>9}{'of bare':>9}{'(median)':>10}{'of ours':>9}{'(median)':>10}{'extra MB':>10}")
     for name, rounds in found.items():
         command = [sys.executable, "-m", "tools.bench.lens", name]

@@ -48,7 +48,7 @@ ENTRIES, WORDS, K = 30_522, 9, 5  # 12 tokens with the mask, [CLS] and [SEP]
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 REQUESTS, PEOPLE, ROUNDS = 9, 32, 3
 
-Answer = list[tuple[int, float]]  # token ids and probabilities, likeliest first
+Answer = list[tuple[int, float]]  # token ids and probabilities, most likely first
 Ask = Callable[[str], Answer]
 
 

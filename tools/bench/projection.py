@@ -60,7 +60,7 @@ def make_ours(folder: Path, home: Path) -> Callable[[], float]:
     checkpoint = open_folder(folder, home)
 
     def run() -> float:
-        with tempfile.TemporaryDirectory() as empty:  # no map, no neighbours
+        with tempfile.TemporaryDirectory() as empty:  # no map, no neighbors
             checkpoint.settings = replace(checkpoint.settings, home=Path(empty))
             return project(checkpoint, progress=quiet, method="umap").kept_neighbours
 
@@ -149,9 +149,9 @@ def write_large(folder: Path) -> None:
 
     generator = torch.Generator().manual_seed(SEED)
     rows, columns = LARGE
-    centres = torch.randn(CLUSTERS, columns, generator=generator)
+    centers = torch.randn(CLUSTERS, columns, generator=generator)
     matrix = torch.randn(LARGE, generator=generator)
-    matrix += 2 * centres[torch.randint(CLUSTERS, (rows,), generator=generator)]
+    matrix += 2 * centers[torch.randint(CLUSTERS, (rows,), generator=generator)]
     save_file({"embed_tokens.weight": matrix}, folder / "model.safetensors")
 
 

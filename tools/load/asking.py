@@ -34,7 +34,7 @@ ROUNDS = 3
 CLOSE = 1e-3  # of a probability, relative: other passes round otherwise
 PATIENCE_SECONDS = 300.0
 
-Told = list[tuple[int, float]]  # token ids and probabilities, likeliest first
+Told = list[tuple[int, float]]  # token ids and probabilities, most likely first
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def bert_report(
         seed: Chooses the sentences and the strangers in pairs.
 
     Returns:
-        Quality and the five likeliest pieces of every example.
+        Quality and the five most likely pieces of every example.
     """
     lines = [line for block in split.held_out for line in block]
     order = np.random.default_rng([seed, 5]).permutation(len(lines))[:SENTENCES]
@@ -66,7 +66,7 @@ def bert_report(
 
 @torch.no_grad()
 def top_pieces(model: BertForPreTraining, tokenizer: Tokenizer, text: str, count: int = 5) -> list[str]:
-    """List the likeliest word pieces for the first [MASK] of a text, likeliest first."""
+    """List the most likely word pieces for the first [MASK] of a text, most likely first."""
     ids = tokenizer.encode(text).ids
     hidden = model.eval().bert(input_ids=torch.tensor([ids])).last_hidden_state
     scores = model.cls.predictions(hidden[0, ids.index(bert_ids(tokenizer).mask)])
@@ -86,7 +86,7 @@ def gpt2_report(
         seed: Not used: nothing is drawn.
 
     Returns:
-        Quality and the likeliest continuation of every example.
+        Quality and the most likely continuation of every example.
     """
     del seed
     blocks = [_stream(tokenizer, block) for block in split.held_out]
@@ -111,7 +111,7 @@ def _stream(tokenizer: Tokenizer, lines: Sequence[str]) -> list[int]:
 
 @torch.no_grad()
 def continue_text(model: GPT2LMHeadModel, tokenizer: Tokenizer, text: str, count: int = 16) -> str:
-    """Append the likeliest tokens to a text, up to `count` or the end of the line."""
+    """Append the most likely tokens to a text, up to `count` or the end of the line."""
     ids = tokenizer.encode(text).ids
     start = len(ids)
     for _ in range(count):

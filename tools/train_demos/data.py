@@ -46,7 +46,7 @@ def split_lines(lines: list[str], seed: int) -> Split:
     Returns:
         The split. Every second block, from the first, is watched; the others are held out. No
         training line equals a line of any block, whatever its case. Where a block was cut out,
-        its two neighbours become successors in `train`.
+        its two neighbors become successors in `train`.
     """
     block = min(100, max(4, len(lines) // 50))
     slots = len(lines) // block

@@ -117,7 +117,7 @@ def pair_quality(
         labels: 0 = successor, 1 = stranger.
 
     Returns:
-        The share of pairs whose likelier label is the true one.
+        The share of pairs whose more likely label is the true one.
     """
     ids = bert_ids(tokenizer)
     model.eval()

@@ -12,7 +12,7 @@ from rich.text import Text
 from inspector.analyses.checks.result import Baseline, Check, Checks, Evidence
 from inspector.text import escaped
 
-# status -> sign, word, style: the word says it, sign and colour repeat it
+# status -> sign, word, style: the word says it, sign and color repeat it
 STATUS = {"ok": ("✓", "ok", "green"), "warn": ("!", "warn", "yellow"), "fail": ("✗", "fail", "bold red")}
 SHOWN = 10  # pieces of evidence of one check
 REPORTED = ("minor", "major", "critical")

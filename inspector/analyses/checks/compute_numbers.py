@@ -28,13 +28,12 @@ EXAMPLES = 3
 BLOCK = 1 << 20  # numbers read at once
 FEW = 1 << 16  # numbers that codes are turned into at once
 IN_TRAINING = (
-    "Go back to an earlier checkpoint of the run, and look for the step at which the loss became "
-    "NaN: a lower learning rate, gradient clipping or bfloat16 in place of float16 are the usual "
-    "cures."
+    "Go back to an earlier checkpoint of the run, and look for the step at which the loss became NaN: a lower "
+    "learning rate, gradient clipping or bfloat16 in place of float16 are the usual cures."
 )
 IN_QUANTISING = (
-    "Compare the file's digest with its source and copy it again; if the source has them too, "
-    "quantise the float weights anew, once these are known to be finite."
+    "Compare the file's digest with its source and copy it again; if the source has them too, quantize the float "
+    "weights again after you have checked that they are finite."
 )
 
 
@@ -108,8 +107,8 @@ def check_numbers(census: Sequence[Census], quantised: Mapping[str, Quantised]) 
         NUMBERS,
         evidence,
         detail=f"{plural(tensors, 'tensor holds', 'tensors hold')} NaN or infinity, "
-        f"{sum(each.count or 0 for each in bad):,} of {numbers:,} numbers "
-        f"{example(tensors, bad[0].subject)}: whatever is computed with them is no number.",
+        f"{sum(each.count or 0 for each in bad):,} of {numbers:,} numbers {example(tensors, bad[0].subject)}: "
+        "whatever is computed with them is no number.",
         next_step=next_step,
     )
 
@@ -134,7 +133,7 @@ def check_zero_tensors(census: Sequence[Census], checkpoint: Checkpoint) -> Chec
             "all zeros",
             "minor",
             math.prod(each.shape),
-            f"{shape_text(each.shape)}, {each.scheme}, and every code stands for 0.",
+            f"{shape_text(each.shape)}, {each.scheme}, and every weight is 0.",
         )
         for each in checkpoint.quantised.values()
         if _stands_for_zeros(checkpoint.manifest, each)
@@ -213,7 +212,7 @@ def _kept_as(dtypes: Sequence[str], ways: Mapping[str, list[TensorInfo]]) -> str
         return f"All weights are kept as {kinds}."
     said = ", ".join(f"{plural(len(weights), 'weight')} as {way}" for way, weights in ways.items())
     rest = f"; all others are kept as {kinds}" if kinds else ""
-    return f"Kept as codes that stand for other numbers: {said}{rest}."
+    return f"Quantized: {said}{rest}."
 
 
 def _dtype_problem(dtype: str, floats: list[str]) -> str:

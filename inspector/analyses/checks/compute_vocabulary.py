@@ -78,8 +78,7 @@ def check_rows(checkpoint: Checkpoint, rows: int, health: Health, *, has_tokeniz
             ROWS,
             evidence,
             detail=f"The tokenizer gives {plural(len(beyond), 'id')} past the last of {rows:,} "
-            f"rows {example(len(beyond), _listed(beyond))}: a text with such a "
-            "token crashes the model.",
+            f"rows {example(len(beyond), _listed(beyond))}: a text with such a token crashes the model.",
             next_step="Take the tokenizer that belongs to these weights, or resize the embeddings "
             "with model.resize_token_embeddings(len(tokenizer)) and train the new rows.",
         )
@@ -126,7 +125,7 @@ def check_zero_rows(zero: pd.DataFrame, *, has_tokenizer: bool, pad: int | None)
         evidence,
         detail=f"{plural(len(real), 'row of a real token is', 'rows of real tokens are')} zero all "
         f"over ({named}): the model reads nothing there.",
-        next_step="Look for what wrote the zeros: a resize without initialisation, pruning, or a "
+        next_step="Look for what wrote the zeros: a resize without initialization, pruning, or a "
         "copy that was cut off.",
     )
 
@@ -139,8 +138,8 @@ def check_equal_rows(groups: tuple[EqualRows, ...], *, has_tokenizer: bool) -> C
             "equal to the bit",
             "note" if group.what == "unused" and has_tokenizer else "minor",
             group.count,
-            f"{group.count:,} rows, ids {', '.join(map(str, group.token_ids[:NAMED]))}"
-            f"{' and more' * (group.count > NAMED)}.",
+            f"{group.count:,} rows, ids "
+            f"{', '.join(map(str, group.token_ids[:NAMED]))}{' and more' * (group.count > NAMED)}.",
         )
         for group in groups
     ]
@@ -149,7 +148,7 @@ def check_equal_rows(groups: tuple[EqualRows, ...], *, has_tokenizer: bool) -> C
         said = (
             "No two rows are equal to the bit."
             if not evidence
-            else ("Only rows that stand for no word are equal to the bit: they were never trained apart.")
+            else ("Only rows of unused tokens are bitwise equal: they were never trained.")
         )
         return conclude(EQUAL_ROWS, evidence, detail=said)
     rows = sum(each.count or 0 for each in real)
@@ -170,8 +169,7 @@ def check_undertrained(health: Health, listed: pd.DataFrame) -> Check:
         return conclude(
             UNDERTRAINED,
             whole,
-            detail="The whole embedding matrix looks never trained: its rows cannot be told from "
-            "independent random numbers.",
+            detail="The embedding matrix looks untrained: its rows look like independent random numbers.",
             next_step="If this is no fresh model, check that the trained weights were loaded before they were saved.",
         )
     judged = len(health.scores.dropna())

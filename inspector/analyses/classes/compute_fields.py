@@ -31,14 +31,14 @@ NOT_BY_ARGUMENT = {
     "pooler_output": "this class is built without a pooler.",
 }
 NOTES = {
-    "loss": "One number to minimise.",
-    "logits": "Unnormalised scores: a softmax over the last axis makes probabilities.",
+    "loss": "One number to minimize.",
+    "logits": "Unnormalized scores: a softmax over the last axis makes probabilities.",
     "prediction_logits": "The masked-LM head's scores of every token at every position.",
     "seq_relationship_logits": "The next-sentence head's two scores.",
     "start_logits": "How well an answer starts at each position.",
     "end_logits": "How well an answer ends at each position.",
-    "last_hidden_state": "What the last layer says of every position.",
-    "encoder_last_hidden_state": "What the encoder's last layer says of every position.",
+    "last_hidden_state": "The last layer's output at every position.",
+    "encoder_last_hidden_state": "The encoder's last layer's output at every position.",
     "pooler_output": "The first position's hidden state through one more dense layer and tanh.",
     "hidden_states": "The embeddings, then one a layer",
     "attentions": "One a layer; each row sums to 1 over the last axis",

@@ -100,7 +100,7 @@ def used_classes(model: nn.Module) -> tuple[UsedClass, ...]:
 def fold_tree(
     rows: Sequence[ModuleRow], sizes: Mapping[str, int], inside: Mapping[str, frozenset[str]]
 ) -> tuple[TreeLine, ...]:
-    """Fold numbered neighbours that are all alike: same classes, shapes, ties and uses.
+    """Fold numbered neighbors that are all alike: same classes, shapes, ties and uses.
 
     Args:
         rows: Of `module_rows`, as the other two.
@@ -169,7 +169,7 @@ def _lines(
 
 
 def _runs(children: Mapping[str, _Node]) -> Iterator[list[tuple[str, _Node]]]:
-    """Split children into runs of numbered neighbours that are all alike."""
+    """Split children into runs of numbered neighbors that are all alike."""
     keyed = (((node.signature if label.isdecimal() else label), label, node) for label, node in children.items())
     for _, run in groupby(keyed, key=lambda item: item[0]):
         yield [(label, node) for _, label, node in run]

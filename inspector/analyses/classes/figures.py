@@ -38,7 +38,7 @@ def class_tree(
         hierarchy: `ModelClasses.hierarchy`, in method resolution order.
         siblings: `ModelClasses.siblings`, the model's own class first.
         title: Of the figure, with the checkpoint's name.
-        theme: Colours.
+        theme: Colors.
 
     Returns:
         One row a class; full marks are classes whose weights the file holds.

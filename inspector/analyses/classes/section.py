@@ -7,11 +7,12 @@ from typing import Any
 
 import pandas as pd
 
+from inspector.analyses.classes import words
 from inspector.analyses.classes.figures import class_tree
 from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.classes.result import ExampleOutput, ModelClasses
 from inspector.report.content import Block, Code, Context, Drawn, Facts, Question, Said, Section, Tabled
-from inspector.text import plural, shape_text
+from inspector.text import shape_text
 
 
 def asked(context: Context) -> ClassesRequest:
@@ -40,13 +41,10 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
         ),
         "Model classes from torch.nn.Module down",
     )
-    yield Said(
-        "What each class of the family would find in this file. What a file lacks, "
-        "transformers fills with random numbers and a warning."
-    )
+    yield Said(words.SIBLINGS)
     yield Tabled(
         "siblings",
-        "Classes that could be asked to load it",
+        "Classes that could load it",
         pd.DataFrame(
             {
                 "class": each.name,
@@ -76,11 +74,9 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
 
 
 def _output(output: ExampleOutput) -> Iterator[Block]:
-    yield Said(
-        f"It returns {output.class_name}, here for {plural(len(output.tokens), 'token')}: "
-        "shapes alone, from a pass without numbers."
-    )
+    yield Said(words.returned(output))
     yield Code(output.call)
+    yield Said(words.SHAPES)
     yield Tabled(
         "output",
         f"Fields of {output.class_name}",

@@ -175,10 +175,10 @@ def _stored(checkpoint: Checkpoint) -> dict[str, Stored]:
 def _alone(
     one: Stored | None, other: Stored | None, packed: tuple[dict[str, str], ...], spelling: Spelling
 ) -> Measured:
-    """What became of a tensor that has no partner: maybe it is there as codes nobody can read."""
+    """What became of a tensor that has no partner: maybe it is there, quantized in an unknown way."""
     for stored, there, which in ((one, packed[0], "second"), (other, packed[1], "first")):
         if stored and (name := there.get(spelling(stored.info.name))):
-            return Measured("not compared", note=f"the {which} has it as codes that cannot be read, {name}")
+            return Measured("not compared", note=f"the {which} has it as {name}, quantized in an unknown way")
     return Measured("removed" if one else "added")
 
 
@@ -199,12 +199,12 @@ def _token_warnings(two: _Two, vocabulary: VocabularyMatch | None) -> list[str]:
         said.append(
             "Embedding rows are matched by their number, since "
             f"{' and '.join(lacking)} {'has' if len(lacking) == 1 else 'have'} no tokenizer: "
-            "whether a row stands for the same token in both cannot be told."
+            "whether a row is the same token in both is not known."
         )
     kinds = {each.tokens.kind for each in (two.first, two.second) if each.tokens}
     if len(kinds) > 1:
         said.append(
-            f"The tokenizers are {' and '.join(sorted(kinds))}: the same text in both vocabularies "
-            "may be a word for one and a piece of words for the other."
+            f"The tokenizers are {' and '.join(sorted(kinds))}: the same text in both vocabularies may be a word for "
+            "one and a piece of words for the other."
         )
     return said

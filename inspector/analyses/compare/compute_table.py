@@ -97,8 +97,8 @@ def not_finite_warnings(rows: Sequence[Row], names: tuple[str, str]) -> list[str
             more = f" and {len(bad) - NAMED:,} more" if len(bad) > NAMED else ""
             listed = ", ".join(str(each) for each in bad[:NAMED])
             said.append(
-                f"{name} holds NaN or infinity in {listed}{more}: those places are left out of "
-                "every distance, and are counted in the table."
+                f"{name} holds NaN or infinity in {listed}{more}: those places are left out of every distance, and are "
+                "counted in the table."
             )
     return said
 

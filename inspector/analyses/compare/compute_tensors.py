@@ -96,7 +96,7 @@ class Measured:
     not_finite: int = 0
     other_not_finite: int = 0
     note: str = ""
-    nearest: float = math.nan  # share of the numbers that are the nearest their codes can say
+    nearest: float = math.nan  # share of the numbers that are the nearest that the scales allow
 
 
 @dataclass(slots=True)
@@ -202,8 +202,8 @@ def _quantised_note(scheme: str, measured: Measured) -> str:
     if measured.status == "dtype changed":
         return f"the same numbers, as {scheme}"
     if measured.nearest == 1:
-        return f"{scheme}: each number is the nearest that its code can say"
-    return f"{scheme}: {100 * measured.nearest:.3g} % of the numbers are the nearest that their codes can say"
+        return f"{scheme}: each number is the nearest that its scale allows"
+    return f"{scheme}: {100 * measured.nearest:.3g} % of the numbers are the nearest that their scales allow"
 
 
 def _matrix(stored: Stored, *, turned: bool) -> Opened:
@@ -225,10 +225,7 @@ def _compare_codes(first: Stored, second: Stored) -> Measured:
 
 
 def _unreadable(dtype: str, other_dtype: str) -> str:
-    return (
-        f"{dtype} against {other_dtype}: codes of a kind that is not known here, or whole numbers, "
-        "cannot be read as the floats that they stand for"
-    )
+    return f"{dtype} against {other_dtype}: integers, or quantized in an unknown way, so they cannot be dequantized"
 
 
 def _pairs(first: Stored, second: Stored) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:

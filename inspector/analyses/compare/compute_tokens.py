@@ -195,8 +195,8 @@ def _frame(labels: pd.DataFrame, partners: Partners, moves: _Moves) -> pd.DataFr
 
 def _alignment(moves: _Moves, width: int, rows: int) -> Alignment:
     note = (
-        f"The rotation is the one that brings {rows:,} matched rows of {width} columns closest "
-        "together: it keeps every length and angle, and takes away what only turns the space."
+        f"The rotation is the one that brings {rows:,} matched rows of {width} columns closest together: it keeps "
+        "every length and angle, and takes away what only turns the space."
     )
     if rows < 2 * width:
         note += " There are too few rows for so many columns: much of the fit is chance."

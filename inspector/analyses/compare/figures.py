@@ -16,7 +16,7 @@ from inspector.plotting.frames import column, columns, where
 from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import plain, shorten_name
 
-MEASURES = {"relative change": "relative_change", "cosine": "cosine"}  # what may colour the cells
+MEASURES = {"relative change": "relative_change", "cosine": "cosine"}  # what may color the cells
 CELL = 26  # pixels of a row with legible numbers
 SMALL = 18
 WIDTH, NARROWEST = 560, 46  # pixels of the plot, and of a cell whose number can be read
@@ -24,12 +24,12 @@ LABEL = 34  # characters of a kind of tensor
 FLOOR = 1e-8  # a smaller share is drawn as this one
 TICKS = 40  # layers that are named along the axis
 BAR = 26
-NOTHING, NO_NUMBER = "=", "–"  # beside the colour: nothing changed; not measured
+NOTHING, NO_NUMBER = "=", "–"  # beside the color: nothing changed; not measured
 
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """How a number becomes a colour: the logarithm of a share, more change more colour."""
+    """How a number becomes a color: the logarithm of a share, more change more color."""
 
     low: float
     high: float
@@ -51,13 +51,13 @@ def change_heatmap(
 
     Args:
         layers: `Comparison.layers`.
-        measure: One of MEASURES; of the cosine it is 1 - cosine that colours a cell.
+        measure: One of MEASURES; of the cosine it is 1 - cosine that colors a cell.
         title: Of the figure, with both checkpoints' names.
         subtitle: One more line of plain text.
-        theme: Colours.
+        theme: Colors.
 
     Returns:
-        Kinds from top to bottom, layers from left to right, colours on a logarithmic scale; "="
+        Kinds from top to bottom, layers from left to right, colors on a logarithmic scale; "="
         marks a cell without any change, "–" one that could not be measured.
     """
     across = list(dict.fromkeys(column(layers, "layer")))
@@ -112,7 +112,7 @@ def change_bars(tensors: pd.DataFrame, *, title: str, subtitle: str = "", theme:
         tensors: Rows of `Comparison.tensors` that were measured.
         title: Of the figure, with both checkpoints' names.
         subtitle: One more line of plain text.
-        theme: Colours.
+        theme: Colors.
     """
     shares = column(tensors, "relative_change")
     return bar_rows(
@@ -120,8 +120,8 @@ def change_bars(tensors: pd.DataFrame, *, title: str, subtitle: str = "", theme:
         names=[plain(shorten_name(name, LABEL)) for name in column(tensors, "name")],
         texts=[_share(share) for share in shares],
         hovers=[
-            f"<b>{plain(name)}</b><br>relative change {_share(share)}<br>cosine {cosine:.6g}"
-            f"<br>largest difference {largest:.3g}"
+            f"<b>{plain(name)}</b><br>relative change {_share(share)}<br>cosine {cosine:.6g}<br>largest difference "
+            f"{largest:.3g}"
             for name, share, cosine, largest in columns(tensors, "name", "relative_change", "cosine", "max_abs")
         ],
         measure="relative change |b − a| / |a|",
@@ -194,8 +194,8 @@ def _hover(row: dict[str, Any]) -> str:
     if math.isnan(row["relative_change"]):
         return f"{head}<br>changed, and not measured"
     return (
-        f"{head}<br>relative change {_share(row['relative_change'])}<br>"
-        f"cosine {row['cosine']:.6g}<br>largest difference {row['max_abs']:.3g}"
+        f"{head}<br>relative change {_share(row['relative_change'])}<br>cosine {row['cosine']:.6g}<br>largest "
+        f"difference {row['max_abs']:.3g}"
     )
 
 

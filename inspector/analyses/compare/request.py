@@ -17,8 +17,8 @@ class CompareRequest(Request):
     other: str = option(help="The second checkpoint", label="Second checkpoint", flag="CHECKPOINT")
     align: bool = option(
         False,
-        "Rotate one embedding space onto the other before comparing tokens (orthogonal "
-        "Procrustes), for models trained from different starts or with different widths",
+        "Rotate one embedding space onto the other before comparing tokens (orthogonal Procrustes), for models "
+        "trained from different starts or with different widths",
         label="Rotate one embedding space onto the other first",
     )
     moved: int = option(

@@ -86,8 +86,8 @@ class Comparison:
     # One row a tensor, in the order of the first file, those that were added last: name, status,
     # cosine, relative_change (|b - a| / |a|), max_abs (NaN where not measured), other_name (""
     # where there is none), matched (one of MATCHES, ""), shape, other_shape (text), dtype,
-    # other_dtype (of codes: how they are stored), parameters, norm, other_norm, nearest (where one
-    # side has codes: share of the numbers that are the nearest their codes can say, 0..1; else
+    # other_dtype (of quantized weights: the scheme), parameters, norm, other_norm, nearest (where one
+    # side is quantized: share of the numbers that are the nearest its scales allow, 0..1; else
     # NaN), not_finite, other_not_finite (numbers that are NaN or infinite), note, layer ("" outside
     # of layers), kind (its name within the layer)
     tensors: pd.DataFrame

@@ -11,17 +11,12 @@ import pandas as pd
 from inspector.analyses.compare.figures import change_bars, change_heatmap, changed_outside
 from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import Comparison
+from inspector.analyses.compare.words import MEASURED
 from inspector.report import provenance
-from inspector.report.content import Block, Context, Drawn, Listed, Question, Said, Section, Tabled
+from inspector.report.content import Block, Context, Drawn, Listed, Question, Section, Tabled
 from inspector.results.checkpoint import Opened
-from inspector.text import plural
 
 BARS = 15
-MEASURED = (
-    "Relative change is |b − a| / |a| over a tensor's numbers, a here and b in the second "
-    "checkpoint; the cosine compares both as one long vector each. Both are summed in float64 from "
-    "every number of both files."
-)
 
 
 def ask(context: Context) -> tuple[Question, ...]:
@@ -37,7 +32,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     result: Comparison = answers[0]
     both = f"{result.name} and {result.other_name}"
     yield Listed(result.summary)
-    yield Said(MEASURED)
+    yield Listed(MEASURED)
     layers = result.layers
     if len(layers) and bool(layers["relative_change"].notna().any()):
         yield Drawn(
@@ -65,15 +60,8 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     yield Tabled("tensors", "Every tensor of both", _ranked(result.tensors))
     if len(layers):
         yield Tabled("layers", "The layers, by kind of tensor", layers)
-    match = result.vocabulary
     if len(result.tokens_moved):
         yield Tabled("tokens", "Tokens whose embedding moved furthest", result.tokens_moved)
-    elif match and match.columns != match.other_columns:
-        yield Said(
-            f"{plural(match.matched, 'token')} are in both, with rows of {match.columns} and "
-            f"{match.other_columns} numbers: these have no distance, unless one space is rotated "
-            "onto the other (compare --align)."
-        )
 
 
 def _ranked(tensors: pd.DataFrame) -> pd.DataFrame:
@@ -82,7 +70,7 @@ def _ranked(tensors: pd.DataFrame) -> pd.DataFrame:
 
 def _other(context: Context) -> Opened:
     if context.other is None:
-        raise AssertionError("The section is never asked for without a second checkpoint.")
+        raise AssertionError("This section needs a second checkpoint.")
     return context.other
 
 

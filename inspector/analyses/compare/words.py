@@ -1,4 +1,4 @@
-"""Say in plain sentences what two checkpoints differ in, from what was measured alone."""
+"""Sentences about what two checkpoints differ in."""
 
 from __future__ import annotations
 
@@ -14,13 +14,33 @@ from inspector.text import plural
 SAID = {
     "changed": "changed",
     "dtype changed": "changed in dtype alone",
-    "quantised": "quantised",
+    "quantised": "quantized",
     "reshaped": "reshaped",
     "added": "added",
     "removed": "removed",
     "not compared": "not compared",
     "equal": "equal",
 }
+MEASURED = (
+    "Relative change is |b − a| / |a| over a tensor's numbers, a here and b in the second checkpoint: 1 % means that "
+    "the change is a hundredth as long as the tensor was. Cosine compares the two tensors as one long vector each: 1 "
+    "is the same direction, whatever the lengths. Both are summed in float64 over every number of both files.",
+    "A cell of several tensors (the experts of a layer) takes them as one vector. Tensors are matched by name. A "
+    "tensor is also matched if its name differs only by the base model's prefix (bert.), has an older spelling "
+    "(gamma), or is tied to another name that the other file stores; the column matched shows which. NaN and "
+    "infinity are counted and left out.",
+    "Quantized weights (float8 and int8 with scales, GPTQ, AWQ, bitsandbytes, compressed-tensors, NVFP4, MXFP4) are "
+    "dequantized before they are compared. The note shows how many of the values are the nearest to the other's that "
+    "the scales allow: nearly all after plain rounding, fewer where a calibration chose the values or the weights "
+    "differ.",
+)
+ROTATION = (
+    "Two models trained from different starts may hold the same geometry, rotated; distances between their rows then "
+    "mean nothing. Orthogonal Procrustes (Schönemann 1966) finds the one rotation (with mirroring) that brings all "
+    "matched rows closest together, R = UVᵀ with AᵀB = USVᵀ. It keeps every length and angle, so what is left after "
+    "it is a true difference. Where the widths differ, the narrower rows are padded with zeros first. For a "
+    "fine-tuned model, leave it off: its space has not been rotated, and the rotation would hide a part of what moved."
+)
 ROUNDED = 0.99  # share of nearest numbers that only plain rounding gives
 NAMED = 3  # names listed in a sentence
 
@@ -42,12 +62,12 @@ def summary(
         sentences.append(_same(names))
     sentences.append(_tensors(len(tensors), counts))
     sentences += _alone(tensors, names)
-    sentences += _quantised(tensors, names)
+    sentences += _quantized(tensors, names)
     sentences += _change(tensors, overall)
     if ties is not None:
-        sentences.append(_ties(ties, names))
+        sentences.append(describe_ties(ties, names))
     if vocabulary:
-        sentences += _vocabulary(vocabulary, names, moved)
+        sentences += describe_rows(vocabulary, names, moved)
     return tuple(sentences)
 
 
@@ -81,14 +101,14 @@ def _alone(tensors: pd.DataFrame, names: tuple[str, str]) -> list[str]:
     return sentences
 
 
-def _quantised(tensors: pd.DataFrame, names: tuple[str, str]) -> list[str]:
-    """Which side has codes, of what kind, and which of them are the plain rounding."""
+def _quantized(tensors: pd.DataFrame, names: tuple[str, str]) -> list[str]:
+    """Which side is quantized, how, and which tensors are plain rounding."""
     both = tensors.loc[~tensors["dtype"].isin([*FLOATS, ""])]
     both = both.loc[~both["other_dtype"].isin([*FLOATS, ""])]
     said = []
     if len(both):
         first, second = (_schemes(both[column].tolist()) for column in ("dtype", "other_dtype"))
-        said.append(f"Both have codes: {names[0]} {first}, {names[1]} {second}.")
+        said.append(f"Both are quantized: {names[0]} {first}, {names[1]} {second}.")
     coded = tensors.dropna(subset=["nearest"])
     if not len(coded):
         return said
@@ -98,11 +118,11 @@ def _quantised(tensors: pd.DataFrame, names: tuple[str, str]) -> list[str]:
         [f"{name} has {_schemes(dtypes)}" for name, dtypes in zip(names, (mine, theirs), strict=True) if dtypes]
     )
     shares = dict(zip(coded["name"].tolist(), coded["nearest"].tolist(), strict=True))
-    return [*said, f"Stored as codes: {kinds}. {_rounding(shares)}."]
+    return [*said, f"Quantized: {kinds}. {_rounding(shares)}."]
 
 
 def _rounding(shares: Mapping[str, float]) -> str:
-    """Whether codes are the plain rounding: tensor -> share of its numbers that are the nearest."""
+    """Whether weights are plain rounding: tensor -> share of its numbers that are the nearest."""
     odd = {name: share for name, share in shares.items() if share < ROUNDED}
     if not odd:
         least = min(shares.values())
@@ -110,11 +130,11 @@ def _rounding(shares: Mapping[str, float]) -> str:
         said = "All numbers" if least == 1 else f"{_share(least)} of the numbers, or more,"
         return f"{said}{each} are the nearest to the other's that the scales allow: plain rounding"
     few = f"only {_worst(odd)} are the nearest that the scales allow"
-    why = "a calibration chose the codes (as GPTQ's and AWQ's do), or the weights are others"
+    why = "a calibration chose the values (as GPTQ and AWQ do), or the weights differ"
     if len(odd) == len(shares):
-        return f"No plain rounding of the other's numbers, for {few}: {why}"
+        return f"Not plain rounding of the other's numbers: {few}, so {why}"
     plain = len(shares) - len(odd)
-    return f"{plain:,} of them are plain rounding of the other's numbers; not so where {few}: {why}"
+    return f"{plain:,} of them are plain rounding of the other's numbers; where {few}, {why}"
 
 
 def _schemes(schemes: Sequence[str]) -> str:
@@ -136,15 +156,16 @@ def _change(tensors: pd.DataFrame, overall: dict[str, float]) -> list[str]:
     if math.isnan(relative_change) or not relative_change:
         return []
     sentence = (
-        f"Taken as one vector, what is in both moved by {_share(relative_change)} of its length"
-        f" (cosine {_cosine(overall['cosine'])})"
+        f"Taken as one vector, the tensors of both moved by {_share(relative_change)} of its length (cosine "
+        f"{_cosine(overall['cosine'])})"
     )
     ranked = tensors.dropna(subset=["relative_change"]).sort_values("relative_change", ascending=False, kind="stable")
     top = ranked.iloc[0]
     return [f"{sentence}; the most, by its own length, {top['name']}: {_share(top['relative_change'])}."]
 
 
-def _ties(ties: Sequence[TieChange], names: tuple[str, str]) -> str:
+def describe_ties(ties: Sequence[TieChange], names: tuple[str, str]) -> str:
+    """Which names are tied in one of the two alone."""
     if not ties:
         return "The same names share memory in both."
     said = []
@@ -156,20 +177,26 @@ def _ties(ties: Sequence[TieChange], names: tuple[str, str]) -> str:
     return f"Ties differ: {'; '.join(said[:NAMED])}{more}."
 
 
-def _vocabulary(match: VocabularyMatch, names: tuple[str, str], moved: pd.DataFrame) -> list[str]:
-    how = "by their token" if match.matched_by == "token" else "by their number"
-    alone = (
-        ""
-        if not match.alone and not match.other_alone
-        else (f"; {match.alone:,} of {names[0]} and {match.other_alone:,} of {names[1]} have no partner")
-    )
-    elsewhere = match.matched - match.same_row
-    other_rows = f", {elsewhere:,} of them at another row" if elsewhere else ""
-    sentences = [f"{plural(match.matched, 'embedding row')} matched {how}{other_rows}{alone}."]
+def describe_rows(match: VocabularyMatch, names: tuple[str, str], moved: pd.DataFrame) -> list[str]:
+    """How the embedding rows were matched, and which moved furthest."""
+    how = "the text of their token" if match.matched_by == "token" else "their number"
+    matched = f"{plural(match.matched, 'embedding row')} matched by {how}"
+    if match.matched != match.same_row:
+        matched += f", {match.matched - match.same_row:,} of them at another row"
+    for name, alone, examples in (
+        (names[0], match.alone, match.alone_examples),
+        (names[1], match.other_alone, match.other_alone_examples),
+    ):
+        if alone:
+            more = " and more" if alone > len(examples) else ""
+            matched += f"; {plural(alone, 'row')} of {name} without a partner ({', '.join(examples)}{more})"
+    if match.not_finite:
+        matched += f"; {match.not_finite:,} hold NaN or infinity and are not measured"
+    sentences = [f"{matched}."]
     if match.columns != match.other_columns and match.alignment is None:
         sentences.append(
-            f"Their rows have {match.columns} and {match.other_columns} numbers, so they have no "
-            "distance until one space is rotated onto the other (--align)."
+            f"Rows of {match.columns} and {match.other_columns} numbers have no distance until one space is rotated "
+            "onto the other (--align)."
         )
     elif not match.moved:
         sentences.append("No matched row differs.")
@@ -177,10 +204,21 @@ def _vocabulary(match: VocabularyMatch, names: tuple[str, str], moved: pd.DataFr
         top = moved.iloc[0]
         turned = " after the rotation" if match.alignment else ""
         sentences.append(
-            f"{match.moved:,} of them differ; furthest moved{turned}: {top['token']} "
-            f"(distance {top['distance']:.3g}, cosine {_cosine(top['cosine'])})."
+            f"{match.moved:,} of them differ; furthest moved{turned}: {top['token']} (distance {top['distance']:.3g}, "
+            f"cosine {_cosine(top['cosine'])})."
         )
     return sentences
+
+
+def describe_rotation(match: VocabularyMatch) -> str:
+    """What rotating one space onto the other did."""
+    alignment = match.alignment
+    if alignment is None:
+        return ""
+    after = f"after the rotation by {alignment.relative_after:.1%}. {alignment.note}"
+    if match.columns == match.other_columns:
+        return f"Rows differ by {alignment.relative_before:.1%} of their length as stored, {after}"
+    return f"In proportion to their length, the rows differ {after}"
 
 
 def _share(share: float) -> str:

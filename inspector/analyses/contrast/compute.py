@@ -111,7 +111,7 @@ def _divergence(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def _favours(tokens: pd.DataFrame, sign: int, floor: float, k: int) -> pd.DataFrame:
-    """The tokens that one text makes likelier, the most contrasted first, equal ones by id."""
+    """The tokens that one text makes more likely, the most contrasted first, equal ones by id."""
     likely = pd.DataFrame(tokens[tokens["likelihood"] >= floor])
     mine = pd.DataFrame(likely[np.sign(likely["difference"]) == sign])
     chosen = mine.nlargest if sign > 0 else mine.nsmallest

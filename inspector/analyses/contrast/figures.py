@@ -50,7 +50,7 @@ def contrast_scatter(
 ) -> go.Figure:
     """Draw likelihood against difference for the whole vocabulary.
 
-    The tokens that matter have a mark each: the likeliest, and those that the two texts contrast
+    The tokens that matter have a mark each: the most likely, and those that the two texts contrast
     most at or above the floor. All others are counted in cells, so that 250,000 are as quick as 60.
 
     Args:
@@ -59,9 +59,9 @@ def contrast_scatter(
         title: Of the figure, with the checkpoint's name.
         subtitle: Plain text before the count of marks and cells.
         floor: `Contrast.floor`, natural logarithm; None: every token may be among the contrasted.
-        pins: Ids that are marked and labelled in any case.
+        pins: Ids that are marked and labeled in any case.
         points: Marks at most, besides pins.
-        theme: Colours.
+        theme: Colors.
 
     Returns:
         A figure with the traces "cells ..." below and one scatter a text on top, with customdata
@@ -111,7 +111,7 @@ def differing_words(first: str, second: str) -> tuple[str, str]:
 
 
 def _choose(drawn: pd.DataFrame, floor: float | None, pins: Sequence[int], points: int) -> pd.DataFrame:
-    """Pins, the likeliest half, and a quarter for each text from what it wants most."""
+    """Pins, the most likely half, and a quarter for each text from what it wants most."""
     above = drawn if floor is None else where(drawn, drawn["likelihood"] >= floor)
     chosen = [
         where(drawn, drawn["token_id"].isin(list(pins))),
@@ -144,7 +144,7 @@ def _lay_out(figure: go.Figure, cells: Cells, names: tuple[str, str], above: int
             "ticktext": [_share(power) for power in shares[::-1][::step]],
         },
         yaxis={
-            **look.axis(title=f"← likelier with {second}      likelier with {first} →", theme=theme),
+            **look.axis(title=f"← more likely with {second}      more likely with {first} →", theme=theme),
             "range": [-top, top],
             "tickvals": [sign * math.log(ratio) for ratio in ratios for sign in (1, -1)] + [0],
             "ticktext": [f"{count_text(ratio)}×" for ratio in ratios for _ in (1, -1)] + ["equal"],
@@ -182,7 +182,7 @@ def _share(power: int) -> str:
 
 
 def _cell_map(cells: Cells, name: str, color: str, part: slice, theme: Theme) -> go.Heatmap:
-    """The cells of one half; their colour grows with the logarithm of their count."""
+    """The cells of one half; their color grows with the logarithm of their count."""
     counts = cells.counts[part]
     with np.errstate(divide="ignore"):
         shade = np.where(counts > 0, np.log1p(counts), np.nan)
@@ -208,7 +208,7 @@ def _marks(marked: pd.DataFrame, side: _Side, theme: Theme) -> go.Scatter:
     # A token that both want alike stands with the first: it has to stand somewhere.
     mine = where(marked, signs >= 0 if side.sign > 0 else signs < 0)
     return go.Scatter(
-        name=f"likelier with <b>{plain(shorten(side.name, 40))}</b>",
+        name=f"more likely with <b>{plain(shorten(side.name, 40))}</b>",
         x=column(mine, "likelihood") or [None],
         y=column(mine, "difference") or [None],
         mode="markers",
@@ -286,7 +286,7 @@ def _add_labels(
 
 
 def _to_label(marked: pd.DataFrame, pins: Sequence[int]) -> pd.DataFrame:
-    """Pins, then in turn the next most contrasted of each text and the next likeliest."""
+    """Pins, then in turn the next most contrasted of each text and the next most likely."""
     ranked = [
         where(marked, marked["difference"] > 0).nlargest(LABELS // 3, "difference"),
         where(marked, marked["difference"] < 0).nsmallest(LABELS // 3, "difference"),

@@ -12,7 +12,7 @@ from inspector.text import plain, plural, shorten
 
 ACROSS, UP = 64, 41  # cells; an odd number of rows, so that one of them is "no difference"
 NAMED, LETTERS = 3, 16  # tokens that a cell names
-LABELS = 0.14  # share of the width that stays free on the right, for the likeliest tokens' names
+LABELS = 0.14  # share of the width that stays free on the right, for the most likely tokens' names
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def count_cells(drawn: pd.DataFrame, *, skip: np.ndarray, least: float) -> Cells
 
 
 def _hovers(named: pd.DataFrame, counts: np.ndarray) -> list[list[str]]:
-    """Name the likeliest tokens of every cell."""
+    """Name the most likely tokens of every cell."""
     hovers = [[""] * counts.shape[1] for _ in range(counts.shape[0])]
     first = named.sort_values("likelihood", ascending=False).groupby(["row", "column"]).head(NAMED)
     tokens: dict[tuple[int, int], list[str]] = {}

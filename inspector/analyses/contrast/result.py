@@ -23,7 +23,7 @@ class Contrast:
     rows: int  # tokens of the vocabulary
     jensen_shannon: float  # divergence of the two distributions in bits, 0 (the same)..1
     floor: float  # log(1 / rows): a likelihood below it is worse than an even guess
-    # Tokens at or above the floor that one text makes likelier, the most contrasted first: token,
+    # Tokens at or above the floor that one text makes more likely, the most contrasted first: token,
     # token_id, kind, first, second, likelihood, difference
     favours_first: pd.DataFrame
     favours_second: pd.DataFrame

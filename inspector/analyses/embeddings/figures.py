@@ -144,7 +144,7 @@ def _lines(theme: Theme) -> tuple[tuple[str, str, str, str, str], ...]:
     )
 
 
-def _labelled(marked: pd.DataFrame) -> list[int]:
+def _labeled(marked: pd.DataFrame) -> list[int]:
     """Choose the rows that are written out: padding first, then the shortest and longest."""
     kinds = column(marked, "kind")
     padding = [row for row, kind in enumerate(kinds) if kind == "padding"][:LABELS]
@@ -161,7 +161,7 @@ def _lanes(marked: pd.DataFrame, low: float, high: float) -> dict[int, int]:
     tokens, norms = column(marked, "token"), column(marked, "norm")
     ends: list[float] = []  # of the last label on each line, in pixels
     lanes: dict[int, int] = {}
-    for row in _labelled(marked):
+    for row in _labeled(marked):
         half = LETTER * len(shorten(tokens[row], LENGTH)) / 2 + 6
         middle = (norms[row] - low) * scale
         lane = next((lane for lane, end in enumerate(ends) if end <= middle - half), len(ends))

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from inspector.analyses.embeddings.figures import norms_histogram
 from inspector.analyses.embeddings.request import EmbeddingsRequest
 from inspector.analyses.embeddings.result import Embeddings
+from inspector.analyses.embeddings.words import UNTRAINED
 from inspector.analyses.vocabulary_map.figures import projection_figure
 from inspector.analyses.vocabulary_map.request import ProjectRequest
 from inspector.analyses.vocabulary_map.result import Projection
@@ -46,6 +47,7 @@ def show_embeddings(context: Context, answers: tuple[Any, ...]) -> Iterator[Bloc
     )
     yield Said(result.health.indicator.statement)
     if len(result.undertrained):
+        yield Said(UNTRAINED)
         yield Tabled("undertrained", "Under-trained tokens, the most suspicious first", result.undertrained)
 
 
@@ -79,8 +81,8 @@ def _map(context: Context, projection: Projection) -> Iterator[Block]:
         "Rows of the vocabulary as points on their first two principal components",
     )
     yield Said(
-        f"The map keeps {kept} of each token's 15 true nearest neighbors (measured on "
-        f"{projection.judged_rows:,} rows): it shows how the whole lies, not who is near whom."
+        f"The map keeps {kept} of each token's 15 true nearest neighbors (measured on {projection.judged_rows:,} "
+        "rows): it shows the overall layout, not nearest neighbors."
     )
     yield Tabled("points", "The points of the map", points, rows=8)
 

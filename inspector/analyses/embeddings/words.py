@@ -6,6 +6,13 @@ from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.embeddings.result_health import Finding, Health
 from inspector.analyses.padding.words import MECHANISM
 
+UNTRAINED = (
+    "A token that never occurs in training texts is pushed by the softmax alone, and all such tokens the same way: "
+    "where input and output embeddings are tied, their rows end up close together. Where they are not tied, such a "
+    "row only decays and stays short (Land & Bartolo 2024, Fishing for Magikarp, arXiv 2405.05417). Rare tokens move "
+    "the same way, less far: the tokens listed were hardly or never trained. This is a suspicion with its evidence, "
+    "not a proof."
+)
 BAD, ODD, NOTED, FINE = "fail", "warn", "note", "ok"
 
 
@@ -52,7 +59,7 @@ def _zero(health: Health) -> Finding:
     if set(health.zero_rows["kind"]) <= {"padding"}:
         return Finding(name, count, NOTED, "Padding's row is all zeros, as padding_idx leaves it.")
     if set(health.zero_rows["kind"]) <= {"padding", "unused", "no token"}:
-        return Finding(name, count, NOTED, "Rows that stand for no word are all zeros.")
+        return Finding(name, count, NOTED, "Rows of unused tokens are all zeros.")
     return Finding(
         name,
         count,
@@ -73,7 +80,7 @@ def _equal(health: Health) -> Finding:
             name,
             count,
             NOTED,
-            f"{groups} are equal to the bit, and all of them stand for no word: they still hold what they began with.",
+            f"{groups} are equal to the bit, and all of them are unused: they still hold their initial values.",
         )
     return Finding(
         name, count, ODD, f"{groups} are equal to the bit: the model cannot tell their tokens apart at its input."
@@ -128,14 +135,12 @@ def _unreachable(health: Health, *, has_tokenizer: bool) -> Finding:
 def _undertrained(health: Health, count: int) -> Finding:
     name, indicator = "Under-trained tokens", health.indicator
     if indicator.looks_untrained:
-        return Finding(name, 0, ODD, "The whole matrix looks never trained.")
+        return Finding(name, 0, ODD, "The matrix looks untrained.")
     if indicator.measure == "none":
         return Finding(name, 0, NOTED, indicator.statement)
     if not count:
         return Finding(name, 0, FINE, "No ordinary token's row looks never trained.")
-    return Finding(
-        name, count, ODD, "Their rows look never, or hardly, trained: the model has nothing to say about them."
-    )
+    return Finding(name, count, ODD, "Their rows look never, or hardly, trained: the model knows little about them.")
 
 
 def explain_padding(result: Embeddings) -> tuple[str, str]:

@@ -71,7 +71,7 @@ def rate_choices(run: HeadRun, texts: Sequence[str]) -> Choices:
 
 
 def fill_tokens(checkpoint: Checkpoint, given: HeadInput, run: HeadRun) -> FilledTokens:
-    """Read the likeliest token at every position of a masked language model."""
+    """Read the most likely token at every position of a masked language model."""
     tokens = checkpoint.require_tokens()
     best = run.fields["logits"][0].softmax(dim=1).max(dim=1)
     ids = given.encodings[0].ids
@@ -92,9 +92,9 @@ def fill_tokens(checkpoint: Checkpoint, given: HeadInput, run: HeadRun) -> Fille
 
 
 def label_tokens(checkpoint: Checkpoint, loaded: Loaded, given: HeadInput, run: HeadRun, text: str) -> TokenLabels:
-    """Read one label a token, and join neighbours into spans.
+    """Read one label a token, and join neighbors into spans.
 
-    Spans are those of transformers' pipeline with aggregation_strategy "simple": neighbours with
+    Spans are those of transformers' pipeline with aggregation_strategy "simple": neighbors with
     one tag join, "B-" begins anew, the score is the mean, and the label "O" makes none.
     """
     encoding = given.encodings[0]

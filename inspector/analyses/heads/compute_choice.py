@@ -45,20 +45,20 @@ def choose_head(checkpoint: Checkpoint, wanted: str | None) -> tuple[str, list[s
     if named in (None, chosen):
         return chosen, []
     return chosen, [
-        f"config.json names {architecture}, and the file lacks that head's weights: the "
-        f"{TASKS[chosen][1]} is shown, which it holds."
+        f"config.json names {architecture}, and the file lacks that head's weights: the {TASKS[chosen][1]} is shown, "
+        "which it holds."
     ]
 
 
 def _absent(checkpoint: Checkpoint, what: str, present: list[str]) -> str:
     if not present and checkpoint.config_values.get("is_encoder_decoder"):
         return (
-            f"{checkpoint.name} is an encoder-decoder model, whose language-model head is none of "
-            "those that are run here: the lens reads what its decoder says."
+            f"{checkpoint.name} is an encoder-decoder model, and its language-model head is not run here: the lens "
+            "reads its decoder."
         )
     names = " and ".join(TASKS[head][1] for head in present)
     instead = f"It holds a {names}" if names else "Open a checkpoint that was trained for a task"
     return (
-        f"{checkpoint.name} has no {what}: its file lacks the weights of one, and a head filled "
-        f"with random numbers would answer nonsense, so none is run. {instead}."
+        f"{checkpoint.name} has no {what}: its file lacks the weights of one, and a head filled with random numbers "
+        f"would answer nonsense, so none is run. {instead}."
     )

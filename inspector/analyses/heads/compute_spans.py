@@ -148,7 +148,7 @@ def _positions(
 
 
 def _loss(loaded: Loaded, given: HeadInput, run: HeadRun, answer: tuple[int, ...]) -> AnswerLoss:
-    """The loss of a labelled answer; positions past the input are clamped and then ignored."""
+    """The loss of a labeled answer; positions past the input are clamped and then ignored."""
     count = given.ids.shape[1]
     clamped = [min(place, count) for place in answer]
     labels = {

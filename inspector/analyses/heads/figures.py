@@ -36,7 +36,7 @@ def span_heatmap(
         best: Start and end position of the best span.
         title: Of the figure, with the checkpoint's name.
         subtitle: One more line of plain text.
-        theme: Colours.
+        theme: Colors.
 
     Returns:
         A figure with the trace "spans" over places 0, 1, ... and the trace "best" on top.

@@ -80,7 +80,7 @@ class TokenLabels:
 
 @dataclass(frozen=True, slots=True)
 class AnswerLoss:
-    """The loss for a labelled answer, and what clamping makes of its positions."""
+    """The loss for a labeled answer, and what clamping makes of its positions."""
 
     start: int  # as given
     end: int
@@ -106,7 +106,7 @@ class AnswerSpan:
     spans: pd.DataFrame
     # position, token, start_logit, end_logit, start_probability, end_probability, legal (bool)
     positions: pd.DataFrame
-    loss: AnswerLoss | None  # None: no answer was labelled
+    loss: AnswerLoss | None  # None: no answer was labeled
     # (starts, ends) probabilities of each legal span, NaN elsewhere, for the shown positions
     grid: np.ndarray = local()
     shown: tuple[int, ...] = local()  # positions of the grid's rows and columns
@@ -124,9 +124,9 @@ class Choices:
 class NextTokens:
     """What comes next, and a continuation."""
 
-    next: pd.DataFrame  # token, token_id, probability, logit; likeliest first
+    next: pd.DataFrame  # token, token_id, probability, logit; most likely first
     # step, token, token_id, probability (of the whole vocabulary, before temperature), rank
-    # (0 = likeliest), entropy (nats)
+    # (0 = most likely), entropy (nats)
     steps: pd.DataFrame
     continuation: str
     sampled: bool
@@ -135,7 +135,7 @@ class NextTokens:
 
 @dataclass(frozen=True, slots=True)
 class FilledTokens:
-    """The likeliest token at every position, masks included."""
+    """The most likely token at every position, masks included."""
 
     # position, token, token_id, prediction, prediction_id, probability, is_mask
     tokens: pd.DataFrame

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pandas as pd
-
+from inspector.analyses.heads import words
 from inspector.analyses.heads.request import HeadsRequest
 from inspector.analyses.heads.result import (
     AnswerSpan,
@@ -21,7 +20,7 @@ from inspector.analyses.heads.result import (
 )
 from inspector.plotting.predictions import topk_bars
 from inspector.report.content import Block, Context, Drawn, Facts, Question, Said, Section, Tabled
-from inspector.text import percent_text, shape_text
+from inspector.text import percent_text
 
 # What a head reads besides the text, where it needs that.
 SECOND = {
@@ -58,29 +57,17 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
         }
     )
     yield from _SHOWN[type(answer.result)](context, answer.result)
-    yield Tabled(
-        "output",
-        f"What {answer.output_class} holds",
-        pd.DataFrame({"field": name, "shape": shape_text(shape)} for name, shape in answer.output.items()),
-    )
-    lacking = [head.replace("_", " ") for head, state in answer.heads.items() if state == "absent"]
-    if lacking:
-        yield Said(f"Not in this file, so not run: {', '.join(lacking)}.")
+    yield Tabled("output", f"What {answer.output_class} holds", words.fields(answer))
+    yield Said(words.absent(answer.heads))
 
 
 def _next_sentence(_: Context, result: NextSentence) -> Iterator[Block]:
-    verdict = "follows" if result.is_next >= 0.5 else "does not follow"
-    yield Said(
-        f"According to this head, the second text {verdict} the first: "
-        f"{percent_text(result.is_next)} that it does, {percent_text(result.not_next)} that it "
-        f"does not. Scores {result.logits[0]:.4f} and {result.logits[1]:.4f}."
-    )
+    yield Said(words.follows(result))
 
 
 def _labels(context: Context, result: Labels) -> Iterator[Block]:
-    if result.kind == "regression":
-        yield Said("A regression: the number itself, nothing applied.")
-    else:
+    yield Said(words.LABEL_KINDS[result.kind])
+    if result.kind != "regression":
         names = {"label": "token", "label_id": "token_id", "score": "probability"}
         bars = result.labels.rename(columns=names)
         yield Drawn(
@@ -91,11 +78,13 @@ def _labels(context: Context, result: Labels) -> Iterator[Block]:
 
 def _token_labels(_: Context, result: TokenLabels) -> Iterator[Block]:
     yield Tabled("spans", "Spans", result.spans)
+    yield Said(words.SPANS)
     yield Tabled("token-labels", "Label of every token", result.tokens)
 
 
-def _span(_: Context, result: AnswerSpan) -> Iterator[Block]:
+def _span(context: Context, result: AnswerSpan) -> Iterator[Block]:
     yield Said(f"The best answer: “{result.answer}”, {percent_text(result.score)}.")
+    yield Said(words.span(result, asked(context).longest_answer))
     yield Tabled("spans", "The best spans", result.spans)
 
 
@@ -112,6 +101,7 @@ def _next_tokens(context: Context, result: NextTokens) -> Iterator[Block]:
     yield Tabled("next", "Most likely next tokens", result.next)
     yield Said(f"Continued greedily: {context.setting.text}{result.continuation}")
     yield Tabled("continuation", "The continuation, step by step", result.steps)
+    yield Said(words.STEPS)
 
 
 def _filled(_: Context, result: FilledTokens) -> Iterator[Block]:

@@ -78,7 +78,7 @@ def climb(checkpoint: Checkpoint, request: LadderRequest, *, progress: Progress)
 def _read_rungs(
     setting: Setting, hidden: torch.Tensor, last: bool, place: int, k: int
 ) -> tuple[torch.Tensor, dict[str, Readout]]:
-    """Tokens at the top of any rung and pinned ones, ids ascending; and their place at each."""
+    """Tokens at the top of any step and pinned ones, ids ascending; and their place at each."""
     kept = {rung: scores.clone() for rung, scores in setting.score(hidden, slice(place, place + 1), last=last)}
     tops = []
     for scores in kept.values():

@@ -41,7 +41,7 @@ def geometry_plot(
         hidden_norm: |h|, above 0.
         title: Of the figure.
         subtitle: One more line of plain text.
-        theme: Colours.
+        theme: Colors.
 
     Returns:
         One trace for each set of rungs that rank a token first, the curves below them.
@@ -127,7 +127,7 @@ def _add_curve(
 
 
 def _named(ranks: pd.DataFrame, firsts: set[int]) -> set[int]:
-    """Tokens whose text is written: winners, and the best of any rung."""
+    """Tokens whose text is written: winners, and the best of any step."""
     best = where(ranks, ranks["rank"] < NAMED)
     order = sorted(columns(best, "rank", "token_id"))
     return firsts | set(list(dict.fromkeys(index for _, index in order))[:NAMED])
@@ -165,7 +165,7 @@ def _add_tokens(
 
 
 def _sides(cosines: Sequence[float]) -> list[str]:
-    """Put texts above and below in turn, from left to right: neighbours overlap less."""
+    """Put texts above and below in turn, from left to right: neighbors overlap less."""
     order = sorted(range(len(cosines)), key=lambda at: cosines[at])
     sides = [""] * len(cosines)
     for turn, at in enumerate(order):

@@ -21,7 +21,7 @@ class Climb:
     rungs: tuple[str, ...]  # in the order in which they are climbed: cosine, then dot, then others
     hidden_norm: float  # of the hidden state
     # One row a token and rung: token, token_id, rung, rank, score, probability, step (what leads
-    # here from the rung before, in words), change (ranks gained, positive is up; 0 at the first)
+    # here from the step before, in words), change (ranks gained, positive is up; 0 at the first)
     ranks: pd.DataFrame
     # One row a token: token, token_id, norm (of its input embedding), cosine, dot, bias (NaN where
     # there is none), logit and probability (NaN without a head), pinned (bool)

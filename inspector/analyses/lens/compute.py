@@ -1,4 +1,4 @@
-"""Read every layer's hidden state as tokens, at every rung from dot product to true logits."""
+"""Read every layer's hidden state as tokens, at every step from dot product to true logits."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def lens(checkpoint: Checkpoint, request: LensRequest, *, progress: Progress) ->
     """Ask at every layer and position which tokens the hidden state is nearest to.
 
     The true logits of an inner layer are the logit lens (nostalgebraist 2020): the head of the last
-    layer applied early. "dot" and "cosine" compare with the *input* embeddings; the rungs between
+    layer applied early. "dot" and "cosine" compare with the *input* embeddings; the steps between
     are the head's own modules, one after the other.
 
     Args:
@@ -122,7 +122,7 @@ def _passes(setting: Setting, chosen: Sequence[int]) -> Iterator[Sequence[int]]:
 
 
 def _frames(setting: Setting, found: dict[str, _Rung], layers: Sequence[int]) -> dict[str, list[pd.DataFrame]]:
-    """The tables of one pass, rung after rung."""
+    """The tables of one pass, step after step."""
     frames: dict[str, list[pd.DataFrame]] = {"cells": [], "pinned": [], "states": []}
     for rung in setting.scorer.rungs:
         if rung not in found:  # true logits of an inner layer whose head is not known
@@ -141,7 +141,7 @@ def _frames(setting: Setting, found: dict[str, _Rung], layers: Sequence[int]) ->
 
 
 def _read_pass(setting: Setting, layers: Sequence[int], k: int) -> dict[str, _Rung]:
-    """Read the states of some layers, one layer's after the other's, at every rung."""
+    """Read the states of some layers, one layer's after the other's, at every step."""
     rungs: dict[str, _Rung] = {}
     states = setting.run.hidden_states
     last = layers[0] == len(states) - 1

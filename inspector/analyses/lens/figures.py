@@ -79,17 +79,17 @@ def token_heatmap(
     small: bool | None = None,
     chosen: tuple[int, int] | None = None,
 ) -> go.Figure:
-    """Draw layers by positions, each cell with its top token, coloured by a number.
+    """Draw layers by positions, each cell with its top token, colored by a number.
 
     Args:
-        cells: `Lens.cells` of one rung: layer, position, rank (0 = likeliest), token, token_id,
+        cells: `Lens.cells` of one rung: layer, position, rank (0 = most likely), token, token_id,
             score, probability. All ranks may be given; the first five go into the hover text.
-        coloring: What colours the cells; None: the top token's probability.
+        coloring: What colors the cells; None: the top token's probability.
         tokens: The text's tokens, one a position; the same may come twice.
         layers: Label of each layer, embeddings first; the numbers where there is none.
         title: Of the figure, with the checkpoint's name.
         subtitle: One more line of plain text.
-        theme: Colours.
+        theme: Colors.
         down: False puts positions from left to right and layers from bottom to top; True puts
             positions downward and layers from left to right, which keeps long texts legible;
             None takes False for up to 12 positions, or where there are more layers still.

@@ -1,4 +1,4 @@
-"""What colours the cells of the lens: probability, entropy, a rank, or agreement."""
+"""What colors the cells of the lens: probability, entropy, a rank, or agreement."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ COLORINGS: dict[str, str | None] = {
     "overlap with the logits": "overlap",
     "rank of a pinned token": None,
 }
-AGREES, DIFFERS = "✓", "≠"  # beside the token, so that colour is never the only sign
+AGREES, DIFFERS = "✓", "≠"  # beside the token, so that color is never the only sign
 
 
 @dataclass(frozen=True, slots=True)
 class Coloring:
-    """One number a cell, and how it becomes a colour; the strong end is the good one."""
+    """One number a cell, and how it becomes a color; the strong end is the good one."""
 
     name: str
     values: dict[tuple[int, int], float]  # (layer, position) -> what is drawn
     low: float
     high: float
     ticks: tuple[tuple[float, str], ...] = ()
-    falling: bool = False  # small numbers get the strong colour
+    falling: bool = False  # small numbers get the strong color
     unit: str = ""
     digits: int = 3
     logarithm: bool = False  # values are log10 of a rank from 1
@@ -48,7 +48,7 @@ class Coloring:
 
 
 def offered(rung: str, *, states: pd.DataFrame, pinned: pd.DataFrame) -> list[str]:
-    """What may colour the cells of a rung: what the tables hold numbers of."""
+    """What may color the cells of a rung: what the tables hold numbers of."""
     held = [
         name
         for name, source in COLORINGS.items()
@@ -63,9 +63,9 @@ def color_cells(by: str, *, cells: pd.DataFrame, states: pd.DataFrame, pinned: p
 
     Args:
         by: One of COLORINGS.
-        cells: `Lens.cells` of one rung.
-        states: `Lens.states` of the rung.
-        pinned: `Lens.pinned` of the rung and one token.
+        cells: `Lens.cells` of one step.
+        states: `Lens.states` of the step.
+        pinned: `Lens.pinned` of the step and one token.
     """
     source = COLORINGS[by]
     if by == "rank of a pinned token":
@@ -88,7 +88,7 @@ def color_cells(by: str, *, cells: pd.DataFrame, states: pd.DataFrame, pinned: p
 
 
 def on_one_scale(first: Coloring, second: Coloring) -> tuple[Coloring, Coloring]:
-    """Give two colourings the range of both, so that equal colours mean equal numbers."""
+    """Give two colorings the range of both, so that equal colors mean equal numbers."""
     low, high = min(first.low, second.low), max(first.high, second.high)
     ticks = max(first.ticks, second.ticks, key=len)
     return (replace(first, low=low, high=high, ticks=ticks), replace(second, low=low, high=high, ticks=ticks))

@@ -12,7 +12,7 @@ from inspector.plotting.frames import columns, where
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """How two heat maps of one rung compare."""
+    """How two heat maps of one step compare."""
 
     positions: int  # that can be compared, from the first; 0: none
     changed: tuple[int, ...]  # among them: where the texts themselves differ
@@ -21,12 +21,12 @@ class Apart:
 
 
 def same_top(cells: pd.DataFrame, layer: int, first: str, second: str) -> tuple[int, int]:
-    """Count the positions of a layer where two rungs name the same top token.
+    """Count the positions of a layer where two steps name the same top token.
 
     Args:
         cells: `Lens.cells`.
         layer: Which hidden states.
-        first: A rung.
+        first: A step.
         second: Another.
 
     Returns:
@@ -47,7 +47,7 @@ def compare_cells(
     models of different depth are not compared.
 
     Args:
-        first: `Lens.cells` of one rung.
+        first: `Lens.cells` of one step.
         second: The same of the other text or checkpoint.
         tokens: Of both texts.
         layers: Number of layers of both, embeddings counted.

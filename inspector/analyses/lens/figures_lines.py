@@ -1,4 +1,4 @@
-"""How early the answer forms: each rung against the true logits, over layers."""
+"""How early the answer forms: each step against the true logits, over layers."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ def rung_lines(
     subtitle: str = "",
     theme: Theme = LIGHT,
 ) -> go.Figure:
-    """Draw the mean of a measure over layers, one line a rung.
+    """Draw the mean of a measure over layers, one line a step.
 
     Args:
         states: `Lens.states`.
         measure: One of MEASURES.
-        rungs: In the ladder's order, which keeps a rung's colour and symbol.
+        rungs: In the ladder's order, which keeps a rung's color and symbol.
         layers: Label of each layer.
         title: Of the figure.
         subtitle: One more line of plain text, with the checkpoint's name.
-        theme: Colours.
+        theme: Colors.
     """
     means = rung_means(states, measure)
     above = look.title_height(title, subtitle)

@@ -13,16 +13,16 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
 
 @dataclass(frozen=True, slots=True)
 class Lens:
-    """What each layer's hidden state says in tokens, at every rung of the head's ladder."""
+    """What each layer's hidden state says in tokens, at every step of the head's ladder."""
 
     tokens: tuple[str, ...]  # positions; of the decoder where there are two stacks
     rungs: tuple[str, ...]  # first to last: "dot", "cosine", ..., "logits" where there is a head
-    # layer (0 = embeddings), position, rung, rank (0 = likeliest), token, token_id, score,
+    # layer (0 = embeddings), position, rung, rank (0 = most likely), token, token_id, score,
     # probability (softmax over the whole vocabulary; NaN for cosine)
     cells: pd.DataFrame
     max_abs_error: float | None  # last rung, last layer, against the model's own logits
     warnings: tuple[str, ...]
-    # layer, position, rung, token, token_id, rank (0 = likeliest), score, probability: of the
+    # layer, position, rung, token, token_id, rank (0 = most likely), score, probability: of the
     # tokens that were pinned
     pinned: pd.DataFrame
     # Largest difference from the model's own logits that rounding in the dtype explains; None
@@ -34,11 +34,11 @@ class Lens:
     rung_notes: dict[str, str] = local()  # rung -> one sentence on what it computes
     # layer, position, rung, entropy (nats; NaN for cosine), and where there is a head: overlap
     # (share of the top k that the logits of the same state have too), correlation (Spearman's,
-    # over the logits' 100 likeliest tokens), agrees (1 if the top token is that of the logits at
+    # over the logits' 100 most likely tokens), agrees (1 if the top token is that of the logits at
     # the last layer, else 0)
     states: pd.DataFrame = local()
     layers: tuple[str, ...] = local()  # label of each layer: "embeddings", "1", ..., "12"
     device: str = local(default="cpu")
     dtype: str = local(default="float32")
     milliseconds: float = local(default=0.0)
-    left_out: tuple[str, ...] = local(default=())  # why rungs that others have are missing here
+    left_out: tuple[str, ...] = local(default=())  # why steps that others have are missing here

@@ -38,7 +38,7 @@ def predict(checkpoint: Checkpoint, request: PredictRequest, *, progress: Progre
         progress: Told what is being done.
 
     Returns:
-        For each mask its likeliest tokens, every other mask left open; and the likeliest joint
+        For each mask its most likely tokens, every other mask left open; and the most likely joint
         answers, found with a beam of five.
 
     Raises:
@@ -165,7 +165,7 @@ class _Ranked:
 
 
 def _rank(asked: _Asked, tokens: Tokens) -> Question:
-    """The k likeliest tokens of each mask, or those that are asked for, likeliest first."""
+    """The k most likely tokens of each mask, or those that are asked for, most likely first."""
 
     def keep(reading: Reading) -> list[_Ranked]:
         scores = reading.logits

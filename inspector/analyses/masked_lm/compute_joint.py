@@ -28,7 +28,7 @@ class _Partial:
 
 
 def fill_together(text: MaskedText, tokens: Tokens, order: str) -> Question:
-    """Search for the likeliest ways to fill all masks.
+    """Search for the most likely ways to fill all masks.
 
     Every order is a chain of conditional probabilities; a masked-LM head was not trained to make
     them agree, so each order has its own totals. Next to them stand the sum of the masks' own
@@ -38,10 +38,10 @@ def fill_together(text: MaskedText, tokens: Tokens, order: str) -> Question:
         text: With its masks.
         tokens: For the answers' text.
         order: "left" fills from left to right; "sure" fills the mask whose best token is
-            likeliest, then looks again (easiest first).
+            most likely, then looks again (easiest first).
 
     Returns:
-        Up to five joint answers, likeliest first; none for more than LARGEST_JOINT masks, and
+        Up to five joint answers, most likely first; none for more than LARGEST_JOINT masks, and
         none where the head answers with NaN.
     """
     if len(text.masks) > LARGEST_JOINT:

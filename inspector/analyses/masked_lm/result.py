@@ -11,11 +11,11 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """One mask and its likeliest tokens, every other mask left open."""
+    """One mask and its most likely tokens, every other mask left open."""
 
     position: int
-    predictions: pd.DataFrame  # token, token_id, probability, logit; likeliest first
-    # The targets, likeliest first: word (as asked for), tokens (its pieces), pieces, and natural
+    predictions: pd.DataFrame  # token, token_id, probability, logit; most likely first
+    # The targets, most likely first: word (as asked for), tokens (its pieces), pieces, and natural
     # log_probability and probability of the chain of its pieces, left to right. A word of n pieces
     # stands in n masks, so words of different n were asked for under different widths. None: no
     # targets.
@@ -41,7 +41,7 @@ class Prediction:
     milliseconds: float  # the pass that read the text, with all it read; the model already loaded
     tokens: tuple[str, ...]  # as read, masks in place
     masks: tuple[Mask, ...]
-    joint: tuple[Joint, ...]  # likeliest first; empty with more masks than are searched
+    joint: tuple[Joint, ...]  # most likely first; empty with more masks than are searched
     warnings: tuple[str, ...]
     text: str  # what was read, masks in place
     token_ids: tuple[int, ...]  # of tokens

@@ -9,17 +9,13 @@ import pandas as pd
 
 from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Mask, Prediction
+from inspector.analyses.masked_lm.words import HOW, joint
 from inspector.analyses.plausibility.figures import plausibility_strip
 from inspector.analyses.plausibility.request import PlausibilityRequest
 from inspector.analyses.plausibility.result import Plausibility
+from inspector.analyses.plausibility.words import totals
 from inspector.plotting.predictions import topk_bars
 from inspector.report.content import Block, Context, Drawn, Question, Said, Section, Tabled
-
-JUDGED = (
-    "Each token is masked alone, and the head is asked for it: surprisal is −log₂ of the "
-    "probability that it gives to the token that stands there (pseudo-log-likelihood, Salazar et "
-    "al. 2020). A mask itself is not judged."
-)
 
 
 def ask(context: Context) -> tuple[Question, ...]:
@@ -36,7 +32,7 @@ def _request(context: Context) -> PredictRequest:
 
 
 def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
-    """Bars for each mask, then the sentence coloured by surprisal."""
+    """Bars for each mask, then the sentence colored by surprisal."""
     yield Said(f"The text: {context.setting.text}")
     if isinstance(answers[0], Prediction):
         yield from _prediction(context, answers[0])
@@ -51,8 +47,10 @@ def _prediction(context: Context, prediction: Prediction) -> Iterator[Block]:
     for number, mask in enumerate(prediction.masks, start=1):
         several = len(prediction.masks) > 1
         yield _bars(context, mask, number, several=several)
-        yield Tabled(f"mask-{number}", f"Likeliest tokens at position {mask.position}", mask.predictions)
+        yield Tabled(f"mask-{number}", f"Most likely tokens at position {mask.position}", mask.predictions)
+    yield Said(HOW)
     if len(prediction.masks) > 1 and prediction.joint:
+        yield Said(joint(_request(context).order))
         yield Tabled(
             "joint",
             "All masks together",
@@ -72,7 +70,7 @@ def _bars(context: Context, mask: Mask, number: int, *, several: bool) -> Drawn:
     return Drawn(
         f"mask-{number}",
         lambda theme: topk_bars(mask.predictions, title=f"What {context.name} predicts for {place}", theme=theme),
-        f"The likeliest tokens of {place}, as bars",
+        f"The most likely tokens of {place}, as bars",
     )
 
 
@@ -87,12 +85,8 @@ def _plausibility(context: Context, judged: Plausibility) -> Iterator[Block]:
         ),
         "The text's tokens as boxes, the more surprising the stronger their color",
     )
-    yield Said(
-        f"{JUDGED} Together the {judged.judged} tokens have a pseudo-log-likelihood of "
-        f"{judged.pseudo_log_likelihood:.3f}, a pseudo-perplexity of "
-        f"{judged.pseudo_perplexity:.2f}."
-    )
-    yield Tabled("plausibility", "Every token in its own place", judged.tokens)
+    yield Said(totals(judged))
+    yield Tabled("plausibility", "Every token", judged.tokens)
 
 
 SECTION = Section("masked_lm", ask=ask, show=show, query=lambda c: _request(c).to_query())

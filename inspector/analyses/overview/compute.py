@@ -103,7 +103,7 @@ def _code_warnings(unread: Sequence[str]) -> list[str]:
     if not unread:
         return []
     more = f" and {len(unread) - 1:,} more" if len(unread) > 1 else ""
-    return [f"{unread[0]}{more} hold codes that this tool cannot read as numbers: nothing is computed from them."]
+    return [f"{unread[0]}{more} are quantized in an unknown way: nothing is computed from them."]
 
 
 def _numel(tensor: TensorInfo) -> int:
@@ -189,8 +189,8 @@ def _first(config: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
 def _head_warnings(config: Mapping[str, Any], heads: Mapping[str, str]) -> list[str]:
     architecture = next(iter(config.get("architectures") or ()), "")
     return [
-        f"config.json says {architecture}, but the file lacks that head's weights: it is absent, "
-        "and a loader would fill it with random numbers."
+        f"config.json says {architecture}, but the file lacks that head's weights: it is absent, and a loader would "
+        "fill it with random numbers."
         for suffix, head in HEAD_OF_CLASS.items()
         if architecture.endswith(suffix) and "present" not in (heads[head], heads["masked_lm"])
     ]
@@ -201,12 +201,12 @@ def _row_warnings(tokenizer: TokenizerInfo | None, rows: int | None) -> list[str
         return []
     if tokenizer.size > rows:
         return [
-            f"The tokenizer knows {tokenizer.size:,} ids, but the embedding matrix has {rows:,} "
-            "rows: a text that uses the others is refused."
+            f"The tokenizer knows {tokenizer.size:,} ids, but the embedding matrix has {rows:,} rows: a text that uses "
+            "the others is refused."
         ]
     return [
-        f"The embedding matrix has {rows - tokenizer.size:,} rows more than the tokenizer has ids "
-        f"({rows:,} against {tokenizer.size:,}): no text can reach them."
+        f"The embedding matrix has {rows - tokenizer.size:,} rows more than the tokenizer has ids ({rows:,} against "
+        f"{tokenizer.size:,}): no text can reach them."
     ]
 
 

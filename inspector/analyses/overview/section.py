@@ -9,19 +9,9 @@ import pandas as pd
 
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
+from inspector.analyses.overview.words import HEADS
 from inspector.report.content import Block, Context, Facts, Question, Said, Section, Tabled
 from inspector.text import bytes_text
-
-# What each head answers, for people who do not know its class.
-HEADS = {
-    "masked_lm": "which token belongs at a mask",
-    "causal_lm": "which token comes next",
-    "next_sentence": "whether the second sentence follows the first",
-    "sequence_classification": "which label, or number, for a text",
-    "token_classification": "which label for each token",
-    "question_answering": "where in the text the answer is",
-    "multiple_choice": "which of the endings fits best",
-}
 
 
 def show(_: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
@@ -41,7 +31,7 @@ def show(_: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
         "heads",
         "Heads",
         pd.DataFrame(
-            {"head": head.replace("_", " "), "answers": HEADS[head], "in_the_files": state}
+            {"head": HEADS[head][0], "answers": HEADS[head][1], "in_the_files": state}
             for head, state in overview.heads.items()
         ),
     )
@@ -74,7 +64,7 @@ def _facts(overview: Overview) -> dict[str, str]:
 
 
 def _number(value: int | None) -> str:
-    return "the files do not say" if value is None else f"{value:,}"
+    return "not stated" if value is None else f"{value:,}"
 
 
 def _token(token: str | None, token_id: int | None) -> str:

@@ -95,7 +95,7 @@ def no_row(named: Named, *, rows: int) -> str:
     if named.has_tokenizer:
         return (
             "There is no padding vector: the tokenizer names no padding token, as is usual for GPT-2 and similar "
-            "models, and in its place people take the end-of-text token."
+            "models, and most users pad with the end-of-text token."
         )
     return "It is not known which row is padding: there is no tokenizer, and no pad_token_id."
 

@@ -29,8 +29,8 @@ class Reading:
     """What the head says of the token that stands at a position."""
 
     log_probability: float  # natural; NaN where the head's answer is not finite
-    rank: int | None  # 1 = likeliest
-    best: int | None  # id of the likeliest
+    rank: int | None  # 1 = most likely
+    best: int | None  # id of the most likely
     best_probability: float
 
 
@@ -145,7 +145,7 @@ def _judge(logits: torch.Tensor, own: int) -> Reading:
         return NOTHING
     found = read(logits, k=1, pins=torch.tensor([own], device=logits.device))
     return Reading(
-        log_probability=(found.pinned_scores - found.normaliser[:, None]).item(),
+        log_probability=(found.pinned_scores - found.normalizer[:, None]).item(),
         rank=int(found.pinned_ranks.item()) + 1,
         best=int(found.ids.item()),
         best_probability=found.probabilities.item(),
@@ -189,6 +189,6 @@ def _warnings(
     count = sum(encoding.ids[place] == unknown for place in readings)
     if count:
         yield (
-            f"{count} {'token stands' if count == 1 else 'tokens stand'} for text that the "
-            f"vocabulary lacks: what is judged there is {name} itself."
+            f"{count} {'token stands' if count == 1 else 'tokens stand'} for text that the vocabulary lacks: the score "
+            f"there is for {name} itself."
         )

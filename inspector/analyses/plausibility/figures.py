@@ -1,4 +1,4 @@
-"""How plausible every token is in its place: the sentence itself, coloured by surprisal."""
+"""How plausible every token is in its place: the sentence itself, colored by surprisal."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LINE, BOX = 50, 42  # pixels from line to line, and of a box
 SIZE, SMALL = 15, 11  # of a token and of its number
 GAP, JOINT, PADDING, CORNER = 5, 1, 14, 5
 LETTERS = 40  # of a token
-LEAST_TOP = 8.0  # bits: sentences without surprises keep pale colours
-BAR = 74  # pixels for the colour bar
+LEAST_TOP = 8.0  # bits: sentences without surprises keep pale colors
+BAR = 74  # pixels for the color bar
 COLUMNS = ("position", "token", "special", "word", "probability", "rank", "best_token", "best_probability", "bits")
 
 
@@ -54,15 +54,15 @@ def plausibility_strip(
     top: float | None = None,
     theme: Theme = LIGHT,
 ) -> go.Figure:
-    """Draw a text as boxes with its tokens, the more surprising the stronger the colour.
+    """Draw a text as boxes with its tokens, the more surprising the stronger the color.
 
     Args:
         tokens: `Plausibility.tokens`; pieces of one word stand side by side.
         title: Of the figure, with the checkpoint's name.
         subtitle: One more line of plain text.
         width: Pixels of a line; the figure takes the page's width, and should not get less.
-        top: Bits of the strongest colour, to compare texts; None: what this text needs, at least 8.
-        theme: Colours.
+        top: Bits of the strongest color, to compare texts; None: what this text needs, at least 8.
+        theme: Colors.
 
     Returns:
         A figure with the trace "judged", then "not judged"; one bar a token, with customdata
@@ -119,11 +119,11 @@ def plausibility_strip(
 
 
 def surprisal_colors(bits: Sequence[float], *, theme: Theme = LIGHT) -> list[str]:
-    """Give the colours that a strip of these tokens has, for the same text elsewhere.
+    """Give the colors that a strip of these tokens has, for the same text elsewhere.
 
     Args:
         bits: Surprisal of every judged token, finite, at least 0.
-        theme: Colours; its `ramp_ink` is readable on all of them.
+        theme: Colors; its `ramp_ink` is readable on all of them.
     """
     steps = len(theme.ramp) - 1
     colors = []
@@ -180,9 +180,9 @@ def _hover(row: _Token) -> str:
     if not row.judged:
         return f"{head}<br>no number: the model answers with NaN or infinity"
     best = (
-        "the likeliest token here"
+        "the most likely token here"
         if row.rank == 1
-        else f"likeliest: <b>{plain(row.best)}</b>, {plain(percent_text(row.best_probability))}"
+        else f"most likely: <b>{plain(row.best)}</b>, {plain(percent_text(row.best_probability))}"
     )
     return (
         f"{head}<br>probability {plain(percent_text(row.probability))}, rank {row.rank:,}"

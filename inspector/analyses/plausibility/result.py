@@ -20,7 +20,7 @@ class Plausibility:
     milliseconds: float  # of all forward passes, the model already loaded
     # One row a token that the model read: position, token, token_id, special (bool: one that the
     # tokenizer adds or a mask token, never judged), word (counted in the text; -1: none),
-    # probability (0..1), log_probability (natural), rank (1 = likeliest, nullable integer),
+    # probability (0..1), log_probability (natural), rank (1 = most likely, nullable integer),
     # best_token, best_id (nullable), best_probability (what the head would say instead), bits
     # (surprisal, -log2 of the probability). No numbers and "" where special.
     tokens: pd.DataFrame

@@ -18,7 +18,7 @@ class Pretraining:
     seed: int
     # position, before_id, before, what (MASKED, REPLACED, KEPT or NOT_CHOSEN), after_id, after,
     # label (the id before, or IGNORED), loss (nats; NaN where ignored), probability (of the token
-    # before; NaN where ignored), prediction (the likeliest token there; "" where ignored)
+    # before; NaN where ignored), prediction (the most likely token there; "" where ignored)
     tokens: pd.DataFrame
     chosen: int
     counts: dict[str, int]  # MASKED, REPLACED, KEPT -> tokens

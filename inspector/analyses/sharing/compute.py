@@ -179,5 +179,5 @@ def _missing_warning(missing: Iterable[str]) -> list[str]:
         return []
     return [
         f"The file lacks {len(names)} parameters of its own class, such as {names[0]}: a loader "
-        "would initialise them at random."
+        "would initialize them at random."
     ]

@@ -38,7 +38,7 @@ def fold_rows(tensors: pd.DataFrame, groups: Sequence[SharedGroup] = ()) -> tupl
     """Draw what is shared as lines of its own, and fold everything else by block.
 
     Repeated layers become one line, "encoder.layer.[0–11]", and wide lists in them, such as
-    experts, another; other neighbours of one module become the module's line. Where many names are
+    experts, another; other neighbors of one module become the module's line. Where many names are
     shared, those of one pattern become one line, too: groups are folded together only if they have
     the same verdict and the same patterns. What is still too much stands in a last line,
     "… and 12 more lines".
@@ -136,7 +136,7 @@ def _listed(name: str) -> Pattern:
 
 
 def _block(name: str) -> Pattern:
-    """The block that a tensor belongs to: its first list, else its module's neighbourhood."""
+    """The block that a tensor belongs to: its first list, else its module's neighborhood."""
     found = LISTED.search(name)
     if found and found.end() < len(name):
         return f"{name[: found.start()]}.{HOLE}", (int(found[1]),)

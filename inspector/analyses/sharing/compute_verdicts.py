@@ -99,8 +99,8 @@ def judge(names: tuple[str, ...], evidence: Evidence) -> Judgement:
     elif aliases and len(held) < len(names):
         verdict = "alias only"
         reason = (
-            "The file's metadata says that these names are one tensor, but the loaded model keeps "
-            "them apart: what one of them learns, the other does not."
+            "The file's metadata says that these names are one tensor, but the loaded model keeps them apart: what "
+            "one of them learns, the other does not."
         )
     elif declared:
         verdict = "declared only"
@@ -108,15 +108,14 @@ def judge(names: tuple[str, ...], evidence: Evidence) -> Judgement:
     elif len(compared) == 1 and evidence.held is not None:
         verdict = "diverged"
         reason = (
-            f"{_why_untied(names, evidence)}, and the file holds {compared[0]} alone: a loader "
-            "fills the others with random numbers."
+            f"{_why_untied(names, evidence)}, and the file holds {compared[0]} alone: a loader fills the others with "
+            "random numbers."
         )
     elif equal and compared:
         verdict = "equal copies"
         reason = (
-            f"{_why_untied(names, evidence)}, and {_holder(evidence)} {len(compared)} copies with "
-            "the same numbers: they are equal, not shared, and drift apart as soon as either is "
-            "trained."
+            f"{_why_untied(names, evidence)}, and {_holder(evidence)} {len(compared)} copies with the same numbers: "
+            "they are equal, not shared, and drift apart as soon as either is trained."
         )
     else:
         verdict = "diverged"
@@ -140,10 +139,10 @@ def describe_distance(names: Sequence[str], copies: Copies) -> str:
         return "at least one of them holds NaN."
     if worst.share < 1:
         return (
-            f"in a sample of {worst.share:.1%} of the numbers, largest difference "
-            f"{worst.max_abs:.3g}, cosine {worst.cosine:.4f}."
+            f"in a sample of {worst.share:.1%} of the numbers, largest difference {worst.max_abs:.3g}, cosine "
+            f"{worst.cosine:.4f}."
         )
-    return f"largest difference {worst.max_abs:.3g}, cosine of the whole {worst.cosine:.4f}."
+    return f"largest difference {worst.max_abs:.3g}, overall cosine {worst.cosine:.4f}."
 
 
 def _file_relation(held: Sequence[str], evidence: Evidence) -> str:
@@ -197,13 +196,13 @@ def _broken(names: Sequence[str], *, equal: bool, evidence: Evidence) -> str:
     devices = {str(evidence.tensors[name].device) for name in names if name in evidence.tensors}
     if len(devices) > 1:
         return (
-            f"Declared, but the names lie on {' and '.join(sorted(devices))}, and memory cannot be "
-            "shared across devices."
+            f"Declared, but the names lie on {' and '.join(sorted(devices))}, and memory cannot be shared across "
+            "devices."
         )
     if len(names) > 1 and not equal:
         where = "module" if evidence.held is None else "file"
         return (
-            f"Declared, but broken: the {where} holds different numbers under these names, so the "
-            f"loaded model keeps them apart: {describe_distance(names, evidence.copies)}"
+            f"Declared, but broken: the {where} holds different numbers under these names, so the loaded model keeps "
+            f"them apart: {describe_distance(names, evidence.copies)}"
         )
     return "Declared, but the loaded model keeps these names apart."

@@ -61,7 +61,7 @@ def sharing_graph(
 
     Names stand on the left in the model's order, with a bar for their size; those that share run
     along a curve to what is stored: one box where they are one tensor, else a box a tensor with
-    = or ≠ between them. Letters, shapes and line styles repeat what colour says.
+    = or ≠ between them. Letters, shapes and line styles repeat what color says.
 
     Args:
         rows: `Sharing.rows`: label, tensors, parameters, nbytes, shape, group (-1: not shared).
@@ -70,7 +70,7 @@ def sharing_graph(
             dtype, place in memory and file.
         title: Of the figure, with the checkpoint's name.
         subtitle: One more line of plain text.
-        theme: Colours.
+        theme: Colors.
 
     Returns:
         A figure whose trace "names" is one clickable bar a row and whose trace "storage" is one

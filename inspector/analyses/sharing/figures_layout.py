@@ -33,7 +33,7 @@ class Part:
 class Node:
     """What is stored for one group of names, or for groups that were folded together."""
 
-    group: int  # the first of `groups`; decides colour and letter
+    group: int  # the first of `groups`; decides color and letter
     groups: tuple[int, ...]
     rows: tuple[int, ...]
     tied: bool

@@ -20,7 +20,7 @@ from inspector.text import count_text, percent_text, plain, plural, shorten_midd
 MOST = 1500  # boxes: the browser draws them at once, and smaller ones nobody sees
 CHUNKS = 40  # of one module's children, where there are more: longer lists open in steps
 LEVELS = 4  # shown at once; a click opens what lies deeper
-NEARLY_ALL = 0.9  # a module with this share of its parent's parameters says nothing by a colour
+NEARLY_ALL = 0.9  # a module with this share of its parent's parameters says nothing by a color
 NARROW = 0.1  # a box with a smaller share holds its name alone
 ROOT = "all parameters"
 
@@ -40,7 +40,7 @@ class _Box:
     parent: str
     label: str
     parameters: int
-    branch: int  # decides the colour; -1 for what holds nearly all parameters
+    branch: int  # decides the color; -1 for what holds nearly all parameters
     closed: int  # tensors of a module that is not opened; 0 for every other
 
 
@@ -54,7 +54,7 @@ def parameter_icicle(
         groups: `Sharing.groups`. Of the names that are one tensor, the first of the largest counts
             and the others do not appear; copies count each.
         title: Of the figure, with the checkpoint's name.
-        theme: Colours.
+        theme: Colors.
 
     Returns:
         A figure whose ids are the full names of modules and parameters, below `ROOT`. The values

@@ -36,7 +36,7 @@ SIGNS = {"equal copies": "=", "different numbers": "≠"}  # by what the file ho
 
 
 def group_letter(group: int) -> str:
-    """Name a group A, B, ..., Z, AA, AB, ..., so that colour is not the only cue."""
+    """Name a group A, B, ..., Z, AA, AB, ..., so that color is not the only cue."""
     letters = ""
     while group >= 0:
         letters = chr(ord("A") + group % 26) + letters

@@ -22,7 +22,7 @@ from inspector.analyses.training.compute_groups import (
 from inspector.analyses.training.compute_schedules import learning_rates, shrinkage
 from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.training.result import DECAYED, FROZEN, NOT_DECAYED, DecayExample, TrainingPlan
-from inspector.analyses.training.words import warn_of_codes
+from inspector.analyses.training.words import warn_of_quantized
 from inspector.models.build import own_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import in_file
@@ -84,7 +84,7 @@ def training(checkpoint: Checkpoint, request: TrainingRequest, *, progress: Prog
             weight_decay=weight_decay,
         ),
         warnings=(
-            *warn_of_codes([each.scheme for each in checkpoint.quantised.values()]),
+            *warn_of_quantized([each.scheme for each in checkpoint.quantised.values()]),
             *_warnings(checkpoint, parameters, example),
             *_thawed(model_class, checkpoint, parameters),
         ),

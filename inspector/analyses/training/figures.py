@@ -14,7 +14,7 @@ from inspector.text import plain, plural
 
 POINTS = 500  # of each line, evenly spread; turning points are always among them
 HEIGHT = 420
-DASHES = ("solid", "dash", "solid", "dot", "dashdot", "longdash")  # told apart without colour
+DASHES = ("solid", "dash", "solid", "dot", "dashdot", "longdash")  # told apart without color
 
 
 def schedule_lines(
@@ -27,7 +27,7 @@ def schedule_lines(
         warmup_steps: Marked from the left where it is above 0.
         title: Of the figure, with the checkpoint's name.
         subtitle: One more line of plain text.
-        theme: Colours.
+        theme: Colors.
 
     Returns:
         One line a column, thinned to what can be seen: every drawn point is one of the rows.

@@ -7,16 +7,12 @@ from typing import Any
 
 import pandas as pd
 
+from inspector.analyses.training import words
 from inspector.analyses.training.figures import schedule_lines
 from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.training.result import TrainingPlan
-from inspector.report.content import Block, Code, Context, Drawn, Question, Said, Section, Tabled
-from inspector.text import percent_text, plural
-
-DECOUPLED = (
-    "AdamW (Loshchilov & Hutter 2019) takes the decay out of the gradient: before each update, w "
-    "becomes w − rate × decay × w. Biases and the scales of norms usually get none."
-)
+from inspector.report.content import Block, Code, Context, Drawn, Listed, Question, Said, Section, Tabled
+from inspector.text import plural
 
 
 def ask(_: Context) -> tuple[Question, ...]:
@@ -27,19 +23,14 @@ def ask(_: Context) -> tuple[Question, ...]:
 def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     """Groups, memory and schedules."""
     plan: TrainingPlan = answers[0]
-    decayed, kept = plan.groups
-    total = decayed.parameters + kept.parameters
-    share = percent_text(decayed.parameters / total) if total else "nothing"
-    yield Said(
-        f"As {plan.model_class}, {decayed.parameters:,} parameters in "
-        f"{plural(len(decayed.names), 'tensor')} get weight decay {plan.weight_decay:g}, and "
-        f"{kept.parameters:,} in {plural(len(kept.names), 'tensor')} get none: {share} of what is "
-        f"trained decays. {DECOUPLED}"
-    )
+    yield Said(words.groups(plan))
+    yield Listed((*words.shared(plan), *words.DECOUPLED))
     yield Tabled("reasons", "Why they decay or not", plan.reasons)
+    yield Said(words.memory(plan))
     memory = plan.memory.rename(columns={"setup": "precision"})
     sizes = {name: f"{name}_nbytes" for name in memory.columns if name != "precision"}
     yield Tabled("memory", "What training takes, without activations", memory.rename(columns=sizes))
+    yield Said(words.MEMORY_NOTE)
     rates = pd.DataFrame(plan.schedules)
     yield Drawn(
         "schedules",

@@ -1,7 +1,7 @@
 """Approximate nearest neighbors of large vocabularies: only near cells are searched.
 
 Rows are put into cells by k-means (Lloyd 1982), and each row is compared with the members of the
-cells whose centres are nearest to it (inverted file, Jégou et al. 2011). The recall is measured on
+cells whose centers are nearest to it (inverted file, Jégou et al. 2011). The recall is measured on
 rows whose neighbors are known exactly, and more cells are searched until it is high enough.
 """
 
@@ -18,11 +18,11 @@ from inspector.analyses.vocabulary_map.compute_neighbors import measured
 from inspector.progress import Progress
 
 CELL_ROWS = 512  # members of a cell, on average
-TRAINING_ROWS = 64  # rows for each centre
+TRAINING_ROWS = 64  # rows for each center
 ITERATIONS = 5  # of k-means
 ROUNDS = (8, 8, 16)  # further cells that each row is compared with
 ENOUGH = 0.8  # recall at which no further cell is searched: a map made of more is no better
-QUERIES = 8_192  # rows compared with a cell, or with the centres, at once
+QUERIES = 8_192  # rows compared with a cell, or with the centers, at once
 
 Judge = Callable[[np.ndarray], float]
 
@@ -44,19 +44,19 @@ def nearest_by_cells(
         Row numbers and distances, both (rows, k), nearest first.
     """
     progress(None, "Putting the rows into cells")
-    centres = find_centres(rows)
-    near = nearest_cells(rows, centres, min(sum(ROUNDS), len(centres)))
+    centers = find_centers(rows)
+    near = nearest_cells(rows, centers, min(sum(ROUNDS), len(centers)))
     order = torch.argsort(near[:, 0], stable=True)
-    sizes = torch.bincount(near[:, 0], minlength=len(centres))
+    sizes = torch.bincount(near[:, 0], minlength=len(centers))
     members = order.split(sizes.tolist())
     search = _Search(rows, k, metric=metric, home=home)
     begin = 0
     for count in ROUNDS:
         part = near[:, begin : begin + count]
-        asking = queries_of_cells(part, len(centres))
+        asking = queries_of_cells(part, len(centers))
         for cell, (inside, queries) in enumerate(zip(members, asking, strict=True)):
             search.compare(queries, inside)
-            progress(cell / len(centres), f"Comparing near cells: {cell / len(centres):.0%}")
+            progress(cell / len(centers), f"Comparing near cells: {cell / len(centers):.0%}")
         begin += count
         if begin >= near.shape[1] or (search.full and recall(search.found) >= ENOUGH):
             break
@@ -65,24 +65,24 @@ def nearest_by_cells(
     return measured(rows, torch.arange(len(rows)), found, best, metric=metric)
 
 
-def find_centres(rows: torch.Tensor) -> torch.Tensor:
-    """Centres of cells by k-means on a sample drawn with a fixed seed, (cells, columns)."""
+def find_centers(rows: torch.Tensor) -> torch.Tensor:
+    """Centers of cells by k-means on a sample drawn with a fixed seed, (cells, columns)."""
     count = max(1, len(rows) // CELL_ROWS)
     generator = torch.Generator().manual_seed(0)
     sample = rows[torch.randperm(len(rows), generator=generator)[: TRAINING_ROWS * count]]
-    centres = sample[:count].clone()
+    centers = sample[:count].clone()
     for _ in range(ITERATIONS):
-        cell = nearest_cells(sample, centres, 1)[:, 0]
-        sums = torch.zeros_like(centres).index_add_(0, cell, sample)
+        cell = nearest_cells(sample, centers, 1)[:, 0]
+        sums = torch.zeros_like(centers).index_add_(0, cell, sample)
         sizes = torch.bincount(cell, minlength=count)[:, None]
-        centres = torch.where(sizes > 0, sums / sizes.clamp_min(1), centres)
-    return centres
+        centers = torch.where(sizes > 0, sums / sizes.clamp_min(1), centers)
+    return centers
 
 
-def nearest_cells(rows: torch.Tensor, centres: torch.Tensor, count: int) -> torch.Tensor:
-    """The cells with the nearest centres, nearest first, (rows, count)."""
-    halves = (centres * centres).sum(dim=1) / 2
-    parts = ((part @ centres.T).sub_(halves).topk(count, dim=1).indices for part in rows.split(QUERIES))
+def nearest_cells(rows: torch.Tensor, centers: torch.Tensor, count: int) -> torch.Tensor:
+    """The cells with the nearest centers, nearest first, (rows, count)."""
+    halves = (centers * centers).sum(dim=1) / 2
+    parts = ((part @ centers.T).sub_(halves).topk(count, dim=1).indices for part in rows.split(QUERIES))
     return torch.cat(list(parts))
 
 

@@ -28,8 +28,8 @@ def principal_components(matrix: torch.Tensor, dimensions: int) -> tuple[np.ndar
     middle = (mean / len(matrix)).float()
     covariance = torch.zeros((columns, columns), dtype=torch.float64)
     for _, block in blocks(matrix):
-        centred = block - middle
-        covariance += (centred.T @ centred).double()
+        centerd = block - middle
+        covariance += (centerd.T @ centerd).double()
     covariance /= max(len(matrix) - 1, 1)
     values, vectors = _largest(covariance, dimensions)
     largest = vectors.abs().argmax(dim=0)

@@ -100,16 +100,16 @@ def _ring_padding(figure: go.Figure, points: pd.DataFrame, *, theme: Theme) -> N
 
 def _label(figure: go.Figure, points: pd.DataFrame, *, theme: Theme) -> None:
     """Write special and padding tokens in boxes: text of scattergl vanishes under points."""
-    labelled = [
+    labeled = [
         (token, kind, x, y)
         for kind, of_kind in reversed(list(_by_kind(points)))
         if len(of_kind) <= KIND_STYLES[kind].labels
         for x, y, token in columns(of_kind, "x", "y", "token")
     ]
-    places = [(x, y) for _, _, x, y in labelled]
-    if not labelled:
+    places = [(x, y) for _, _, x, y in labeled]
+    if not labeled:
         return
-    for (token, kind, x, y), (ax, ay) in zip(labelled, _offsets(points, places), strict=True):
+    for (token, kind, x, y), (ax, ay) in zip(labeled, _offsets(points, places), strict=True):
         figure.add_annotation(x=x, y=y, ax=ax, ay=ay, **_box(token, kind, theme))
 
 

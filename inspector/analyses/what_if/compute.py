@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pandas as pd
 from transformers import PreTrainedModel
 
-from inspector.analyses.training.words import warn_of_codes
+from inspector.analyses.training.words import warn_of_quantized
 from inspector.analyses.what_if.compute_changes import RECIPES, TIE, UNCHANGED, Recipe, output_names
 from inspector.analyses.what_if.compute_edges import TIED, drifts_of, find_pairs, parameters_of, relate
 from inspector.analyses.what_if.compute_round_trip import RoundTrip, save_and_load
@@ -76,7 +76,7 @@ def what_if(checkpoint: Checkpoint, request: WhatIfRequest, *, progress: Progres
         progress(number / (1 + len(recipes)), recipe.title)
         ways.append(_measure(plan, recipe, saved=number > 0))
     return _assemble(
-        plan, ways, warnings=(*warn_of_codes([each.scheme for each in checkpoint.quantised.values()]), *warnings)
+        plan, ways, warnings=(*warn_of_quantized([each.scheme for each in checkpoint.quantised.values()]), *warnings)
     )
 
 

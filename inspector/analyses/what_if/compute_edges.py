@@ -45,7 +45,7 @@ def find_pairs(model: nn.Module, missing: frozenset[str]) -> tuple[dict[str, str
     if not lacking:
         return pairs, ()
     pairs = {name: source for name, source in pairs.items() if name not in lacking}
-    return pairs, (f"Nothing is said of {', '.join(lacking)}: the file holds no numbers for it.",)
+    return pairs, (f"Not measured: {', '.join(lacking)}: the file holds no numbers for them.",)
 
 
 def relate(model: nn.Module, pairs: Mapping[str, str], missing: frozenset[str]) -> dict[str, str]:

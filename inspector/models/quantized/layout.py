@@ -114,9 +114,8 @@ def refuse_codes(name: str, unread: Sequence[str]) -> None:
     """
     if unread:
         raise CheckpointError(
-            f"{name} stores {unread[0]} as codes, in a way that this tool cannot read as numbers: "
-            "its headers are shown and nothing is computed from it; bring a copy in float32, "
-            "bfloat16 or float16."
+            f"{name} stores {unread[0]} quantized in a way that this tool cannot read: only its headers are shown; use "
+            "a copy in float32, bfloat16 or float16."
         )
 
 
@@ -134,9 +133,9 @@ def refuse_many_numbers(name: str, found: Mapping[str, Quantised], allowed: int)
     wanted = sum(math.prod(each.shape) * ITEMSIZES[each.dtype] for each in found.values())
     if wanted > allowed:
         raise CheckpointError(
-            f"The codes of {name} stand for {wanted / 1e9:,.1f} GB of numbers, and a model may "
-            f"take {allowed / 1e9:,.1f} GB of main memory here: set INSPECTOR_MODEL_MB higher; its "
-            "embeddings, and a comparison, need a part at a time and do without."
+            f"The quantized weights of {name} take {wanted / 1e9:,.1f} GB once dequantized, and a model may take "
+            f"{allowed / 1e9:,.1f} GB of main memory here: set INSPECTOR_MODEL_MB higher; its embeddings, and a "
+            "comparison, read a part at a time and need less."
         )
 
 

@@ -1,4 +1,4 @@
-"""Read scores of a whole vocabulary block by block: top tokens, normaliser, entropy, ranks.
+"""Read scores of a whole vocabulary block by block: top tokens, normalizer, entropy, ranks.
 
 A block of states times the vocabulary is the largest thing in memory, a few times BLOCK numbers.
 """
@@ -17,11 +17,11 @@ COMPARED = 100  # true tokens among which two rungs' orders are compared
 
 @dataclass(slots=True)
 class Readout:
-    """What is kept of the scores of some states at one rung."""
+    """What is kept of the scores of some states at one step."""
 
     ids: torch.Tensor  # (states, k), best first, equal scores by id
     scores: torch.Tensor  # (states, k)
-    normaliser: torch.Tensor  # (states,), log of the sum of exp(score); NaN for cosines
+    normalizer: torch.Tensor  # (states,), log of the sum of exp(score); NaN for cosines
     entropy: torch.Tensor  # (states,), of the softmax in nats; NaN for cosines
     pinned_scores: torch.Tensor  # (states, pins)
     pinned_ranks: torch.Tensor  # (states, pins), 0 = best
@@ -29,12 +29,12 @@ class Readout:
     @property
     def probabilities(self) -> torch.Tensor:
         """(states, k), over the whole vocabulary."""
-        return (self.scores - self.normaliser[:, None]).exp()
+        return (self.scores - self.normalizer[:, None]).exp()
 
     @property
     def pinned_probabilities(self) -> torch.Tensor:
         """(states, pins), over the whole vocabulary."""
-        return (self.pinned_scores - self.normaliser[:, None]).exp()
+        return (self.pinned_scores - self.normalizer[:, None]).exp()
 
 
 def join(parts: list[Readout]) -> Readout:
@@ -67,7 +67,7 @@ def read(scores: torch.Tensor, *, k: int, pins: torch.Tensor, softmax: bool = Tr
 
 
 def _spread(scores: torch.Tensor, first: torch.Tensor, best: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The normaliser less the best score, and the entropy, (states,) each; uses the scores up."""
+    """The normalizer less the best score, and the entropy, (states,) each; uses the scores up."""
     above, entropy = torch.empty_like(best), torch.empty_like(best)
     size = max(1, PIECE // scores.shape[1]) if scores.device.type == "cpu" else len(scores)
     for begin in range(0, len(scores), size):

@@ -1,4 +1,4 @@
-"""Score hidden states at every rung of the ladder, one block at a time."""
+"""Score hidden states at every step of the ladder, one block at a time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Scorer:
     # (vocab, d_model); in float32, of a streamed model as it is mapped. None where the sizes differ
     embedding: torch.Tensor | None
     norms: torch.Tensor | None  # (vocab,)
-    bias: torch.Tensor | None  # (vocab,) in float32, where dot + bias is a rung
+    bias: torch.Tensor | None  # (vocab,) in float32, where dot + bias is a step
     ladder: Ladder | None
     # The output layer where the head is not in the table of families: what it received at the last
     # layer is known, and nothing of the other layers.
@@ -126,7 +126,7 @@ def build_scorer(loaded: Loaded, ladder: Ladder | None, output: Unembedding | No
     """Put together what a model's hidden states can be compared with.
 
     Returns:
-        The scorer, and one sentence for each rung that other models have and this one has not.
+        The scorer, and one sentence for each step that other models have and this one has not.
     """
     embedding = loaded.input_embedding
     unembedding = ladder.unembedding if ladder else output

@@ -46,7 +46,7 @@ def nearest_rows(
         matrix: (vocab, d_model), of any dtype; compared in float32.
         vocabulary: Labels of the rows.
         query: Row to compare with; None gives an empty list.
-        k: Neighbours.
+        k: Neighbors.
         metric: "cosine", "dot" or "euclidean".
         facts: Of the rows; those that are not finite are not listed.
 

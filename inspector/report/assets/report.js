@@ -1,4 +1,4 @@
-// Draw the figures of this report, in the reader's colours; on paper always in light ones.
+// Draw the figures of this report, in the reader's colors; on paper always in light ones.
 "use strict";
 (() => {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");

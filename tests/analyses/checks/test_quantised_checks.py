@@ -45,7 +45,7 @@ def test_no_false_alarm_of_bitsandbytes(tmp_path, open_path, architecture, optio
     assert problems(coded) == {}
     (types,) = (each for each in check(coded, progress=silent).checks
                 if each.name == "Number types")  # fmt: skip
-    assert types.detail.startswith("Kept as codes that stand for other numbers: ")
+    assert types.detail.startswith("Quantized: ")
     assert types.detail.endswith(f"; all others are kept as {str(dtype).removeprefix('torch.')}.")
     (codes,) = (each for each in types.evidence if each.problem == "codes")
     assert codes.count == len(coded.quantised)
@@ -86,7 +86,7 @@ def test_what_trains_says_that_codes_are_not_trained(stored, plain):
     def warned(checkpoint) -> list[bool]:
         plan = training(checkpoint, progress=silent)
         tried = what_if(checkpoint, progress=silent, change="clone", text="", steps=0)
-        return [any("no optimizer changes codes" in warning for warning in found.warnings) for found in (plan, tried)]
+        return ["no optimizer changes quantized weights" in " ".join(found.warnings) for found in (plan, tried)]
 
     coded = stored(in_float8(), quantization=FINE_GRAINED)
     assert warned(coded) == [True, True]

@@ -87,7 +87,7 @@ def test_lines_join_each_class_to_its_parent():
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
-def test_names_are_text_and_colours_are_the_themes(theme):
+def test_names_are_text_and_colors_are_the_themes(theme):
     found = figure(theme)
     marks = found.data[1]
     assert "&lt;x&gt;" in found.layout.title.text

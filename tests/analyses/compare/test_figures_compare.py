@@ -57,7 +57,7 @@ def test_cells_lie_where_their_layer_and_kind_meet():
     assert figure.layout.title.text == "<b>What changed, a and b</b>"
 
 
-def test_the_cosine_colours_by_its_distance_from_one():
+def test_the_cosine_colors_by_its_distance_from_one():
     cells = only(change_heatmap(layers(), measure="cosine", title="t"))
     assert cells.z[0][0] == pytest.approx(math.log10(0.1))
     assert cells.text[0][0] == "0.900"
@@ -94,7 +94,7 @@ def test_nothing_that_changed_is_drawn_without_a_scale_that_breaks():
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
-def test_numbers_can_be_read_on_every_colour(theme):
+def test_numbers_can_be_read_on_every_color(theme):
     cells = only(change_heatmap(layers(), title="t", theme=theme))
     assert cells.textfont.color == theme.ramp_ink
     assert min(contrast(theme.ramp_ink, color) for _, color in cells.colorscale) >= 4.5

@@ -1,4 +1,4 @@
-"""Embeddings and neighbours against brute force and hand-computed numbers."""
+"""Embeddings and neighbors against brute force and hand-computed numbers."""
 
 from __future__ import annotations
 

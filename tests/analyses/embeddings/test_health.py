@@ -53,7 +53,7 @@ def make(rows: int, columns: int, seed: int, *, unused: int, share: float, tied:
     """Plant under-trained rows into a trained-like vocabulary, its first rows known to be unused.
 
     Where it is tied, unused and under-trained rows lie in one direction of their own, as a softmax
-    pushes them; where it is not, they are as short as at initialisation.
+    pushes them; where it is not, they are as short as at initialization.
     """
     generator = torch.Generator().manual_seed(seed)
     matrix = trained_rows(rows, columns, generator)
@@ -222,7 +222,7 @@ def test_a_model_as_transformers_initialises_it_is_untrained(architecture, tmp_p
     result = embeddings(open_path(save_checkpoint(model_class(config), tmp_path / "fresh")), progress=silent)
     assert result.health.indicator.looks_untrained
     assert result.undertrained.empty
-    assert "The whole matrix looks never trained." in said(result, "Under-trained tokens").detail
+    assert "The matrix looks untrained." in said(result, "Under-trained tokens").detail
 
 
 def test_a_row_between_the_two_thresholds_is_listed_where_its_bias_agrees():
@@ -237,10 +237,10 @@ def test_a_row_between_the_two_thresholds_is_listed_where_its_bias_agrees():
     cosine = (indicator.threshold + indicator.agreed_threshold) / 2
     ordinary = sorted(set(range(20, 4_000)) - made.planted)[:2]
     for row in ordinary:
-        centred = made.matrix[row] - facts.mean
-        across = centred - (centred @ aim) * aim
+        centerd = made.matrix[row] - facts.mean
+        across = centerd - (centerd @ aim) * aim
         across /= across.norm()
-        made.matrix[row] = facts.mean + centred.norm() * (cosine * aim + (1 - cosine**2) ** 0.5 * across)
+        made.matrix[row] = facts.mean + centerd.norm() * (cosine * aim + (1 - cosine**2) ** 0.5 * across)
     made.bias[ordinary] = torch.tensor([-3.0, -0.2])
     assert listed(judged(made, bias=made.bias)) == made.planted | {ordinary[0]}
 
@@ -269,9 +269,9 @@ def test_the_score_is_the_cosine_computed_by_hand():
     made = make(300, 24, 0, unused=5, share=0.02)
     scores = judged(made).scores.numpy()
     matrix = made.matrix.double().numpy()
-    centred = matrix - matrix.mean(axis=0)
-    aim = centred[:5].mean(axis=0)
-    truth = centred @ aim / np.linalg.norm(centred, axis=1) / np.linalg.norm(aim)
+    centerd = matrix - matrix.mean(axis=0)
+    aim = centerd[:5].mean(axis=0)
+    truth = centerd @ aim / np.linalg.norm(centerd, axis=1) / np.linalg.norm(aim)
     assert scores[5:] == pytest.approx(truth[5:], abs=1e-5)
     percentile = judged(made).percentiles[100]
     assert float(percentile) == pytest.approx(100 * (scores[5:] < scores[100]).mean(), abs=1e-3)

@@ -216,7 +216,7 @@ def test_no_answer_is_the_first_positions_product(make):
     assert close(result.no_answer, start * end)
 
 
-def test_the_loss_of_a_labelled_answer_and_positions_past_the_input(make):
+def test_the_loss_of_a_labeled_answer_and_positions_past_the_input(make):
     case = make("Bert", "ForQuestionAnswering")
     truth = case.output(TEXT, PAIR, start_positions=torch.tensor([8]), end_positions=torch.tensor([9]))
     found = case.ask(pair=PAIR, right_answer=(8, 9)).result.loss

@@ -1,4 +1,4 @@
-"""The lens' figures against hand-computed numbers: colours, ranks, geometry, comparisons."""
+"""The lens' figures against hand-computed numbers: colors, ranks, geometry, comparisons."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def cells(tops: dict[tuple[int, int], str], rung: str = "logits") -> pd.DataFram
 SQUARE = {(0, 0): "a", (0, 1): "b", (1, 0): "c", (1, 1): "d"}
 
 
-def test_agreement_is_written_as_well_as_coloured() -> None:
+def test_agreement_is_written_as_well_as_colored() -> None:
     coloring = color_cells("agreement with the last layer", cells=cells(SQUARE), states=STATES,
                            pinned=EMPTY)  # fmt: skip
     figure = token_heatmap(cells(SQUARE), coloring=coloring, tokens=["x", "y"], title="t")
@@ -53,7 +53,7 @@ def test_agreement_is_written_as_well_as_coloured() -> None:
     assert list(heat["colorbar"]["ticktext"]) == ["another token", "✓ the same"]
 
 
-def test_low_entropy_and_good_ranks_get_the_strong_colour() -> None:
+def test_low_entropy_and_good_ranks_get_the_strong_color() -> None:
     coloring = color_cells("entropy", cells=cells(SQUARE), states=STATES, pinned=EMPTY)
     assert (coloring.low, coloring.high, coloring.falling) == (0.0, 4.0, True)
     assert coloring.told((0, 1)) == "entropy: 2 nats"

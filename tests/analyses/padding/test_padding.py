@@ -42,7 +42,7 @@ def batch_of(checkpoint: Checkpoint, text: str) -> Batch:
     return encode_batch(checkpoint, PaddingRequest(text=text).sentences, pad_id=PAD)
 
 
-def labelled(checkpoint: Checkpoint, architecture: str) -> tuple[dict[str, Any], torch.Tensor]:
+def labeled(checkpoint: Checkpoint, architecture: str) -> tuple[dict[str, Any], torch.Tensor]:
     """The inputs and labels of the analysis, for the truth's own backward pass."""
     batch = batch_of(checkpoint, TEXT)
     if architecture in CAUSAL:
@@ -68,7 +68,7 @@ def test_both_paths_by_two_independent_ways(open_model, architecture, tmp_path):
     """Ordinary backward passes of transformers' own model, tied and untied; and by hand."""
     checkpoint = open_model(architecture)
     result = padding(checkpoint, progress=silent, text=TEXT, device="cpu")
-    inputs, labels = labelled(checkpoint, architecture)
+    inputs, labels = labeled(checkpoint, architecture)
     assert_as_two_ordinary_backward_passes(result, architecture, inputs, labels, tmp_path)
     assert_as_by_hand(result.gradient, architecture, inputs, labels, tmp_path)
 
@@ -148,7 +148,7 @@ def test_padding_idx_blocks_exactly_and_without_mask_it_is_all_that_does(open_mo
     assert result.gradient is not None
     assert result.gradient.input_path == 0.0
     assert experiment(result, LIFTED)["input_path"] == 0.0  # the attention mask blocks it as well
-    inputs, labels = labelled(checkpoint, "BertForMaskedLM")
+    inputs, labels = labeled(checkpoint, "BertForMaskedLM")
     model = truth(tmp_path / "BertForMaskedLM", "BertForMaskedLM")
     decoder, look_up = model.get_output_embeddings(), model.get_input_embeddings()
     decoder.weight = nn.Parameter(decoder.weight.detach().clone())
@@ -205,7 +205,7 @@ def test_the_fresh_control_is_a_model_of_the_same_config(open_model, name, tmp_p
     checkpoint = open_model(name)
     result = padding(checkpoint, progress=silent, text=TEXT)
     fresh = experiment(result, FRESH)
-    inputs, labels = labelled(checkpoint, name)
+    inputs, labels = labeled(checkpoint, name)
     trained = truth(tmp_path / name, name)
     torch.manual_seed(0)
     model = type(trained)(trained.config).eval()

@@ -112,7 +112,7 @@ def sentence() -> pd.DataFrame:
 
 
 @THEMES
-def test_every_token_is_a_box_coloured_by_its_surprisal(theme):
+def test_every_token_is_a_box_colored_by_its_surprisal(theme):
     figure = plausibility_strip(sentence(), title="t", theme=theme)
     judged, others = trace(figure, "judged"), trace(figure, "not judged")
     assert list(judged.customdata) == [1, 2, 3]
@@ -131,9 +131,9 @@ def test_a_strip_says_what_it_draws():
     assert [">2.0<" in judged.text[0], ">0.0<" in judged.text[1]] == [True, True]
     hovers = judged.hovertext
     assert hovers[0] == (
-        "<b>un</b>, position 1<br>probability 25.0 %, rank 2<br>surprisal 2.00 bits<br>likeliest: <b>very</b>, 50.0 %"
+        "<b>un</b>, position 1<br>probability 25.0 %, rank 2<br>surprisal 2.00 bits<br>most likely: <b>very</b>, 50.0 %"
     )
-    assert hovers[1].endswith("the likeliest token here")
+    assert hovers[1].endswith("the most likely token here")
     assert "&lt;b&gt;" in hovers[2]
     assert "rank 3,041" in hovers[2]
     assert "day &amp; night" in hovers[2]
@@ -168,7 +168,7 @@ def test_strips_can_share_a_scale_and_calm_ones_stay_pale():
     assert trace(plausibility_strip(calm, title="t"), "judged").marker.cmax == 8
 
 
-def test_damaged_answers_are_drawn_without_a_colour():
+def test_damaged_answers_are_drawn_without_a_color():
     damaged = sentence().assign(bits=math.nan, probability=math.nan, rank=pd.NA)
     figure = plausibility_strip(damaged, title="t")
     assert len(trace(figure, "judged").customdata) == 0
@@ -215,7 +215,7 @@ def test_every_token_is_drawn_once(count):
     drawn = 0
     for name in ("cells first", "cells neither", "cells second"):
         shade = np.array(trace(figure, name).z, dtype=float)
-        drawn += round(np.nansum(np.expm1(shade)))  # the colour is the logarithm of the count
+        drawn += round(np.nansum(np.expm1(shade)))  # the color is the logarithm of the count
     assert drawn == cells.total
     subtitle = layout(figure).title.subtitle.text
     assert f"{plural(count, 'token')}: {len(ids):,} drawn one by one, {cells.total:,} counted" in subtitle
@@ -245,8 +245,8 @@ def test_the_tokens_that_matter_have_marks():
 def test_up_is_the_first_text_and_down_the_second(theme):
     figure = contrast_scatter(vocabulary(500), names=("<i>x</i>", "car"), title="t", theme=theme)
     upper, lower = scatters(figure)
-    assert upper.name == "likelier with <b>&lt;i&gt;x&lt;/i&gt;</b>"
-    assert lower.name == "likelier with <b>car</b>"
+    assert upper.name == "more likely with <b>&lt;i&gt;x&lt;/i&gt;</b>"
+    assert lower.name == "more likely with <b>car</b>"
     assert (upper.marker.color, lower.marker.color) == theme.groups[:2]
     assert upper.marker.symbol != lower.marker.symbol
     low, high = layout(figure).yaxis.range
@@ -261,7 +261,7 @@ def test_up_is_the_first_text_and_down_the_second(theme):
             assert math.exp(abs(value)) == pytest.approx(float(text.removesuffix("×")))
 
 
-def test_a_cell_counts_and_names_its_likeliest_tokens():
+def test_a_cell_counts_and_names_its_most_likely_tokens():
     frame = pd.DataFrame(
         {
             "token_id": [0, 1, 2, 3, 4, 5],

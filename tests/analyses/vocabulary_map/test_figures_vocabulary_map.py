@@ -159,7 +159,7 @@ def test_every_kind_has_a_mark_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_ramps_read_without_colour_vision_and_stand_out_from_the_page(theme: Theme) -> None:
+def test_ramps_read_without_color_vision_and_stand_out_from_the_page(theme: Theme) -> None:
     ramp = component.RAMPS[theme.name]
     shades = [luminance(color) for color in ramp]
     steps = [b - a for a, b in pairwise(shades)]

@@ -19,9 +19,9 @@ METRICS = ["cosine", "euclidean"]
 
 def clustered(rows: int, columns: int, *, clusters: int = 8, seed: int = 0) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
-    centres = 4 * torch.randn(clusters, columns, generator=generator)
+    centers = 4 * torch.randn(clusters, columns, generator=generator)
     which = torch.randint(clusters, (rows,), generator=generator)
-    return centres[which] + torch.randn(rows, columns, generator=generator)
+    return centers[which] + torch.randn(rows, columns, generator=generator)
 
 
 def distance(first: np.ndarray, second: np.ndarray, metric: str) -> float:

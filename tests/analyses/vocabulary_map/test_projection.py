@@ -239,7 +239,7 @@ def test_damaged_files_are_computed_again(open_matrix, settings):
     checkpoint = open_matrix(clustered(60, 8))
     first = project(checkpoint, progress=silent, **UMAP)
     files = list((settings.home / "maps").glob("*/*"))
-    assert len(files) == 2  # the map, the neighbours
+    assert len(files) == 2  # the map, the neighbors
     for path in files:
         path.write_bytes(path.read_bytes()[:-20])
     again = project(checkpoint, progress=silent, **UMAP)

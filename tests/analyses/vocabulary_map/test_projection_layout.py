@@ -23,7 +23,7 @@ def neighbour_graph(rows: int = 200, k: int = 10):
 
 
 def test_the_graph_is_umaps():
-    """umap-learn counts a row as its own first neighbour, at distance 0."""
+    """umap-learn counts a row as its own first neighbor, at distance 0."""
     from umap.umap_ import fuzzy_simplicial_set
 
     matrix, found, far = neighbour_graph()

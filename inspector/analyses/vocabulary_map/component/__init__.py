@@ -33,7 +33,7 @@ ASSETS = Path(__file__).parent / "assets"
 SCRIPTS = (  # one module, in this order
     "points.js",
     "view.js",
-    "colours.js",
+    "colors.js",
     "drawing.js",
     "overlay.js",
     "svg.js",

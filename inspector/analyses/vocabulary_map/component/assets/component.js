@@ -52,7 +52,7 @@ class VocabularyMap {
       flat: flatten(points, this.turn),
       kinds: points.kinds.map(([name, count]) => {
         const style = data.styles[name];
-        return { ...style, name, count, labelled: count <= style.labels };
+        return { ...style, name, count, labeled: count <= style.labels };
       }),
       flagged,
       flag: { ...data.flag, count: flagged.length },
@@ -162,7 +162,7 @@ class VocabularyMap {
     this.canvas.setAttribute(
       "aria-label",
       `${scene.title}. A map of ${count} tokens.${chosen} ${arrows}, plus and minus zoom, ` +
-        "0 shows all, Enter selects the token nearest to the centre, A chooses all in view, " +
+        "0 shows all, Enter selects the token nearest to the center, A chooses all in view, " +
         "Escape clears. The tables beside and below hold the same as text.",
     );
   }

@@ -45,7 +45,7 @@ function drawSymbol(context, kind, x, y, diameter) {
   }
 }
 
-/** How much of each pixel one mark covers, 0..1, as a small square around its centre. */
+/** How much of each pixel one mark covers, 0..1, as a small square around its center. */
 function stampOf(kind, diameter, opacity, width) {
   const reach = Math.ceil(diameter / 2) + 1;
   const side = 2 * reach + 1;

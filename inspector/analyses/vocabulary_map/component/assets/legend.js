@@ -54,7 +54,7 @@ function rampBar(paint, theme) {
   return parts;
 }
 
-/** Build the legend's two lines: layers, and what the colours say where it is not the kind. */
+/** Build the legend's two lines: layers, and what the colors say where it is not the kind. */
 function drawLegend(layers, colors, scene, hidden, toggle) {
   const { paint, theme } = scene;
   const marks = scene.kinds.filter((kind) => kind.count);

@@ -2,7 +2,7 @@
 // The context may be a canvas' or the SVG writer.
 
 const FONT = '"Source Sans", "Source Sans Pro", "Source Sans 3", "Helvetica Neue", Arial, sans-serif';
-const NEARBY = 40; // with fewer points than this in view, all of them are labelled
+const NEARBY = 40; // with fewer points than this in view, all of them are labeled
 const RING = 16; // pixels around padding that no label may cover
 const LABELS = 40; // of search results, and of neighbours; the others have a ring
 const FLAGGED = 4000; // under-trained tokens that are marked while the map moves
@@ -33,13 +33,13 @@ function namedRows(scene) {
   const rows = [];
   for (let row = scene.points.count - 1; row >= 0; row--) {
     const kind = scene.kinds[scene.points.kind[row]];
-    if (!kind.labelled && !kind.ringed && scene.points.kind[row] === 0) break;
-    if (kind.labelled && isShown(scene, row)) rows.push(row);
+    if (!kind.labeled && !kind.ringed && scene.points.kind[row] === 0) break;
+    if (kind.labeled && isShown(scene, row)) rows.push(row);
   }
   return rows;
 }
 
-/** Rows to label with colour and box, the most important first. */
+/** Rows to label with color and box, the most important first. */
 function labelsOf(scene, view, size) {
   const { points, kinds, theme } = scene;
   const labels = [];

@@ -79,7 +79,7 @@ function farFirst(points, depth) {
   return points.order;
 }
 
-/** A view that shows all points: its centre in the plane's units, and pixels for a unit. */
+/** A view that shows all points: its center in the plane's units, and pixels for a unit. */
 function wholeView(uv, size) {
   let [left, right, low, high] = [Infinity, -Infinity, Infinity, -Infinity];
   for (let i = 0; i < uv.length; i += 2) {

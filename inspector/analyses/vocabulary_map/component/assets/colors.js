@@ -1,4 +1,4 @@
-// What colour a point has: by its kind, by a number, or by the script of its text.
+// What color a point has: by its kind, by a number, or by the script of its text.
 
 const SCRIPTS = [
   "Latin", "Cyrillic", "Greek", "Han", "Hangul", "Arabic", "Hebrew", "Devanagari", "Bengali",
@@ -9,7 +9,7 @@ const LETTER = /[\p{L}\p{M}]/u;
 const BYTES = /^␣?(<0x[0-9A-F]{2}>)+$/;
 const TEXT = new Set(["word", "subword"]);
 const OTHER = "other scripts";
-const GREY = new Set(["not text", OTHER]);
+const GRAY = new Set(["not text", OTHER]);
 
 /** The Unicode script of a token's first letter; without letters, what it is instead. */
 function scriptOf(token, kind) {
@@ -27,7 +27,7 @@ function channelsOf(color) {
   return [1, 3, 5].map((start) => parseInt(color.slice(start, start + 2), 16));
 }
 
-/** A colour of a ramp at 0..1. */
+/** A color of a ramp at 0..1. */
 function rampColor(ramp, share) {
   const place = share * (ramp.length - 1);
   const low = Math.min(Math.floor(place), ramp.length - 2);
@@ -38,7 +38,7 @@ function rampColor(ramp, share) {
 
 const STEPS = 64;
 
-/** Numbers as colours; ends beyond the range that holds 98 % are drawn in the ends' colours. */
+/** Numbers as colors; ends beyond the range that holds 98 % are drawn in the ends' colors. */
 function paintNumbers(values, by, theme) {
   const finite = Float32Array.from(values).filter(Number.isFinite).sort();
   let [low, high] = by.range ?? [
@@ -63,7 +63,7 @@ function paintNumbers(values, by, theme) {
   };
 }
 
-/** Scripts as colours: the most frequent ones have their own, the others are grey. */
+/** Scripts as colors: the most frequent ones have their own, the others are gray. */
 function paintScripts(points, theme, hidden) {
   points.script ??= points.tokens.map((token, row) =>
     scriptOf(token, points.kinds[points.kind[row]][0]),
@@ -71,7 +71,7 @@ function paintScripts(points, theme, hidden) {
   const counts = new Map();
   for (const name of points.script) counts.set(name, (counts.get(name) ?? 0) + 1);
   const colored = [...counts.keys()]
-    .filter((name) => !GREY.has(name))
+    .filter((name) => !GRAY.has(name))
     .sort((a, b) => counts.get(b) - counts.get(a));
   const own = colored.slice(0, theme.groups.length);
   const folded = colored.slice(theme.groups.length);
@@ -81,7 +81,7 @@ function paintScripts(points, theme, hidden) {
   const place = new Map(names.map((name, i) => [name, i]));
   return {
     index: Uint8Array.from(points.script, (name) => place.get(name) ?? place.get(OTHER)),
-    palette: names.map((name, i) => (GREY.has(name) ? theme.none : theme.groups[i])),
+    palette: names.map((name, i) => (GRAY.has(name) ? theme.none : theme.groups[i])),
     shown: names.map((name) => !hidden.has(name)),
     entries: names.map((name) => ({ name, count: counts.get(name) })),
   };

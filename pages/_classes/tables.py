@@ -1,12 +1,13 @@
-"""Tables and words of the page about the model's classes."""
+"""Tables of the page about the model's classes."""
 
 from __future__ import annotations
 
 import pandas as pd
 
 from inspector.analyses.classes.result import AncestorClass, ModelClasses, ModuleRow, OutputField, SiblingClass
+from inspector.analyses.classes.words import remarks
+from inspector.analyses.overview.words import HEADS
 from inspector.text import literal, shape_text
-from pages._ui.words import HEADS
 
 ROOT = "the model itself"
 ANSWERS = {name: title for name, (title, _) in HEADS.items()} | {"base model": "No head"}
@@ -60,22 +61,13 @@ def found(frame: pd.DataFrame, text: str) -> pd.DataFrame:
     return pd.DataFrame(frame[joined.str.contains(text, case=False, regex=False)])
 
 
-def remarks(module: ModuleRow) -> str:
-    """What is out of the ordinary about a module."""
-    said = [f"the same module as {module.same_as}"] if module.same_as else []
-    said += [f"{key} is also {', '.join(others)}" for key, others in module.shared.items()]
-    if module.missing:
-        said.append(f"not in the file: {', '.join(module.missing)}")
-    return "; ".join(said)
-
-
 def below(modules: tuple[ModuleRow, ...], name: str) -> tuple[ModuleRow, ...]:
     """A module and all modules inside it."""
     return tuple(m for m in modules if not name or m.name == name or m.name.startswith(f"{name}."))
 
 
 def module_facts(classes: ModelClasses, module: ModuleRow) -> dict[str, str]:
-    """What there is to know of one module."""
+    """Properties of one module."""
     used = next((each for each in classes.used_classes if each.name == module.class_name), None)
     facts = {"Class": module.class_name}
     if used:
@@ -86,7 +78,7 @@ def module_facts(classes: ModelClasses, module: ModuleRow) -> dict[str, str]:
         "Runs in one pass": "not counted" if module.uses is None else f"{module.uses:,} ×",
     }
     facts |= {key: shape_text(shape) for key, shape in module.shapes.items()}
-    return facts | ({"Note": said} if (said := remarks(module)) else {})
+    return facts | ({"Note": note} if (note := remarks(module)) else {})
 
 
 def output_rows(fields: tuple[OutputField, ...]) -> str:
@@ -100,7 +92,7 @@ def output_rows(fields: tuple[OutputField, ...]) -> str:
 
 
 def _shape(field: OutputField) -> str:
-    """Sizes with what they count: "batch 1 × positions 10"; a size no rule knows stands alone."""
+    """Sizes with what they count: "batch 1 × positions 10"; a size no rule names has none."""
     sizes = field.shape or ()
     axes = field.axes or ("",) * len(sizes)
     named = (

@@ -1,0 +1,107 @@
+"""Sentences about what a task head answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from inspector.analyses.heads.result import AnswerLoss, AnswerSpan, HeadAnswer, NextSentence
+from inspector.analyses.overview.words import HEADS
+from inspector.text import percent_text, shape_text
+
+# head -> its axes, and what each field of its output holds
+FIELDS = {
+    "masked_lm": ("batch × positions × vocabulary", {"logits": "one score per vocabulary token, at every position"}),
+    "causal_lm": (
+        "batch × positions × vocabulary",
+        {"logits": "one score per vocabulary token, at every position: the last one predicts the next token"},
+    ),
+    "next_sentence": ("batch × 2", {"logits": "label 0: the second text follows; label 1: it does not"}),
+    "sequence_classification": ("batch × labels", {"logits": "one score per label"}),
+    "token_classification": ("batch × positions × labels", {"logits": "one score per label, at every position"}),
+    "question_answering": (
+        "batch × positions",
+        {
+            "start_logits": "how well an answer starts at each position",
+            "end_logits": "how well an answer ends at each position",
+        },
+    ),
+    "multiple_choice": ("batch × choices", {"logits": "one score per choice"}),
+}
+LABEL_KINDS = {
+    "softmax": "One label is right: a softmax over the labels.",
+    "sigmoid": "Each label for itself (problem_type is multi_label_classification): a sigmoid each, so the scores need "
+    "not sum to 100 %.",
+    "regression": "A regression: the number itself, nothing applied. With one label and no problem_type, transformers' "
+    "loss is the squared error; its pipeline would show the sigmoid of this number.",
+}
+SPANS = (
+    "Neighboring tokens with one label join into a span, B- begins a new one, and the score is the mean of its tokens "
+    "(the pipeline's strategy “simple”)."
+)
+STEPS = (
+    "Probability, rank (0 is the most likely) and entropy (in nats) are over the whole vocabulary, before temperature."
+)
+
+
+def absent(heads: Mapping[str, str]) -> str:
+    """Which heads the file lacks; "" where there is none."""
+    lacking = [HEADS[head][0] for head, state in heads.items() if state == "absent"]
+    if not lacking:
+        return ""
+    return (
+        f"Not in this file, so not run: {', '.join(lacking)}. A head filled with random numbers would answer nonsense."
+    )
+
+
+def fields(answer: HeadAnswer) -> pd.DataFrame:
+    """The output's fields with their shapes, axes and meaning."""
+    axes, known = FIELDS[answer.head]
+    return pd.DataFrame(
+        {
+            "field": name,
+            "shape": shape_text(shape),
+            "axes": axes if name in known else "–",
+            "what_it_holds": known.get(name, "internal state, not an answer"),
+        }
+        for name, shape in answer.output.items()
+    )
+
+
+def follows(result: NextSentence) -> str:
+    """Whether the second text follows the first."""
+    verdict = "follows" if result.is_next >= 0.5 else "does not follow"
+    return (
+        f"According to this head, the second text {verdict} the first: {percent_text(result.is_next)} that it does, "
+        f"{percent_text(result.not_next)} that it does not. These are a softmax over its two scores, "
+        f"{result.logits[0]:.4f} (label 0: it follows) and {result.logits[1]:.4f} (label 1: it does not)."
+    )
+
+
+def span(result: AnswerSpan, longest: int) -> str:
+    """How spans are scored."""
+    null = "" if result.no_answer is None else " and the first special token (no answer)"
+    return (
+        f"Start and end each have a softmax over the second text's tokens{null}. A span's score is the product of "
+        "both. A span is legal if it is inside the second text, does not end before it starts, and has at most "
+        f"{longest} tokens."
+    )
+
+
+def loss(found: AnswerLoss) -> str:
+    """The model's loss for the right answer."""
+    mean = "none, because a position past the input is ignored" if found.loss is None else f"{found.loss:.4f}"
+    return (
+        f"The model's loss, the mean of both: {mean}. Positions past the input are clamped to its length, and a label "
+        "of exactly that length is ignored."
+    )
+
+
+def choices(answer: HeadAnswer) -> str:
+    """How endings are scored."""
+    return (
+        "Each ending follows the text in a sequence of its own. The sequences are padded to one length and go through "
+        f"the model together, as input_ids of shape {(1, len(answer.tokens), len(answer.tokens[0]))} (batch × choices "
+        "× positions). The head gives each a score; a softmax over the choices makes them probabilities."
+    )

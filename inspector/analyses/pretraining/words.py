@@ -1,0 +1,28 @@
+"""Sentences about the pre-training objective."""
+
+from __future__ import annotations
+
+from inspector.analyses.heads.result import KEPT, MASKED, REPLACED
+from inspector.analyses.pretraining.result import Pretraining
+from inspector.text import percent_text, plural
+
+MASKING = (
+    "Of the ordinary tokens, a share is chosen (15 % in BERT). Of the chosen ones 80 % become the mask token, 10 % a "
+    "random token and 10 % stay as they are (Devlin et al. 2019), so that the model cannot trust what it sees. The "
+    "label of a chosen token is its original id; every other position has the label -100, which the loss ignores: "
+    "special tokens, padding and all tokens that were not chosen. The masked-LM loss is the mean cross-entropy over "
+    "the chosen tokens, the next-sentence loss that of the two scores of the first position, and the objective is "
+    "their sum. Both are in nats."
+)
+
+
+def chosen(result: Pretraining) -> str:
+    """How many tokens were chosen, and what the next-sentence head answers."""
+    counts = ", ".join(f"{result.counts[kind]} {kind}" for kind in (MASKED, REPLACED, KEPT) if result.counts[kind])
+    text = f"{result.chosen} of {plural(len(result.tokens), 'token')} chosen: {counts}."
+    if result.is_next is None:
+        return text
+    return (
+        f"{text} Next sentence: label {result.next_sentence_label}, and the head gives {percent_text(result.is_next)} "
+        "that it follows."
+    )

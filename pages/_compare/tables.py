@@ -1,0 +1,63 @@
+"""Tables of the Compare page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from inspector.analyses.compare.result import Comparison
+from inspector.text import bytes_text, literal, shape_text
+
+STATUS = {
+    "changed": "orange",
+    "dtype changed": "blue",
+    "quantised": "blue",
+    "reshaped": "violet",
+    "added": "green",
+    "removed": "red",
+    "not compared": "gray",
+    "equal": "gray",
+}
+PRECISE = ("cosine", "distance", "max_abs", "relative_change")
+
+
+def counts(result: Comparison) -> str:
+    """How many tensors have which status, as badges."""
+    return " ".join(
+        f":{STATUS[status]}-badge[{literal(f'{number:,} {status}')}]" for status, number in result.counts.items()
+    )
+
+
+def shown_tensors(tensors: pd.DataFrame, *, find: str, statuses: Sequence[str]) -> pd.DataFrame:
+    """Rows of the table that match, those that changed most first."""
+    kept = tensors
+    if statuses:
+        kept = pd.DataFrame(kept[kept["status"].isin(list(statuses))])
+    if find:
+        text = kept[["name", "other_name", "status", "layer", "dtype", "note"]].agg(" ".join, axis=1)
+        kept = pd.DataFrame(kept[text.str.contains(find, case=False, regex=False)])
+    return kept.sort_values("relative_change", ascending=False, kind="stable")
+
+
+def precise(frame: pd.DataFrame) -> pd.DataFrame:
+    """A table's frame with heads under which small changes have digits enough."""
+    return frame.rename(columns={name: f"precise {name}" for name in PRECISE})
+
+
+def tie_rows(result: Comparison) -> pd.DataFrame:
+    """The ties that changed, for a table."""
+    names = {"first": result.name, "second": result.other_name}
+    return pd.DataFrame(
+        [
+            {
+                "names": ", ".join(tie.names),
+                "tied in": names[tie.tied_in],
+                "elsewhere": tie.other_verdict,
+                "shape": shape_text(tie.shape),
+                "size": bytes_text(tie.nbytes),
+                "why": tie.reason,
+            }
+            for tie in result.ties_changed
+        ]
+    )
