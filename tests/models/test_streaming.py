@@ -177,7 +177,7 @@ def test_the_plan_is_shown_before_anything_is_read(open_model):
     assert plan.reason == (
         f"Streamed in float32: at every pass, 2 blocks of layers ({layers / 1e6:.1f} MB) are read from the files one "
         f"at a time; the whole model has {plan.nbytes / 1e6:.1f} MB, and weights may take "
-        f"{plan.places[0].allowed_nbytes / 1e6:.1f} MB on cpu."
+        f"{(plan.places[0].allowed_nbytes or 0) / 1e6:.1f} MB on cpu."
     )
     assert not placement(plain, progress=silent).streamed
 
