@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Reader = Callable[[list[str]], Mapping[str, torch.Tensor]]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Stream:
     """Brings a model's tensors in from the files.
 

@@ -555,7 +555,7 @@ def test_wrong_setting_is_one_sentence(tmp_path):
         env={"PATH": "/usr/bin:/bin", "INSPECTOR_HOME": str(tmp_path), "INSPECTOR_DEVICE": "tpu"},
     )  # fmt: skip
     assert done.returncode == 2
-    assert done.stderr == "INSPECTOR_DEVICE is 'tpu': set it to one of auto, cpu, cuda, mps, spread.\n"
+    assert done.stderr == "INSPECTOR_DEVICE is 'tpu': set it to one of auto, cpu, cuda, mps, spread, stream.\n"
     assert done.stdout == ""
 
 

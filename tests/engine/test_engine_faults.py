@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -74,6 +75,22 @@ def test_a_worker_over_its_memory_is_ended():
         with pytest.raises(WorkerError, match=r"more than the 300 MB .* INSPECTOR_WORKER_MB higher"):
             answer(engine, A, "grow", nbytes=4_000_000_000)
         assert answer(engine, A, "echo", value="again")["pid"] != pid
+
+
+def test_pages_of_mapped_files_are_not_a_workers_own_memory(tmp_path):
+    large = tmp_path / "large"
+    with large.open("wb") as file:
+        file.truncate(600_000_000)
+    with running(worker_mb=300, confinement="off") as engine:
+        pid = answer(engine, A, "echo")["pid"]
+        job = engine.run(A, "look_through", path=str(large), watched=str(tmp_path / "watched"))
+        eventually(lambda: job.progress.text == "mapped")
+        assert psutil.Process(pid).memory_info().rss > 600_000_000
+        time.sleep(0.5)  # in which the server looks at the worker
+        (own,) = (worker.memory_nbytes for worker in engine.workers())
+        assert own < 300_000_000
+        (tmp_path / "watched").touch()
+        assert job.result(WAIT) == -(-600_000_000 // 4096)
 
 
 def test_a_request_over_its_time_is_ended(tmp_path):

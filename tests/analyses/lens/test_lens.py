@@ -164,7 +164,7 @@ def test_nan_row_is_left_out_and_named(tmp_path, open_path):
         ({"text": "w1", "layers": [9]}, "There is no layer 9: this model has 0 (embeddings) to 2."),
         ({"text": "w1 " * 70}, "The text has 72 tokens and BertForMaskedLM takes 64: shorten it."),
         ({"text": "w1", "device": "tpu"},
-         "Device must be auto, cpu, cuda, mps or spread, not 'tpu'."),
+         "Device must be auto, cpu, cuda, mps, spread or stream, not 'tpu'."),
         ({"text": "w1", "dtype": "int8"},
          "Dtype must be auto, float32, bfloat16 or float16, not 'int8'."),
         ({"text": "\ud800"}, "The text holds half of a surrogate pair, which is no character: "

@@ -85,7 +85,7 @@ def test_a_spread_model_answers_as_one_that_is_whole(open_model, architecture):
 
 def test_blocks_alone_are_left_on_the_disk(open_model):
     plain = open_model("BertForMaskedLM")
-    loaded = within(plain, TINY).load("masked_lm")
+    loaded = within(plain, TINY).load("masked_lm", device="spread")
     away = {name for name, p in loaded.model.named_parameters() if p.is_meta}
     blocks = {name for name, _ in loaded.model.named_parameters() if ".layer." in name}
     assert away == blocks
@@ -105,9 +105,9 @@ def test_what_fits_goes_whole_and_half_precision_comes_before_the_disk(tmp_path,
     half = plan(4 * numel - 1)
     assert (half.dtype, half.spread, half.nbytes) == ("bfloat16", False, 2 * numel)
     disk = plan(2 * numel - 1)
-    assert (disk.dtype, disk.spread, disk.nbytes) == ("bfloat16", True, 2 * numel)
+    assert (disk.dtype, disk.streamed, disk.spread, disk.nbytes) == ("bfloat16", True, False, 2 * numel)
     asked = plan(4 * numel - 1, dtype="float32")
-    assert (asked.dtype, asked.spread) == ("float32", True)
+    assert (asked.dtype, asked.streamed) == ("float32", True)
     by_hand = plan(TINY, device="cpu")
     assert (by_hand.dtype, by_hand.spread) == ("float32", False)
     assert by_hand.reason.endswith("chosen by hand, and the work may be ended.")
@@ -121,7 +121,7 @@ def test_half_precision_on_the_disk_is_what_half_precision_in_memory_is(tmp_path
     checkpoint = open_path(save_checkpoint(model, tmp_path / "half"))
     for dtype in ("bfloat16", "float32"):
         whole: Any = forward(checkpoint.load("causal_lm", device="cpu", dtype=dtype), IDS, head=True)
-        spread = within(checkpoint, TINY).load("causal_lm", dtype=dtype)
+        spread = within(checkpoint, TINY).load("causal_lm", device="spread", dtype=dtype)
         found: Any = forward(spread, IDS, head=True)
         assert found.logits.dtype == getattr(torch, dtype)
         close(found.logits, whole.logits)
@@ -139,27 +139,27 @@ def test_the_plan_is_made_before_any_weight_is_read(open_model, monkeypatch):
 
 def test_the_plan_says_what_is_where(open_model):
     small = within(open_model("BertForMaskedLM"), TINY)
-    plan = placement(small, progress=silent)
+    plan = placement(small, progress=silent, device="spread")
     sizes = {place.device: f"{place.nbytes / 1e6:,.1f} MB" for place in plan.places}
     assert plan.reason == (
         f"Weights in float32: {sizes['cpu']} on cpu, {sizes['disk']} on disk, by accelerate's "
         "device map. What is on the disk is read again at every pass, which is slow."
     )
     assert {place.device: place.allowed_nbytes for place in plan.places} == {"cpu": 1, "disk": None}
-    answer = predict(small, progress=silent, text="[MASK]")
+    answer = predict(small, progress=silent, text="[MASK]", device="spread")
     assert answer.note.endswith(plan.reason)
 
 
-def test_analyses_answer_the_same_on_a_spread_model(open_model):
+@pytest.mark.parametrize("device", ["spread", "stream"])
+def test_analyses_answer_the_same_on_a_spread_model(open_model, device):
     plain = open_model("BertForMaskedLM")
     small = within(plain, TINY)
     for ask in (
-        lambda checkpoint: predict(checkpoint, progress=silent, text="a [MASK]").masks[0]
-        .predictions,
-        lambda checkpoint: lens(checkpoint, progress=silent, text="a b").cells,
-    ):  # fmt: skip
-        pd.testing.assert_frame_equal(ask(small), ask(plain), rtol=1e-4)
-    told = json.dumps(to_json(padding(small, progress=silent, text="a\na b")))
+        lambda checkpoint, **where: predict(checkpoint, progress=silent, text="a [MASK]", **where).masks[0].predictions,
+        lambda checkpoint, **where: lens(checkpoint, progress=silent, text="a b", **where).cells,
+    ):
+        pd.testing.assert_frame_equal(ask(small, device=device), ask(plain), rtol=1e-4)
+    told = json.dumps(to_json(padding(small, progress=silent, text="a\na b", device=device)))
     assert "A backward pass needs all weights of BertForMaskedLM in one place" in told
 
 

@@ -1,0 +1,199 @@
+"""A model that memory does not hold answers to the bit as the same model loaded whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from inspector.analyses.contrast.compute import contrast
+from inspector.analyses.heads.compute import heads
+from inspector.analyses.ladder.compute import climb
+from inspector.analyses.lens.compute import lens
+from inspector.analyses.masked_lm.compute import predict
+from inspector.analyses.placement.compute import placement
+from inspector.analyses.plausibility.compute import plausibility
+from inspector.errors import RequestError
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.running import forward
+from tests.conftest import silent
+from tests.families import ENCODER_DECODER, MODELS, RENAMED, UNLISTED, random_model, save_checkpoint
+from tests.models import alike
+from tests.models.quantised_files import IN_GPTQ, in_four_bits_by_gptq
+
+FAMILIES = sorted({*MODELS, *ENCODER_DECODER, *UNLISTED, *RENAMED})
+CHANGES: dict[str, dict[str, Any]] = {"DeepseekV3ForCausalLM": {"head_dim": 8}}  # as large as what turns
+TEXT, MASKED = "w1 w2 w3 ##a w30", "w1 w2 [MASK] w30"
+IDS = torch.tensor([[2, 7, 9, 11, 3]])
+# How fast it ran, and how it was run, which is said of the streamed one alone.
+PASSING = {"milliseconds", "warnings", "memory_nbytes", "note"}
+
+
+def within(checkpoint: Checkpoint, nbytes: int) -> Checkpoint:
+    """The same checkpoint where weights may take so many bytes."""
+    return Checkpoint(checkpoint.manifest, settings=replace(checkpoint.settings, model_nbytes=nbytes))
+
+
+def too_small(checkpoint: Checkpoint, task: str = "base") -> Checkpoint:
+    """The same checkpoint where weights may take less than there are."""
+    return within(checkpoint, int(0.8 * checkpoint.plan(task).nbytes))
+
+
+def same(analysis: Callable[..., Any], plain: Checkpoint, small: Checkpoint, **parameters: Any) -> Any:
+    """Ask both checkpoints and have their answers equal to the bit; returns the streamed one."""
+    whole = analysis(plain, progress=silent, **parameters)
+    streamed = analysis(small, progress=silent, **parameters)
+    alike.same(streamed, whole, leaving=PASSING)
+    assert [text for text in streamed.warnings if not text.startswith("Streamed")] == list(whole.warnings)
+    return streamed
+
+
+@pytest.mark.parametrize("architecture", FAMILIES)
+def test_every_family_answers_as_when_it_is_whole(open_model, architecture):
+    plain = open_model(architecture, **CHANGES.get(architecture, {}))
+    small = too_small(plain)
+    found = same(lens, plain, small, text=TEXT, k=4, pins=["w3"])
+    assert found.dtype == "float32"
+    (task,) = {task for task, *_ in small._plans}
+    model = small.load(task).model
+    assert any(parameter.is_meta for parameter in model.parameters())
+    stored = set(model.state_dict())
+    assert not any(buffer.is_meta for name, buffer in model.named_buffers() if name not in stored)
+    assert any(text.startswith("Streamed in float32: at every pass, ") for text in found.warnings)
+
+
+@pytest.mark.parametrize("architecture", ["BertForMaskedLM", "LlamaForCausalLM", "MixtralForCausalLM"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_half_precision(tmp_path, open_path, architecture, dtype):
+    model = random_model(architecture).to(torch.bfloat16)
+    plain = open_path(save_checkpoint(model, tmp_path / "half"))
+    task = "masked_lm" if "Masked" in architecture else "causal_lm"
+    whole: Any = forward(plain.load(task, device="cpu", dtype=dtype), IDS, head=True, every_layer=True)
+    streamed = plain.load(task, device="stream", dtype=dtype)
+    found: Any = forward(streamed, IDS, head=True, every_layer=True)
+    assert found.logits.dtype == getattr(torch, dtype)
+    assert torch.equal(found.logits, whole.logits)
+    assert all(map(torch.equal, found.hidden_states, whole.hidden_states))
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("architecture", ["BertForMaskedLM", "LlamaForCausalLM", "T5ForConditionalGeneration"])
+def test_ties_are_those_of_the_whole_model(open_model, architecture, tied):
+    plain = open_model(architecture, tie_word_embeddings=tied)
+    same(lens, plain, too_small(plain), text=TEXT)
+    task = {"B": "masked_lm", "L": "causal_lm", "T": "seq2seq_lm"}[architecture[0]]
+    model = plain.load(task, device="stream").model
+    whole = plain.load(task, device="cpu").model
+    streamed_ties, ties = (
+        each.get_output_embeddings().weight.data_ptr() == each.get_input_embeddings().weight.data_ptr()
+        for each in (model, whole)
+    )
+    assert streamed_ties == ties
+    assert ties == tied or architecture.startswith("T5")  # whose class ties whatever its config says
+
+
+def test_what_is_mapped_is_not_copied(open_model):
+    """In the stored dtype a block's weights and what is beside it are the files' own pages."""
+    plain = open_model("LlamaForCausalLM")
+    stream: Any = plain.load("causal_lm", device="stream").stream
+    name = "model.layers.0.mlp.up_proj.weight"
+    (made,) = stream.make([name]).values()
+    assert not made.untyped_storage().resizable()  # memory that torch did not get itself
+    assert stream.model.get_parameter(name).is_meta
+    assert not stream.model.get_input_embeddings().weight.untyped_storage().resizable()
+
+
+def test_quantised_weights_are_read_a_block_at_a_time(stored):
+    checkpoint = stored(in_four_bits_by_gptq(7), quantization=IN_GPTQ)
+    small = too_small(checkpoint, "masked_lm")
+    same(predict, checkpoint, small, text=MASKED)
+    assert small.load("masked_lm").stream
+    assert "state" not in vars(small), "only a block at a time was read"
+
+
+@pytest.mark.parametrize(
+    ("analysis", "parameters"),
+    [
+        (predict, {"text": MASKED, "targets": ("w3", "w4 w5")}),
+        (lens, {"text": TEXT}),
+        (climb, {"text": TEXT, "position": 1, "pins": ["w3"]}),
+        (plausibility, {"text": TEXT}),
+        (contrast, {"first": MASKED, "second": "w3 w2 [MASK] w5"}),
+        (heads, {"text": MASKED}),
+    ],
+)  # fmt: skip
+def test_every_question_streams_and_says_so(open_model, analysis, parameters):
+    plain = open_model("BertForMaskedLM")
+    found = same(analysis, plain, too_small(plain, "masked_lm"), **parameters)
+    told = [getattr(found, "note", ""), *found.warnings]
+    assert any("Streamed in float32" in text for text in told)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "parameters"),
+    [
+        ("BertForSequenceClassification", {}),
+        ("BertForTokenClassification", {}),
+        ("BertForQuestionAnswering", {"pair": "w3 w2 w5"}),
+        ("BertForMultipleChoice", {"choices": ("w3", "w2 w5")}),
+        ("BertForNextSentencePrediction", {"pair": "w3 w2 w5"}),
+        ("GPT2LMHeadModel", {"new_tokens": 4}),
+        ("LlamaForCausalLM", {"new_tokens": 4}),
+    ],
+)
+def test_task_heads(open_model, architecture, parameters):
+    plain = open_model(architecture)
+    same(heads, plain, too_small(plain), text=TEXT, **parameters)
+
+
+def test_each_block_is_told_and_can_be_stopped_at(open_model):
+    plain = open_model("LlamaForCausalLM", num_hidden_layers=4)
+    told: list[str] = []
+    lens(plain, progress=lambda _, text: told.append(text), text=TEXT, device="stream")
+    assert [text for text in told if "Block" in text] == [f"Block {number} of 4" for number in (1, 2, 3, 4)]
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(_: float | None, text: str) -> None:
+        if text == "Block 2 of 4":
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        lens(plain, progress=stop, text=TEXT, device="stream")
+    model = plain.load("causal_lm", device="stream").model
+    assert all(parameter.is_meta for parameter in model.model.layers.parameters())
+
+
+def test_the_plan_is_shown_before_anything_is_read(open_model):
+    plain = open_model("LlamaForCausalLM")
+    plan = placement(too_small(plain), progress=silent)
+    layers = sum(4 * p.numel() for n, p in random_model("LlamaForCausalLM").named_parameters() if ".layers." in n)
+    assert (plan.streamed, plan.spread, plan.dtype) == (True, False, "float32")
+    assert {place.device: place.nbytes for place in plan.places} == {"cpu": plan.nbytes - layers, "disk": layers}
+    assert plan.reason == (
+        f"Streamed in float32: at every pass, 2 blocks of layers ({layers / 1e6:.1f} MB) are read from the files one "
+        f"at a time; the whole model has {plan.nbytes / 1e6:.1f} MB, and weights may take "
+        f"{(plan.places[0].allowed_nbytes or 0) / 1e6:.1f} MB on cpu."
+    )
+    assert not placement(plain, progress=silent).streamed
+
+
+def test_a_block_that_is_too_large_alone_is_refused(tmp_path, open_path):
+    model = random_model("LlamaForCausalLM").to(torch.bfloat16)
+    plain = open_path(save_checkpoint(model, tmp_path / "half"))
+    tiny = within(plain, 1_000)
+    lens(tiny, progress=silent, text=TEXT)  # in the stored dtype nothing is copied
+    with pytest.raises(
+        RequestError, match=r"^To stream half as LlamaForCausalLM, .* choose the precision of its files"
+    ):
+        lens(tiny, progress=silent, text=TEXT, dtype="float32")
+
+
+def test_a_model_without_a_list_of_layers_is_refused(open_model):
+    plain = open_model("LlamaForCausalLM", num_hidden_layers=0)
+    with pytest.raises(RequestError, match=r"^LlamaForCausalLM has no list of layers .* set INSPECTOR_MODEL_MB"):
+        lens(plain, progress=silent, text=TEXT, device="stream")

@@ -1,0 +1,108 @@
+"""A model that memory does not hold: the lens and the next token of an 8B, read a block at a time.
+
+A sparse checkpoint with real headers and a tokenizer of a few words is written in a temporary folder
+on a disk, and each verb runs in a cold process, as the command line does. Beside it runs a bare
+script that maps each block's weights with safetensors, runs the block, drops it, and multiplies all
+states with the unembedding once. Wall and processor seconds of both, and the most memory of their own
+that the command and its worker have had at once, mapped files left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from inspector.engine.process import own_memory
+from tools.bench._sparse import SHAPES, write
+
+WORDS = ["the", "capital", "of", "France", "is", "a", "large", "city", "on", "river"]
+TEXT = " ".join(WORDS)
+VERBS = {"lens": ["--text", TEXT], "heads": ["--text", TEXT, "--new-tokens", "1"]}
+BARE = """
+import sys
+from pathlib import Path
+import torch, transformers
+from safetensors import safe_open
+folder = Path(sys.argv[1])
+files = [safe_open(path, "pt") for path in sorted(folder.glob("*.safetensors"))]
+held = {name: file for file in files for name in file.keys()}
+config = transformers.AutoConfig.from_pretrained(folder)
+with torch.device("meta"):
+    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+rotary = type(model.model.rotary_emb)(config)
+look_up = held["model.embed_tokens.weight"].get_tensor("model.embed_tokens.weight")
+states = [look_up[torch.arange(1, 11)][None]]
+with torch.inference_mode():
+    turned = rotary(states[0], torch.arange(10)[None])
+    hidden = torch.full((1, 1, 10, 10), -1e9, dtype=torch.bfloat16).triu(1)
+    for number, layer in enumerate(model.model.layers):
+        start = f"model.layers.{number}."
+        weights = {name: held[start + name].get_tensor(start + name) for name, _ in layer.named_parameters()}
+        layer.load_state_dict(weights, assign=True)
+        states.append(layer(states[-1], attention_mask=hidden, position_embeddings=turned))
+        layer.to("meta")
+    output = held.get("lm_head.weight")
+    matrix = output.get_tensor("lm_head.weight") if output else look_up
+    for state in states:
+        torch.nn.functional.linear(state[0], matrix).float().topk(5)
+"""
+
+
+def write_tokenizer(folder: Path) -> None:
+    """A tokenizer of whole words."""
+    made = Tokenizer(models.WordLevel({word: place for place, word in enumerate(["<unk>", *WORDS])}, "<unk>"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    made.save(str(folder / "tokenizer.json"))
+    values = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "<unk>"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(values))
+
+
+def measure(command: list[str], home: str) -> tuple[float, float, float]:
+    """Wall and processor seconds, and megabytes, of a command and its children."""
+    began = time.monotonic()
+    memory, seconds = 0, {}
+    with tempfile.TemporaryFile() as out:
+        done = psutil.Popen(command, env=os.environ | {"INSPECTOR_HOME": home}, stdout=out, stderr=out)
+        while done.poll() is None:
+            now = 0
+            for each in (done, *done.children(recursive=True)):
+                own, seconds[each.pid] = _taken(each, seconds.get(each.pid, 0.0))
+                now += own
+            memory = max(memory, now)
+            time.sleep(0.05)
+        out.seek(0)
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(command[:5])} failed: {out.read().decode()[-500:]}")
+    return time.monotonic() - began, sum(seconds.values()), memory / 1e6
+
+
+def _taken(process: psutil.Process, before: float) -> tuple[int, float]:
+    """Memory and processor seconds of a process; nothing new once it has ended."""
+    try:
+        times = process.cpu_times()
+        return own_memory(process), times.user + times.system
+    except psutil.Error:
+        return 0, before
+
+
+def main(name: str = "8B") -> None:
+    """Write, ask, print."""
+    print("| checkpoint | what | wall s | processor s | own memory MB |")
+    print("|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / name
+        write(folder, SHAPES[name])
+        write_tokenizer(folder)
+        commands = {"bare script": [sys.executable, "-c", BARE, str(folder)]}
+        for verb, options in VERBS.items():
+            commands[verb] = [sys.executable, "-m", "inspector", verb, str(folder), *options, "--json"]
+        for what, command in commands.items():
+            wall, processor, own = measure(command, f"{place}/home")
+            print(f"| {name} | {what} | {wall:.1f} | {processor:.1f} | {own:,.0f} |", flush=True)
