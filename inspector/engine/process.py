@@ -16,11 +16,12 @@ from typing import IO, Any
 
 import psutil
 
+from inspector.encoding import decode, encode
 from inspector.engine.jobs import LocalJob
 from inspector.engine.limits import Usage
 from inspector.engine.protocol import Confinement
 from inspector.engine.sandbox.environment import worker_environment
-from inspector.engine.wire import Setup, decode, encode
+from inspector.engine.wire import SAID, Setup
 from inspector.errors import WorkerError
 
 LOG = logging.getLogger("inspector.worker")
@@ -132,7 +133,7 @@ class WorkerProcess:
         try:
             while True:
                 data = self._connection.recv_bytes(MAX_MESSAGE)
-                self._on_message(self, decode(data), len(data))
+                self._on_message(self, decode(data, *SAID), len(data))
         except (EOFError, OSError):
             pass
         except Exception as broken:  # bytes that are no message: the worker cannot be trusted
