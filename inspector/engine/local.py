@@ -327,7 +327,7 @@ class LocalEngine:
 
     def _watch_limits(self) -> None:
         for worker in self._pool.busy:
-            if error := limits.exceeded(worker.usage(), self._settings):
+            if error := limits.exceeded(worker.usage(), self._settings, opening=worker.opening):
                 self._end(worker, error)
 
     def _watch_spare(self) -> None:
