@@ -24,6 +24,7 @@ class Analysis:
     # order, its result or the InspectorError that refuses it: answers many at once. What it raises
     # refuses them all.
     batch: str | None = None
+    result: str = ""  # "package.module:Class" that `function` returns; empty: plain values
 
     @property
     def room(self) -> str:
@@ -35,12 +36,28 @@ def _by(room: str, function: str) -> str:
     return f"inspector.analyses.{room}.compute:{function}"
 
 
+def _of(room: str, name: str) -> str:
+    return f"inspector.analyses.{room}.result:{name}"
+
+
 _QUESTIONS = (
     Analysis(
-        "overview", "overview", "Overview", "What is in this checkpoint?", _by("overview", "overview"), "inventory_2"
+        "overview",
+        "overview",
+        "Overview",
+        "What is in this checkpoint?",
+        _by("overview", "overview"),
+        "inventory_2",
+        result=_of("overview", "Overview"),
     ),
     Analysis(
-        "sharing", "sharing", "Parameter sharing", "Which parameters share memory?", _by("sharing", "sharing"), "hub"
+        "sharing",
+        "sharing",
+        "Parameter sharing",
+        "Which parameters share memory?",
+        _by("sharing", "sharing"),
+        "hub",
+        result=_of("sharing", "Sharing"),
     ),
     Analysis(
         "sharing",
@@ -49,6 +66,7 @@ _QUESTIONS = (
         "Which ties break when the model is changed?",
         _by("what_if", "what_if"),
         "link_off",
+        result=_of("what_if", "WhatIf"),
     ),
     Analysis(
         "classes",
@@ -57,6 +75,7 @@ _QUESTIONS = (
         "Which classes is this model made of, and what does it return?",
         _by("classes", "classes"),
         "account_tree",
+        result=_of("classes", "ModelClasses"),
     ),
     Analysis(
         "embeddings",
@@ -65,6 +84,7 @@ _QUESTIONS = (
         "What do the static embeddings look like?",
         _by("embeddings", "embeddings"),
         "scatter_plot",
+        result=_of("embeddings", "Embeddings"),
     ),
     Analysis(
         "embeddings",
@@ -73,9 +93,16 @@ _QUESTIONS = (
         "Which tokens lie together on a map?",
         _by("vocabulary_map", "project"),
         "scatter_plot",
+        result=_of("vocabulary_map", "Projection"),
     ),
     Analysis(
-        "padding", "padding", "Padding", "Why is the padding vector not zero?", _by("padding", "padding"), "padding"
+        "padding",
+        "padding",
+        "Padding",
+        "Why is the padding vector not zero?",
+        _by("padding", "padding"),
+        "padding",
+        result=_of("padding", "Padding"),
     ),
     Analysis(
         "lens",
@@ -84,6 +111,7 @@ _QUESTIONS = (
         "What does each layer's hidden state say in tokens?",
         _by("lens", "lens"),
         "layers",
+        result=_of("lens", "Lens"),
     ),
     Analysis(
         "lens",
@@ -92,9 +120,16 @@ _QUESTIONS = (
         "Where would the model run, and in which precision?",
         _by("placement", "placement"),
         "layers",
+        result="inspector.results.placement:Placement",
     ),
     Analysis(
-        "lens", "ladder", "Ladder", "What does each step of the head do to a token?", _by("ladder", "climb"), "layers"
+        "lens",
+        "ladder",
+        "Ladder",
+        "What does each step of the head do to a token?",
+        _by("ladder", "climb"),
+        "layers",
+        result=_of("ladder", "Climb"),
     ),
     Analysis(
         "masked_lm",
@@ -104,6 +139,7 @@ _QUESTIONS = (
         _by("masked_lm", "predict"),
         "stylus_note",
         batch=_by("masked_lm", "predict_many"),
+        result=_of("masked_lm", "Prediction"),
     ),
     Analysis(
         "masked_lm",
@@ -112,6 +148,7 @@ _QUESTIONS = (
         "How plausible is every token in its own place?",
         _by("plausibility", "plausibility"),
         "stylus_note",
+        result=_of("plausibility", "Plausibility"),
     ),
     Analysis(
         "masked_lm",
@@ -120,8 +157,17 @@ _QUESTIONS = (
         "Which tokens does one text make more likely than another?",
         _by("contrast", "contrast"),
         "stylus_note",
+        result=_of("contrast", "Contrast"),
     ),
-    Analysis("heads", "heads", "Task heads", "What does each task head answer?", _by("heads", "heads"), "label"),
+    Analysis(
+        "heads",
+        "heads",
+        "Task heads",
+        "What does each task head answer?",
+        _by("heads", "heads"),
+        "label",
+        result=_of("heads", "HeadAnswer"),
+    ),
     Analysis(
         "heads",
         "pretrain",
@@ -129,9 +175,16 @@ _QUESTIONS = (
         "What do masking and the next sentence ask of the model?",
         _by("pretraining", "pretrain"),
         "label",
+        result=_of("pretraining", "Pretraining"),
     ),
     Analysis(
-        "heads", "tokenize", "Tokenization", "What tokens does a text become?", _by("tokenization", "tokenize"), "label"
+        "heads",
+        "tokenize",
+        "Tokenization",
+        "What tokens does a text become?",
+        _by("tokenization", "tokenize"),
+        "label",
+        result=_of("tokenization", "Tokenization"),
     ),
     Analysis(
         "training",
@@ -140,6 +193,7 @@ _QUESTIONS = (
         "What would AdamW decay, and how would the learning rate run?",
         _by("training", "training"),
         "model_training",
+        result=_of("training", "TrainingPlan"),
     ),
     Analysis(
         "compare",
@@ -148,12 +202,25 @@ _QUESTIONS = (
         "What changed between two checkpoints?",
         _by("compare", "compare"),
         "compare_arrows",
+        result=_of("compare", "Comparison"),
     ),
     Analysis(
-        "snapshots", "vitals", "Snapshots", "What changes over training steps?", _by("snapshots", "vitals"), "timeline"
+        "snapshots",
+        "vitals",
+        "Snapshots",
+        "What changes over training steps?",
+        _by("snapshots", "vitals"),
+        "timeline",
+        result=_of("snapshots", "Vitals"),
     ),
     Analysis(
-        "checks", "check", "Checks", "Is anything wrong with this checkpoint?", _by("checks", "check"), "fact_check"
+        "checks",
+        "check",
+        "Checks",
+        "Is anything wrong with this checkpoint?",
+        _by("checks", "check"),
+        "fact_check",
+        result=_of("checks", "Checks"),
     ),
 )
 CATALOG = {question.verb: question for question in _QUESTIONS}

@@ -49,6 +49,7 @@ class Settings:
     request_seconds: float  # wall time at which a request is ended
     workers: int  # worker processes at once, the warm spare not counted
     cpu_seconds: float  # processor time at which a request is ended
+    open_seconds: float  # processor time at which the opening of a checkpoint is ended
     worker_threads: int  # threads at which a worker is ended
     worker_files: int  # files that a worker may have open at once
     confinement: Confine  # "required": a worker that cannot be confined does not start
@@ -84,6 +85,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         request_seconds=_number(environ, "INSPECTOR_SECONDS", 900),
         workers=round(_number(environ, "INSPECTOR_WORKERS", 4)),
         cpu_seconds=_number(environ, "INSPECTOR_CPU_SECONDS", 3_600),
+        open_seconds=_number(environ, "INSPECTOR_OPEN_SECONDS", 30),
         worker_threads=round(_number(environ, "INSPECTOR_WORKER_THREADS", 512)),
         worker_files=round(_number(environ, "INSPECTOR_WORKER_FILES", 1_024)),
         confinement=_choice(environ, "INSPECTOR_CONFINEMENT", get_args(Confine)),

@@ -10,8 +10,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from inspector.catalog import Analysis
+from inspector.encoding import encode
 from inspector.engine.protocol import Progress, Status
-from inspector.engine.wire import OpenRequest, RunRequest, encode
+from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.errors import CancelledError, InspectorError, RequestError
 
 MAX_JOBS = 512  # settled ones, kept to be found again
@@ -227,7 +228,7 @@ def keyed_request(
         known = ", ".join(analyses)
         raise RequestError(f"There is no analysis {verb!r}: choose one of {known}.")
     names = tuple(called)[: 2 if "other" in parameters else 1]
-    request = RunRequest(fingerprint, analysis.function, parameters, analysis.batch, names)
+    request = RunRequest(fingerprint, analysis.function, parameters, analysis.batch, names, analysis.result)
     return (fingerprint, verb, freeze(parameters), request.called), request
 
 

@@ -14,6 +14,9 @@ from pathlib import Path
 from inspector.errors import InspectorError, WorkerError
 from inspector.settings import MB, Settings
 from inspector.store.disk import disk_sentence
+from inspector.store.files import below
+from inspector.store.reference import CheckpointRef
+from inspector.store.registry import incoming_folder
 
 # A GPU's driver reserves far more address space than it uses, so that limit is for CPUs alone.
 GPU_NODES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
@@ -99,6 +102,16 @@ WATCHED = (
     ),
 )
 MEMORY, TIME, CPU, THREADS = WATCHED
+GB_SECONDS = 10.0  # of processor time to unpack and hash a gigabyte
+OPENING = Limit(
+    "Processor time of opening",
+    "INSPECTOR_OPEN_SECONDS",
+    "s",
+    lambda settings: settings.open_seconds,
+    lambda usage: usage.cpu_seconds,
+    "Opening the checkpoint took more than the {} seconds of processor time that it may take",
+    "check that it is a model's checkpoint",
+)
 
 
 def apply_limits(settings: Settings) -> None:
@@ -128,8 +141,34 @@ def admit_files(nbytes: int) -> None:
             resource.setrlimit(resource.RLIMIT_AS, (most, hard))
 
 
-def exceeded(usage: Usage, settings: Settings) -> WorkerError | None:
-    """The sentence for a worker that takes more than it may; None: it does not."""
+def opening_nbytes(reference: CheckpointRef, settings: Settings) -> int:
+    """How many bytes opening a checkpoint may have to unpack, fetch or hash; 0: headers and small files alone."""
+    if reference.kind == "hub":
+        return settings.upload_nbytes
+    if reference.kind == "path":
+        return _size(Path(reference.value))
+    if reference.kind in {"incoming", "snapshots"}:
+        return sum(map(_size, below(incoming_folder(reference.value, settings=settings))))
+    return 0
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except (OSError, ValueError):
+        return 0
+
+
+def exceeded(usage: Usage, settings: Settings, *, opening: int | None = None) -> WorkerError | None:
+    """The sentence for a worker that takes more than it may; None: it does not.
+
+    Args:
+        usage: Of its request.
+        settings: The limits.
+        opening: From `opening_nbytes`, while it opens a checkpoint.
+    """
+    if opening is not None and usage.cpu_seconds > settings.open_seconds + GB_SECONDS * opening / 1e9:
+        return limit_error(OPENING, settings)
     for limit in WATCHED:
         if limit.used(usage) > limit.allowed(settings):
             return limit_error(limit, settings)

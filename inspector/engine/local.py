@@ -29,6 +29,7 @@ from typing import Any
 
 import inspector
 from inspector.catalog import CATALOG, Analysis
+from inspector.encoding import encode
 from inspector.engine import limits
 from inspector.engine.carrying import Carrier, Hooks
 from inspector.engine.jobs import JobBook, LocalJob, keyed_request
@@ -37,14 +38,15 @@ from inspector.engine.process import WorkerProcess
 from inspector.engine.protocol import Ending, Progress, WorkerStatus
 from inspector.engine.waiting import Waiting
 from inspector.engine.wire import (
+    Answers,
     BatchRequest,
+    Failure,
     OpenRequest,
     Ready,
     RunRequest,
     Setup,
     Warm,
     WorkerFunctions,
-    encode,
     read_outcomes,
 )
 from inspector.errors import CLOSING, STOPPED, CancelledError, CheckpointError, InspectorError, WorkerError
@@ -274,6 +276,9 @@ class LocalEngine:
         self._book.settled(job, also=also)
 
     def _on_message(self, worker: WorkerProcess, message: Any, nbytes: int) -> None:
+        jobs, outcomes = worker.jobs, []
+        if isinstance(message, Answers | Failure):  # outside the lock: they may be large
+            outcomes = read_outcomes(message, [job.request for job in jobs])
         with self._lock:
             self._calm_since = time.monotonic()
             if isinstance(message, Ready) and not worker.ready:
@@ -285,13 +290,12 @@ class LocalEngine:
                 for job in worker.jobs:
                     job.report(message)
                 return
-            elif worker.jobs:  # or these are the last words of a worker that was dropped
-                self._finish(worker, message, nbytes)
+            elif worker.jobs and worker.jobs is jobs:  # or its last words: it was dropped
+                self._finish(worker, outcomes, nbytes)
         self._dispatch()
 
-    def _finish(self, worker: WorkerProcess, message: Any, nbytes: int) -> None:
+    def _finish(self, worker: WorkerProcess, outcomes: list[Any], nbytes: int) -> None:
         jobs = worker.jobs
-        outcomes = read_outcomes(message, [job.request for job in jobs])
         for job, outcome in zip(jobs, outcomes, strict=True):
             if isinstance(outcome, Opened):
                 self._pool.opened(worker, job, outcome)
@@ -299,7 +303,7 @@ class LocalEngine:
                     continue  # settled when the shared store has it
             self._forget_gone(job, outcome)
             self._settle(job, outcome, nbytes // len(jobs))
-        worker.jobs = ()  # last: if the message was not what it seemed, they fail with the worker
+        worker.jobs = ()
         # A process that has read a checkpoint serves no other one.
         fatal = next((each for each in outcomes if isinstance(each, WorkerError)), None)
         if fatal:
@@ -323,7 +327,7 @@ class LocalEngine:
 
     def _watch_limits(self) -> None:
         for worker in self._pool.busy:
-            if error := limits.exceeded(worker.usage(), self._settings):
+            if error := limits.exceeded(worker.usage(), self._settings, opening=worker.opening):
                 self._end(worker, error)
 
     def _watch_spare(self) -> None:

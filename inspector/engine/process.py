@@ -17,11 +17,12 @@ from typing import IO, Any
 
 import psutil
 
+from inspector.encoding import decode, encode
 from inspector.engine.jobs import LocalJob
-from inspector.engine.limits import Usage
+from inspector.engine.limits import Usage, opening_nbytes
 from inspector.engine.protocol import Confinement
 from inspector.engine.sandbox.environment import worker_environment
-from inspector.engine.wire import Setup, decode, encode
+from inspector.engine.wire import SAID, OpenRequest, Setup
 from inspector.errors import WorkerError
 from inspector.text import escaped
 
@@ -56,6 +57,8 @@ class WorkerProcess:
         self.network = network  # True: it may download, and ends after that
         self.name = ""  # of the checkpoint
         self.confinement: Confinement | None = None  # what it says when it is up
+        self.opening: int | None = None  # as limits.exceeded takes it
+        self._settings = setup.settings
         self._cpu_before = 0.0  # processor seconds at its last request's start
         self._on_message, self._on_end = on_message, on_end
         self._sending = threading.Lock()
@@ -86,6 +89,8 @@ class WorkerProcess:
         self.jobs = jobs
         self.started = time.monotonic() + (0 if self.ready else BOOT_SECONDS)
         self._cpu_before = self.cpu_seconds()
+        request = jobs[0].request
+        self.opening = opening_nbytes(request.reference, self._settings) if isinstance(request, OpenRequest) else None
         for job in jobs:
             job.start(len(jobs))
 
@@ -130,7 +135,7 @@ class WorkerProcess:
         try:
             while True:
                 data = self._connection.recv_bytes(MAX_MESSAGE)
-                self._on_message(self, decode(data), len(data))
+                self._on_message(self, decode(data, *SAID), len(data))
         except (EOFError, OSError):
             pass
         except Exception as broken:  # bytes that are no message: the worker cannot be trusted

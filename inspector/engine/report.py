@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from inspector.engine import limits
 from inspector.engine.limits import WATCHED
 from inspector.engine.protocol import Confinement, Engine
 from inspector.results.limits import LimitInForce, Restriction, ServerLimits
@@ -25,6 +26,7 @@ def server_limits(settings: Settings, found: Confinement | None) -> ServerLimits
     """
     watched = [_limit(limit.title, limit.allowed(settings), limit.unit, limit.setting, WATCHER) for limit in WATCHED]
     others = (
+        (limits.OPENING.title, settings.open_seconds, "s", limits.OPENING.setting, WATCHER),
         ("Workers at once", settings.workers, "workers", "INSPECTOR_WORKERS", "the server"),
         ("Files that a worker has open", settings.worker_files, "files", "INSPECTOR_WORKER_FILES", KERNEL),
         ("Largest file that a worker writes", settings.file_nbytes / MB, "MB", "INSPECTOR_UPLOAD_MB", KERNEL),

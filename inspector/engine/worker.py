@@ -21,10 +21,12 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from inspector import errors
+from inspector.encoding import decode, encode
 from inspector.engine import limits
 from inspector.engine.protocol import Confinement, Progress
 from inspector.engine.sandbox.confinement import close_network, confine, refuse_unconfined
 from inspector.engine.wire import (
+    ASKED,
     Answers,
     BatchRequest,
     Failure,
@@ -34,8 +36,6 @@ from inspector.engine.wire import (
     Setup,
     Warm,
     as_message,
-    decode_trusted,
-    encode,
 )
 from inspector.results.checkpoint import Opened
 
@@ -85,8 +85,8 @@ class Worker:
         self._shown = ("", 0.0)
         try:
             refuse_unconfined(self._confinement, self._setup)
-            values = self._values([decode_trusted(request) for request in batch.requests])
-            self._send(Answers(tuple(as_message(value) for value in values)))
+            values = self._values([decode(request, *ASKED) for request in batch.requests])
+            self._send(Answers.of(values))
         except errors.InspectorError as error:
             self._send(as_message(error))
         except FileNotFoundError as error:  # deleted at this moment, perhaps by another server
@@ -142,7 +142,7 @@ class Worker:
 
     def _gone(self, batch: BatchRequest) -> Failure | None:
         """What to say if the checkpoint is no longer there; None: it is."""
-        request = decode_trusted(batch.requests[0])
+        request = decode(batch.requests[0], *ASKED)
         try:
             if isinstance(request, RunRequest):
                 self._load(request.fingerprint)
@@ -172,7 +172,7 @@ def main() -> None:
     """Serve the pipe whose descriptor the command line names."""
     faulthandler.enable()
     connection = Connection(int(sys.argv[1]))
-    setup: Setup = decode_trusted(connection.recv_bytes())
+    setup: Setup = decode(connection.recv_bytes(), Setup)
     limits.apply_limits(setup.settings)
     confinement = confine(setup)
     requests: SimpleQueue[Any] = SimpleQueue()
@@ -184,7 +184,7 @@ def main() -> None:
 def _listen(connection: Connection, put: Callable[[Any], None]) -> None:
     try:
         while True:
-            put(decode_trusted(connection.recv_bytes()))
+            put(decode(connection.recv_bytes(), BatchRequest))
     except (EOFError, OSError):
         os._exit(0)  # the server is gone: whatever is being computed, nobody waits for it
 

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inspector.store.documents import read_bytes
+
 if TYPE_CHECKING:  # the web process lists the store without it
     import numpy as np
 
@@ -48,7 +50,7 @@ class ArrayCache:
 
         path = self._path(key)
         try:
-            data = path.read_bytes()
+            data = read_bytes(path, limit=self._max_nbytes)
             digest, body = data[:DIGEST_NBYTES], memoryview(data)[DIGEST_NBYTES:]
             if hashlib.sha256(body).digest() != digest:
                 path.unlink()

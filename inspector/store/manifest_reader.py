@@ -102,8 +102,10 @@ def _read_file(stored: Any) -> FileInfo:
 
 
 def _read_stamp(stored: Any) -> tuple[int, int]:
-    time, inode = as_list(stored, _as_stamp, most=2)
-    return time, inode
+    stamp = as_list(stored, _as_stamp, most=2)
+    if len(stamp) < 2:
+        raise DamagedError("stamp")
+    return stamp[0], stamp[1]
 
 
 def _as_stamp(value: Any) -> int:
@@ -140,9 +142,9 @@ def _found_inside(file: FileInfo, place: Path) -> FileInfo:
 
 def _read_tensor(values: Any, nbytes: dict[str, int]) -> TensorInfo:
     """A tensor that lies within its file, however it is strided."""
-    name, dtype, shape, strides, file, begin, size, storage, storage_nbytes = as_list(
-        values, lambda value: value, most=9
-    )
+    if type(values) is not list or len(values) != len(TENSOR_FIELDS):
+        raise DamagedError("tensor")
+    name, dtype, shape, strides, file, begin, size, storage, storage_nbytes = values
     shape, strides = (as_list(each, as_size, most=MAX_NDIM) for each in (shape, strides))
     tensor = TensorInfo(
         name=as_text(name),

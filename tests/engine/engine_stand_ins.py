@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pickle  # noqa: TID251 - to write what a hostile worker would
 import signal
 import sys
 import threading
 import time
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,8 @@ def open_stand_in(reference, *, settings, progress, restrict_paths, downloaded):
     progress(0.5, f"reading {reference.value}")
     if reference.value == "demo-refused":
         raise CheckpointError("demo-refused is empty: upload it again.")
+    while reference.value == "demo-endless":
+        pass
     if reference.value == "demo-slow":
         wait_for(Path(os.environ["TMPDIR"]) / "go")
     name = reference.value.rsplit("/", 1)[-1]
@@ -162,12 +166,15 @@ def leave(checkpoint, *, progress):
     os._exit(3)
 
 
-def smuggle(checkpoint, *, progress):
-    class Call:
-        def __reduce__(self):
-            return os.system, ("true",)
+class Smuggled:
+    def __reduce__(self):
+        return os.system, ("true",)
 
-    return Call()
+
+def smuggle(checkpoint, *, progress):
+    """Write a program into the pipe, as a worker does that was taken over."""
+    Connection(os.dup(int(sys.argv[1]))).send_bytes(pickle.dumps(Smuggled()))
+    time.sleep(60)
 
 
 def environment(checkpoint, *, progress):
@@ -215,15 +222,10 @@ def note_many(checkpoint, requests, *, progress):
     return answers[1:] if "short" in trouble else answers
 
 
-class Smuggled:
-    def __reduce__(self):
-        return os.system, ("true",)
-
-
 SPOILED: dict[str, Any] = {  # in place of one answer
     "refused": RequestError("The text has 500 tokens and the model takes 64: shorten it."),
     "too little memory": WorkerError("The device has too little memory left for this input."),
-    "smuggled": Smuggled(),
+    "of another class": Mask(position=1, predictions=pd.DataFrame()),
     "forged": Failure("annotations", "no class of an error"),
     "cannot be sent": threading.Lock(),
 }
@@ -233,6 +235,7 @@ TROUBLE: dict[str, Any] = {  # in place of all answers
     "panic": panic,
     "no head": refuse,
     "too much": ask_too_much,
+    "smuggled": smuggle,
     "endless": lambda *_, **__: wait_for(Path("/nowhere")),
 }
 FUNCTIONS = WorkerFunctions(
@@ -243,8 +246,9 @@ FUNCTIONS = WorkerFunctions(
 )
 ANALYSES = (echo, frame, step, report_from_threads, refuse, break_down, panic, grow, look_through, ask_too_much,
             die, leave, smuggle, environment, modules, chatter)  # fmt: skip
+RESULTS = {"frame": "inspector.analyses.masked_lm.result:Mask"}  # the others return plain values
 CATALOG = (
-    *(Analysis(name, name, name, "?", f"{HERE}:{name}", "")
+    *(Analysis(name, name, name, "?", f"{HERE}:{name}", "", result=RESULTS.get(name, ""))
       for name in (function.__name__ for function in ANALYSES)),
     *(Analysis(name, name, name, "?", f"tests.engine.engine_attempts:{name}", "")
       for name in ("attempt", "overdo")),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from inspector.encoding import DecodeError
 from inspector.engine.jobs import LocalJob
 from inspector.engine.local import LocalEngine
 from inspector.engine.waiting import MAX_BATCH, Waiting
@@ -160,8 +161,9 @@ def answer_after(queue: Queue, value: str) -> Any:
         ("panic", r"failed unexpectedly \(Panic\)"),
         ("too much", r"more than the 12,000 MB"),
         ("too little memory", r"too little memory left"),
-        ("smuggled", r"sent an invalid reply \(UnpicklingError\)"),
-        ("forged", r"sent an invalid reply \(TypeError\)"),
+        ("smuggled", r"sent an invalid reply \(DecodeError\)"),
+        ("of another class", r"sent an invalid reply \(DecodeError\)"),
+        ("forged", r"sent an invalid reply \(DecodeError\)"),
         ("cannot be sent", r"failed unexpectedly \(TypeError\)"),
         ("short", r"sent an unexpected reply"),
     ],
@@ -388,11 +390,9 @@ OPENED = Opened("ab", "demo-a", "demo-a", ())
 @pytest.mark.parametrize(
     ("message", "requests"),
     [
-        (Answers((1,)), [RUN, RUN]),
-        (Answers((1, 2, 3)), [RUN, RUN]),
-        (Answers((1, OPENED)), [RUN, RUN]),
-        (Answers((1,)), [OPEN]),
-        (Answers(()), [RUN]),
+        (Answers.of((1,)), [RUN, RUN]),
+        (Answers.of((1, 2, 3)), [RUN, RUN]),
+        (Answers.of(()), [RUN]),
         (OPENED, [OPEN]),
         (RUN, [RUN]),
         ("text", [RUN]),
@@ -406,9 +406,12 @@ def test_an_answer_that_does_not_fit_is_nobodys(message, requests):
 
 
 def test_each_request_has_its_value_or_its_error():
-    one, other = read_outcomes(Answers((1, Failure("CheckpointError", "gone"))), [RUN, RUN])
+    one, other = read_outcomes(Answers.of((1, Failure("CheckpointError", "gone"))), [RUN, RUN])
     assert one == 1
     assert (type(other), str(other)) == (CheckpointError, "gone")
-    assert read_outcomes(Answers((OPENED,)), [OPEN]) == [OPENED]
+    assert read_outcomes(Answers.of((OPENED,)), [OPEN]) == [OPENED]
+    for answers, requests in ((Answers.of((1, OPENED)), [RUN, RUN]), (Answers.of((1,)), [OPEN])):
+        with pytest.raises(DecodeError):
+            read_outcomes(answers, requests)
     whole = read_outcomes(Failure("RequestError", "no"), [RUN, RUN])
     assert [(type(each), str(each)) for each in whole] == [(RequestError, "no")] * 2

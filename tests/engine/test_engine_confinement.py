@@ -18,6 +18,7 @@ from inspector.engine.wire import Setup, WorkerFunctions
 from inspector.errors import WorkerError
 from inspector.settings import read_settings
 from inspector.store.reference import CheckpointRef
+from inspector.store.registry import new_upload
 from tests.engine.engine_attempts import DONE
 from tests.engine.engine_harness import A, answer, eventually, held, running
 
@@ -205,6 +206,24 @@ def test_a_limit_that_is_passed_is_named_with_its_setting(tmp_path, what, settin
         (ended,) = engine.endings()
         assert answer(engine, A, "echo", value="after")["value"] == "after"
     assert setting.upper() in ended.reason
+
+
+def test_opening_has_a_limit_of_its_own(tmp_path):
+    with running(home=tmp_path / "home", open_seconds=2) as engine:
+        with pytest.raises(WorkerError, match=r"more than the 2 seconds of processor time .*INSPECTOR_OPEN_SECONDS"):
+            engine.open(CheckpointRef("demo", "demo-endless")).result(60)
+        assert answer(engine, A, "echo", value="after")["value"] == "after"
+
+
+def test_the_limit_of_opening_grows_with_what_arrived(settings):
+    used = limits.Usage(resident_nbytes=0, cpu_seconds=35.0, threads=1, seconds=1.0)
+    upload, folder = new_upload(settings)
+    with (folder / "_weights.zip").open("wb") as file:
+        file.truncate(1_000_000_000)
+    arrived = limits.opening_nbytes(CheckpointRef("incoming", upload), settings)
+    assert limits.exceeded(used, settings, opening=0) is not None
+    assert limits.exceeded(used, settings, opening=arrived) is None
+    assert limits.exceeded(used, settings) is None
 
 
 def test_what_confinement_stops_is_said_with_the_way_out(confined, targets):

@@ -12,14 +12,15 @@ import pytest
 from ray.exceptions import ActorDiedError, RayTaskError
 from ray.serve.exceptions import BackPressureError, RequestCancelledError
 
+from inspector.encoding import decode, encode
 from inspector.engine.local import LocalEngine
 from inspector.engine.protocol import Progress
 from inspector.engine.ray import client as client_module
 from inspector.engine.ray import cluster, engine, replica
 from inspector.engine.ray.client import DEATHS, DIED, Client
 from inspector.engine.ray.engine import RayEngine
-from inspector.engine.ray.messages import Ask, Call, Cancel, Question, Returned, Said
-from inspector.engine.wire import Answers, Failure, decode, encode
+from inspector.engine.ray.messages import HEARD, Ask, Call, Cancel, Question, Returned, Said
+from inspector.engine.wire import SAID, Answers, Failure
 from inspector.errors import CancelledError, CheckpointError, SettingsError, WorkerError
 from inspector.settings import read_settings
 from inspector.store.opening import OUTSIDE
@@ -27,7 +28,7 @@ from tests.engine.engine_harness import WAIT, A, eventually
 from tests.engine.engine_stand_ins import CATALOG, FUNCTIONS
 from tests.models import loops
 
-FINISHED = encode(Answers(({"logits": 1},)))
+FINISHED = encode(Answers.of(({"logits": 1},)))
 
 
 class Pipe:
@@ -37,11 +38,11 @@ class Pipe:
         self.said: list[Said] = []
 
     def send_bytes(self, data: bytes) -> None:
-        self.said.append(decode(data))
+        self.said.append(decode(data, *HEARD))
 
     @property
     def messages(self) -> list[Any]:
-        return [decode(said.data) for said in self.said]
+        return [decode(said.data, *SAID) for said in self.said]
 
 
 class Handle:
@@ -88,7 +89,7 @@ def test_a_full_queue_is_tried_until_there_is_a_place(hurried):
     pipe = asked(Handle(full, full, full, [FINISHED]))
 
     text = "The queue is full, and 1 requests wait here: retrying"
-    assert pipe.messages[:4] == [Progress(None, text)] * 3 + [decode(FINISHED)]
+    assert pipe.messages[:4] == [Progress(None, text)] * 3 + [decode(FINISHED, *SAID)]
     assert [said.taken for said in pipe.said[:4]] == [False, False, False, True]
 
 
@@ -213,9 +214,9 @@ class Evil:
     [
         (pickle.dumps(Evil()), "The cluster sent an invalid reply"),
         (b"", "The cluster sent an invalid reply"),
-        (encode(Answers(())), "The worker sent an unexpected reply"),
-        (encode(Answers((1, 2))), "The worker sent an unexpected reply"),
-        (encode("done"), "The worker sent an unexpected reply"),
+        (encode(Answers.of(())), "The worker sent an unexpected reply"),
+        (encode(Answers.of((1, 2))), "The worker sent an unexpected reply"),
+        (encode("done"), "The cluster sent an invalid reply"),
     ],
 )
 def test_what_is_no_result_refuses_one_question_and_runs_nothing(made, capsys, data, sentence):
@@ -243,14 +244,14 @@ def test_asking_the_same_again_asks_the_cluster_once(made):
 def test_a_replica_is_told_how_to_open_both_checkpoints(made, monkeypatch):
     made._opened = {A: engine.Opened(A, "hub:org/name", "name", ())}
     made.run(A, "echo", other="cd" * 32)
-    question: Question = decode(FakeLink.made[0].sent[-1].question)
+    question: Question = decode(FakeLink.made[0].sent[-1].question, Question)
 
     assert question.references == ((A, "hub:org/name"), ("cd" * 32, f"upload:{'cd' * 32}"))
 
 
 def test_a_replica_is_told_what_who_asks_calls_them(made):
     made.run(A, "echo", called=["ours", "theirs"], other="cd" * 32)
-    assert decode(FakeLink.made[0].sent[-1].question).called == ("ours", "theirs")
+    assert decode(FakeLink.made[0].sent[-1].question, Question).called == ("ours", "theirs")
 
 
 def test_stopping_a_question_tells_the_cluster(made):
@@ -311,18 +312,18 @@ def question(verb: str, reference: str = "demo-a", **parameters: Any) -> bytes:
 
 
 async def messages(node: Any, data: bytes) -> list[Any]:
-    return [decode(message) async for message in node.ask(data)]
+    return [decode(message, *SAID) async for message in node.ask(data)]
 
 
 def test_a_replica_opens_what_it_lacks_and_answers_with_progress(node, tmp_path):
     async def ask() -> None:
         seen = []
         async for data in node.ask(question("step", marker=str(tmp_path / "go"))):
-            seen.append(decode(data))
+            seen.append(decode(data, *SAID))
             if seen[-1] == Progress(0.5, "half way"):
                 (tmp_path / "go").touch()
         assert Progress(0.5, "half way") in seen
-        assert seen[-1] == Answers(("went on",))
+        assert seen[-1] == Answers.of(("went on",))
 
     loops.run(ask())
 
@@ -331,7 +332,7 @@ def test_a_replica_answers_under_the_name_that_it_is_told(node):
     async def ask() -> None:
         asked = encode(Question(A, "echo", {"value": 1}, ((A, "demo-a"),), ("ours",)))
         (*_, answer) = await messages(node, asked)
-        assert answer.values[0]["name"] == "ours"
+        assert decode(answer.values[0], Any)["name"] == "ours"
 
     loops.run(ask())
 
@@ -371,7 +372,7 @@ def test_work_goes_on_while_anybody_waits_for_it_and_ends_with_the_last(node, tm
 
     async def waiting() -> None:
         async for message in node.ask(data):
-            if decode(message) == Progress(0.5, "half way"):
+            if decode(message, *SAID) == Progress(0.5, "half way"):
                 reached.set()
 
     async def ask() -> None:

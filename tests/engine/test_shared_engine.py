@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from inspector.encoding import encode
 from inspector.engine.local import LocalEngine
-from inspector.engine.wire import Setup, WorkerFunctions, encode
+from inspector.engine.wire import Setup, WorkerFunctions
 from inspector.errors import CancelledError, CheckpointError
 from inspector.results.plain import to_json
 from inspector.settings import Settings, read_settings

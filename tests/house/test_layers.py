@@ -14,7 +14,7 @@ HEAVY = {"torch", "transformers", "umap", "tokenizers", "safetensors", "numba", 
 
 # What each part may import of the others; a floor may always import itself.
 GROUND = {
-    "errors", "settings", "catalog", "progress", "results", "text", "demo", "request", "placing",
+    "errors", "settings", "catalog", "progress", "results", "text", "demo", "request", "placing", "encoding",
 }  # fmt: skip
 ALLOWED = {
     "errors": {"text"},
@@ -25,6 +25,7 @@ ALLOWED = {
     "progress": set(),
     "text": set(),
     "results": set(),
+    "encoding": set(),
     "demo": set(),
     "store": GROUND,
     "models": GROUND | {"store"},

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 OWN = {"inspector", "pages", "serving"}
 # Pinned although nothing here imports it -> why.
 BESIDES = {
+    "pyarrow": "pandas writes Parquet and keeps text with it",
     "safetensors": "transformers reads and writes weights with it",
     "authlib": "Streamlit signs in with it",
     "s3fs": "fsspec opens s3:// with it",

@@ -72,6 +72,29 @@ def test_a_memo_handed_out_again_and_again_is_not_copied():
     small(lambda: read(calls))
 
 
+SAME = [n * (2**61 - 1) for n in range(1, 4)]  # numbers of one hash: 200,000 of them took minutes
+
+
+def number(value: int) -> bytes:
+    data = value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
+    return b"\x8a" + bytes([len(data)]) + data
+
+
+@pytest.mark.parametrize("key", [*SAME, -SAME[0], 2**64, 2**2000, -(2**48)])
+@pytest.mark.parametrize("program", ["}%bNs", "}(%bNu", "(%bNd", "ccollections\nOrderedDict\n](](%bNee\x85R"])
+def test_keys_that_share_one_hash_are_refused(key, program):
+    assert len({hash(each) for each in SAME}) == 1
+    small_key, large_key = (program.encode("latin-1") % number(each) for each in (2**47, key))
+    assert list(read(small_key)) == [2**47]
+    assert refusal(lambda: read(large_key)) == BROKEN.format("UnpicklingError")
+
+
+@pytest.mark.parametrize("index", [str(SAME[0]), "9" * 4_000, "-" + "9" * 30])
+def test_memos_that_share_one_hash_are_refused(index):
+    assert read(b"]p12345\n") == []
+    assert refusal(lambda: read(b"]p" + index.encode() + b"\n")) == BROKEN.format("UnpicklingError")
+
+
 LISTS = b"X\1\0\0\0aq\0" + b"".join(b"](h%ch%ceq%c" % (n, n, n + 1) for n in range(60))
 
 

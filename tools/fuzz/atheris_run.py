@@ -10,7 +10,7 @@ import sys
 import atheris
 
 with atheris.instrument_imports(  # type: ignore[reportAttributeAccessIssue]
-    include=["inspector.store", "inspector.models", "tarfile", "zipfile", "pickle", "json"]
+    include=["inspector.store", "inspector.encoding", "inspector.models", "tarfile", "zipfile", "pickle", "json"]
 ):
     from tools.fuzz.property import outcome
     from tools.fuzz.targets import prepare

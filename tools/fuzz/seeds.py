@@ -14,6 +14,8 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
+from inspector.store.hashing import fingerprint_of
+
 SEEDS = Path(__file__).parent / "seeds"
 WHEN = (2020, 1, 1, 0, 0, 0)
 
@@ -29,6 +31,8 @@ def seeds() -> dict[str, dict[str, bytes]]:
         "index": {name: _json(value) for name, value in INDEXES.items()},
         "tokenizer_config": _tokenizer_configs(),
         "tokenizer": _tokenizers(),
+        "message": _messages(),
+        "manifest": {"plain": _json(MANIFEST), "bare": _json({**MANIFEST, "tensors": [], "config": None})},
     }
 
 
@@ -120,6 +124,56 @@ def _pickles() -> dict[str, bytes]:
     return written | {name: b"\x80\x02" + code + b"." for name, code in programs.items()}
 
 
+def _messages() -> dict[str, bytes]:
+    """Answers of every kind, and lies about sizes and types; the first byte is the target's."""
+    import numpy as np
+    import pandas as pd
+
+    from inspector.analyses.masked_lm.result import Mask
+    from inspector.encoding import encode
+    from inspector.encoding.parts import join
+    from inspector.engine.wire import Answers, Failure
+
+    frame = pd.DataFrame(
+        {
+            "token": ["a", None],
+            "kind": pd.Categorical(["x", "y"]),
+            "score": np.array([0.5, 1.5], dtype="float32"),
+            "rank": pd.array([1, None], dtype="Int64"),
+            "ids": pd.Series([[1], (2, "b")], dtype="object"),
+        }
+    )
+    values = {"a": [1, 2.5, None, True, b"x", 1j], "t": (1, ("x",)), "s": {1}, "n": np.arange(6).reshape(2, 3)}
+    pointers = {"a": ["O8", [1], 8]}
+    return {
+        "values": b"\0" + encode(values),
+        "frame": b"\0" + encode(frame),
+        "pointers": b"\0" + join(pointers, [b"A" * 8]),
+        "huge": b"\0" + join({"a": ["int8", [2**40], 2**40]}, []),
+        "answers": b"\1" + encode(Answers.of([Failure("CheckpointError", "gone"), 1])),
+        "mask": b"\2" + encode(Mask(1, frame)),
+        "failure": b"\3" + encode(Failure("CheckpointError", "gone")),
+    }
+
+
+MANIFEST: dict[str, Any] = {
+    "format": 1,
+    "fingerprint": fingerprint_of({"config.json": "a" * 64, "model.safetensors": "b" * 64}),
+    "name": "mini",
+    "source": "upload",
+    "files": [
+        {"name": name, "format": form, "nbytes": 400, "sha256": digit * 64, "path": f"{place}/{name}", "stamp": None}
+        for name, form, place, digit in (
+            ("config.json", "json", "folder", "a"),
+            ("model.safetensors", "safetensors", "weights", "b"),
+        )
+    ],
+    "tensors": [["w", "float32", [2, 3], [3, 1], "model.safetensors", 100, 24, "model.safetensors:w", 24]],
+    "aliases": {"head": "w"},
+    "config": {"model_type": "bert", "hidden_size": 3},
+    "warnings": ["There is no tokenizer."],
+    "quantization": {"bits": 4},
+}
 FILES = {"m/config.json": b"{}", "m/vocab.txt": b"a\nb\n", "m/model.safetensors": bytes(40)}
 
 

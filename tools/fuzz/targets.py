@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any, get_args
 
 from inspector.settings import Settings, read_settings
 from inspector.store.configs import rebuild_config
+from inspector.store.hashing import fingerprint_of
 from inspector.store.manifest import Manifest, TensorInfo
 from inspector.store.readers.archives import unpack
 from inspector.store.readers.index import choose_weights, refuse_wrong_index
@@ -99,9 +102,70 @@ def tokenizer(data: bytes, folder: Path) -> None:
     tokens.find("mat")
 
 
+def message(data: bytes, folder: Path) -> None:
+    """What a worker may send, the first byte saying what the server waits for."""
+    from inspector.encoding import DecodeError, decode, encode
+
+    expected = EXPECTED[(data[0] if data else 0) % len(EXPECTED)]
+    classes = [_found(name) for name in expected.split()]
+    try:
+        value = decode(data[1:], *classes)
+    except DecodeError:
+        return
+    # What was read is of its class: it can be sent on, and nothing in it changes on the way
+    again = encode(value)
+    assert encode(decode(again, *classes)) == again, "another value"
+
+
+def manifest(data: bytes, folder: Path) -> None:
+    """A manifest that another worker left in the store, in the folder that it names."""
+    from inspector.store.documents import DamagedError, read_document
+    from inspector.store.manifest_reader import read_manifest
+
+    path = _file(folder, "manifest.json", data)
+    entry = folder / "checkpoints" / MANIFEST_FINGERPRINT
+    for name in ("folder/config.json", "weights/model.safetensors"):
+        (entry / name).parent.mkdir(parents=True)
+        (entry / name).write_bytes(b"")
+    try:
+        found = read_manifest(read_document(path), entry)
+    except DamagedError:
+        return
+    assert all(file.path.is_relative_to(entry) for file in found.files), "a file outside"
+    sizes = {file.name: file.nbytes for file in found.files}
+    assert all(tensor.begin + tensor.nbytes <= sizes[tensor.file] for tensor in found.tensors if tensor.nbytes)
+
+
+def _learn(hint: Any) -> None:
+    """Read the annotations of a class and of those inside, which compiles their texts once."""
+    from inspector.encoding.reading import _hints
+
+    inner = _hints(hint).values() if is_dataclass(hint) else get_args(hint)
+    for each in inner:
+        _learn(each)
+
+
+def _found(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+# What `message` waits for.
+WIRE, RESULTS = "inspector.engine.wire", "inspector.analyses"
+EXPECTED = (
+    "typing:Any",
+    " ".join(f"{WIRE}:{name}" for name in ("Ready", "Warm", "Progress", "Answers", "Failure")),
+    f"{WIRE}:Failure {RESULTS}.masked_lm.result:Mask",
+    f"{WIRE}:Failure {RESULTS}.heads.result:HeadAnswer",
+    f"{WIRE}:Failure {RESULTS}.snapshots.result:Vitals",
+)
+# Of the files and digests that the seed of `manifest` tells
+MANIFEST_FINGERPRINT = fingerprint_of({"config.json": "a" * 64, "model.safetensors": "b" * 64})
 TARGETS: dict[str, Callable[[bytes, Path], None]] = {
     function.__name__: function
-    for function in (safetensors, pytorch, pickle, archive, config, index, tokenizer_config, tokenizer)
+    for function in (
+        *(safetensors, pytorch, pickle, archive, config, index, tokenizer_config, tokenizer, message, manifest),
+    )
 }
 
 
@@ -109,6 +173,12 @@ def prepare(target: str) -> None:
     """Import what a target needs, before anybody watches what is opened."""
     if target == "tokenizer":
         import_module("inspector.models.tokens")
+    if target == "message":
+        import_module("pandas")
+        for name in " ".join(EXPECTED).split():
+            _learn(_found(name))
+    if target == "manifest":
+        import_module("inspector.store.manifest_reader")
 
 
 def _tensor(name: str, *shape: int) -> TensorInfo:

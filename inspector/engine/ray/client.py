@@ -20,10 +20,11 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
+from inspector.encoding import decode, encode
 from inspector.engine.protocol import Progress
 from inspector.engine.ray.cluster import NO_CLUSTER, connected, find_replicas
-from inspector.engine.ray.messages import Ask, Call, Cancel, Leave, Lost, Returned, Said
-from inspector.engine.wire import as_message, decode_trusted, encode
+from inspector.engine.ray.messages import TOLD, Ask, Call, Cancel, Leave, Lost, Returned, Said
+from inspector.engine.wire import as_message
 from inspector.errors import InspectorError, WorkerError
 from inspector.settings import settings
 
@@ -190,7 +191,7 @@ def main() -> None:
 def _listen(connection: Connection, take: Any) -> None:
     try:
         while True:
-            take(decode_trusted(connection.recv_bytes()))
+            take(decode(connection.recv_bytes(), *TOLD))
     except (EOFError, OSError):  # the web server is gone
         take(Leave())
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from inspector.catalog import CATALOG, Analysis
+from inspector.encoding import decode, encode
 from inspector.engine.jobs import JobBook, LocalJob, keyed_request
 from inspector.engine.local import LocalEngine
 from inspector.engine.protocol import Ending, Progress, WorkerStatus
@@ -16,7 +17,7 @@ from inspector.engine.ray.cluster import refuse_without_ray
 from inspector.engine.ray.link import Link
 from inspector.engine.ray.messages import Ask, Call, Cancel, Question, Returned, Said
 from inspector.engine.ray.replicas import Replicas
-from inspector.engine.wire import RunRequest, WorkerFunctions, as_message, decode, encode, read_outcomes
+from inspector.engine.wire import Answers, Failure, RunRequest, WorkerFunctions, as_message, read_outcomes
 from inspector.errors import CLOSING, STOPPED, CancelledError, CheckpointError, InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
@@ -206,7 +207,7 @@ class RayEngine:
             if isinstance(message, Progress):
                 _report(job, message, taken=said.taken)
                 return
-            (outcome,) = read_outcomes(message, [job.request])
+            outcome = _outcome(message, job)
             if isinstance(outcome, CheckpointError):  # it has gone: let it be opened anew
                 gone = _about(job)
                 self._book.forget(gone)
@@ -236,9 +237,17 @@ class RayEngine:
 
 def _read(data: bytes) -> Any:
     try:
-        return decode(data)
+        return decode(data, Progress, Answers, Failure)
     except Exception as broken:  # bytes that are no message
         return as_message(WorkerError(NO_RESULT.format(type(broken).__name__)))
+
+
+def _outcome(message: Any, job: LocalJob) -> Any:
+    try:
+        (outcome,) = read_outcomes(message, [job.request])
+    except Exception as broken:  # no answer to this question
+        return WorkerError(NO_RESULT.format(type(broken).__name__))
+    return outcome
 
 
 def _report(job: LocalJob, progress: Progress, *, taken: bool) -> None:

@@ -11,10 +11,10 @@ from contextlib import suppress
 from multiprocessing.connection import Pipe
 from typing import Any
 
+from inspector.encoding import decode, encode
 from inspector.engine.process import MAX_MESSAGE, copy_log
-from inspector.engine.ray.messages import Leave, Lost
+from inspector.engine.ray.messages import HEARD, Leave, Lost
 from inspector.engine.sandbox.environment import worker_environment
-from inspector.engine.wire import decode, encode
 from inspector.settings import Settings
 
 LOST = (
@@ -74,7 +74,7 @@ class Link:
         text = LOST
         try:
             while True:
-                message = decode(self._connection.recv_bytes(MAX_MESSAGE))
+                message = decode(self._connection.recv_bytes(MAX_MESSAGE), *HEARD)
                 if isinstance(message, Lost):
                     text = message.text
                 else:

@@ -79,3 +79,7 @@ class ReplicaStatus:
 
     workers: tuple[WorkerStatus, ...]
     endings: tuple[Ending, ...]
+
+
+TOLD = (Ask, Cancel, Call, Leave)  # to the client
+HEARD = (Said, Returned, Lost)  # from the client

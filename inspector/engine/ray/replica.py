@@ -2,7 +2,7 @@
 
 If the node lacks a checkpoint, the replica opens it by its reference and verifies its fingerprint;
 the local engine fetches uploads from the shared store. Messages across the cluster use our own
-encoding, so the web server reads a replica's results with the same allow-list as a worker's.
+encoding, so the web server reads a replica's answers as it reads a worker's.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any
 
+from inspector.encoding import decode, encode
 from inspector.engine.local import LocalEngine
 from inspector.engine.protocol import Progress
 from inspector.engine.ray.messages import Question, ReplicaStatus
-from inspector.engine.wire import Answers, as_message, decode, encode
+from inspector.engine.wire import Answers, as_message
 from inspector.errors import CheckpointError, InspectorError
 from inspector.settings import read_settings
 from inspector.store.manifests import MANIFEST, OPENED, UPLOADS
@@ -56,7 +57,7 @@ class Replica:
     async def ask(self, question: bytes) -> AsyncIterator[bytes]:
         """Answer a question: progress as it comes, then the result or the error that refuses it."""
         try:
-            async with aclosing(self._answer(decode(question))) as messages:
+            async with aclosing(self._answer(decode(question, Question))) as messages:
                 async for message in messages:
                     yield encode(message)
         except InspectorError as error:
@@ -94,7 +95,7 @@ class Replica:
             # Its files may have changed here since they were opened: that is worth a second try.
             if not (isinstance(outcome, CheckpointError) and kinds & OPENED_HERE):
                 break
-        yield as_message(outcome) if isinstance(outcome, InspectorError) else Answers((outcome,))
+        yield as_message(outcome) if isinstance(outcome, InspectorError) else Answers.of((outcome,))
 
     async def _bring(self, question: Question, *, anew: bool) -> AsyncIterator[Progress]:
         """Have on this node what the question is about; `anew`: even if it seems to be there."""

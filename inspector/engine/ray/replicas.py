@@ -9,8 +9,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+from inspector.encoding import decode
 from inspector.engine.ray.messages import Call, ReplicaStatus, Returned
-from inspector.engine.wire import decode
 
 CALL_SECONDS = 3.0  # for the replicas to return something
 FRESH_SECONDS = 1.0  # for which what they said of themselves is shown again
@@ -45,7 +45,7 @@ class Replicas:
             self._calls[name] = future
         self._send(Call(name, method, arguments))
         try:
-            return [decode(value) for value in future.result(CALL_SECONDS)]
+            return [decode(value, ReplicaStatus, bool) for value in future.result(CALL_SECONDS)]
         except TimeoutError:
             return []
         finally:

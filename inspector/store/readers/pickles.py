@@ -21,8 +21,10 @@ from inspector.text import quoted
 
 MAX_PICKLE_NBYTES = 30_000_000  # of names and shapes; the weights lie outside the pickle
 MAX_READS = 8_000_000  # torch's pickles take about 60 for each tensor
+MAX_DIGITS = 20  # of a memo's number, as text
 MAX_MARKS = 100  # open at once; torch's pickles have four
 MAX_ARGUMENTS = 10  # of what a pickle calls; torch's have seven at most
+MAX_NUMBER = 2**48  # of a key or a memo
 MAX_KEY = 80  # characters of a storage's name
 
 # torch's storage class -> (torch's dtype, bytes an element)
@@ -106,8 +108,15 @@ def _first(data: Any, *_: Any) -> Any:
 
 
 def _plain_key(key: Any) -> Any:
+    """A key that no other one is likely to collide with.
+
+    A whole number's hash is its remainder by 2**61 - 1, so larger numbers can all have one hash,
+    and a dictionary of them takes the square of their count. Those of a checkpoint count parameters.
+    """
     if not isinstance(key, str | bytes | int | float | None):
         raise pickle.UnpicklingError("no plain key")
+    if isinstance(key, int) and not -MAX_NUMBER < key < MAX_NUMBER:
+        raise pickle.UnpicklingError("too large a key")
     return key
 
 
@@ -204,6 +213,14 @@ def _call(unpickler: Any) -> None:
     unpickler.stack[-1] = function(*arguments)
 
 
+def _remember(unpickler: Any) -> None:
+    """Keep a value under a number that is told as text, of any length."""
+    digits = unpickler.readline()[:-1]
+    if len(digits) > MAX_DIGITS:
+        raise pickle.UnpicklingError("too large a number")
+    unpickler.memo[_plain_key(int(digits))] = unpickler.stack[-1]
+
+
 def _skip_frame_length(unpickler: Any) -> None:
     unpickler.read(8)  # what follows is read, and counted, as if it stood in no frame
 
@@ -260,6 +277,7 @@ USED = {
 Unpickler.dispatch = USED | {
     pickle.MARK[0]: _mark,
     pickle.REDUCE[0]: _call,
+    pickle.PUT[0]: _remember,
     pickle.FRAME[0]: _skip_frame_length,
     pickle.BUILD[0]: _drop_state,
     pickle.SETITEM[0]: _put_item,

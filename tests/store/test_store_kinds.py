@@ -1,0 +1,79 @@
+"""SECURITY.md lists every kind of file that the store has, with who writes it and who checks it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from inspector.settings import read_settings
+from inspector.store.arrays import ArrayCache
+from inspector.store.files import workspace
+from inspector.store.hashing import HASHES, HashCache
+from inspector.store.holding import load_held
+from inspector.store.quota import reserve_upload
+from inspector.store.reference import CheckpointRef
+from inspector.store.registry import pin_checkpoint, write_upload
+from inspector.store.shared import publishing as shared
+from inspector.store.shared.marks import Told, write_told
+from inspector.store.uploads import delete_upload
+from tests.conftest import silent
+from tests.store.store_builders import opened, small_checkpoint, upload_of
+
+ROOT = Path(__file__).parents[2]
+WORDS = {"FINGERPRINT": "[0-9a-f]{64}", "DIGEST": "[0-9a-f]{64}", "ID": "[0-9a-f]{32}", "NAME": r"[\w.%-]+", "…": ".+"}
+CARRYING = shared.Carrying(progress=silent, stopped=lambda: False)
+
+
+def kinds_of(title: str) -> dict[str, re.Pattern[str]]:
+    """The kinds that a table's first column lists, and what they look like."""
+    text = (ROOT / "SECURITY.md").read_text("utf-8")
+    rows = text.partition(f"| {title} |")[2].partition("\n\n")[0].splitlines()[2:]
+    kinds = [kind for row in rows for kind in re.findall(r"`([^`]+)`", row.split("|")[1])]
+    assert kinds, "no such table"
+    return {
+        kind: re.compile(re.sub("FINGERPRINT|DIGEST|ID|NAME|…", lambda m: WORDS[m[0]], re.escape(kind)))
+        for kind in kinds
+    }
+
+
+def files_below(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+
+
+@pytest.fixture
+def used(tmp_path, settings):
+    """Two places where everything that the store does has been done once."""
+    (tmp_path / "shared").mkdir()
+    place = {"INSPECTOR_HOME": str(settings.home), "INSPECTOR_STORE": f"file://{tmp_path / 'shared'}"}
+    settings = read_settings(place)
+    folder = small_checkpoint(tmp_path / "mini")
+    fingerprint = opened(upload_of(settings, folder), settings)[0].fingerprint
+    gone = opened(upload_of(settings, small_checkpoint(tmp_path / "other", seed=1)), settings)[0].fingerprint
+    for each in (fingerprint, gone):
+        shared.publish(each, settings=settings, carrying=CARRYING)
+    delete_upload(gone, settings=settings)
+    pin_checkpoint(fingerprint, pinned=True, settings=settings)
+    folder = small_checkpoint(tmp_path / "third", seed=2)
+    where = opened(CheckpointRef("path", str(folder)), settings, strangers=False)[0]
+    for each in (fingerprint, where.fingerprint):
+        load_held(each, settings=settings)
+    ArrayCache(settings.home / "maps" / where.files[0].digest).put({"k": 1}, {"a": np.ones(2)})
+    HashCache(settings.home / HASHES).digests({"a": folder / "config.json"}, progress=silent)
+    _, arriving = reserve_upload(10, settings)
+    write_upload(arriving, "mini/a file.bin", b"x")
+    write_told(arriving, Told(fingerprint, "mini", ()))
+    with workspace(settings.home) as temporary:
+        (temporary / "unpacked").write_bytes(b"x")
+        yield settings.home, tmp_path / "shared"
+
+
+def test_every_file_of_a_used_store_is_of_a_kind_that_the_table_has(used):
+    for folder, title in zip(used, ("file below `INSPECTOR_HOME`", "file in the shared store"), strict=True):
+        kinds, found = kinds_of(title), files_below(folder)
+        unknown = {file for file in found if not any(kind.fullmatch(file) for kind in kinds.values())}
+        assert not unknown
+        missing = {name for name, kind in kinds.items() if not any(kind.fullmatch(file) for file in found)}
+        assert missing <= {"compiled/…"}, "this test does not make them"
