@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,21 @@ from tests.families import MODELS, random_model, save_checkpoint
 COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "numba"
 os.environ.setdefault("NUMBA_CACHE_DIR", str(COMPILED))
 
+# Stores sync what they write, which takes long on a disk and no time in memory.
+MEMORY = Path("/dev/shm").resolve()
+if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4e9:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+# Seconds of processor time of the files that take more than a few, measured now and then.
+SECONDS: dict[str, float] = json.loads(Path(__file__).with_name("seconds.json").read_text(encoding="utf-8"))
+
 Opener = Callable[[Path], Checkpoint]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the slowest files, so that no process is left with one at the end."""
+    items.sort(key=lambda item: -SECONDS.get(item.nodeid.partition("::")[0], 0))
 
 
 def silent(fraction: float | None, text: str) -> None:
