@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from inspector.models.checkpoint import Checkpoint
 from inspector.settings import Settings, read_settings
@@ -20,6 +21,10 @@ from tests.families import MODELS, random_model, save_checkpoint
 # Code compiled in one test serves them all, and those of the next run.
 COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "numba"
 os.environ.setdefault("NUMBA_CACHE_DIR", str(COMPILED))
+
+# The test processes share the cores: threads of small models would wait for each other, spinning.
+# Workers and servers that tests start keep the threads that they have in use.
+torch.set_num_threads(1)
 
 # Stores sync what they write, which takes long on a disk and no time in memory.
 MEMORY = Path("/dev/shm").resolve()
