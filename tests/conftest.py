@@ -31,7 +31,8 @@ MEMORY = Path("/dev/shm").resolve()
 if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4e9:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
-# Seconds of processor time of the files that take more than a few, measured now and then.
+# Seconds of processor time of the files that take more than a few, measured now and then; a folder's
+# are those of each file in it that is not named.
 SECONDS: dict[str, float] = json.loads(Path(__file__).with_name("seconds.json").read_text(encoding="utf-8"))
 
 Opener = Callable[[Path], Checkpoint]
@@ -40,7 +41,12 @@ Opener = Callable[[Path], Checkpoint]
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the slowest files, so that no process is left with one at the end."""
-    items.sort(key=lambda item: -SECONDS.get(item.nodeid.partition("::")[0], 0))
+
+    def seconds(item: pytest.Item) -> float:
+        file = item.nodeid.partition("::")[0]
+        return SECONDS.get(file, SECONDS.get(file.rpartition("/")[0], 0))
+
+    items.sort(key=seconds, reverse=True)
 
 
 def silent(fraction: float | None, text: str) -> None:
