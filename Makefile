@@ -9,6 +9,8 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PORT ?= 8501
 MINUTES ?= 10
+# Two processes take files in the order that tests/conftest.py gives them.
+SHARED := -n 2 --dist loadfile --no-loadscope-reorder
 DAILY := not (cluster or faults or scan or fuzz or crowd)
 # A room's tests and its page's; else a folder of tests.
 TESTS = $(or $(wildcard tests/analyses/$(ROOM) tests/app/test_$(ROOM).py),tests/$(ROOM))
@@ -20,7 +22,7 @@ run: $(VENV)/run.stamp
 
 test: $(VENV)/dev.stamp
 	scripts/chromium
-	$(PYTHON) -m pytest $(if $(ROOM),$(TESTS),-n 2 --dist loadfile -m "$(DAILY)")
+	$(PYTHON) -m pytest $(if $(ROOM),$(TESTS),$(SHARED) -m "$(DAILY)")
 
 lint: $(VENV)/dev.stamp
 	$(PYTHON) -m ruff format --check .
@@ -29,7 +31,7 @@ lint: $(VENV)/dev.stamp
 
 check: lint
 	scripts/chromium
-	$(PYTHON) -m pytest -n 2 --dist loadfile
+	$(PYTHON) -m pytest $(SHARED)
 
 bench: $(VENV)/dev.stamp
 	scripts/chromium

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from inspector.models.checkpoint import Checkpoint
 from inspector.settings import Settings, read_settings
@@ -19,7 +22,31 @@ from tests.families import MODELS, random_model, save_checkpoint
 COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "numba"
 os.environ.setdefault("NUMBA_CACHE_DIR", str(COMPILED))
 
+# The test processes share the cores: threads of small models would wait for each other, spinning.
+# Workers and servers that tests start keep the threads that they have in use.
+torch.set_num_threads(1)
+
+# Stores sync what they write, which takes long on a disk and no time in memory.
+MEMORY = Path("/dev/shm").resolve()
+if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4e9:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+# Seconds of processor time of the files that take more than a few, measured now and then; a folder's
+# are those of each file in it that is not named.
+SECONDS: dict[str, float] = json.loads(Path(__file__).with_name("seconds.json").read_text(encoding="utf-8"))
+
 Opener = Callable[[Path], Checkpoint]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the slowest files, so that no process is left with one at the end."""
+
+    def seconds(item: pytest.Item) -> float:
+        file = item.nodeid.partition("::")[0]
+        return SECONDS.get(file, SECONDS.get(file.rpartition("/")[0], 0))
+
+    items.sort(key=seconds, reverse=True)
 
 
 def silent(fraction: float | None, text: str) -> None:

@@ -3,13 +3,52 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Response, expect
 
 from inspector.catalog import CATALOG, PAGES
+from serving.headers import security_headers
+from serving.trial import Server
 
 SLUGS = tuple(dict.fromkeys(analysis.slug for analysis in CATALOG.values()))
+# A native library of each package that belongs into workers alone (umap brings llvmlite).
+NATIVE = ("libtorch", "llvmlite", "tokenizers", "sentencepiece")
+
+
+@contextmanager
+def sound(page: Page, server: Server) -> Iterator[None]:
+    """All that is asked meanwhile keeps to the content policy and carries it; the server stays light.
+
+    What breaks the policy is a line of the console: the fixture `watch` fails at it.
+    """
+    page.add_init_script(
+        "document.addEventListener('securitypolicyviolation', event =>"
+        " console.error('policy', event.effectiveDirective, event.blockedURI))"
+    )
+    answers = 0
+    bare: list[str] = []
+
+    def read(response: Response) -> None:
+        nonlocal answers
+        if response.url.startswith(server.url):  # what is made in memory has no headers
+            answers += 1
+            wanted = security_headers().items()
+            missing = [name for name, value in wanted if response.headers.get(name.lower()) != value]
+            bare.extend(f"{response.url}: {name}" for name in missing)
+
+    page.on("response", read)
+    yield
+    page.remove_listener("response", read)
+    assert answers > 0
+    assert bare == []
+    maps = Path(f"/proc/{server.process.pid}/maps").read_text()
+    assert "libpython" in maps or "python" in maps  # it is the process we think it is
+    assert "pandas" in maps
+    assert [name for name in NATIVE if name in maps] == []
 
 
 def expect_page(page: Page, slug: str, checkpoint: str) -> None:

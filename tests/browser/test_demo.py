@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from inspector.demo import DEMOS
 from serving.trial import Server
-from tests.browser.looking import SLUGS, click_mark, expect_calm, expect_page, fill, go_to, metric
+from tests.browser.looking import SLUGS, click_mark, expect_calm, expect_page, fill, go_to, metric, sound
 
 PHONE = 390
 TITLES_FIT = """() => [...document.querySelectorAll(".js-plotly-plot")].every((chart) =>
@@ -213,11 +213,14 @@ def test_a_phone_shows_whole_titles_and_no_sideways_scrolling(
 ) -> None:
     context = browser.new_context(viewport={"width": PHONE, "height": 800})
     page = watch(context.new_page())
-    page.goto(f"{server.url}/{slug}")
-    expect_page(page, slug, "demo-bert")
-    page.wait_for_load_state("networkidle")
-    # Streamlit puts the app's style sheet in with the other elements: it may come a moment later.
-    page.wait_for_function("phone => document.querySelector('[data-testid=stMain]').scrollWidth <= phone", arg=PHONE)
-    expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
-    page.wait_for_function(TITLES_FIT)
+    with sound(page, server):
+        page.goto(f"{server.url}/{slug}")
+        expect_page(page, slug, "demo-bert")
+        page.wait_for_load_state("networkidle")
+        # Streamlit puts the app's style sheet in with the other elements: it may come a moment later.
+        page.wait_for_function(
+            "phone => document.querySelector('[data-testid=stMain]').scrollWidth <= phone", arg=PHONE
+        )
+        expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
+        page.wait_for_function(TITLES_FIT)
     context.close()

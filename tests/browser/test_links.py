@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from serving.trial import Server
-from tests.browser.looking import SLUGS, expect_calm, expect_page, fill, go_to
+from tests.browser.looking import SLUGS, expect_calm, expect_page, fill, go_to, sound
 
 KING = "the king of [MASK]."
 HOUSE = "a house of [MASK]."
@@ -36,19 +36,21 @@ def text(page: Page) -> str:
 
 @pytest.mark.parametrize("slug", SLUGS)
 def test_every_page_opens_by_its_link(slug: str, page: Page, server: Server, watch: Callable[[Page], Page]) -> None:
-    watch(page).goto(f"{server.url}/{slug}?checkpoint=demo-gpt2")
-    expect_page(page, slug, "demo-gpt2")
-    expect_address(page, slug, checkpoint="demo-gpt2")
+    with sound(watch(page), server):
+        page.goto(f"{server.url}/{slug}?checkpoint=demo-gpt2")
+        expect_page(page, slug, "demo-gpt2")
+        expect_address(page, slug, checkpoint="demo-gpt2")
 
 
 @pytest.mark.parametrize(("slug", "title"), [("tour", "Questions"), ("report", "Report"), ("server", "Server")])
 def test_pages_beside_the_analyses_open_by_their_link(
     slug: str, title: str, page: Page, server: Server, watch: Callable[[Page], Page]
 ) -> None:
-    watch(page).goto(f"{server.url}/{slug}?checkpoint=demo-gpt2")
-    expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()
-    expect_calm(page)
-    expect(page.get_by_test_id("stException")).to_have_count(0)
+    with sound(watch(page), server):
+        page.goto(f"{server.url}/{slug}?checkpoint=demo-gpt2")
+        expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()
+        expect_calm(page)
+        expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
 def test_going_back_and_forward_shows_what_the_address_says(

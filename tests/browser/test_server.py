@@ -1,9 +1,8 @@
-"""What the server's own process holds, whom it answers, and what its answers carry."""
+"""Whom the server answers, what its policy stops, and whose sessions it takes."""
 
 from __future__ import annotations
 
 import socket
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,50 +11,21 @@ from playwright.sync_api import Browser, BrowserType, Page, expect
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from serving.headers import security_headers
 from serving.trial import Server
-from tests.browser.looking import SLUGS, expect_page
+from tests.browser.looking import expect_page, sound
 from tools.chromium import FLAGS
 
-# A native library of each package that belongs into workers alone (umap brings llvmlite).
-NATIVE = ("libtorch", "llvmlite", "tokenizers", "sentencepiece")
 STRANGER = "rebound.example"  # a name that somebody else has pointed at this machine
 
 
-def test_the_server_loads_neither_torch_nor_transformers_nor_umap(page: Page, server: Server) -> None:
-    for slug in SLUGS:
-        page.goto(f"{server.url}/{slug}")
-        expect_page(page, slug, "demo-bert")
-    maps = Path(f"/proc/{server.process.pid}/maps").read_text()
-    assert "libpython" in maps or "python" in maps  # it is the process we think it is
-    assert "pandas" in maps
-    assert [name for name in NATIVE if name in maps] == []
-
-
-def test_no_page_breaks_the_content_policy_and_all_answers_carry_it(page: Page, server: Server) -> None:
-    """The fixture fails at every complaint of the browser; here they are asked for by name, too."""
-    page.add_init_script(
-        "document.addEventListener('securitypolicyviolation', event =>"
-        " console.error('policy', event.effectiveDirective, event.blockedURI))"
-    )
-    bare: list[str] = []
-
-    def read(response: Any) -> None:
-        missing = [name for name, value in security_headers().items()
-                   if response.headers.get(name.lower()) != value]  # fmt: skip
-        if missing and response.url.startswith(server.url):  # what is made in memory has none
-            bare.append(f"{response.url}: {missing}")
-
-    page.on("response", read)
-    for slug in SLUGS:
-        page.goto(f"{server.url}/{slug}")
-        expect_page(page, slug, "demo-bert")
-    page.goto(f"{server.url}/padding")
-    expect_page(page, "padding", "demo-bert")
-    with page.expect_download() as download:
-        page.get_by_role("button", name="CSV", exact=True).first.click()
-    assert download.value.path().stat().st_size > 0
-    assert bare == []
+def test_a_file_is_downloaded_by_the_policy(page: Page, server: Server) -> None:
+    """Every page is asked for its policy where it is opened by its link and on a phone."""
+    with sound(page, server):
+        page.goto(f"{server.url}/padding")
+        expect_page(page, "padding", "demo-bert")
+        with page.expect_download() as download:
+            page.get_by_role("button", name="CSV", exact=True).first.click()
+        assert download.value.path().stat().st_size > 0
 
 
 def test_the_policy_stops_what_it_is_for(browser: Browser, server: Server) -> None:

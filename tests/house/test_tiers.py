@@ -6,6 +6,8 @@ import re
 import tomllib
 from pathlib import Path
 
+from tests.conftest import SECONDS
+
 ROOT = Path(__file__).parents[2]
 MARKS = {
     line.partition(":")[0]
@@ -24,3 +26,9 @@ def test_make_test_leaves_out_what_the_markers_name():
     daily = re.search(r"DAILY := not \((.*)\)", (ROOT / "Makefile").read_text("utf-8"))
     assert daily
     assert set(daily.group(1).split(" or ")) == MARKS
+
+
+def test_files_and_folders_known_to_be_slow_are_there():
+    """A file that was moved would come last again."""
+    assert SECONDS
+    assert [name for name in SECONDS if not (ROOT / name).exists()] == []
