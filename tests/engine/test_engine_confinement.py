@@ -216,7 +216,7 @@ def test_opening_has_a_limit_of_its_own(tmp_path):
 
 
 def test_the_limit_of_opening_grows_with_what_arrived(settings):
-    used = limits.Usage(resident_nbytes=0, cpu_seconds=35.0, threads=1, seconds=1.0)
+    used = limits.Usage(memory_nbytes=0, cpu_seconds=35.0, threads=1, seconds=1.0)
     upload, folder = new_upload(settings)
     with (folder / "_weights.zip").open("wb") as file:
         file.truncate(1_000_000_000)

@@ -546,7 +546,7 @@ def test_settings_of_single_layers_are_kept_by_their_numbers(tmp_path, open_path
     }
     counts: dict[str, Any] = {"num_hidden_layers": 4, "num_attention_heads": 2, "num_key_value_heads": 1}
     inputs: dict[str, Any] = {"vocab_size_per_layer_input": 64, "hidden_size_per_layer_input": 4}
-    config = Gemma4TextConfig(**sizes, **widths, **counts, **inputs)
+    config = Gemma4TextConfig(**sizes, **counts, **inputs)
     model = AutoModelForCausalLM.from_config(config)
     folder = save_checkpoint(model, tmp_path / "gemma4", tokenizer=False)
     saved = json.loads((folder / "config.json").read_text())["per_layer_config"]
