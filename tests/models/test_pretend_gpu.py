@@ -70,6 +70,15 @@ def test_lens(open_model, architecture):
     assert found.device == "cuda:0"
 
 
+@pytest.mark.parametrize("name", ["BertForMaskedLM", "LlamaForCausalLM"])
+def test_blocks_are_streamed_to_the_gpu(open_model, gpu, name):
+    there = lens(open_model(name), progress=silent, text=TEXT, device="stream", dtype="float32")
+    here = lens(open_model(name), progress=silent, text=TEXT, device="cpu", dtype="float32")
+    assert there.device == "cuda:0"
+    assert any("Streamed" in text and "on cuda:0" in text for text in there.warnings)
+    same(replace(there, warnings=()), replace(here, warnings=()))
+
+
 @pytest.mark.parametrize("name", ["BertForMaskedLM", "GPT2LMHeadModel", "Gemma2ForCausalLM"])
 def test_ladder(open_model, name):
     twice(climb, lambda: open_model(name), text=TEXT, position=1, pins=["w3"])

@@ -100,9 +100,11 @@ def main(name: str = "8B") -> None:
         folder = Path(place) / name
         write(folder, SHAPES[name])
         write_tokenizer(folder)
-        commands = {"bare script": [sys.executable, "-c", BARE, str(folder)]}
+        bare = [sys.executable, "-c", BARE, str(folder)]
+        commands = {"bare script, files read for the first time": bare}
         for verb, options in VERBS.items():
             commands[verb] = [sys.executable, "-m", "inspector", verb, str(folder), *options, "--json"]
+        commands["bare script"] = bare
         for what, command in commands.items():
             wall, processor, own = measure(command, f"{place}/home")
             print(f"| {name} | {what} | {wall:.1f} | {processor:.1f} | {own:,.0f} |", flush=True)
