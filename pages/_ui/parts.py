@@ -14,7 +14,7 @@ from inspector.analyses.lens.result import Lens
 from inspector.catalog import PAGES
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
-from inspector.text import count_text
+from inspector.text import as_csv, count_text
 from pages._ui import figure_files, screenshot, session
 from pages._ui.words import command, literal, shown
 
@@ -180,7 +180,7 @@ def download(frame: pd.DataFrame, *, name: str, label: str = "CSV") -> None:
     """Offer a frame as a CSV file; it is written only when somebody wants it."""
     st.download_button(
         label,
-        data=lambda: frame.to_csv(index=False).encode(),
+        data=lambda: as_csv(frame).encode(),
         file_name=f"{name}.csv",
         mime="text/csv",
         key=f"csv {name}",
