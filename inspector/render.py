@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from inspector.errors import RequestError
-from inspector.text import escaped
+from inspector.text import as_csv, escaped
 
 ROWS_SHOWN = 200
 BLOCKS_SHOWN = 40  # rows that are printed as lines where they are too wide for a table
@@ -28,7 +28,7 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
         if path.suffix == ".parquet":
             frame.to_parquet(path, index=False)
         else:
-            frame.to_csv(path, index=False)
+            path.write_text(as_csv(frame), encoding="utf-8", newline="")
     except OSError as error:
         raise RequestError(
             f"{path.name} cannot be written ({error.strerror or 'no access'}): name a file in a "

@@ -6,8 +6,13 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+FORMULA = ("=", "+", "-", "@", "\t", "\n")
 HIDDEN = {"Cc", "Cs", "Zl", "Zp"}  # controls, lone surrogates, line and paragraph separators
 MARKUP = re.compile(r"([!-/:-@\[-`{-~])")  # ASCII punctuation: all that Markdown gives a meaning
 
@@ -103,6 +108,24 @@ def count_text(number: float) -> str:
         if number >= size * 0.9995:
             return f"{number / size:.1f}{unit}"
     return f"{number:.0f}"
+
+
+def as_csv(frame: pd.DataFrame) -> str:
+    """Write a frame as CSV; texts that a spreadsheet would compute get an apostrophe before them.
+
+    OWASP, "CSV Injection": a cell that begins with =, +, -, @, a tab or a line break may be a formula.
+    """
+    texts = frame.select_dtypes(exclude=["number", "bool"]).columns
+    plain = frame.assign(**{name: frame[name].map(_no_formula) for name in texts})
+    return plain.rename(columns=_no_formula).to_csv(index=False)
+
+
+def _no_formula(cell: Any) -> Any:
+    if not isinstance(cell, str):
+        return cell
+    # Readers take a carriage return, which is not quoted here, for the end of a row.
+    text = cell.replace("\r", "\\x0d")
+    return f"'{text}" if text.startswith(FORMULA) else text
 
 
 def bytes_text(nbytes: float) -> str:

@@ -10,6 +10,7 @@ from inspector.report.content import Report
 from inspector.report.notebook import write_notebook
 from inspector.report.page import write_page
 from inspector.report.pictures import Tell, draw_pictures
+from inspector.text import as_csv
 
 WHEN = (1980, 1, 1, 0, 0, 0)  # of every file: the same report gives the same archive
 
@@ -32,7 +33,7 @@ def write_bundle(
     for part in report.parts:
         for table in part.tables:
             name = f"tables/{part.slug}-{table.name}.csv"
-            files[name] = table.frame.to_csv(index=False).encode()
+            files[name] = as_csv(table.frame).encode()
     names = [f"{part.slug}-{figure.name}" for part in report.parts for figure in part.figures]
     problem = None
     try:

@@ -13,7 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 from inspector.catalog import PAGES
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
-from inspector.text import count_text, literal
+from inspector.text import as_csv, count_text, literal
 from pages._ui import figure_files, screenshot, session
 from pages._ui.words import command, shown
 
@@ -162,7 +162,7 @@ def download(frame: pd.DataFrame, *, name: str, label: str = "CSV") -> None:
     """Offer a frame as a CSV file; it is written only when somebody wants it."""
     st.download_button(
         label,
-        data=lambda: frame.to_csv(index=False).encode(),
+        data=lambda: as_csv(frame).encode(),
         file_name=f"{name}.csv",
         mime="text/csv",
         key=f"csv {name}",

@@ -7,6 +7,8 @@ import io
 import pandas as pd
 import streamlit as st
 
+from inspector.text import as_csv
+
 
 def offer(frame: pd.DataFrame, *, name: str, label: str = "") -> None:
     """Offer a frame as CSV and as Parquet; a file is written only when somebody wants it.
@@ -31,7 +33,7 @@ def offer(frame: pd.DataFrame, *, name: str, label: str = "") -> None:
 
 
 def _csv(frame: pd.DataFrame) -> bytes:
-    return frame.to_csv(index=False).encode()
+    return as_csv(frame).encode()
 
 
 def _parquet(frame: pd.DataFrame) -> bytes:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 from io import StringIO
 
+import numpy as np
+import pandas as pd
 import pytest
 from rich.console import Console
 
-from inspector.render import write_table
+from inspector.render import write_frame, write_table
 
 GROUP = {
     "names": ["bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"],
@@ -44,3 +47,28 @@ def test_a_row_too_wide_for_the_terminal_is_a_block_of_lines(width):
 def test_a_table_that_fits_stays_one():
     text = printed({"rows": [{"name": "a", "count": 1}, {"name": "b", "count": 2}]})
     assert "┃" in text
+
+
+def test_no_cell_of_a_csv_file_is_a_formula(tmp_path):
+    """A spreadsheet computes what begins so, which may send the other cells elsewhere."""
+    formulas = ["=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\n=1"]
+    frame = pd.DataFrame(
+        {
+            "=token": [*formulas, "a\r=1"],
+            "score": np.arange(-4.0, 3.0),
+            "rank": pd.array([None, *range(-3, 3)], dtype="Int64"),
+            "kind": pd.Categorical([*formulas, "a\r=1"]),
+            "object": pd.Series([*formulas, None], dtype="object"),
+        }
+    )
+    write_frame(frame, tmp_path / "frame.csv")
+    with (tmp_path / "frame.csv").open(encoding="utf-8", newline="") as file:
+        names, *rows = csv.reader(file)
+    assert names == ["'=token", "score", "rank", "kind", "object"]
+    assert [row[0] for row in rows] == [*(f"'{cell}" for cell in formulas), r"a\x0d=1"]
+    assert [row[1] for row in rows] == [str(number) for number in np.arange(-4.0, 3.0)]
+    assert [row[2] for row in rows] == ["", *map(str, range(-3, 3))]
+    assert [row[3] for row in rows] == [row[0] for row in rows]
+    assert [row[4] for row in rows] == [*(f"'{cell}" for cell in formulas), ""]
+    write_frame(frame, tmp_path / "frame.parquet")
+    assert list(pd.read_parquet(tmp_path / "frame.parquet")["=token"]) == [*formulas, "a\r=1"]

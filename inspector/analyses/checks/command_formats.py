@@ -136,7 +136,8 @@ def _changes(baseline: Baseline) -> Iterator[str]:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    encoded = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return escaped(encoded)  # other control characters have no code there, and terminals obey them
 
 
 def _property(text: str) -> str:

@@ -260,3 +260,11 @@ def test_the_table_shows_alarms_with_their_evidence(capsys: pytest.CaptureFixtur
     assert "  a: p. a in short." in lines
     assert "  … and 15 more: --json has them." in lines
     assert lines[-1] == "3 checks: 1 ok, 1 warn, 1 fail; failed."
+
+
+def test_githubs_annotations_hold_no_control_characters():
+    """A terminal, or a log that is read on one, would obey them."""
+    bad = Check("Nu\x1bmbers", "fail", "critical", "a\x00\x1b[2Jb\nc.", "Do\u202e it.", True, 0, ())
+    text = as_github(dataclasses.replace(checks(bad), name="ti\x9bny"), strict=False)
+    assert all(line.isprintable() for line in text.splitlines())
+    assert text.startswith(r"::error title=Nu\x1bmbers (ti\x9bny)::a\x00\x1b[2Jb%0Ac. Do\u202e it.")
