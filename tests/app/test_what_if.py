@@ -64,6 +64,7 @@ def test_steps_of_another_page_are_not_asked_for_here(open_app: Open) -> None:
     assert not app.error
     app.switch_page("pages/sharing.py").run()
     assert not app.error
+    app.run()
     assert app.number_input(key="steps").value == 1
     linked = open_app("sharing", checkpoint="demo-gpt2", steps="500")
     assert [each.value.replace("\\", "") for each in linked.error] == ["Steps must be between 0 and 20, not 500."]
