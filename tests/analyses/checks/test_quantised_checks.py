@@ -78,7 +78,7 @@ def test_a_scale_that_is_nan_is_no_matter_of_training(stored):
     assert set(found) == {"NaN and infinity"}
     numbers = found["NaN and infinity"]
     assert f"which makes numbers of {WEIGHT} from codes" in numbers.evidence[0].detail
-    assert "quantise" in (numbers.next_step or "")
+    assert "quantize" in (numbers.next_step or "")
     assert "learning rate" not in (numbers.next_step or "")
 
 
