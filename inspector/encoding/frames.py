@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from inspector.encoding import parts as kinds
-from inspector.encoding.parts import DTYPES, MASKED_DTYPES, MAX_AXES, DecodeError, Parts
+from inspector.encoding.parts import DTYPES, MASKED_DTYPES, MAX_AXES, MAX_VALUES, DecodeError, Parts
 
 if TYPE_CHECKING:  # late in a process's life: opening a checkpoint does without
     import numpy as np
@@ -61,6 +61,8 @@ def read_frame(content: Any, parts: Parts, plain: Plain) -> pd.DataFrame:
     columns = dict(_named(column, parts, plain) for column in frame[1])
     if len(columns) < len(frame[1]) or any(len(column) != len(index) for column in columns.values()):
         raise DecodeError("The frame's columns do not fit each other.")
+    if not columns and len(index) > MAX_VALUES:  # a range takes no bytes, whatever is made of it later
+        raise DecodeError("The frame has no columns and too many rows.")
     # As they are: pandas would turn a column of objects that are all texts into texts
     series = {name: pd.Series(column, index=index, dtype=column.dtype) for name, column in columns.items()}
     return pd.DataFrame(series, index=index)

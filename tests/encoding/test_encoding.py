@@ -315,3 +315,9 @@ def test_any_byte_may_be_another(tail, place, byte):
     for expected in (Sample, Any):
         with contextlib.suppress(DecodeError):
             decode(bytes(data), expected)
+
+
+def test_a_frame_of_rows_alone_is_bounded():
+    assert len(decode(join({"F": [[None, 0, 3, 1], []]}, []), pd.DataFrame)) == 3
+    with pytest.raises(DecodeError, match="too many rows"):
+        decode(join({"F": [[None, 0, 2**40, 1], []]}, []), pd.DataFrame)
