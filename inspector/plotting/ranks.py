@@ -57,7 +57,7 @@ def rank_lines(
     )
     figure.update_layout(
         xaxis={
-            **look.axis(title=along, theme=theme, grid=False),
+            **look.axis(title={"rung": "head step"}.get(along, along), theme=theme, grid=False),
             "tickvals": thinned(len(stops)),
             "ticktext": [plain(shorten(labels[at], 12)) for at in thinned(len(stops))],
             "range": [-0.15, len(stops) - 1 + 0.1],
