@@ -106,8 +106,8 @@ match = result.vocabulary
 if match is None:
     st.info("Tokens could not be compared: the warning above says why.", icon=":material/info:")
 else:
-    rows = [*words.describe_rows(match, names, result.tokens_moved), words.describe_rotation(match)]
-    st.markdown(literal(" ".join(rows)))
+    matched, *_ = words.describe_rows(match, names, result.tokens_moved)  # the rest is in the summary above
+    st.markdown(literal(f"{matched} {words.describe_rotation(match)}"))
     if len(result.tokens_moved):
         parts.table(tables.precise(result.tokens_moved), height=360, alt="Tokens whose embedding moved furthest")
         table_files.offer(result.tokens, name=f"{result.name}-{result.other_name}-tokens", label="Every matched row")
