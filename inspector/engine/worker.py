@@ -52,7 +52,7 @@ class Worker:
         self._confinement = confinement
         self._sending = threading.Lock()  # downloads report from threads of their own
         self._setup = setup
-        self._loaded: str | None = None  # fingerprint of the checkpoint
+        self._loaded: tuple[Any, ...] = ()  # fingerprint of the checkpoint, and where its files lie
         self._checkpoint: Any = None
         self._shown = ("", 0.0)
 
@@ -127,10 +127,12 @@ class Worker:
         """The checkpoint, once its files are known to be those that were opened."""
         functions, settings = self._setup.functions, self._setup.settings
         manifest = _find(functions.load_manifest)(fingerprint, settings=settings)
-        if self._loaded != fingerprint:
-            limits.admit_files(sum(file.nbytes for file in getattr(manifest, "files", ())))
+        files = getattr(manifest, "files", ())
+        loaded = fingerprint, *(file.path for file in files)  # equal files may have been opened elsewhere since
+        if self._loaded != loaded:
+            limits.admit_files(sum(file.nbytes for file in files))
             self._checkpoint = _find(functions.checkpoint)(manifest, settings=settings)
-            self._loaded = fingerprint
+            self._loaded = loaded
         return self._checkpoint
 
     def _progress(self, fraction: float | None, text: str) -> None:

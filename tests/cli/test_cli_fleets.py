@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -187,6 +188,15 @@ def test_equal_snapshots_keep_their_names(call, tmp_path) -> None:
     assert found[0]["fingerprint"] == found[1]["fingerprint"]
     assert [each["status"] for each in found] == ["done", "done"]
     assert [each["result"]["name"] for each in found] == [each["name"] for each in found]
+
+
+def test_equal_files_are_read_where_they_were_opened_last(call, run, tmp_path) -> None:
+    shutil.copytree(run / "checkpoint-5", tmp_path / "copy")
+    status, _, stderr = call("embeddings", tmp_path / "copy")
+    assert status == 0, stderr
+    shutil.rmtree(tmp_path / "copy")
+    status, _, stderr = call("compare", run / "checkpoint-5", run / "checkpoint-40", "--json")
+    assert status == 0, stderr
 
 
 def test_compare_goes_from_the_first_to_each_or_from_each_to_the_next(call, run) -> None:
