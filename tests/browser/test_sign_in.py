@@ -198,6 +198,6 @@ def test_a_proxy_names_the_person(
     ):
         context = browser.new_context(extra_http_headers=wrong)
         answer = context.request.get(server.url)
-        assert (answer.status, "Nobody is signed in" in answer.text()) == (401, True), wrong
+        assert (answer.status, "You are not signed in" in answer.text()) == (401, True), wrong
         assert context.request.get(f"{server.url}/_stcore/health").text() == "ok"
         context.close()
