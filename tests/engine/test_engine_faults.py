@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -78,10 +79,11 @@ def test_a_worker_over_its_memory_is_ended():
 
 
 def test_pages_of_mapped_files_are_not_a_workers_own_memory(tmp_path):
-    large = tmp_path / "large"
-    with large.open("wb") as file:
-        file.truncate(600_000_000)
-    with running(worker_mb=300, confinement="off") as engine:
+    # On a disk, where the virtual environment is: what is mapped of a folder in memory is memory.
+    with tempfile.TemporaryDirectory(dir=sys.prefix) as folder, running(worker_mb=300, confinement="off") as engine:
+        large = Path(folder) / "large"
+        with large.open("wb") as file:
+            file.truncate(600_000_000)
         pid = answer(engine, A, "echo")["pid"]
         job = engine.run(A, "look_through", path=str(large), watched=str(tmp_path / "watched"))
         eventually(lambda: job.progress.text == "mapped")

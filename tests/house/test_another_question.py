@@ -85,9 +85,16 @@ request = options.make(LargestRequest, count=options.ask(LargestRequest, "count"
 parts.table(session.run(request).tensors, alt="The largest tensors")
 parts.elsewhere(checkpoint, request)
 '''
-LINE = (
-    '    Analysis("largest", "largest", "Largest", "Which tensors are largest?", _by("largest", "largest"), "scale"),\n'
-)
+LINE = """    Analysis(
+        "largest",
+        "largest",
+        "Largest",
+        "Which tensors are largest?",
+        _by("largest", "largest"),
+        "scale",
+        result=_of("largest", "Largest"),
+    ),
+"""
 ROW = "| Largest | Which tensors are largest? | `largest` |\n"
 TRIED = """
 import inspector as ci
@@ -102,7 +109,7 @@ run_the_frame_first()
 app = AppTest.from_file("app.py", default_timeout=120)
 app.query_params["count"] = "2"
 app.switch_page("pages/largest.py").run()
-assert not app.exception and not app.error, (app.exception, app.error)
+assert not app.exception and not app.error, [each.value for each in (*app.exception, *app.error)]
 assert app.title[0].value == "Largest"
 assert len(app.dataframe[0].value) == 2
 assert "python -m inspector largest demo-bert --count=2" in [code.value for code in app.code], app.code

@@ -68,7 +68,7 @@ def main() -> None:
             {
                 "parameters": seen.unique_parameters,
                 "layers": seen.layers,
-                "plan": [plan.dtype, plan.spread, plan.nbytes],
+                "plan": [plan.dtype, plan.spread, plan.streamed, plan.nbytes],
                 "places": {place.device: place.nbytes for place in plan.places},
                 "listed": shared.listed_parameters,
                 "unique": shared.unique_parameters,

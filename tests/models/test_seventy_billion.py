@@ -27,7 +27,7 @@ def test_seventy_billion_parameters_on_a_laptop(tmp_path):
     assert (found["layers"], found["reused"]) == (80, 0)
     # One pair that could be tied and is not; what is equal because it is all zeros is not listed.
     assert found["groups"] == [["lm_head.weight", "model.embed_tokens.weight"]]
-    assert found["plan"] == ["bfloat16", True, 2 * parameters]
+    assert found["plan"] == ["bfloat16", False, True, 2 * parameters]
     assert sum(found["places"].values()) == 2 * parameters
     assert found["places"]["disk"] > 1.2e11
     assert found["places"]["cpu"] <= 7.2e9
