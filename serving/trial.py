@@ -20,7 +20,7 @@ from threading import Event, Thread
 import psutil
 
 ROOT = Path(__file__).parents[1]
-WORKER = "inspector.engine.worker"  # in the command line of a worker
+WORKER = "inspector.engine.forkserver"  # in the command line of a worker, and of what it is forked from
 START_SECONDS = 120
 BAD_LOG = re.compile(r"Traceback|\bERROR\b|\bCRITICAL\b|Uncaught|Exception|Warning:")
 
@@ -38,31 +38,39 @@ class Server:
         """Lines of the log that no healthy server writes."""
         return [line for line in self.log.read_text().splitlines() if BAD_LOG.search(line)]
 
+    def workers(self) -> list[psutil.Process]:
+        """Its worker processes."""
+        return [child for server in self._fork_servers() for child in server.children()]
+
+    def _fork_servers(self) -> Iterator[psutil.Process]:
+        for child in psutil.Process(self.process.pid).children():
+            with suppress(psutil.NoSuchProcess):
+                if WORKER in child.cmdline():
+                    yield child
+
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Hold its workers, those that start meanwhile as well: their work stays under way."""
+        """Hold its workers, and what they are forked from: their work stays under way."""
         held: set[psutil.Process] = set()
         released = Event()
-        watch = Thread(target=self._hold_workers, args=(held, released))
+        watch = Thread(target=self._hold_processes, args=(held, released))
         watch.start()
         try:
             yield
         finally:
             released.set()
             watch.join()
-            for worker in held:
+            for process in held:
                 with suppress(psutil.NoSuchProcess):
-                    worker.resume()
+                    process.resume()
 
-    def _hold_workers(self, held: set[psutil.Process], released: Event) -> None:
-        server = psutil.Process(self.process.pid)
-        while True:  # a worker needs seconds before it can answer, and this a fraction of one
-            for child in set(server.children()) - held:
-                with suppress(psutil.NoSuchProcess):
-                    if WORKER in child.cmdline():
-                        child.suspend()
-                        held.add(child)
-            if released.wait(0.02):
+    def _hold_processes(self, held: set[psutil.Process], released: Event) -> None:
+        while True:  # a fork server needs longer than this to start, and forks no more once it is held
+            for process in (*self._fork_servers(), *self.workers()):
+                if process not in held:
+                    process.suspend()
+                    held.add(process)
+            if released.wait(0.01):
                 return
 
     def stop(self) -> None:

@@ -203,17 +203,17 @@ def start_error(error: OSError) -> WorkerError:
     )
 
 
-def death_error(exit_code: int) -> WorkerError:
+def death_error(exit_code: int | None) -> WorkerError:
     """The sentence for a worker that ended by itself.
 
     Args:
-        exit_code: As subprocess gives it, a signal's number negated.
+        exit_code: As subprocess gives it, a signal's number negated; None: nobody knows it.
     """
     try:
-        number = signal.Signals(-exit_code)
+        number = signal.Signals(-(exit_code or 0))
         how = SIGNALS.get(number, f"was ended by {number.name}")
     except ValueError:
-        how = f"ended unexpectedly (exit status {exit_code})"
+        how = "ended unexpectedly" + (f" (exit status {exit_code})" if exit_code is not None else "")
     return WorkerError(f"The worker process {how}. Try again: a new worker takes over.")
 
 

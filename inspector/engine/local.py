@@ -5,7 +5,7 @@ process per checkpoint (the model stays loaded, ending the process frees its mem
 file affects no other checkpoint). It also needs progress during the work, and must end one process
 for cancellation, memory or time without disturbing the others. `multiprocessing`'s own spawn does
 not work either: started from Streamlit, it runs the app a second time in the child. So a worker is
-a separate module, started by subprocess, that talks over a private `multiprocessing.connection`
+a copy of a fork server (see `forkserver`) that talks over a private `multiprocessing.connection`
 pipe.
 
 A worker gets one batch at a time. A batch is a single job unless several jobs wait for the same
@@ -182,8 +182,8 @@ class LocalEngine:
         for worker in workers:
             worker.join(CLOSE_SECONDS)
 
-    def _start(self, network: bool) -> WorkerProcess:
-        return WorkerProcess(self._setup, network=network, on_message=self._on_message, on_end=self._on_end)
+    def _start(self, network: bool, warm: bool) -> WorkerProcess:
+        return WorkerProcess(self._setup, network=network, warm=warm, on_message=self._on_message, on_end=self._on_end)
 
     def _ask(self, key: Any, request: OpenRequest | RunRequest, *, keep: bool) -> LocalJob:
         with self._lock:
@@ -311,7 +311,7 @@ class LocalEngine:
         elif worker.fingerprint is None:
             self._pool.drop(worker)
 
-    def _on_end(self, worker: WorkerProcess, error: WorkerError | None, exit_code: int) -> None:
+    def _on_end(self, worker: WorkerProcess, error: WorkerError | None, exit_code: int | None) -> None:
         with self._lock:
             self._end(worker, error or limits.death_error(exit_code))
         self._dispatch()

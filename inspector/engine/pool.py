@@ -14,16 +14,18 @@ class Pool:
     """The worker processes of an engine, which guards every call by its lock.
 
     Args:
-        start: Starts a process; takes whether it may use the network.
+        start: Starts a process; takes whether it may use the network, and whether it may wait until
+            everything slow is imported once for all processes.
         limit: Workers at once, the spare not counted.
         spare: True: keep one process warm for the next checkpoint.
     """
 
-    def __init__(self, start: Callable[[bool], WorkerProcess], *, limit: int, spare: bool) -> None:
+    def __init__(self, start: Callable[[bool, bool], WorkerProcess], *, limit: int, spare: bool) -> None:
         self._start = start
         self._limit = limit
         self._keep_spare = spare
         self._requests = 0
+        self._started = 0
         self._spare_died = False
         self._opened: dict[str, str] = {}  # reference -> fingerprint
         self._names: dict[str, str] = {}  # fingerprint -> what the person calls it
@@ -89,7 +91,7 @@ class Pool:
 
     def start_spare(self) -> None:
         """Start a spare."""
-        self.spare = self._start(False)
+        self.spare = self._begin()
 
     def drop(self, worker: WorkerProcess) -> bool:
         """End a process; False if it was dropped before."""
@@ -114,11 +116,16 @@ class Pool:
         if len(self.workers) >= self._limit and not self._evict(wanted):
             return None
         if network or self.spare is None:
-            worker = self._start(network)
+            worker = self._begin(network)
         else:
             worker, self.spare = self.spare, None
         self.workers.append(worker)
         return worker
+
+    def _begin(self, network: bool = False) -> WorkerProcess:
+        """Start a process. The first, and a second one beside it, are to answer soon; more will pay off."""
+        self._started += 1
+        return self._start(network, self._started > (1 if self._keep_spare else 2))
 
     def _evict(self, wanted: Set[str]) -> bool:
         idle = [w for w in self.workers if not w.jobs and w.fingerprint not in wanted]

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from multiprocessing.connection import Pipe
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import psutil
 
 from inspector.encoding import decode, encode
+from inspector.engine.forking import fork_servers
 from inspector.engine.jobs import LocalJob
-from inspector.engine.limits import Usage, opening_nbytes
+from inspector.engine.limits import Usage, opening_nbytes, start_error
+from inspector.engine.logs import follow_log
 from inspector.engine.protocol import Confinement
 from inspector.engine.sandbox.environment import worker_environment
 from inspector.engine.wire import SAID, OpenRequest, Setup
 from inspector.errors import WorkerError
-from inspector.text import escaped
 
-LOG = logging.getLogger("inspector.worker")
 MAX_MESSAGE = 2_000_000_000  # of a worker's answer
-LOG_LINE = 1_000  # bytes of a worker's line that are shown
 BOOT_SECONDS = 60.0  # for a process to start, which is not the request's time
 END_SECONDS = 2.0  # between the end of the pipe and the end of the process
 
@@ -45,8 +40,9 @@ class WorkerProcess:
         setup: Setup,
         *,
         network: bool,
+        warm: bool,
         on_message: Callable[[WorkerProcess, Any, int], None],
-        on_end: Callable[[WorkerProcess, WorkerError | None, int], None],
+        on_end: Callable[[WorkerProcess, WorkerError | None, int | None], None],
     ) -> None:
         self.fingerprint: str | None = None  # of the checkpoint that it holds
         self.jobs: tuple[LocalJob, ...] = ()  # what it does now
@@ -62,27 +58,20 @@ class WorkerProcess:
         self._cpu_before = 0.0  # processor seconds at its last request's start
         self._on_message, self._on_end = on_message, on_end
         self._sending = threading.Lock()
-        self._connection, theirs = Pipe()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "inspector.engine.worker", str(theirs.fileno())],
-                env=worker_environment(
-                    os.environ, settings=setup.settings, network=network, login=not setup.restrict_paths
-                ),
-                pass_fds=(theirs.fileno(),),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C reaches the server alone
-            )
-        self.pid = self._process.pid
-        self._threads = [
-            threading.Thread(target=run, name=f"worker {self.pid} {name}", daemon=True)
-            for name, run in (("pipe", self._read), ("log", self._copy_log))
-        ]
-        for thread in self._threads:
-            thread.start()
+        environment = worker_environment(
+            os.environ, settings=setup.settings, network=network, login=not setup.restrict_paths
+        )
+        functions = setup.functions
+        self._process = fork_servers.fork(environment, (*functions.light, *functions.warm_up), warm=warm)
+        self._connection = self._process.connection
+        self._thread = threading.Thread(target=self._follow, name="worker", daemon=True)
+        self._thread.start()
         self.send(encode(replace(setup, network=network)))
+
+    @property
+    def pid(self) -> int:
+        """Of the process; 0 while it is being started."""
+        return self._process.pid
 
     def take(self, jobs: tuple[LocalJob, ...]) -> None:
         """Mark jobs as taken; the engine, which holds its lock, then sends them."""
@@ -104,10 +93,9 @@ class WorkerProcess:
         self._process.kill()
 
     def join(self, timeout: float) -> None:
-        """Wait until the process and the threads that serve it have ended."""
-        for thread in self._threads:
-            if thread is not threading.current_thread():
-                thread.join(timeout)
+        """Wait until the process has ended, and the thread that serves it."""
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout)
 
     def cpu_seconds(self) -> float:
         """Processor time since the process was started; 0 when it is gone."""
@@ -130,33 +118,40 @@ class WorkerProcess:
         except psutil.Error:
             return Usage(0, 0.0, 0, 0.0)
 
-    def _read(self) -> None:
-        error = None
+    def _follow(self) -> None:
+        try:
+            self._process.begin()
+        except OSError as error:
+            self._on_end(self, start_error(error), None)
+        else:
+            log = follow_log(self._process.log, "worker", self.pid)
+            self._on_end(self, self._read(), self._wait())
+            log.join()
+        with self._sending:
+            self._connection.close()
+
+    def _read(self) -> WorkerError | None:
+        """Read what it sends until it ends; the error is its own fault."""
         try:
             while True:
                 data = self._connection.recv_bytes(MAX_MESSAGE)
                 self._on_message(self, decode(data, *SAID), len(data))
         except (EOFError, OSError):
-            pass
+            return None
         except Exception as broken:  # bytes that are no message: the worker cannot be trusted
             name = type(broken).__name__
-            error = WorkerError(
+            self.kill()
+            return WorkerError(
                 f"The worker sent an invalid reply ({name}) and was ended. Try again: a new worker takes over."
             )
-            self.kill()
-        self._on_end(self, error, self._wait())
-        with self._sending:
-            self._connection.close()
 
-    def _wait(self) -> int:
+    def _wait(self) -> int | None:
+        late = threading.Timer(END_SECONDS, self.kill)
+        late.start()
         try:
-            return self._process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.kill()
             return self._process.wait()
-
-    def _copy_log(self) -> None:
-        copy_log(self._process.stdout, "worker", self.pid)
+        finally:
+            late.cancel()
 
 
 def own_memory(process: psutil.Process) -> int:
@@ -170,13 +165,3 @@ def own_memory(process: psutil.Process) -> int:
         return process.memory_info().rss
     counted = [line.split()[1] for line in lines if line.startswith(("RssAnon:", "RssShmem:"))]
     return 1024 * sum(map(int, counted)) if counted else process.memory_info().rss
-
-
-def copy_log(pipe: IO[bytes] | None, what: str, pid: int) -> None:
-    """Copy what a process prints to the server's log, line by line, without control codes."""
-    if pipe is None:
-        return
-    with pipe:
-        while line := pipe.readline(LOG_LINE):
-            text = line.decode("utf-8", "replace").rstrip("\n")
-            LOG.warning("%s %d: %s", what, pid, escaped(text))

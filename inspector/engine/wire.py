@@ -112,6 +112,7 @@ class Warm:
     """Everything slow is imported."""
 
 
+NOW, WARM = b"n", b"w"  # when a fork server forks: at once, or with everything slow imported
 SAID = (Ready, Warm, Progress, Answers, Failure)  # by a worker
 ASKED = (OpenRequest, RunRequest)
 

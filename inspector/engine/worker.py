@@ -1,4 +1,4 @@
-"""A worker process: `python -m inspector.engine.worker FD`, started by the engine alone.
+"""What a worker process does, once it is forked (see `forkserver`).
 
 It answers the requests of one checkpoint, batch by batch, and keeps the model loaded between them.
 While nobody asks, it imports the slow libraries, step by step, so that the first question
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import faulthandler
 import os
-import sys
 import threading
 import time
 import traceback
@@ -170,10 +169,10 @@ class Worker:
             self._connection.send_bytes(data)
 
 
-def main() -> None:
-    """Serve the pipe whose descriptor the command line names."""
+def work(descriptor: int) -> None:
+    """Serve a pipe until the server is gone."""
     faulthandler.enable()
-    connection = Connection(int(sys.argv[1]))
+    connection = Connection(descriptor)
     setup: Setup = decode(connection.recv_bytes(), Setup)
     limits.apply_limits(setup.settings)
     confinement = confine(setup)
@@ -201,7 +200,3 @@ def _import_quietly(module: str) -> None:
         import_module(module)
     except BaseException:  # the analysis that needs it says so to the person
         traceback.print_exc()
-
-
-if __name__ == "__main__":
-    main()

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -78,10 +77,6 @@ def put_file(page: Page, url: str, session: str) -> tuple[int, str]:
     return answer.status, answer.text()
 
 
-def workers(server: Server) -> list[int]:
-    return [child.pid for child in psutil.Process(server.process.pid).children()]
-
-
 def test_a_stranger_sees_one_button_and_starts_no_work(page: Page, guarded: Server) -> None:
     for place in ("", *SLUGS, "sharing?checkpoint=demo-gpt2"):
         page.goto(f"{guarded.url}/{place}")
@@ -95,7 +90,7 @@ def test_a_stranger_sees_one_button_and_starts_no_work(page: Page, guarded: Serv
             "Checkpoint Inspector", "Sign in to use this server.",
             "login", "Sign in",
         ]  # fmt: skip
-    assert workers(guarded) == []
+    assert guarded.workers() == []
 
 
 def test_a_stranger_can_neither_upload_nor_download(page: Page, guarded: Server, server: Server) -> None:

@@ -6,9 +6,11 @@ import ctypes
 import os
 import pickle  # noqa: TID251 - to write what a hostile worker would
 import signal
+import stat
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
@@ -171,9 +173,16 @@ class Smuggled:
         return os.system, ("true",)
 
 
+def is_socket(descriptor):
+    with suppress(OSError):
+        return stat.S_ISSOCK(os.fstat(descriptor).st_mode)
+    return False
+
+
 def smuggle(checkpoint, *, progress):
     """Write a program into the pipe, as a worker does that was taken over."""
-    Connection(os.dup(int(sys.argv[1]))).send_bytes(pickle.dumps(Smuggled()))
+    (pipe,) = (number for number in range(3, 64) if is_socket(number))
+    Connection(os.dup(pipe)).send_bytes(pickle.dumps(Smuggled()))
     time.sleep(60)
 
 
@@ -183,6 +192,15 @@ def environment(checkpoint, *, progress):
 
 def modules(checkpoint, *, progress):
     return sorted(sys.modules)
+
+
+def descriptors(checkpoint, *, progress):
+    """What each open descriptor is; the one that lists them is gone by then."""
+    found = {}
+    for path in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found[path.name] = str(path.readlink())
+    return found
 
 
 def chatter(checkpoint, *, progress):
@@ -245,7 +263,7 @@ FUNCTIONS = WorkerFunctions(
     warm_up=("colorsys", "inspector.no_such_module", "chunk"),
 )
 ANALYSES = (echo, frame, step, report_from_threads, refuse, break_down, panic, grow, look_through, ask_too_much,
-            die, leave, smuggle, environment, modules, chatter)  # fmt: skip
+            die, leave, smuggle, environment, modules, descriptors, chatter)  # fmt: skip
 RESULTS = {"frame": "inspector.analyses.masked_lm.result:Mask"}  # the others return plain values
 CATALOG = (
     *(Analysis(name, name, name, "?", f"{HERE}:{name}", "", result=RESULTS.get(name, ""))

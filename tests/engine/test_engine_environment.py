@@ -36,7 +36,7 @@ def test_secrets_stay_in_the_server():
     built = environment.worker_environment(SERVER, settings=SETTINGS)
 
     assert not [name for name, value in built.items() if "secret" in value]
-    kept = ("PATH", "HOME", "LC_ALL", "INSPECTOR_DEVICE", "CUDA_VISIBLE_DEVICES", "HF_HUB_CACHE")
+    kept = ("PATH", "HOME", "LC_ALL", "CUDA_VISIBLE_DEVICES", "HF_HUB_CACHE")
     assert {name: built[name] for name in kept} == {name: SERVER[name] for name in kept}
 
 

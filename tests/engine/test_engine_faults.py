@@ -114,6 +114,7 @@ def test_time_spent_waiting_does_not_count(tmp_path):
 
 def test_a_dead_spare_does_not_matter():
     with running(spare=True) as engine:
+        eventually(lambda: engine.workers()[0].pid)
         (spare,) = (worker.pid for worker in engine.workers())
         os.kill(spare, signal.SIGKILL)
         eventually(lambda: not engine.workers())

@@ -83,12 +83,7 @@ def kill(server: Server) -> None:
 
 def workers(server: Server) -> list[psutil.Process]:
     """The server's worker processes, the busiest first."""
-    found = [
-        child
-        for child in psutil.Process(server.process.pid).children()
-        if "inspector.engine.worker" in " ".join(child.cmdline())
-    ]
-    return sorted(found, key=lambda child: -sum(child.cpu_times()[:2]))
+    return sorted(server.workers(), key=lambda child: -sum(child.cpu_times()[:2]))
 
 
 @contextlib.contextmanager

@@ -12,7 +12,8 @@ from multiprocessing.connection import Pipe
 from typing import Any
 
 from inspector.encoding import decode, encode
-from inspector.engine.process import MAX_MESSAGE, copy_log
+from inspector.engine.logs import follow_log
+from inspector.engine.process import MAX_MESSAGE
 from inspector.engine.ray.messages import HEARD, Leave, Lost
 from inspector.engine.sandbox.environment import worker_environment
 from inspector.settings import Settings
@@ -48,12 +49,9 @@ class Link:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C reaches the server alone
             )
-        log = threading.Thread(
-            target=copy_log, args=(self._process.stdout, "cluster client", self._process.pid), daemon=True
-        )
+        follow_log(self._process.stdout, "cluster client", self._process.pid)
         self._reader = threading.Thread(target=self._read, name="cluster client", daemon=True)
-        for thread in (log, self._reader):
-            thread.start()
+        self._reader.start()
 
     def send(self, message: Any) -> None:
         """Tell the client something; if it has died, its end is noticed elsewhere."""

@@ -30,11 +30,9 @@ KEPT = {
     "XDG_CACHE_HOME",
     "XDG_DATA_HOME",
 }
-KEPT_PREFIXES = (*("CUDA_", "GOMP_", "INSPECTOR_", "LC_", "MKL_", "NUMBA_", "NVIDIA_", "OMP_", "PYTORCH_"),)
+KEPT_PREFIXES = (*("CUDA_", "GOMP_", "LC_", "MKL_", "NUMBA_", "NVIDIA_", "OMP_", "PYTORCH_"),)
 # Whatever starts like one of these and is named for a secret stays behind all the same.
 SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|KEY")
-# Workers neither fetch from the shared store nor bring anything there.
-NOT_KEPT = {"INSPECTOR_STORE"}
 # A proxy's address may hold a password: only for the worker that downloads.
 KEPT_FOR_DOWNLOADS = {
     *("HF_ENDPOINT", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE"),
@@ -61,7 +59,7 @@ THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "RAYON_NUM_THREADS")
 def worker_environment(
     environ: Mapping[str, str], *, settings: Settings, network: bool = False, login: bool = False
 ) -> dict[str, str]:
-    """Build a worker's environment.
+    """Build a worker's environment; its settings come as a message.
 
     Args:
         environ: The server's environment.
@@ -76,7 +74,6 @@ def worker_environment(
         name: value
         for name, value in environ.items()
         if name in KEPT or name in downloads or (name.startswith(KEPT_PREFIXES) and not SECRET.search(name))
-        if name not in NOT_KEPT
     }
     threads = str(worker_threads(workers=settings.workers))
     return {

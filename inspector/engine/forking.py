@@ -1,0 +1,170 @@
+"""Start workers from a fork server, one for each environment, and follow how they end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, Pipe
+from typing import IO
+
+from inspector.engine.limits import GPU_NODES
+from inspector.engine.logs import follow_log
+from inspector.engine.wire import NOW, WARM
+
+# A process that has looked for a GPU cannot be forked, and macOS' libraries cannot either: there
+# each worker imports what it needs by itself.
+PRELOADS = sys.platform == "linux" and not any(map(os.path.exists, GPU_NODES))
+
+
+class Forked:
+    """A process that was forked from a fork server; it may begin a moment later."""
+
+    def __init__(self, connection: Connection, log: IO[bytes], status: IO[bytes]) -> None:
+        self.connection = connection
+        self.log = log
+        self.pid = 0  # not known yet
+        self._status = status
+        self._handle: int | None = None  # tells it from another process that gets its number
+        self._lock = threading.Lock()
+        self._killed = self._ended = False
+
+    def begin(self) -> None:
+        """Wait until it is there.
+
+        Raises:
+            OSError: If it cannot be started.
+        """
+        number = self._read()
+        if number is None:
+            raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
+        if number < 0:
+            raise OSError(-number, os.strerror(-number))
+        with self._lock:
+            self.pid = number
+            if hasattr(os, "pidfd_open"):
+                with suppress(OSError):
+                    self._handle = os.pidfd_open(number)
+        if self._killed:
+            self.kill()
+
+    def kill(self) -> None:
+        """End it now, or as soon as it is there."""
+        with self._lock:
+            self._killed = True
+            if not self.pid or self._ended:
+                return
+            with suppress(ProcessLookupError):
+                if self._handle is None:
+                    os.kill(self.pid, signal.SIGKILL)
+                else:
+                    signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+
+    def wait(self) -> int | None:
+        """Wait for its end: its exit status, a signal's number negated; None: nobody knows."""
+        number = self._read()
+        with self._lock:
+            self._ended = True
+            if self._handle is not None:
+                os.close(self._handle)
+        self._status.close()
+        return number
+
+    def _read(self) -> int | None:
+        line = self._status.readline()
+        return int(line) if line else None
+
+
+class ForkServer:
+    """A fork server as the server sees it.
+
+    Raises:
+        OSError: If it cannot be started.
+    """
+
+    def __init__(self, environment: Mapping[str, str], modules: Sequence[str]) -> None:
+        self._lock = threading.Lock()
+        self._channel, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "inspector.engine.forkserver", str(theirs.fileno()), *modules],
+                env=dict(environment),
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        follow_log(self._process.stdout, "fork server", self._process.pid)
+
+    @property
+    def alive(self) -> bool:
+        """False: it takes no request any more."""
+        return self._process.poll() is None
+
+    def fork(self, *, warm: bool) -> Forked:
+        """Ask for a process.
+
+        Args:
+            warm: True: not before everything slow is imported.
+
+        Raises:
+            OSError: If the fork server is gone.
+        """
+        ours, theirs = Pipe()
+        log, log_end = os.pipe()
+        status, status_end = os.pipe()
+        given = [theirs.fileno(), log_end, status_end]
+        try:
+            with self._lock:
+                socket.send_fds(self._channel, [WARM if warm else NOW], given)
+        except OSError:
+            ours.close()
+            os.close(log)
+            os.close(status)
+            raise
+        finally:
+            theirs.close()
+            os.close(log_end)
+            os.close(status_end)
+        return Forked(ours, os.fdopen(log, "rb"), os.fdopen(status, "rb"))
+
+    def close(self) -> None:
+        """Take no more requests; the process ends with its last child."""
+        self._channel.close()
+
+
+class ForkServers:
+    """The fork servers of this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: dict[tuple[object, ...], ForkServer] = {}
+
+    def fork(self, environment: Mapping[str, str], modules: Sequence[str], *, warm: bool) -> Forked:
+        """Fork a process with an environment; see `ForkServer.fork`.
+
+        Args:
+            environment: Of the process.
+            modules: Imported once for all such processes.
+            warm: True: not before they are imported.
+
+        Raises:
+            OSError: If no process can be started.
+        """
+        modules = tuple(modules) if PRELOADS else ()
+        key = (sys.executable, modules, *sorted(environment.items()))
+        with self._lock:
+            server = self._found.get(key)
+            if server is None or not server.alive:
+                server = self._found[key] = ForkServer(environment, modules)
+        return server.fork(warm=warm)
+
+
+fork_servers = ForkServers()

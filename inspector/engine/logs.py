@@ -1,0 +1,29 @@
+"""Copy what our processes print to the server's log."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import IO
+
+from inspector.text import escaped
+
+LOG = logging.getLogger("inspector.worker")
+LOG_LINE = 1_000  # bytes of a process's line that are shown
+
+
+def follow_log(pipe: IO[bytes] | None, what: str, pid: int) -> threading.Thread:
+    """Copy in a thread of its own; see `copy_log`."""
+    thread = threading.Thread(target=copy_log, args=(pipe, what, pid), name=f"{what} {pid} log", daemon=True)
+    thread.start()
+    return thread
+
+
+def copy_log(pipe: IO[bytes] | None, what: str, pid: int) -> None:
+    """Copy what a process prints to the server's log, line by line, without control codes."""
+    if pipe is None:
+        return
+    with pipe:
+        while line := pipe.readline(LOG_LINE):
+            text = line.decode("utf-8", "replace").rstrip("\n")
+            LOG.warning("%s %d: %s", what, pid, escaped(text))
