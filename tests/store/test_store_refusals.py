@@ -627,3 +627,30 @@ def test_settings_of_single_layers_are_kept_by_their_numbers(tmp_path, open_path
         "per_layer_config"
         not in rebuild_config(change_config(folder, per_layer_config={"x": {"head_dim": 8}}) / "config.json").settings
     )
+
+
+TWICE = {
+    "config.json": '{"model_type": "bert", "vocab_size": 60, "vocab_size": 61}',
+    "tokenizer_config.json": '{"pad_token": "[PAD]", "pad_token": "[UNK]"}',
+    "special_tokens_map.json": '{"pad_token": "[PAD]", "pad_token": "[UNK]"}',
+    "added_tokens.json": '{"a": 1, "a": 2}',
+    "model.safetensors.index.json": '{"weight_map": {"a": "x.safetensors", "a": "y.safetensors"}}',
+    "vocab.json": '{"a": 1, "\\u0061": 2}',
+    "tokenizer.json": '{"model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1, "a": 2}, "unk_token": "b"}}',
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_a_document_that_names_a_key_twice_is_refused(folder, refused, name):
+    """Two readers would believe two different things of it."""
+    (folder / name).write_text(TWICE[name], encoding="utf-8")
+    if name.endswith("index.json"):
+        (folder / "model.safetensors").rename(folder / "x.safetensors")
+    said = refused(folder)
+    assert said == f"{name} is not valid JSON (a key occurs twice): get the file again."
+
+
+def test_a_vocabulary_of_endless_empty_lists_is_refused_before_it_is_parsed(folder, refused, monkeypatch):
+    monkeypatch.setattr("inspector.store.readers.jsons.MAX_VALUES", 1_000)
+    (folder / "tokenizer.json").write_text(f"[{'[],' * 500}[]]", encoding="utf-8")
+    assert refused(folder) == ("tokenizer.json holds more than 1,000 values: check that it is the right file.")
