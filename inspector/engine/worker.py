@@ -172,7 +172,7 @@ class Worker:
 
 def main() -> None:
     """Serve the pipe whose descriptor the command line names."""
-    faulthandler.enable()
+    faulthandler.enable(os.dup(2))  # its own: stderr is taken away while a native library may panic
     connection = Connection(int(sys.argv[1]))
     setup: Setup = decode(connection.recv_bytes(), Setup)
     limits.apply_limits(setup.settings)
