@@ -171,7 +171,7 @@ class Worker:
 
 def work(descriptor: int) -> None:
     """Serve a pipe until the server is gone."""
-    faulthandler.enable()
+    faulthandler.enable(os.dup(2))  # its own: stderr is taken away while a native library may panic
     connection = Connection(descriptor)
     setup: Setup = decode(connection.recv_bytes(), Setup)
     limits.apply_limits(setup.settings)

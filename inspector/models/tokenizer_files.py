@@ -13,6 +13,7 @@ from tokenizers.implementations.byte_level_bpe import ByteLevelBPETokenizer
 from tokenizers.processors import RobertaProcessing
 
 from inspector.errors import CheckpointError, NotInCheckpointError
+from inspector.models.panics import unprinted
 from inspector.store.manifest import Manifest
 
 
@@ -50,7 +51,8 @@ def read_tokenizer(manifest: Manifest) -> Tokenizer:
 @contextmanager
 def _translated(what: str) -> Iterator[None]:
     try:
-        yield
+        with unprinted():
+            yield
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException as error:  # the Rust library panics past Exception

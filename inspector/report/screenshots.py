@@ -30,8 +30,10 @@ FIRST_HEIGHT, MOST_HEIGHT = 1000, 16_000  # pixels; Chromium's pictures end at 1
 POLL_SECONDS = 0.1
 CALM_LOOKS = 5  # that must find the same
 CALM_SECONDS = 0.25  # between two of them
+# The page asks before a link opens a path or a hub model: whoever asked for pictures has named it.
 # The script has ended, nothing is awaited, and every chart is drawn; then the height.
 STATE = """(() => {
+  document.querySelector("[class*=st-key-agreed] button")?.click();
   const main = document.querySelector("[data-testid=stMain]");
   const calm = document.querySelector("[data-testid=stApp][data-test-script-state=notRunning]")
     && document.querySelector("h1") && !document.querySelector("[role=progressbar]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from inspector.store.names import CONFIGS, VOCABULARIES, file_format, weight_for
 from inspector.text import quoted
 
 MAX_PATH = 1_000  # characters of a name with its folders
+BLOB = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")  # name in a hub's cache: of Git, or of the content
 JUNK = ("__MACOSX", "Thumbs.db", "desktop.ini")
 
 
@@ -90,31 +92,46 @@ def _is_weight(name: str) -> bool:
 
 
 def folder_source(folder: Path, *, kind: str, name: str, within: tuple[Path, ...] = ()) -> Source:
-    """The checkpoint files that lie in a folder, links followed.
+    """The checkpoint files that lie in a folder; of links, only those of a hub's cache are followed.
 
     Args:
         folder: The folder.
-        kind: Manifest.source.
+        kind: Manifest.source; a demo's files are ours, and may be links of whoever installed them.
         name: What to call the checkpoint.
         within: Where the files must really lie; anywhere if empty.
 
     Raises:
-        CheckpointError: If a file is a link that leads out of `within`.
+        CheckpointError: If a file is a link to anything else.
     """
-    files: dict[str, Path] = {}
-    ignored = []
-    for path in sorted(folder.iterdir()):
-        if file_format(path.name) is None or not is_regular(path):
-            ignored.append(path.name)
-            continue
+    names = {path.name for path in folder.iterdir()}
+    read = {each for each in names if file_format(each)}
+    files = _own_files(folder, read, within) if kind != "demo" else {each: folder / each for each in sorted(read)}
+    return Source(kind, name, files, tuple(sorted(names - files.keys())), owned=False)
+
+
+def _own_files(folder: Path, names: Iterable[str], within: tuple[Path, ...]) -> dict[str, Path]:
+    """Those of some names that are regular files of a checkpoint's folder.
+
+    Raises:
+        CheckpointError: If one is a link to a file that the checkpoint does not own; whether that exists is not told.
+    """
+    paths = {name: folder / name for name in sorted(names)}
+    for path in paths.values():
+        if path.is_symlink():
+            _refuse_foreign_link(path, folder.resolve(), within)
+    return {name: path for name, path in paths.items() if is_regular(path)}
+
+
+def _refuse_foreign_link(path: Path, folder: Path, within: tuple[Path, ...]) -> None:
+    try:
         real = path.resolve()
-        if within and not is_below(real, within):
-            raise CheckpointError(
-                f"{path.name} is a link to a place outside the folders that this server may "
-                "open: replace it with the file itself."
-            )
-        files[path.name] = path
-    return Source(kind, name, files, tuple(ignored), owned=False)
+    except (OSError, RuntimeError):  # links in a circle
+        real = folder / path.name
+    blobs = {above.parent / "blobs" for above in folder.parents if above.name == "snapshots"}
+    if real.parent in blobs and BLOB.fullmatch(real.name) and (not within or is_below(real, within)):
+        return
+    where = "another file in this folder" if real.parent == folder else "a file outside the checkpoint's folder"
+    raise CheckpointError(f"{path.name} is a link to {where}: replace it with the file itself.")
 
 
 def is_below(path: Path, roots: Iterable[Path]) -> bool:
@@ -158,8 +175,7 @@ def file_source(path: Path, *, within: tuple[Path, ...] = ()) -> Source:
     """A single weight file, with the configuration and the tokenizer that lie beside it.
 
     Raises:
-        CheckpointError: If one of them is a link that leads out of `within`.
+        CheckpointError: If one of those beside it is a link, as `folder_source` says.
     """
-    beside = folder_source(path.parent, kind="folder", name=path.name, within=within)
-    files = {name: file for name, file in beside.files.items() if name in CONFIGS | VOCABULARIES}
+    files = _own_files(path.parent, CONFIGS | VOCABULARIES, within)
     return Source("folder", path.name, {**files, path.name: path}, (), owned=False)

@@ -12,7 +12,7 @@ from typing import Any
 from inspector.errors import CheckpointError
 from inspector.store.configs import is_scalar
 from inspector.store.names import VOCABULARIES, is_text
-from inspector.store.readers.jsons import read_json, refuse_deep_json
+from inspector.store.readers.jsons import read_json
 
 MAX_NBYTES = 20_000_000
 MAX_VOCABULARY_NBYTES = 200_000_000
@@ -213,5 +213,5 @@ def _copy_vocabulary(source: Path, name: str, target: Path) -> None:
             f"{MAX_VOCABULARY_NBYTES:,}: get the file again."
         )
     if name.endswith(".json"):
-        refuse_deep_json(source.read_bytes(), name)
+        read_json(source, name, limit=MAX_VOCABULARY_NBYTES)
     shutil.copyfile(source, target)

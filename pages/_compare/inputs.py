@@ -12,7 +12,7 @@ from inspector.catalog import PAGES
 from inspector.demo import DEMOS
 from inspector.results.checkpoint import Opened
 from inspector.text import literal
-from pages._ui import address, arrivals, inputs, session, uploading
+from pages._ui import address, agreeing, arrivals, inputs, session, uploading
 from pages._ui import beside as lens_compare
 
 TEACHES = """
@@ -53,6 +53,8 @@ def choose(checkpoint: Opened) -> Second:
         placeholder="Choose or type one",
         accept_new_options=True,
         help="A demo, an upload, hub:NAME or path:FOLDER",
+        on_change=agreeing.agree_to,
+        args=("other",),
     )
     state.pop("second arrived", None)  # only now: a run that ends before loses what a program set
     if name is None:

@@ -16,7 +16,7 @@ from inspector.text import literal
 from pages._masked_lm import inputs as masked_inputs
 from pages._masked_lm import text as masked_text
 from pages._masked_lm.inputs import Sentence
-from pages._ui import beside, parts, session
+from pages._ui import agreeing, beside, parts, session
 
 DRAWN = 4  # masks side by side
 BARS = 10
@@ -48,6 +48,8 @@ def draw(checkpoint: Opened, sentence: Sentence, request: PredictRequest, predic
         placeholder="Choose or type one",
         accept_new_options=True,
         help="A demo, an upload, hub:NAME or path:FOLDER",
+        on_change=agreeing.agree_to,
+        args=("other",),
     )
     if prediction is None:
         st.info("Mask a token first: click one above.", icon=":material/ads_click:")

@@ -14,7 +14,7 @@ from inspector.settings import settings
 from inspector.store.snapshots import UPLOADS, Snapshot, find_run, uploaded_runs
 from inspector.store.uploads import list_uploads
 from inspector.text import literal
-from pages._ui import arrivals, parts, uploading
+from pages._ui import agreeing, arrivals, parts, uploading
 from serving.place import paths_are_open, served_settings
 
 EXAMPLE = next(iter(RUNS))
@@ -68,11 +68,16 @@ def choose(checkpoint: Opened) -> Run:
         placeholder="Choose one, or type path:FOLDER",
         help="A run that comes with the app, uploaded snapshots, or path: and a folder of this "
         "server that holds the snapshots' folders",
+        on_change=agreeing.agree_to,
+        args=("run",),
     )
     state.pop("run arrived", None)  # only now: a run that ends before loses what a program set
     _offer_upload(expanded=reference is None)
     if reference is None:
         _teach()
+        st.stop()
+    if agreeing.must_ask(reference):
+        agreeing.ask(reference)
         st.stop()
     try:
         name, snapshots = find_run(reference, roots=served_settings().roots, uploads=uploads)

@@ -19,6 +19,7 @@ from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.store.reference import CheckpointRef
 from inspector.text import literal
+from pages._ui import agreeing
 from pages._ui.running import engine
 
 REFERENCE = "checkpoint"  # key of the open checkpoint's reference, and its name in the link
@@ -55,6 +56,7 @@ def open_checkpoint(reference: str) -> Opened | None:
         st.session_state["refusal"] = str(error)
         return None
     st.session_state["opened"] = checkpoint
+    agreeing.agree(checkpoint.reference)  # a link may have another name for it
     return checkpoint
 
 
@@ -69,12 +71,16 @@ def reach(reference: str) -> Opened:
 
 def want(reference: str) -> None:
     """Have a checkpoint opened in this run or the next; an interrupted run takes it up again."""
+    agreeing.agree(reference)
     st.session_state["wanted"] = reference
     st.session_state.pop("refusal", None)
 
 
 def open_beside(reference: str) -> Opened | None:
-    """Open a second checkpoint, to compare with; None where the page now says why it cannot be."""
+    """Open a second checkpoint, to compare with; None where the page now says why it is not open."""
+    if agreeing.must_ask(reference):
+        agreeing.ask(reference)
+        return None
     try:
         return reach(reference)
     except InspectorError as error:

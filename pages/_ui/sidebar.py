@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
 
 import streamlit as st
 
@@ -12,7 +13,7 @@ from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store import uploads
 from inspector.text import literal
-from pages._ui import arrivals, pins, running, session, sign_in, uploading
+from pages._ui import agreeing, arrivals, pins, running, session, sign_in, uploading
 from serving.place import paths_are_open, serves_others
 
 CLOSED_PATHS = "Folders cannot be opened by path here: this server serves others, and INSPECTOR_PATHS=1 is not set."
@@ -47,9 +48,11 @@ def draw() -> None:
     with st.container(key="opening"):  # so that waiting for it moves nothing that follows
         arrivals.open_all("sidebar", _show)
         _open_wanted()
-        _follow_link()
+        asked = _follow_link()
     with picker:
         _offer_checkpoints()
+    if asked:
+        _ask_about(asked)
     _show_refusal()
 
 
@@ -69,8 +72,12 @@ def _show(checkpoint: Opened) -> None:
     st.session_state["relink"] = _link(checkpoint.reference)
 
 
-def _follow_link() -> None:
-    """Open what the address bar names, at first and after going back or forward."""
+def _follow_link() -> str | None:
+    """Open what the address bar names, at first and after going back or forward.
+
+    Returns:
+        What the user has to agree to first; None: nothing.
+    """
     state = st.session_state
     if "relink" in state:
         state["linked"] = state[session.REFERENCE] = state["relink"]
@@ -80,10 +87,10 @@ def _follow_link() -> None:
         st.html(STYLE)
         link = st.text_input("Link", key=session.REFERENCE, bind="query-params")
     state.pop("relink", None)  # only now: a run that ends before loses what a program set
-    if "opened" in state and link == state["linked"]:
-        return
-    if "opened" in state and link == "":  # a page was chosen by its bare address
-        return
+    if "opened" in state and link in (state["linked"], ""):  # "": a page was chosen by its bare address
+        return None
+    if agreeing.must_ask(link):
+        return link
     checkpoint = session.open_checkpoint(link or running.FIRST)
     if checkpoint and "linked" in state:
         arrivals.forget_refusal("sidebar")
@@ -91,6 +98,16 @@ def _follow_link() -> None:
     if checkpoint is None and "opened" in state:
         state["relink"] = _link(state["opened"].reference)
         st.rerun()
+    return None
+
+
+def _ask_about(link: str) -> NoReturn:
+    """Ask whether to open what a link names; the page ends here."""
+    checkpoint: Opened | None = st.session_state.get("opened")
+    other = checkpoint.reference if checkpoint else running.FIRST
+    instead = f"Keep {literal(checkpoint.name)}" if checkpoint else f"Open {other} instead"
+    agreeing.ask(link, instead, lambda: session.want(other))
+    st.stop()
 
 
 def _show_refusal() -> None:

@@ -21,8 +21,9 @@ def test_both_maps_are_made_and_judged_side_by_side(
 ) -> None:
     monkeypatch.setattr("tests.app.conftest.SECONDS", SECONDS)
     save_checkpoint(random_model("BertModel"), roots / "small")
+    small = f"path:{roots / 'small'}"
     app = open_app(
-        "embeddings", checkpoint=f"path:{roots / 'small'}", method="umap", neighbors="5",
+        "embeddings", agreed=small, checkpoint=small, method="umap", neighbors="5",
         implementation="umap-learn", min_dist="0.25", stability="true",
     )  # fmt: skip
     assert not app.exception

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import re
 import struct
 import tracemalloc
@@ -24,6 +25,7 @@ from inspector.analyses.masked_lm.compute import predict
 from inspector.analyses.vocabulary_map.compute import project
 from inspector.engine.local import LocalEngine
 from inspector.errors import CheckpointError, InspectorError
+from inspector.models.panics import unprinted
 from inspector.settings import read_settings
 from inspector.store.readers.pytorch import read_pytorch
 from tests.conftest import silent
@@ -213,6 +215,20 @@ def test_a_pattern_that_never_ends_is_one_sentence(folder, open_path):
     text = "a" * 40 + "!"
     for use in (tokens.encode, tokens.pieces, tokens.find):
         assert refusal(lambda use=use: use(text)) == BREAKS
+
+
+def test_a_panic_prints_nothing_and_what_others_print_is_kept(folder, open_path, capfd):
+    tokens = open_path(tokenizer_of(folder, pre_tokenizer=CATASTROPHE)).require_tokens()
+    capfd.readouterr()
+    assert refusal(lambda: tokens.encode("a" * 40 + "!")) == BREAKS
+    assert capfd.readouterr() == ("", "")
+    with unprinted(), unprinted():
+        os.write(2, b"a warning\n")
+    os.write(2, b"another\n")
+    with contextlib.suppress(ValueError), unprinted():
+        os.write(2, b"a third\n")
+        int("no number")
+    assert capfd.readouterr() == ("", "a warning\nanother\na third\n")
 
 
 def test_a_pattern_that_never_ends_leaves_its_worker_alive(engine, folder):

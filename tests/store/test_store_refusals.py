@@ -401,8 +401,72 @@ def test_a_link_as_vocabulary_stays_inside_the_roots(folder, settings, tmp_path)
         open_checkpoint(CheckpointRef("path", str(folder)), settings=roots, progress=silent,
                         restrict_paths=True)  # fmt: skip
     assert str(error.value) == (
-        "vocab.txt is a link to a place outside the folders that this server may open: replace it with the file itself."
+        "vocab.txt is a link to a file outside the checkpoint's folder: replace it with the file itself."
     )
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "vocab.txt", "model.safetensors",
+                                  "model.safetensors.index.json", "special_tokens_map.json"])  # fmt: skip
+@pytest.mark.parametrize("target", ["there", "missing", "above", "device", "circle"])
+def test_a_link_that_leads_out_of_the_folder_is_refused(folder, open_path, tmp_path, name, target):
+    """Whoever opens it, and whether the target exists or not."""
+    outside = tmp_path / "outside"
+    (folder / name).unlink(missing_ok=True)
+    if target == "there":
+        outside.write_text("secret", encoding="utf-8")
+    places = {"above": "../outside", "device": "/dev/zero", "circle": name}
+    (folder / name).symlink_to(places.get(target, outside))
+    said = "another file in this folder" if target == "circle" else "a file outside the checkpoint's folder"
+    with pytest.raises(CheckpointError) as error:
+        open_path(folder)
+    assert str(error.value) == f"{name} is a link to {said}: replace it with the file itself."
+
+
+def test_a_link_to_another_file_of_the_folder_is_refused(folder, open_path):
+    (folder / ".env").write_text("secret", encoding="utf-8")
+    (folder / "vocab.txt").unlink()
+    (folder / "vocab.txt").symlink_to(".env")
+    with pytest.raises(CheckpointError, match=r"^vocab\.txt is a link to another file in this folder: "):
+        open_path(folder)
+
+
+@pytest.mark.parametrize("below", [".", "onnx/first"])
+def test_links_of_a_hub_cache_lead_to_its_blobs(folder, open_path, tmp_path, below):
+    repository = tmp_path / "models--org--mini"
+    blobs, snapshot = repository / "blobs", repository / "snapshots" / ("a" * 40) / below
+    blobs.mkdir(parents=True)
+    snapshot.mkdir(parents=True)
+    for number, path in enumerate(sorted(folder.iterdir())):
+        path.rename(blobs / f"{number:040x}")
+        (snapshot / path.name).symlink_to(blobs / f"{number:040x}")
+    assert open_path(snapshot).require_tokens().find("w3") == 11
+
+
+@pytest.mark.parametrize("target", ["models--org--other/blobs/" + "0" * 40, "models--org--mini/blobs/passwd",
+                                    "models--org--mini/blobs/x/" + "0" * 40])  # fmt: skip
+def test_links_of_a_hub_cache_lead_nowhere_else(folder, open_path, tmp_path, target):
+    outside = tmp_path / target
+    outside.parent.mkdir(parents=True)
+    (folder / "vocab.txt").rename(outside)
+    snapshot = tmp_path / "models--org--mini" / "snapshots" / ("a" * 40)
+    snapshot.parent.mkdir(parents=True)
+    folder.rename(snapshot)
+    (snapshot / "vocab.txt").symlink_to(outside)
+    with pytest.raises(CheckpointError, match=r"^vocab\.txt is a link to a file outside the checkpoint's folder: "):
+        open_path(snapshot)
+
+
+def test_a_blob_that_is_itself_a_link_is_followed_and_judged(folder, open_path, tmp_path):
+    repository = tmp_path / "models--org--mini"
+    (repository / "blobs").mkdir(parents=True)
+    (repository / "snapshots").mkdir()
+    snapshot = repository / "snapshots" / "main"
+    (folder / "vocab.txt").rename(tmp_path / "outside")
+    (repository / "blobs" / ("0" * 40)).symlink_to(tmp_path / "outside")
+    folder.rename(snapshot)
+    (snapshot / "vocab.txt").symlink_to(repository / "blobs" / ("0" * 40))
+    with pytest.raises(CheckpointError, match="outside the checkpoint's folder"):
+        open_path(snapshot)
 
 
 @pytest.mark.parametrize("path", ["/etc", "/proc/self/environ", "/no/such/place", "relative"])
@@ -509,7 +573,7 @@ def test_a_weight_file_brings_what_lies_beside_it(folder, open_path, settings, t
     (folder / "vocab.txt").rename(outside)
     (folder / "vocab.txt").symlink_to(outside)
     roots = dataclasses.replace(settings, roots=(folder,))
-    with pytest.raises(CheckpointError, match=r"vocab\.txt.* is a link to a place outside"):
+    with pytest.raises(CheckpointError, match=r"vocab\.txt is a link to a file outside the checkpoint's folder"):
         open_checkpoint(CheckpointRef("path", str(weights)), settings=roots, progress=silent,
                         restrict_paths=True)  # fmt: skip
 
@@ -563,3 +627,30 @@ def test_settings_of_single_layers_are_kept_by_their_numbers(tmp_path, open_path
         "per_layer_config"
         not in rebuild_config(change_config(folder, per_layer_config={"x": {"head_dim": 8}}) / "config.json").settings
     )
+
+
+TWICE = {
+    "config.json": '{"model_type": "bert", "vocab_size": 60, "vocab_size": 61}',
+    "tokenizer_config.json": '{"pad_token": "[PAD]", "pad_token": "[UNK]"}',
+    "special_tokens_map.json": '{"pad_token": "[PAD]", "pad_token": "[UNK]"}',
+    "added_tokens.json": '{"a": 1, "a": 2}',
+    "model.safetensors.index.json": '{"weight_map": {"a": "x.safetensors", "a": "y.safetensors"}}',
+    "vocab.json": '{"a": 1, "\\u0061": 2}',
+    "tokenizer.json": '{"model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1, "a": 2}, "unk_token": "b"}}',
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_a_document_that_names_a_key_twice_is_refused(folder, refused, name):
+    """Two readers would believe two different things of it."""
+    (folder / name).write_text(TWICE[name], encoding="utf-8")
+    if name.endswith("index.json"):
+        (folder / "model.safetensors").rename(folder / "x.safetensors")
+    said = refused(folder)
+    assert said == f"{name} is not valid JSON (a key occurs twice): get the file again."
+
+
+def test_a_vocabulary_of_endless_empty_lists_is_refused_before_it_is_parsed(folder, refused, monkeypatch):
+    monkeypatch.setattr("inspector.store.readers.jsons.MAX_VALUES", 1_000)
+    (folder / "tokenizer.json").write_text(f"[{'[],' * 500}[]]", encoding="utf-8")
+    assert refused(folder) == ("tokenizer.json holds more than 1,000 values: check that it is the right file.")

@@ -62,7 +62,12 @@ def browsing() -> Iterator[Page]:
 
 def wait_for_result(page: Page, slug: str) -> None:
     """Wait until a page's heading and the first piece of its result are on the screen."""
-    page.get_by_role("heading", name=PAGES[slug].title, level=1).wait_for()
+    heading = page.get_by_role("heading", name=PAGES[slug].title, level=1)
+    question = page.get_by_role("button", name="Open these files")  # asked of a link to a folder
+    heading.or_(question).wait_for()
+    if question.is_visible():
+        question.click()
+    heading.wait_for()
     page.locator(f"[data-testid=stMain] :is({RESULT[slug]})").first.wait_for()
 
 

@@ -283,6 +283,7 @@ def hub_hangs(browser: Browser, folder: Path) -> Outcome:
         servers.serving(folder, HF_ENDPOINT=address, HF_HOME=cache, no_proxy="127.0.0.1") as server,
     ):
         page = servers.visit(browser, f"{server.url}/overview?checkpoint=hub:org/name")
+        page.get_by_role("button", name="Download and open").click()
         began = time.monotonic()
         meanwhile = page_works(browser, server)
         said = servers.alert(page)

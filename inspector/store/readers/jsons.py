@@ -10,6 +10,7 @@ from typing import Any
 from inspector.errors import CheckpointError
 
 MAX_DEPTH = 32
+MAX_VALUES = 8_000_000  # a tokenizer of 1,000,000 tokens and as many merges has 4 million
 # The closing quote is optional and nothing backtracks: linear on any input.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
@@ -23,9 +24,11 @@ def parse_json(data: bytes, name: str) -> Any:
         name: What to call it in a refusal.
 
     Raises:
-        CheckpointError: If it is no JSON, is nested too deep, or names a key twice.
+        CheckpointError: If it is no JSON, holds too many values, is nested too deep, or names a key twice.
     """
-    refuse_deep_json(data, name)
+    if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:  # counted before any is built
+        raise CheckpointError(f"{name} holds more than {MAX_VALUES:,} values: check that it is the right file.")
+    _refuse_deep(data, name)
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
@@ -46,7 +49,7 @@ def read_json(path: Path, name: str, *, limit: int) -> Any:
     return parse_json(path.read_bytes(), name)
 
 
-def refuse_deep_json(data: bytes, name: str) -> None:
+def _refuse_deep(data: bytes, name: str) -> None:
     """Refuse JSON that is nested too deep for a recursive parser.
 
     Raises:

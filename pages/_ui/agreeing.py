@@ -1,0 +1,75 @@
+"""Ask before a link opens a folder or a hub model: another site may have written it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from inspector.errors import CheckpointError
+from inspector.store.reference import CheckpointRef, Kind
+from inspector.text import visible
+from serving.agreements import AGREEMENTS
+from serving.place import paths_are_open
+from serving.uploads import browser_of
+
+AGREED = "agreed"  # references of this session
+# What is said, and the button that agrees.
+WHAT: dict[Kind, tuple[str, str]] = {
+    "hub": ("This link opens a model that the server downloads from the Hugging Face hub.", "Download and open"),
+    "path": ("This link opens files on this server.", "Open these files"),
+}
+
+
+def agree(reference: str) -> None:
+    """Note that the user wants this opened: by this session, and by this browser's later ones."""
+    st.session_state.setdefault(AGREED, set()).add(reference)
+    if browser := browser_of(st.context.cookies):
+        AGREEMENTS.add(browser, reference)
+
+
+def must_ask(reference: str) -> bool:
+    """Whether to ask before opening this. What will be refused in any case is not asked about."""
+    kind = _kind(reference)
+    if kind not in WHAT or (kind == "path" and not paths_are_open()):
+        return False
+    if reference in st.session_state.get(AGREED, ()):
+        return False
+    browser = browser_of(st.context.cookies)
+    return browser is None or not AGREEMENTS.has(browser, reference)
+
+
+def ask(reference: str, instead: str = "", on_instead: Callable[[], None] | None = None) -> None:
+    """Name what a link opens, and offer to open it.
+
+    Args:
+        reference: What it names; `must_ask` holds.
+        instead: Label of a button for what else can be done; empty: none.
+        on_instead: What that button does.
+    """
+    ref = CheckpointRef.parse(reference)
+    sentence, button = WHAT[ref.kind]
+    with st.container(border=True):
+        st.markdown(f":material/link: {sentence}")
+        st.code(visible(ref.value), language=None, wrap_lines=True)
+        with st.container(horizontal=True):
+            st.button(button, type="primary", key=f"agreed {reference}", on_click=agree, args=(reference,))
+            if instead:
+                st.button(instead, on_click=on_instead)
+
+
+def agree_to(key: str) -> None:
+    """Note that what was chosen or typed in a field is wanted.
+
+    Args:
+        key: Of the field.
+    """
+    if (reference := st.session_state[key]) is not None:
+        agree(reference)
+
+
+def _kind(reference: str) -> Kind | None:
+    try:
+        return CheckpointRef.parse(reference).kind
+    except CheckpointError:
+        return None
