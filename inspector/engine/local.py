@@ -32,6 +32,7 @@ from inspector.catalog import CATALOG, Analysis
 from inspector.encoding import encode
 from inspector.engine import limits
 from inspector.engine.carrying import Carrier, Hooks
+from inspector.engine.compiling import Compiler
 from inspector.engine.jobs import JobBook, LocalJob, keyed_request
 from inspector.engine.pool import Pool
 from inspector.engine.process import WorkerProcess
@@ -90,6 +91,7 @@ class LocalEngine:
         self._wake = threading.Event()
         self._book = JobBook()
         self._waiting = Waiting()
+        self._compiler = Compiler(settings)
         self._carrier = Carrier(settings, Hooks(self.open, self._proceed, self._carried))
         self._endings: deque[Ending] = deque(maxlen=ENDINGS)
         self._pool = Pool(self._start, limit=settings.workers, spare=spare)
@@ -116,6 +118,7 @@ class LocalEngine:
             RequestError: If there is no such analysis.
         """
         key, request = keyed_request(self._analyses, fingerprint, verb, parameters, called)
+        self._compiler.start(self._analyses[verb])
         return self._ask(key, request, keep=True)
 
     def job(self, job_id: str) -> LocalJob | None:
@@ -179,6 +182,7 @@ class LocalEngine:
                 self._settle(job, error)
         self._wake.set()
         atexit.unregister(self.close)
+        self._compiler.close()
         for worker in workers:
             worker.join(CLOSE_SECONDS)
 

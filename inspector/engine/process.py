@@ -18,6 +18,7 @@ from typing import IO, Any
 import psutil
 
 from inspector.encoding import decode, encode
+from inspector.engine.desk import Desk
 from inspector.engine.jobs import LocalJob
 from inspector.engine.limits import Usage, opening_nbytes
 from inspector.engine.protocol import Confinement
@@ -62,6 +63,7 @@ class WorkerProcess:
         self._cpu_before = 0.0  # processor seconds at its last request's start
         self._on_message, self._on_end = on_message, on_end
         self._sending = threading.Lock()
+        self._desk = Desk(setup.settings.home)
         self._connection, theirs = Pipe()
         with theirs:
             self._process = subprocess.Popen(
@@ -82,7 +84,7 @@ class WorkerProcess:
         ]
         for thread in self._threads:
             thread.start()
-        self.send(encode(replace(setup, network=network)))
+        self.send(encode(replace(setup, network=network, own=self._desk.own)))
 
     def take(self, jobs: tuple[LocalJob, ...]) -> None:
         """Mark jobs as taken; the engine, which holds its lock, then sends them."""
@@ -144,7 +146,9 @@ class WorkerProcess:
                 f"The worker sent an invalid reply ({name}) and was ended. Try again: a new worker takes over."
             )
             self.kill()
-        self._on_end(self, error, self._wait())
+        exit_code = self._wait()
+        self._desk.close()
+        self._on_end(self, error, exit_code)
         with self._sending:
             self._connection.close()
 

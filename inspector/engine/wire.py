@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from inspector import errors
@@ -49,6 +50,7 @@ class Setup:
     functions: WorkerFunctions
     restrict_paths: bool
     network: bool = False  # True: it downloads, and is confined afterwards
+    own: Path | None = None  # the folder that is this worker's alone; the engine makes one for each
 
 
 @dataclass(frozen=True, slots=True)

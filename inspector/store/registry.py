@@ -28,6 +28,7 @@ from inspector.text import quoted
 
 INCOMINGS = "incoming"
 TEMPORARY = "temporary"
+WORKERS = "workers"  # below home: a folder for each
 MAX_FILE_NAME_NBYTES = 240  # a basename may have 255 bytes on every common file system
 ABANDONED_SECONDS = 24 * 3600
 TIME = re.compile(r"[0-9T:.+Z-]{10,40}")  # ISO 8601, in the list
@@ -157,11 +158,11 @@ def delete_checkpoint(fingerprint: str, *, settings: Settings) -> None:
 
 def sweep(settings: Settings) -> None:
     """Remove what processes that are gone left half-written; safe while others work."""
-    for kind in (TEMPORARY, INCOMINGS):
+    for kind in (TEMPORARY, INCOMINGS, WORKERS):
         for folder in below(settings.home / kind):
             if not folder.name.startswith("."):
                 _sweep_folder(folder)
-    for kind in (TEMPORARY, INCOMINGS, UPLOADS, OPENED):
+    for kind in (TEMPORARY, INCOMINGS, WORKERS, UPLOADS, OPENED):
         for grave in below(settings.home / kind):  # cut off while it was made or removed
             with contextlib.suppress(OSError):
                 if grave.name.startswith(".") and is_plain_folder(grave) and _age_seconds(grave) > ABANDONED_SECONDS:

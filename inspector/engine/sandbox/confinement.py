@@ -20,7 +20,12 @@ from inspector.engine.sandbox import landlock, seccomp
 from inspector.engine.sandbox.privileges import drop_privileges
 from inspector.engine.wire import Setup
 from inspector.errors import WorkerError
-from inspector.store.registry import TEMPORARY
+from inspector.store.compiled import CHECKED, COMPILED, OWN
+from inspector.store.files import LOCK
+from inspector.store.hashing import HASHES
+from inspector.store.manifest_reader import UPLOADS
+from inspector.store.manifests import MAPS, OPENED
+from inspector.store.registry import INCOMINGS, TEMPORARY
 
 # Libraries, their data, the kernel's tables: what a program needs to run.
 SYSTEM = ("/bin", "/etc", "/lib", "/lib32", "/lib64", "/nix", "/opt", "/proc", "/sys", "/usr")
@@ -28,8 +33,10 @@ RESOLVER = "/run/systemd/resolve"  # /etc/resolv.conf is a link to it
 DEVICES = ("full", "null", "random", "urandom", "zero")
 GPUS = ("dri", "dxg", "kfd", "nvidia*")
 FOLDERS_IN_ENVIRONMENT = ("CUDA_HOME", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
-COMPILED = "NUMBA_CACHE_DIR"
 TORCH_CACHE = "TORCHINDUCTOR_CACHE_DIR"  # torch makes this folder when it is imported
+# Below home: what a worker puts into the store, for others.
+SHARED = (UPLOADS, OPENED, MAPS, INCOMINGS, TEMPORARY)
+SHARED_FILES = (LOCK, HASHES)
 
 
 def confine(setup: Setup) -> Confinement:
@@ -40,13 +47,11 @@ def confine(setup: Setup) -> Confinement:
     Returns:
         What is in force from now on.
     """
+    _use_own_folder(setup)
     if setup.settings.confinement == "off":
         return Confinement(False, False, False, ("INSPECTOR_CONFINEMENT is off",))
     if sys.platform != "linux":  # elsewhere the same numbers are other system calls
         return Confinement(False, False, False, ("Linux",))
-    setup.settings.home.mkdir(parents=True, exist_ok=True)
-    tempfile.tempdir = str(setup.settings.home / TEMPORARY)
-    os.environ.setdefault(TORCH_CACHE, str(setup.settings.home / "compiled" / "torch"))
     missing: list[str] = []
     _try(drop_privileges, "capset", missing)
     # Landlock first, the filter last: setting one up takes calls that the other refuses.
@@ -85,13 +90,19 @@ def _try(do: Callable[[], None], needs: str, missing: list[str]) -> bool:
     return True
 
 
+def _use_own_folder(setup: Setup) -> None:
+    """Have libraries put into this worker's folder what they would keep where others find it."""
+    if setup.own is not None:
+        tempfile.tempdir = str(setup.own / TEMPORARY)
+        os.environ |= {OWN: str(setup.own / COMPILED), TORCH_CACHE: str(setup.own / "torch")}
+
+
 def _keep_to_files(setup: Setup) -> None:
     if not landlock.version():
         raise OSError
-    changed = [setup.settings.home, *_devices()]
-    if compiled := os.environ.get(COMPILED):
-        Path(compiled).mkdir(parents=True, exist_ok=True)
-        changed.append(Path(compiled))
+    changed = [*_shared(setup.settings.home), *_devices()]
+    if setup.own is not None:
+        changed.append(setup.own)
     caches = list(_hub_caches(create=setup.network))
     # A person on the command line opens any folder; a web app's visitor only the listed ones.
     read = list(_readable(setup)) if setup.restrict_paths else [Path("/")]
@@ -102,6 +113,15 @@ def _keep_to_files(setup: Setup) -> None:
         links=caches if setup.network else (),
         network=setup.network,
     )
+
+
+def _shared(home: Path) -> Iterator[Path]:
+    for name in SHARED:
+        (home / name).mkdir(parents=True, exist_ok=True)
+        yield home / name
+    for name in SHARED_FILES:
+        (home / name).touch()
+        yield home / name
 
 
 def _readable(setup: Setup) -> Iterator[Path]:
@@ -116,6 +136,8 @@ def _readable(setup: Setup) -> Iterator[Path]:
     for package in {name.partition(".")[0] for name in named}:
         spec: Any = find_spec(package)
         yield from (Path(place) for place in spec.submodule_search_locations or [spec.origin])
+    if checked := os.environ.get(CHECKED):
+        yield Path(checked)
     yield from setup.settings.roots
 
 

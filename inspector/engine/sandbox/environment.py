@@ -9,6 +9,7 @@ from pathlib import Path
 
 import inspector
 from inspector.settings import Settings
+from inspector.store.compiled import CHECKED, OWN, compiled_folder
 
 KEPT = {
     "CUDA_HOME",
@@ -33,8 +34,9 @@ KEPT = {
 KEPT_PREFIXES = (*("CUDA_", "GOMP_", "INSPECTOR_", "LC_", "MKL_", "NUMBA_", "NVIDIA_", "OMP_", "PYTORCH_"),)
 # Whatever starts like one of these and is named for a secret stays behind all the same.
 SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|KEY")
-# Workers neither fetch from the shared store nor bring anything there.
-NOT_KEPT = {"INSPECTOR_STORE"}
+# Workers neither fetch from the shared store nor bring anything there; compiled code that a process
+# keeps for others, they read as the engine says.
+NOT_KEPT = {"INSPECTOR_STORE", OWN}
 # A proxy's address may hold a password: only for the worker that downloads.
 KEPT_FOR_DOWNLOADS = {
     *("HF_ENDPOINT", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE"),
@@ -45,6 +47,7 @@ QUIET = {
     "DISABLE_SAFETENSORS_CONVERSION": "1",  # or transformers asks the hub for a converted copy
     "DO_NOT_TRACK": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",  # the server writes it: a worker could write what others run
     "PYTHONWARNINGS": "ignore",
     "TOKENIZERS_PARALLELISM": "false",
     "TRANSFORMERS_VERBOSITY": "error",
@@ -86,6 +89,7 @@ def worker_environment(
         **QUIET,
         **({} if network else OFFLINE),
         **({} if network and login else NO_LOGIN),
+        CHECKED: str(compiled_folder(settings.home)),
         "PYTHONPATH": str(Path(inspector.__file__).resolve().parents[1]),
     }
 
