@@ -29,7 +29,6 @@ from typing import Any
 
 import inspector
 from inspector.catalog import CATALOG, Analysis
-from inspector.encoding import encode
 from inspector.engine import limits
 from inspector.engine.carrying import Carrier, Hooks
 from inspector.engine.compiling import Compiler
@@ -40,7 +39,6 @@ from inspector.engine.protocol import Ending, Progress, WorkerStatus
 from inspector.engine.waiting import Waiting
 from inspector.engine.wire import (
     Answers,
-    BatchRequest,
     Failure,
     OpenRequest,
     Ready,
@@ -241,7 +239,7 @@ class LocalEngine:
                 worker.take(batch)
                 started.append((worker, batch))
         for worker, batch in started:
-            worker.send(encode(BatchRequest(tuple(job.message for job in batch))))
+            worker.give(batch)
         self._wake.set()
 
     def _cancel(self, job: LocalJob) -> None:
@@ -283,6 +281,7 @@ class LocalEngine:
         jobs, outcomes = worker.jobs, []
         if isinstance(message, Answers | Failure):  # outside the lock: they may be large
             outcomes = read_outcomes(message, [job.request for job in jobs])
+            outcomes = [worker.keep(job, outcome) for job, outcome in zip(jobs, outcomes, strict=True)]
         with self._lock:
             self._calm_since = time.monotonic()
             if isinstance(message, Ready) and not worker.ready:
@@ -312,7 +311,7 @@ class LocalEngine:
         fatal = next((each for each in outcomes if isinstance(each, WorkerError)), None)
         if fatal:
             self._drop(worker, fatal)
-        elif worker.fingerprint is None:
+        elif worker.fingerprint is None or worker.spent:
             self._pool.drop(worker)
 
     def _on_end(self, worker: WorkerProcess, error: WorkerError | None, exit_code: int) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
 from multiprocessing.connection import Pipe
 from pathlib import Path
 from typing import IO, Any
@@ -21,10 +22,15 @@ from inspector.encoding import decode, encode
 from inspector.engine.desk import Desk
 from inspector.engine.jobs import LocalJob
 from inspector.engine.limits import Usage, opening_nbytes
-from inspector.engine.protocol import Confinement
+from inspector.engine.protocol import Confinement, Progress
 from inspector.engine.sandbox.environment import worker_environment
-from inspector.engine.wire import SAID, OpenRequest, Setup
-from inspector.errors import WorkerError
+from inspector.engine.wire import SAID, BatchRequest, OpenRequest, Setup
+from inspector.errors import InspectorError, WorkerError
+from inspector.results.checkpoint import Opened
+from inspector.store.files import below
+from inspector.store.manifests import UPLOADS
+from inspector.store.reference import ARRIVED, CheckpointRef
+from inspector.store.registry import discard_upload
 from inspector.text import escaped
 
 LOG = logging.getLogger("inspector.worker")
@@ -59,11 +65,13 @@ class WorkerProcess:
         self.name = ""  # of the checkpoint
         self.confinement: Confinement | None = None  # what it says when it is up
         self.opening: int | None = None  # as limits.exceeded takes it
+        self.spent = False  # True: it was ended because it staged an upload
         self._settings = setup.settings
         self._cpu_before = 0.0  # processor seconds at its last request's start
         self._on_message, self._on_end = on_message, on_end
         self._sending = threading.Lock()
-        self._desk = Desk(setup.settings.home)
+        self._desk = Desk(setup.settings)
+        self._setup = setup
         self._connection, theirs = Pipe()
         with theirs:
             self._process = subprocess.Popen(
@@ -84,7 +92,7 @@ class WorkerProcess:
         ]
         for thread in self._threads:
             thread.start()
-        self.send(encode(replace(setup, network=network, own=self._desk.own)))
+        self.send(encode(replace(setup, network=network, settings=self._desk.settings)))
 
     def take(self, jobs: tuple[LocalJob, ...]) -> None:
         """Mark jobs as taken; the engine, which holds its lock, then sends them."""
@@ -95,6 +103,48 @@ class WorkerProcess:
         self.opening = opening_nbytes(request.reference, self._settings) if isinstance(request, OpenRequest) else None
         for job in jobs:
             job.start(len(jobs))
+
+    def give(self, jobs: tuple[LocalJob, ...]) -> None:
+        """Send the jobs that were taken, once the worker has all that they need."""
+        for job in jobs:
+            self._desk.prepare(job.request)
+        self.send(encode(BatchRequest(tuple(job.message for job in jobs))))
+
+    def keep(self, job: LocalJob, outcome: Any) -> Any:
+        """Put into the store what the worker staged or computed for a job.
+
+        A process that has staged an upload ends before its files are hashed: it may hold them open.
+
+        Returns:
+            The outcome, or the error that took its place.
+        """
+        if not isinstance(job.request, OpenRequest):
+            self._desk.collect()
+            return outcome
+        reference = job.request.reference
+        try:
+            return self._receive(job, reference, outcome) if isinstance(outcome, Opened) else outcome
+        except InspectorError as error:
+            return error
+        finally:
+            if reference.kind in ARRIVED:
+                with suppress(InspectorError):
+                    discard_upload(reference.value, settings=self._settings)
+
+    def _receive(self, job: LocalJob, reference: CheckpointRef, told: Opened) -> Opened:
+        module, _, name = self._setup.functions.receive.partition(":")
+        if any(below(self._desk.own / UPLOADS)):
+            self.spent = True
+            self.kill()
+            self._process.wait()
+        return getattr(import_module(module), name)(
+            told,
+            reference,
+            own=self._desk.own,
+            settings=self._settings,
+            restrict_paths=self._setup.restrict_paths,
+            progress=lambda fraction, text: job.report(Progress(fraction, text)),
+        )
 
     def send(self, data: bytes) -> None:
         """Send an encoded message; if the worker has died, its end is noticed elsewhere."""

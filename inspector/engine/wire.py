@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from inspector import errors
@@ -27,6 +26,7 @@ class WorkerFunctions:
     """Names ("package.module:name") of what a worker imports, and the web process never does."""
 
     open: str = "inspector.store.opening:open_checkpoint"
+    receive: str = "inspector.store.receiving:receive"  # the engine's own: it puts into the store what is staged
     load_manifest: str = "inspector.store.holding:load_held"
     checkpoint: str = "inspector.models.checkpoint:Checkpoint"
     # Modules that a worker imports while nobody asks it anything, one at a time: two threads that
@@ -50,7 +50,6 @@ class Setup:
     functions: WorkerFunctions
     restrict_paths: bool
     network: bool = False  # True: it downloads, and is confined afterwards
-    own: Path | None = None  # the folder that is this worker's alone; the engine makes one for each
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,6 +198,12 @@ def _used_nbytes(settings: Settings) -> int:
     return sum(_nbytes(path) for kind in KINDS for path in _visible(settings.home / kind))
 
 
+def _own_nbytes(found: os.stat_result, folder: str) -> int:
+    """Bytes of a file; what a worker's folder links, the store counts where it lies."""
+    linked = found.st_nlink > 1 and f"{os.sep}{registry.WORKERS}{os.sep}" in folder
+    return 0 if linked else found.st_size
+
+
 def _visible(folder: Path) -> Iterator[Path]:
     """What a folder holds, but for what is just being made or removed."""
     return (path for path in below(folder) if not path.name.startswith("."))
@@ -212,7 +218,7 @@ def _nbytes(path: Path) -> int:
         for folder, _, names in os.walk(path):
             for name in names:
                 with suppress(OSError):
-                    size = (Path(folder) / name).lstat().st_size
+                    size = _own_nbytes((Path(folder) / name).lstat(), folder)
                     reserved += size if name == RESERVED else 0
                     total += size if name != RESERVED else 0
     return max(total, reserved)

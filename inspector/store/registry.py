@@ -18,10 +18,8 @@ from inspector.errors import CheckpointError
 from inspector.settings import Settings
 from inspector.store.documents import is_fingerprint, is_plain_file, is_plain_folder
 from inspector.store.files import acquire, below, create_file, fresh_folder, remove_folder, write_atomically
-from inspector.store.hashing import HASHES, HashCache, hash_file
 from inspector.store.manifest import StoredCheckpoint
-from inspector.store.manifest_reader import WEIGHTS
-from inspector.store.manifests import ENTRY, MANIFEST, MAPS, OPENED, UPLOADS, find_manifest, read_entry
+from inspector.store.manifests import ENTRY, MANIFEST, OPENED, UPLOADS, read_entry, results_folder
 from inspector.store.names import MAX_CHECKPOINT_NAME, clean_name, is_text
 from inspector.store.reference import INCOMING
 from inspector.text import quoted
@@ -82,7 +80,7 @@ def incoming_folder(upload: str, *, settings: Settings) -> Path:
     """Where an upload's files are."""
     if not INCOMING.fullmatch(upload):
         raise CheckpointError("This upload has no valid id: upload it again.")
-    return settings.home / INCOMINGS / upload
+    return settings.readable / INCOMINGS / upload
 
 
 def discard_upload(upload: str, *, settings: Settings) -> None:
@@ -147,12 +145,8 @@ def delete_checkpoint(fingerprint: str, *, settings: Settings) -> None:
         CheckpointError: If it is not there.
     """
     folder = _entry_folder(fingerprint, settings)
-    digests = _digests(folder)
-    for gone in (folder, settings.home / OPENED / fingerprint):
+    for gone in (folder, settings.home / OPENED / fingerprint, results_folder(fingerprint, settings=settings)):
         remove_folder(gone)
-    for digest in digests:
-        remove_folder(settings.home / MAPS / digest)
-    HashCache(settings.home / HASHES).forget(digests)
     sweep(settings)
 
 
@@ -184,14 +178,6 @@ def _sweep_folder(folder: Path) -> None:
 
 def _age_seconds(path: Path) -> float:
     return time.time() - path.stat().st_mtime
-
-
-def _digests(folder: Path) -> set[str]:
-    """Digests of an entry's files, for a damaged manifest as well."""
-    manifest = find_manifest(folder)
-    if manifest is not None:
-        return {file.digest for file in manifest.files}
-    return {hash_file(path) for path in below(folder / WEIGHTS) if is_plain_file(path)}
 
 
 def _rewrite(folder: Path, stored: StoredCheckpoint) -> None:

@@ -15,6 +15,7 @@ from inspector.store.compiled import put_compiled
 from inspector.store.files import acquire, workspace
 from inspector.store.hashing import HASHES, HashCache
 from inspector.store.holding import load_held
+from inspector.store.manifests import results_folder
 from inspector.store.quota import reserve_upload
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import pin_checkpoint, write_upload
@@ -26,7 +27,7 @@ from tests.store.store_builders import opened, small_checkpoint, upload_of
 
 ROOT = Path(__file__).parents[2]
 WORDS = {"FINGERPRINT": "[0-9a-f]{64}", "DIGEST": "[0-9a-f]{64}", "ID": "[0-9a-f]{32}", "NAME": r"[\w.%-]+", "…": ".+"}
-MADE_ELSEWHERE = {"workers/ID/own/…", "compiled/…"}  # tests/engine/test_engine_compiled.py
+MADE_ELSEWHERE = {"workers/ID/own/…", "workers/ID/given/…", "compiled/…"}  # tests/engine/test_engine_desk.py
 CARRYING = shared.Carrying(progress=silent, stopped=lambda: False)
 
 
@@ -63,8 +64,10 @@ def used(tmp_path, settings):
     where = opened(CheckpointRef("path", str(folder)), settings, strangers=False)[0]
     for each in (fingerprint, where.fingerprint):
         load_held(each, settings=settings)
-    ArrayCache(settings.home / "maps" / where.files[0].digest).put({"k": 1}, {"a": np.ones(2)})
-    HashCache(settings.home / HASHES).digests({"a": folder / "config.json"}, progress=silent)
+    ArrayCache(results_folder(where.fingerprint, settings=settings)).put({"k": 1}, {"a": np.ones(2)})
+    HashCache(results_folder(where.fingerprint, settings=settings) / HASHES).digests(
+        {"a": folder / "config.json"}, progress=silent
+    )
     _, arriving = reserve_upload(10, settings)
     write_upload(arriving, "mini/a file.bin", b"x")
     write_told(arriving, Told(fingerprint, "mini", ()))

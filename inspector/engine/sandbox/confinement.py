@@ -21,11 +21,8 @@ from inspector.engine.sandbox.privileges import drop_privileges
 from inspector.engine.wire import Setup
 from inspector.errors import WorkerError
 from inspector.store.compiled import CHECKED, COMPILED, OWN
-from inspector.store.files import LOCK
-from inspector.store.hashing import HASHES
-from inspector.store.manifest_reader import UPLOADS
-from inspector.store.manifests import MAPS, OPENED
-from inspector.store.registry import INCOMINGS, TEMPORARY
+from inspector.store.hub import hub_folder, hub_home
+from inspector.store.registry import TEMPORARY
 
 # Libraries, their data, the kernel's tables: what a program needs to run.
 SYSTEM = ("/bin", "/etc", "/lib", "/lib32", "/lib64", "/nix", "/opt", "/proc", "/sys", "/usr")
@@ -34,9 +31,6 @@ DEVICES = ("full", "null", "random", "urandom", "zero")
 GPUS = ("dri", "dxg", "kfd", "nvidia*")
 FOLDERS_IN_ENVIRONMENT = ("CUDA_HOME", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 TORCH_CACHE = "TORCHINDUCTOR_CACHE_DIR"  # torch makes this folder when it is imported
-# Below home: what a worker puts into the store, for others.
-SHARED = (UPLOADS, OPENED, MAPS, INCOMINGS, TEMPORARY)
-SHARED_FILES = (LOCK, HASHES)
 
 
 def confine(setup: Setup) -> Confinement:
@@ -92,17 +86,16 @@ def _try(do: Callable[[], None], needs: str, missing: list[str]) -> bool:
 
 def _use_own_folder(setup: Setup) -> None:
     """Have libraries put into this worker's folder what they would keep where others find it."""
-    if setup.own is not None:
-        tempfile.tempdir = str(setup.own / TEMPORARY)
-        os.environ |= {OWN: str(setup.own / COMPILED), TORCH_CACHE: str(setup.own / "torch")}
+    own = setup.settings.home
+    (own / TEMPORARY).mkdir(parents=True, exist_ok=True)
+    tempfile.tempdir = str(own / TEMPORARY)
+    os.environ |= {OWN: str(own / COMPILED), TORCH_CACHE: str(own / "torch")}
 
 
 def _keep_to_files(setup: Setup) -> None:
     if not landlock.version():
         raise OSError
-    changed = [*_shared(setup.settings.home), *_devices()]
-    if setup.own is not None:
-        changed.append(setup.own)
+    changed = [setup.settings.home, *_devices()]
     caches = list(_hub_caches(create=setup.network))
     # A person on the command line opens any folder; a web app's visitor only the listed ones.
     read = list(_readable(setup)) if setup.restrict_paths else [Path("/")]
@@ -113,15 +106,6 @@ def _keep_to_files(setup: Setup) -> None:
         links=caches if setup.network else (),
         network=setup.network,
     )
-
-
-def _shared(home: Path) -> Iterator[Path]:
-    for name in SHARED:
-        (home / name).mkdir(parents=True, exist_ok=True)
-        yield home / name
-    for name in SHARED_FILES:
-        (home / name).touch()
-        yield home / name
 
 
 def _readable(setup: Setup) -> Iterator[Path]:
@@ -138,6 +122,8 @@ def _readable(setup: Setup) -> Iterator[Path]:
         yield from (Path(place) for place in spec.submodule_search_locations or [spec.origin])
     if checked := os.environ.get(CHECKED):
         yield Path(checked)
+    if setup.settings.given is not None:
+        yield setup.settings.given
     yield from setup.settings.roots
 
 
@@ -149,11 +135,7 @@ def _devices() -> Iterator[Path]:
 
 def _hub_caches(*, create: bool) -> Iterator[Path]:
     """Where the hub's library keeps files; not the folder above them, which holds the login."""
-    environ = os.environ
-    caches = Path(environ.get("XDG_CACHE_HOME") or "~/.cache")
-    home = Path(environ.get("HF_HOME") or caches / "huggingface")
-    hub = environ.get("HF_HUB_CACHE") or environ.get("HUGGINGFACE_HUB_CACHE") or home / "hub"
-    for folder in (Path(hub).expanduser(), home.expanduser() / "xet"):
+    for folder in (hub_folder(), hub_home() / "xet"):
         if create:
             folder.mkdir(parents=True, exist_ok=True)
         yield folder
