@@ -25,6 +25,9 @@ class Analysis:
     # refuses them all.
     batch: str | None = None
     result: str = ""  # "package.module:Class" that `function` returns; empty: plain values
+    # "package.module" that compiles code for `function` beforehand, in a process that reads no
+    # checkpoint; empty: nothing is compiled.
+    compiled_by: str = ""
 
     @property
     def room(self) -> str:
@@ -94,6 +97,7 @@ _QUESTIONS = (
         _by("vocabulary_map", "project"),
         "scatter_plot",
         result=_of("vocabulary_map", "Projection"),
+        compiled_by="inspector.analyses.vocabulary_map.compute_compiling",
     ),
     Analysis(
         "padding",

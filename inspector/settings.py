@@ -56,7 +56,13 @@ class Settings:
     store_nbytes: int  # all that the store may hold
     store_evict: Evict  # what may go to make room: results that can be made again, or uploads too
     cluster: ClusterSettings
+    given: Path | None = None  # of a worker: what the server gives it to read; `home` is then its own folder
     store: str | None = None  # where every server of a cluster finds the uploads, an fsspec URL
+
+    @property
+    def readable(self) -> Path:
+        """Where checkpoints and arriving uploads are read."""
+        return self.given or self.home
 
     @property
     def file_nbytes(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -32,8 +33,9 @@ class Forked:
         self.pid = 0  # not known yet
         self._status = status
         self._handle: int | None = None  # tells it from another process that gets its number
-        self._lock = threading.Lock()
+        self._lock, self._waiting = threading.Lock(), threading.Lock()
         self._killed = self._ended = False
+        self._exit_code: int | None = None
 
     def begin(self) -> None:
         """Wait until it is there.
@@ -68,13 +70,22 @@ class Forked:
 
     def wait(self) -> int | None:
         """Wait for its end: its exit status, a signal's number negated; None: nobody knows."""
-        number = self._read()
+        with self._waiting:
+            if not self._ended:
+                self._exit_code = self._read()
+                self._gone()
+            return self._exit_code
+
+    def _gone(self) -> None:
+        if self._exit_code is None and self._handle is not None:  # nobody reports it
+            waiting = select.poll()  # takes any descriptor, which select does not
+            waiting.register(self._handle, select.POLLIN)
+            waiting.poll()
         with self._lock:
             self._ended = True
             if self._handle is not None:
                 os.close(self._handle)
         self._status.close()
-        return number
 
     def _read(self) -> int | None:
         line = self._status.readline()

@@ -29,9 +29,9 @@ from typing import Any
 
 import inspector
 from inspector.catalog import CATALOG, Analysis
-from inspector.encoding import encode
 from inspector.engine import limits
 from inspector.engine.carrying import Carrier, Hooks
+from inspector.engine.compiling import Compiler
 from inspector.engine.jobs import JobBook, LocalJob, keyed_request
 from inspector.engine.pool import Pool
 from inspector.engine.process import WorkerProcess
@@ -39,7 +39,6 @@ from inspector.engine.protocol import Ending, Progress, WorkerStatus
 from inspector.engine.waiting import Waiting
 from inspector.engine.wire import (
     Answers,
-    BatchRequest,
     Failure,
     OpenRequest,
     Ready,
@@ -90,6 +89,7 @@ class LocalEngine:
         self._wake = threading.Event()
         self._book = JobBook()
         self._waiting = Waiting()
+        self._compiler = Compiler(settings)
         self._carrier = Carrier(settings, Hooks(self.open, self._proceed, self._carried))
         self._endings: deque[Ending] = deque(maxlen=ENDINGS)
         self._pool = Pool(self._start, limit=settings.workers, spare=spare)
@@ -116,6 +116,7 @@ class LocalEngine:
             RequestError: If there is no such analysis.
         """
         key, request = keyed_request(self._analyses, fingerprint, verb, parameters, called)
+        self._compiler.start(self._analyses[verb])
         return self._ask(key, request, keep=True)
 
     def job(self, job_id: str) -> LocalJob | None:
@@ -179,6 +180,7 @@ class LocalEngine:
                 self._settle(job, error)
         self._wake.set()
         atexit.unregister(self.close)
+        self._compiler.close()
         for worker in workers:
             worker.join(CLOSE_SECONDS)
 
@@ -237,7 +239,7 @@ class LocalEngine:
                 worker.take(batch)
                 started.append((worker, batch))
         for worker, batch in started:
-            worker.send(encode(BatchRequest(tuple(job.message for job in batch))))
+            worker.give(batch)
         self._wake.set()
 
     def _cancel(self, job: LocalJob) -> None:
@@ -279,6 +281,7 @@ class LocalEngine:
         jobs, outcomes = worker.jobs, []
         if isinstance(message, Answers | Failure):  # outside the lock: they may be large
             outcomes = read_outcomes(message, [job.request for job in jobs])
+            outcomes = [worker.keep(job, outcome) for job, outcome in zip(jobs, outcomes, strict=True)]
         with self._lock:
             self._calm_since = time.monotonic()
             if isinstance(message, Ready) and not worker.ready:
@@ -308,7 +311,7 @@ class LocalEngine:
         fatal = next((each for each in outcomes if isinstance(each, WorkerError)), None)
         if fatal:
             self._drop(worker, fatal)
-        elif worker.fingerprint is None:
+        elif worker.fingerprint is None or worker.spent:
             self._pool.drop(worker)
 
     def _on_end(self, worker: WorkerProcess, error: WorkerError | None, exit_code: int | None) -> None:

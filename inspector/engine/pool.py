@@ -8,6 +8,7 @@ from inspector.engine.jobs import LocalJob
 from inspector.engine.process import WorkerProcess
 from inspector.engine.wire import OpenRequest
 from inspector.results.checkpoint import Opened
+from inspector.store.names import is_archive
 
 
 class Pool:
@@ -80,7 +81,7 @@ class Pool:
         self._names[opened.fingerprint] = opened.name
         if isinstance(job.request, OpenRequest):
             self._opened[str(job.request.reference)] = opened.fingerprint
-        if worker.fingerprint is None and not worker.network and not self.of(opened.fingerprint):
+        if worker.fingerprint is None and not (worker.network or worker.spent) and not self.of(opened.fingerprint):
             worker.fingerprint, worker.name = opened.fingerprint, opened.name
 
     def of(self, fingerprint: str | None) -> WorkerProcess | None:
@@ -108,7 +109,7 @@ class Pool:
     def _owner(self, job: LocalJob) -> WorkerProcess | None:
         if not isinstance(job.request, OpenRequest):
             return self.of(job.request.fingerprint)
-        if _is_hub(job):
+        if _is_hub(job) or _is_packed(job):  # the process that opens it ends then
             return None
         return self.of(self._opened.get(str(job.request.reference)))
 
@@ -130,6 +131,10 @@ class Pool:
     def _evict(self, wanted: Set[str]) -> bool:
         idle = [w for w in self.workers if not w.jobs and w.fingerprint not in wanted]
         return bool(idle) and self.drop(min(idle, key=lambda worker: worker.used))
+
+
+def _is_packed(job: LocalJob) -> bool:
+    return isinstance(job.request, OpenRequest) and is_archive(job.request.reference.value)
 
 
 def _is_hub(job: LocalJob) -> bool:

@@ -8,20 +8,27 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from inspector.encoding import decode, encode
+from inspector.engine.desk import Desk
 from inspector.engine.forking import fork_servers
 from inspector.engine.jobs import LocalJob
 from inspector.engine.limits import Usage, opening_nbytes, start_error
 from inspector.engine.logs import follow_log
-from inspector.engine.protocol import Confinement
+from inspector.engine.protocol import Confinement, Progress
 from inspector.engine.sandbox.environment import worker_environment
-from inspector.engine.wire import SAID, OpenRequest, Setup
-from inspector.errors import WorkerError
+from inspector.engine.wire import SAID, BatchRequest, OpenRequest, Setup
+from inspector.errors import InspectorError, WorkerError
+from inspector.results.checkpoint import Opened
+from inspector.store.files import below
+from inspector.store.manifests import UPLOADS
+from inspector.store.reference import ARRIVED, CheckpointRef
+from inspector.store.registry import discard_upload
 
 MAX_MESSAGE = 2_000_000_000  # of a worker's answer
 BOOT_SECONDS = 60.0  # for a process to start, which is not the request's time
@@ -54,6 +61,7 @@ class WorkerProcess:
         self.name = ""  # of the checkpoint
         self.confinement: Confinement | None = None  # what it says when it is up
         self.opening: int | None = None  # as limits.exceeded takes it
+        self.spent = False  # True: it was ended because it staged an upload
         self._settings = setup.settings
         self._cpu_before = 0.0  # processor seconds at its last request's start
         self._on_message, self._on_end = on_message, on_end
@@ -64,9 +72,11 @@ class WorkerProcess:
         functions = setup.functions
         self._process = fork_servers.fork(environment, (*functions.light, *functions.warm_up), warm=warm)
         self._connection = self._process.connection
+        self._setup = setup
+        self._desk = Desk(setup.settings)
         self._thread = threading.Thread(target=self._follow, name="worker", daemon=True)
         self._thread.start()
-        self.send(encode(replace(setup, network=network)))
+        self.send(encode(replace(setup, network=network, settings=self._desk.settings)))
 
     @property
     def pid(self) -> int:
@@ -82,6 +92,48 @@ class WorkerProcess:
         self.opening = opening_nbytes(request.reference, self._settings) if isinstance(request, OpenRequest) else None
         for job in jobs:
             job.start(len(jobs))
+
+    def give(self, jobs: tuple[LocalJob, ...]) -> None:
+        """Send the jobs that were taken, once the worker has all that they need."""
+        for job in jobs:
+            self._desk.prepare(job.request)
+        self.send(encode(BatchRequest(tuple(job.message for job in jobs))))
+
+    def keep(self, job: LocalJob, outcome: Any) -> Any:
+        """Put into the store what the worker staged or computed for a job.
+
+        A process that has staged an upload ends before its files are hashed: it may hold them open.
+
+        Returns:
+            The outcome, or the error that took its place.
+        """
+        if not isinstance(job.request, OpenRequest):
+            self._desk.collect()
+            return outcome
+        reference = job.request.reference
+        try:
+            return self._receive(job, reference, outcome) if isinstance(outcome, Opened) else outcome
+        except InspectorError as error:
+            return error
+        finally:
+            if reference.kind in ARRIVED:
+                with suppress(InspectorError):
+                    discard_upload(reference.value, settings=self._settings)
+
+    def _receive(self, job: LocalJob, reference: CheckpointRef, told: Opened) -> Opened:
+        module, _, name = self._setup.functions.receive.partition(":")
+        if any(below(self._desk.own / UPLOADS)):
+            self.spent = True
+            self.kill()
+            self._process.wait()
+        return getattr(import_module(module), name)(
+            told,
+            reference,
+            own=self._desk.own,
+            settings=self._settings,
+            restrict_paths=self._setup.restrict_paths,
+            progress=lambda fraction, text: job.report(Progress(fraction, text)),
+        )
 
     def send(self, data: bytes) -> None:
         """Send an encoded message; if the worker has died, its end is noticed elsewhere."""
@@ -122,10 +174,13 @@ class WorkerProcess:
         try:
             self._process.begin()
         except OSError as error:
+            self._desk.close()
             self._on_end(self, start_error(error), None)
         else:
             log = follow_log(self._process.log, "worker", self.pid)
-            self._on_end(self, self._read(), self._wait())
+            fault, exit_code = self._read(), self._wait()
+            self._desk.close()
+            self._on_end(self, fault, exit_code)
             log.join()
         with self._sending:
             self._connection.close()

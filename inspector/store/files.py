@@ -197,6 +197,11 @@ def lock_whole(descriptor: int) -> bool:
     return _lock(descriptor, alone=True) or not HAS_LOCKS
 
 
+def lock_shared(descriptor: int) -> bool:
+    """Lock an open file together with others; False if one has it alone."""
+    return _lock(descriptor, alone=False) or not HAS_LOCKS
+
+
 def _open_lock(folder: Path, *, alone: bool) -> int | None:
     with _opened(folder) as above:
         descriptor = os.open(_name(folder / LOCK, above), os.O_CREAT | os.O_RDWR | NO_LINK, 0o600, dir_fd=above)

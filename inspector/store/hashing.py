@@ -25,7 +25,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +43,7 @@ MAX_HEADER = 1 << 25  # more is refused when the header is read
 PIECE = 1 << 20
 THREADS = 4
 POLL_SECONDS = 0.2
-HASHES = "hashes.json"  # below home: digests of files that are opened where they lie
+HASHES = "hashes.json"  # with what was computed of a checkpoint: digests of its files where they lie
 _BLOB = re.compile(r"[0-9a-f]{64}")
 
 Progress = Callable[[float | None, str], None]
@@ -204,13 +204,6 @@ class HashCache:
         if len(known) > self.MAX_ENTRIES:
             self._write(dict(list(known.items())[-self.MAX_ENTRIES :]))
         return found
-
-    def forget(self, digests: Collection[str]) -> None:
-        """Remove what is known of files by their digest."""
-        known = self._read()
-        kept = {key: digest for key, digest in known.items() if digest not in digests}
-        if len(kept) < len(known):
-            self._write(kept)
 
     def _add(self, key: str, digest: str) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,18 @@ from inspector.store.names import CONFIGS, INDEXES, VOCABULARIES
 PATTERNS = (*CONFIGS, *VOCABULARIES, *INDEXES, "model*.safetensors")
 SILENT_SECONDS = 20.0  # without a word from the hub, after which it counts as out of reach
 OLD_PATTERNS = (*PATTERNS, "pytorch_model*.bin")  # fetched only where there are no safetensors
+
+
+def hub_folder() -> Path:
+    """Where the hub's library keeps what it has fetched."""
+    hub = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or hub_home() / "hub"
+    return Path(hub).expanduser()
+
+
+def hub_home() -> Path:
+    """The hub's library's own folder, which also holds the login."""
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    return Path(os.environ.get("HF_HOME") or caches / "huggingface").expanduser()
 
 
 def download(model: str, *, progress: Progress) -> Path:

@@ -45,6 +45,19 @@ _FIELDS = ("format", "fingerprint", "name", "source", "files", "tensors", "alias
 _FILE_FIELDS = ("name", "format", "nbytes", "sha256", "path", "stamp")
 
 
+def read_places(stored: Any) -> dict[str, PurePath]:
+    """Where the files of a manifest lie, as it says, by name.
+
+    Raises:
+        DamagedError: If it lists no files, or a name twice.
+    """
+    files = as_list(as_object(stored).get("files"), _read_file, most=MAX_FILES)
+    places = {file.name: file.path for file in files}
+    if len(places) < len(files):
+        raise DamagedError("files")
+    return places
+
+
 def read_manifest(stored: Any, entry: Path) -> Manifest:
     """Check what an entry's manifest says.
 

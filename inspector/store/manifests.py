@@ -17,7 +17,7 @@ from inspector.store.manifest_reader import FORMAT, TENSOR_FIELDS, UPLOADS, read
 from inspector.store.names import clean_name, is_text
 
 OPENED = "opened"  # below home: configs and tokenizers of folders, demos and hub models
-MAPS = "maps"  # below home: what was computed, by the digest of the file it was computed from
+MAPS = "maps"  # below home: what was computed, by the fingerprint of the checkpoint
 MANIFEST = "manifest.json"
 ENTRY = "entry.json"  # of an upload: its name, as the list shows it
 ORIGINALS = "originals"  # of an upload: its configurations as they were uploaded; never read
@@ -57,7 +57,7 @@ def load_manifest(fingerprint: str, *, settings: Settings) -> Manifest:
     if not is_fingerprint(fingerprint):
         raise gone
     for kind in (UPLOADS, OPENED, UPLOADS, OPENED):  # twice: it may be being replaced
-        entry = settings.home / kind / fingerprint
+        entry = settings.readable / kind / fingerprint
         try:
             return _read(entry)
         except OSError:
@@ -67,6 +67,11 @@ def load_manifest(fingerprint: str, *, settings: Settings) -> Manifest:
         except ValueError:
             gone = CheckpointError("This checkpoint's entry in the store is damaged: open it again.")
     raise gone
+
+
+def results_folder(fingerprint: str, *, settings: Settings) -> Path:
+    """Where is kept what was computed of a checkpoint."""
+    return settings.home / MAPS / fingerprint
 
 
 def find_manifest(entry: Path) -> Manifest | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,25 +17,18 @@ from inspector.store.hub import download
 from inspector.store.manifest import Manifest
 from inspector.store.manifests import UPLOADS, load_manifest
 from inspector.store.names import is_archive, weight_format
+from inspector.store.places import demo_source, path_source
 from inspector.store.quota import make_room
 from inspector.store.readers.archives import unpack
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import incoming_folder, read_names
 from inspector.store.shared.marks import read_told
 from inspector.store.snapshot_uploads import open_snapshots
-from inspector.store.sources import Source, choose_members, file_source, folder_source, is_below, is_regular
+from inspector.store.sources import Source, choose_members, folder_source
 from inspector.store.staging import stage
 from inspector.text import quoted
 
 __all__ = ["load_manifest", "open_checkpoint"]
-
-# Names that training scripts and packages give to any model's folder.
-SAYS_NOTHING = re.compile(r"(model|checkpoint|output|final|best|latest|last)([-_]\d+)?|\d+", re.I)
-# One sentence for everything outside, so that nobody learns what exists there.
-OUTSIDE = (
-    "This path cannot be opened here: give a checkpoint's folder, archive or weight file below "
-    "one of the folders that this server may open (INSPECTOR_ROOTS), or upload it."
-)
 
 
 def open_checkpoint(
@@ -73,19 +65,13 @@ def open_checkpoint(
 def _open_demo(
     reference: CheckpointRef, settings: Settings, progress: Progress, restrict_paths: bool
 ) -> tuple[Manifest, CheckpointRef]:
-    from inspector.demo import DEMOS, SNAPSHOTS
-
-    demo = (DEMOS | SNAPSHOTS).get(reference.value)
-    if demo is None:
-        raise CheckpointError(f"There is no demo {quoted(reference.value)}: pick one of {', '.join(DEMOS)}.")
-    source = folder_source(demo.folder, kind="demo", name=reference.value)
-    return stage(source, settings=settings, progress=progress), reference
+    return stage(demo_source(reference), settings=settings, progress=progress), reference
 
 
 def _open_upload(
     reference: CheckpointRef, settings: Settings, progress: Progress, restrict_paths: bool
 ) -> tuple[Manifest, CheckpointRef]:
-    names = (path.name for path in below(settings.home / UPLOADS) if is_plain_folder(path))
+    names = (path.name for path in below(settings.readable / UPLOADS) if is_plain_folder(path))
     found = [name for name in names if name.startswith(reference.value) and is_fingerprint(name)]
     if len(found) != 1:
         what = "is no longer" if not found else "matches more than one name"
@@ -105,7 +91,8 @@ def _open_incoming(
             source = _fetched(source, folder)
             manifest = stage(source, settings=settings, progress=progress)
     finally:
-        remove_folder(folder)
+        if settings.given is None:  # else the server removes it
+            remove_folder(folder)
     return manifest, CheckpointRef("upload", manifest.fingerprint)
 
 
@@ -153,58 +140,12 @@ def _upload_name(members: list[str]) -> str:
 def _open_path(
     reference: CheckpointRef, settings: Settings, progress: Progress, restrict_paths: bool
 ) -> tuple[Manifest, CheckpointRef]:
-    roots = settings.roots if restrict_paths else ()
-    path = _resolve(reference.value, roots, restrict=restrict_paths)
-    if path.is_dir():
-        source = folder_source(path, kind="folder", name=_folder_name(path), within=roots)
-    elif is_archive(path.name):
-        with workspace(settings.home) as temporary:
-            source = unpack(path, path.name, temporary, settings=settings, progress=progress)
-            return stage(source, settings=settings, progress=progress), reference
-    elif weight_format(path.name):
-        source = file_source(path, within=roots)
-    else:
-        raise CheckpointError(
-            f"{quoted(path.name)} is not a checkpoint: give a folder, an archive (.zip, .tar, "
-            ".tar.gz) or a weight file (.safetensors, .bin, .pt, .pth)."
-        )
-    return stage(source, settings=settings, progress=progress), reference
-
-
-def _folder_name(path: Path) -> str:
-    """What a folder is called; one whose name says nothing has its parent's before it."""
-    if SAYS_NOTHING.fullmatch(path.name) and path.parent.name:
-        return f"{path.parent.name}/{path.name}"[-80:]
-    return path.name[:80]
-
-
-def refuse_outside(path: str, settings: Settings) -> None:
-    """Refuse what a stranger may not open by its path.
-
-    Raises:
-        CheckpointError: If it is not there, or not below the settings' roots.
-    """
-    _resolve(path, settings.roots, restrict=True)
-
-
-def _resolve(text: str, roots: tuple[Path, ...], *, restrict: bool) -> Path:
-    missing = CheckpointError(OUTSIDE if restrict else f"There is no file or folder {quoted(text)}: check the path.")
-    try:
-        path = _below(roots, Path(text)) if restrict else Path(text).expanduser()
-        real = path.resolve(strict=True)
-    except (OSError, RuntimeError, ValueError):
-        raise missing from None
-    if restrict and not (path.is_absolute() and is_below(real, roots)):
-        raise missing
-    if not (real.is_dir() or is_regular(real)):
-        raise missing
-    # A link keeps the name it was given by: the hub's cache names its files by digest only.
-    return real if real.is_dir() or restrict else path.absolute()
-
-
-def _below(roots: tuple[Path, ...], path: Path) -> Path:
-    """A relative path is meant below the first allowed folder that has it."""
-    return next((root / path for root in roots if (root / path).exists()), path)
+    found = path_source(reference, settings, restrict=restrict_paths)
+    if isinstance(found, Source):
+        return stage(found, settings=settings, progress=progress), reference
+    with workspace(settings.home) as temporary:
+        source = unpack(found, found.name, temporary, settings=settings, progress=progress)
+        return stage(source, settings=settings, progress=progress), reference
 
 
 def _open_hub(

@@ -22,13 +22,13 @@ from inspector.results.store import StoreAccount, StoredKind, StoredUpload
 from inspector.settings import MB, Settings
 from inspector.store import registry
 from inspector.store.arrays import STALE_SECONDS
+from inspector.store.compiled import COMPILED
 from inspector.store.documents import is_plain_folder
 from inspector.store.files import below, create_file, remove_file, remove_folder, turn
 from inspector.store.holding import is_used, last_used
 from inspector.store.manifests import MAPS, OPENED, UPLOADS
 from inspector.store.shared.marks import is_marked
 
-COMPILED = "compiled"  # machine code of the inner loops; the first worker to need it makes it anew
 RESERVED = ".reserved"  # an upload's size, before its bytes have arrived
 NAMED = 3  # uploads that a refusal names at most
 # Folder below home -> what it holds, and when that is removed to make room.
@@ -39,6 +39,7 @@ KINDS = {
     COMPILED: ("compiled code", "never: small, but slow to rebuild"),
     registry.INCOMINGS: ("arriving uploads", "when they are stored or refused"),
     registry.TEMPORARY: ("work under way", "when it is done"),
+    registry.WORKERS: ("folders of workers", "when the worker ends"),
 }
 EVICTED = "when room is needed, unless pinned or in use"
 FETCHABLE = "first where the shared store has them, unless pinned or in use"
@@ -197,6 +198,12 @@ def _used_nbytes(settings: Settings) -> int:
     return sum(_nbytes(path) for kind in KINDS for path in _visible(settings.home / kind))
 
 
+def _own_nbytes(found: os.stat_result, folder: str) -> int:
+    """Bytes of a file; what a worker's folder links, the store counts where it lies."""
+    linked = found.st_nlink > 1 and f"{os.sep}{registry.WORKERS}{os.sep}" in folder
+    return 0 if linked else found.st_size
+
+
 def _visible(folder: Path) -> Iterator[Path]:
     """What a folder holds, but for what is just being made or removed."""
     return (path for path in below(folder) if not path.name.startswith("."))
@@ -211,7 +218,7 @@ def _nbytes(path: Path) -> int:
         for folder, _, names in os.walk(path):
             for name in names:
                 with suppress(OSError):
-                    size = (Path(folder) / name).lstat().st_size
+                    size = _own_nbytes((Path(folder) / name).lstat(), folder)
                     reserved += size if name == RESERVED else 0
                     total += size if name != RESERVED else 0
     return max(total, reserved)

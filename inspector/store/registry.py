@@ -18,16 +18,15 @@ from inspector.errors import CheckpointError
 from inspector.settings import Settings
 from inspector.store.documents import is_fingerprint, is_plain_file, is_plain_folder
 from inspector.store.files import acquire, below, create_file, fresh_folder, remove_folder, write_atomically
-from inspector.store.hashing import HASHES, HashCache, hash_file
 from inspector.store.manifest import StoredCheckpoint
-from inspector.store.manifest_reader import WEIGHTS
-from inspector.store.manifests import ENTRY, MANIFEST, MAPS, OPENED, UPLOADS, find_manifest, read_entry
+from inspector.store.manifests import ENTRY, MANIFEST, OPENED, UPLOADS, read_entry, results_folder
 from inspector.store.names import MAX_CHECKPOINT_NAME, clean_name, is_text
 from inspector.store.reference import INCOMING
 from inspector.text import quoted
 
 INCOMINGS = "incoming"
 TEMPORARY = "temporary"
+WORKERS = "workers"  # below home: a folder for each
 MAX_FILE_NAME_NBYTES = 240  # a basename may have 255 bytes on every common file system
 ABANDONED_SECONDS = 24 * 3600
 TIME = re.compile(r"[0-9T:.+Z-]{10,40}")  # ISO 8601, in the list
@@ -81,7 +80,7 @@ def incoming_folder(upload: str, *, settings: Settings) -> Path:
     """Where an upload's files are."""
     if not INCOMING.fullmatch(upload):
         raise CheckpointError("This upload has no valid id: upload it again.")
-    return settings.home / INCOMINGS / upload
+    return settings.readable / INCOMINGS / upload
 
 
 def discard_upload(upload: str, *, settings: Settings) -> None:
@@ -146,22 +145,18 @@ def delete_checkpoint(fingerprint: str, *, settings: Settings) -> None:
         CheckpointError: If it is not there.
     """
     folder = _entry_folder(fingerprint, settings)
-    digests = _digests(folder)
-    for gone in (folder, settings.home / OPENED / fingerprint):
+    for gone in (folder, settings.home / OPENED / fingerprint, results_folder(fingerprint, settings=settings)):
         remove_folder(gone)
-    for digest in digests:
-        remove_folder(settings.home / MAPS / digest)
-    HashCache(settings.home / HASHES).forget(digests)
     sweep(settings)
 
 
 def sweep(settings: Settings) -> None:
     """Remove what processes that are gone left half-written; safe while others work."""
-    for kind in (TEMPORARY, INCOMINGS):
+    for kind in (TEMPORARY, INCOMINGS, WORKERS):
         for folder in below(settings.home / kind):
             if not folder.name.startswith("."):
                 _sweep_folder(folder)
-    for kind in (TEMPORARY, INCOMINGS, UPLOADS, OPENED):
+    for kind in (TEMPORARY, INCOMINGS, WORKERS, UPLOADS, OPENED):
         for grave in below(settings.home / kind):  # cut off while it was made or removed
             with contextlib.suppress(OSError):
                 if grave.name.startswith(".") and is_plain_folder(grave) and _age_seconds(grave) > ABANDONED_SECONDS:
@@ -183,14 +178,6 @@ def _sweep_folder(folder: Path) -> None:
 
 def _age_seconds(path: Path) -> float:
     return time.time() - path.stat().st_mtime
-
-
-def _digests(folder: Path) -> set[str]:
-    """Digests of an entry's files, for a damaged manifest as well."""
-    manifest = find_manifest(folder)
-    if manifest is not None:
-        return {file.digest for file in manifest.files}
-    return {hash_file(path) for path in below(folder / WEIGHTS) if is_plain_file(path)}
 
 
 def _rewrite(folder: Path, stored: StoredCheckpoint) -> None:

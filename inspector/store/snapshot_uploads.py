@@ -38,7 +38,8 @@ def open_snapshots(
             sources = _unpack(folder, temporary, settings, progress)
             manifest = _stage(sources, settings, progress)
     finally:
-        remove_folder(folder)
+        if settings.given is None:  # else the server removes it
+            remove_folder(folder)
     return manifest, CheckpointRef("upload", manifest.fingerprint)
 
 

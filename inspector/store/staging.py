@@ -84,7 +84,16 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
             source=source.kind,
             folder=entry / FOLDER,
             files=tuple(
-                _file_info(path, name, known[name], source=source, built=built, entry=entry, stamp=stamps.get(name))
+                _file_info(
+                    path,
+                    name,
+                    known[name],
+                    source=source,
+                    built=built,
+                    entry=entry,
+                    stamp=stamps.get(name),
+                    settings=settings,
+                )
                 for name, path in used.items()
             ),
             tensors=contents.tensors,
@@ -98,15 +107,17 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
             nbytes = sum(file.nbytes for file in manifest.files)
             write_entry(built, name=source.name, nbytes=nbytes)
         progress(None, "Storing")
-        put_folder(built, entry, keep=lambda there: _is_kept(there, manifest, source))
+        put_folder(built, entry, keep=lambda there: is_kept(there, manifest, owned=source.owned))
+    if settings.given is not None or not source.owned:
+        return manifest
     # An upload that was there already keeps its entry, and the name that it was given.
-    return load_manifest(fingerprint, settings=settings) if source.owned else manifest
+    return load_manifest(fingerprint, settings=settings)
 
 
-def _is_kept(entry: Path, manifest: Manifest, source: Source) -> bool:
+def is_kept(entry: Path, manifest: Manifest, *, owned: bool) -> bool:
     """Whether what is there stays: others may be reading it, so only if it must it is replaced."""
     there = find_manifest(entry)
-    return there is not None and (source.owned or there == manifest)
+    return there is not None and (owned or there == manifest)
 
 
 def _read(source: Source, progress: Progress) -> _Contents:
@@ -143,18 +154,31 @@ def _warnings(contents: _Contents, source: Source, *, has_tokenizer: bool) -> tu
     return (*source.told, *(warning for warning in found if warning not in source.told))
 
 
+def _move(path: Path, target: Path, settings: Settings) -> None:
+    """Move a file into an entry; what the server gave to a worker, the server moves."""
+    if settings.given is None or not path.is_relative_to(settings.given):
+        target.parent.mkdir(exist_ok=True)
+        path.rename(target)
+
+
 def _file_info(
-    path: Path, name: str, known: Identity, *, source: Source, built: Path, entry: Path, stamp: tuple[int, int] | None
+    path: Path,
+    name: str,
+    known: Identity,
+    *,
+    source: Source,
+    built: Path,
+    entry: Path,
+    stamp: tuple[int, int] | None,
+    settings: Settings,
 ) -> FileInfo:
     nbytes = path.stat().st_size
     if (built / FOLDER / name).exists():
         place, stamp = entry / FOLDER / name, None
         if source.owned and name in CONFIGS:  # rebuilt: another server stages what was uploaded
-            (built / ORIGINALS).mkdir(exist_ok=True)
-            path.rename(built / ORIGINALS / name)
+            _move(path, built / ORIGINALS / name, settings)
     elif source.owned:
-        (built / WEIGHTS).mkdir(exist_ok=True)
-        path.rename(built / WEIGHTS / name)
+        _move(path, built / WEIGHTS / name, settings)
         place = entry / WEIGHTS / name
     else:
         place = path.resolve()

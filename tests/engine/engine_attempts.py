@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +23,7 @@ def attempt(checkpoint, *, progress, what: str, target: str = "") -> str:
         "done", or the name of the error that stopped it.
     """
     try:
-        ATTEMPTS[what](target)
+        ATTEMPTS[what](_place(target))
     except OSError as error:
         return type(error).__name__
     return DONE
@@ -167,4 +168,9 @@ UNCAUGHT = {each.__name__: each for each in (count_threads, many_files, large_fi
 
 def overdo(checkpoint, *, progress, what: str, target: str = ""):
     """Try one of the attempts and let its error go where an analysis' errors go."""
-    UNCAUGHT[what](target)
+    UNCAUGHT[what](_place(target))
+
+
+def _place(target: str) -> str:
+    """OWN is the worker's own folder for what it writes."""
+    return target.replace("OWN", tempfile.gettempdir()) if "OWN" in target else target

@@ -67,8 +67,13 @@ def open_stand_in(reference, *, settings, progress, restrict_paths, downloaded):
     return StandInManifest(fingerprint_of(name), name, warnings), reference
 
 
+def receive_stand_in(told, reference, **_: Any):
+    """Nothing is staged."""
+    return told
+
+
 def load_stand_in(fingerprint, *, settings):
-    return StandInManifest(fingerprint, bytes.fromhex(fingerprint).rstrip(b"\0").decode())
+    return StandInManifest(fingerprint, bytes.fromhex(fingerprint).rstrip(b"\0").decode(errors="replace"))
 
 
 def wait_for(path: Path) -> None:
@@ -258,6 +263,7 @@ TROUBLE: dict[str, Any] = {  # in place of all answers
 }
 FUNCTIONS = WorkerFunctions(
     open=f"{HERE}:open_stand_in",
+    receive=f"{HERE}:receive_stand_in",
     load_manifest=f"{HERE}:load_stand_in",
     checkpoint=f"{HERE}:StandInCheckpoint",
     warm_up=("colorsys", "inspector.no_such_module", "chunk"),

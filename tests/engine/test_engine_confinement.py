@@ -96,7 +96,7 @@ def test_a_worker_cannot_become_another_program(confined, free):
 def test_a_worker_can_do_what_an_analysis_needs(confined, home):
     assert answer(confined, A, "attempt", what="thread") == DONE
     assert answer(confined, A, "attempt", what="handle_own_signal") == DONE
-    assert answer(confined, A, "attempt", what="write", target=str(home / "result")) == DONE
+    assert answer(confined, A, "attempt", what="write", target="OWN/result") == DONE
     assert answer(confined, A, "attempt", what="read", target=np_file()) == DONE
 
 
@@ -119,6 +119,11 @@ def np_file() -> str:
     import numpy as np
 
     return np.__file__
+
+
+def test_a_worker_writes_nothing_into_the_stores_own_folder(confined, free, home):
+    assert answer(confined, A, "attempt", what="write", target=str(home / "written")) == REFUSED
+    assert answer(free, A, "attempt", what="write", target=str(home / "written")) == DONE
 
 
 def test_secrets_beside_the_package_are_not_read(confined, tmp_path):
@@ -199,10 +204,9 @@ def test_the_engine_gives_the_network_to_no_other_worker(confined, home):
     ],
 )
 def test_a_limit_that_is_passed_is_named_with_its_setting(tmp_path, what, setting, value, words):
-    target = str(tmp_path / "home" / "large")
     with running(home=tmp_path / "home", **{setting: value}) as engine:
         with pytest.raises(WorkerError, match=words):
-            answer(engine, A, "overdo", what=what, target=target)
+            answer(engine, A, "overdo", what=what, target="OWN/large")
         (ended,) = engine.endings()
         assert answer(engine, A, "echo", value="after")["value"] == "after"
     assert setting.upper() in ended.reason

@@ -309,7 +309,7 @@ def test_nothing_is_left_of_a_deleted_checkpoint(settings, folder, tmp_path, dam
     by_path, _ = opened(CheckpointRef("path", str(folder)), settings, strangers=False)
     other = stored(settings, tmp_path, "other", 7)
     weights = next(file for file in manifest.files if file.format == "safetensors")
-    maps = ArrayCache(settings.home / "maps" / weights.sha256)
+    maps = ArrayCache(settings.home / "maps" / manifest.fingerprint)
     maps.put({"n": 1}, {"x": np.zeros(10)})
     ArrayCache(settings.home / "maps" / ("0" * 64)).put({"n": 1}, {"x": np.zeros(10)})
     killed = settings.home / "incoming" / ("c" * 32)  # of a server that is gone

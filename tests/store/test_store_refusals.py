@@ -473,7 +473,8 @@ def test_a_blob_that_is_itself_a_link_is_followed_and_judged(folder, open_path, 
 def test_paths_outside_the_roots_all_get_the_same_words(folder, settings, path):
     import dataclasses
 
-    from inspector.store.opening import OUTSIDE, open_checkpoint
+    from inspector.store.opening import open_checkpoint
+    from inspector.store.places import OUTSIDE
     from inspector.store.reference import CheckpointRef
 
     roots = dataclasses.replace(settings, roots=(folder,))

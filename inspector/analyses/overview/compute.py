@@ -20,6 +20,7 @@ from inspector.request import answers
 from inspector.results.checkpoint import TokenizerInfo
 from inspector.store.hashing import HASHES, HashCache
 from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.manifests import results_folder
 from inspector.store.staging import NO_TOKENIZER
 from inspector.text import shape_text
 
@@ -96,7 +97,9 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
 def _digests(checkpoint: Checkpoint, progress: Progress) -> dict[str, str]:
     """The SHA-256 of the files that staging did not read."""
     unknown = {file.name: file.path for file in checkpoint.manifest.files if not file.sha256}
-    return HashCache(checkpoint.settings.home / HASHES).digests(unknown, progress=progress)
+    return HashCache(results_folder(checkpoint.manifest.fingerprint, settings=checkpoint.settings) / HASHES).digests(
+        unknown, progress=progress
+    )
 
 
 def _code_warnings(unread: Sequence[str]) -> list[str]:

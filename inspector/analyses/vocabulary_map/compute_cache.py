@@ -10,7 +10,7 @@ import numpy as np
 from inspector.analyses.vocabulary_map.compute_truth import Neighbours, Truth
 from inspector.models.checkpoint import Checkpoint
 from inspector.store.arrays import ArrayCache
-from inspector.store.manifests import MAPS
+from inspector.store.manifests import results_folder
 from inspector.store.quota import trim
 
 VERSION = 2  # raise it when the same parameters give another map
@@ -23,9 +23,10 @@ class MapCache:
         tensor = checkpoint.embedding
         digests = {file.name: file.digest for file in checkpoint.manifest.files}
         settings = checkpoint.settings
-        # By the file's digest, so that a checkpoint is deleted together with its maps.
-        folder = settings.home / MAPS / digests[tensor.file]
-        self._arrays = ArrayCache(folder, after_put=partial(trim, settings))
+        # Only workers of this checkpoint write there: what they read may have taken them over.
+        self._arrays = ArrayCache(
+            results_folder(checkpoint.manifest.fingerprint, settings=settings), after_put=partial(trim, settings)
+        )
         self._content = {"version": VERSION, "file": digests[tensor.file], "tensor": tensor.name, "device": device}
 
     def neighbours(self, *, k: int, metric: str) -> Neighbours | None:

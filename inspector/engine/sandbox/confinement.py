@@ -20,6 +20,8 @@ from inspector.engine.sandbox import landlock, seccomp
 from inspector.engine.sandbox.privileges import drop_privileges
 from inspector.engine.wire import Setup
 from inspector.errors import WorkerError
+from inspector.store.compiled import CHECKED, COMPILED, OWN
+from inspector.store.hub import hub_folder, hub_home
 from inspector.store.registry import TEMPORARY
 
 # Libraries, their data, the kernel's tables: what a program needs to run.
@@ -28,7 +30,6 @@ RESOLVER = "/run/systemd/resolve"  # /etc/resolv.conf is a link to it
 DEVICES = ("full", "null", "random", "urandom", "zero")
 GPUS = ("dri", "dxg", "kfd", "nvidia*")
 FOLDERS_IN_ENVIRONMENT = ("CUDA_HOME", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
-COMPILED = "NUMBA_CACHE_DIR"
 TORCH_CACHE = "TORCHINDUCTOR_CACHE_DIR"  # torch makes this folder when it is imported
 
 
@@ -40,13 +41,11 @@ def confine(setup: Setup) -> Confinement:
     Returns:
         What is in force from now on.
     """
+    _use_own_folder(setup)
     if setup.settings.confinement == "off":
         return Confinement(False, False, False, ("INSPECTOR_CONFINEMENT is off",))
     if sys.platform != "linux":  # elsewhere the same numbers are other system calls
         return Confinement(False, False, False, ("Linux",))
-    setup.settings.home.mkdir(parents=True, exist_ok=True)
-    tempfile.tempdir = str(setup.settings.home / TEMPORARY)
-    os.environ.setdefault(TORCH_CACHE, str(setup.settings.home / "compiled" / "torch"))
     missing: list[str] = []
     _try(drop_privileges, "capset", missing)
     # Landlock first, the filter last: setting one up takes calls that the other refuses.
@@ -85,13 +84,18 @@ def _try(do: Callable[[], None], needs: str, missing: list[str]) -> bool:
     return True
 
 
+def _use_own_folder(setup: Setup) -> None:
+    """Have libraries put into this worker's folder what they would keep where others find it."""
+    own = setup.settings.home
+    (own / TEMPORARY).mkdir(parents=True, exist_ok=True)
+    tempfile.tempdir = str(own / TEMPORARY)
+    os.environ |= {OWN: str(own / COMPILED), TORCH_CACHE: str(own / "torch")}
+
+
 def _keep_to_files(setup: Setup) -> None:
     if not landlock.version():
         raise OSError
     changed = [setup.settings.home, *_devices()]
-    if compiled := os.environ.get(COMPILED):
-        Path(compiled).mkdir(parents=True, exist_ok=True)
-        changed.append(Path(compiled))
     caches = list(_hub_caches(create=setup.network))
     # A person on the command line opens any folder; a web app's visitor only the listed ones.
     read = list(_readable(setup)) if setup.restrict_paths else [Path("/")]
@@ -116,6 +120,10 @@ def _readable(setup: Setup) -> Iterator[Path]:
     for package in {name.partition(".")[0] for name in named}:
         spec: Any = find_spec(package)
         yield from (Path(place) for place in spec.submodule_search_locations or [spec.origin])
+    if checked := os.environ.get(CHECKED):
+        yield Path(checked)
+    if setup.settings.given is not None:
+        yield setup.settings.given
     yield from setup.settings.roots
 
 
@@ -127,11 +135,7 @@ def _devices() -> Iterator[Path]:
 
 def _hub_caches(*, create: bool) -> Iterator[Path]:
     """Where the hub's library keeps files; not the folder above them, which holds the login."""
-    environ = os.environ
-    caches = Path(environ.get("XDG_CACHE_HOME") or "~/.cache")
-    home = Path(environ.get("HF_HOME") or caches / "huggingface")
-    hub = environ.get("HF_HUB_CACHE") or environ.get("HUGGINGFACE_HUB_CACHE") or home / "hub"
-    for folder in (Path(hub).expanduser(), home.expanduser() / "xet"):
+    for folder in (hub_folder(), hub_home() / "xet"):
         if create:
             folder.mkdir(parents=True, exist_ok=True)
         yield folder

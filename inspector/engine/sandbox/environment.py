@@ -9,6 +9,7 @@ from pathlib import Path
 
 import inspector
 from inspector.settings import Settings
+from inspector.store.compiled import CHECKED, OWN, compiled_folder
 
 KEPT = {
     "CUDA_HOME",
@@ -33,6 +34,8 @@ KEPT = {
 KEPT_PREFIXES = (*("CUDA_", "GOMP_", "LC_", "MKL_", "NUMBA_", "NVIDIA_", "OMP_", "PYTORCH_"),)
 # Whatever starts like one of these and is named for a secret stays behind all the same.
 SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|KEY")
+# Compiled code that a process keeps for others, a worker reads as the engine says.
+NOT_KEPT = {OWN}
 # A proxy's address may hold a password: only for the worker that downloads.
 KEPT_FOR_DOWNLOADS = {
     *("HF_ENDPOINT", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE"),
@@ -43,6 +46,7 @@ QUIET = {
     "DISABLE_SAFETENSORS_CONVERSION": "1",  # or transformers asks the hub for a converted copy
     "DO_NOT_TRACK": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",  # the server writes it: a worker could write what others run
     "PYTHONWARNINGS": "ignore",
     "TOKENIZERS_PARALLELISM": "false",
     "TRANSFORMERS_VERBOSITY": "error",
@@ -74,6 +78,7 @@ def worker_environment(
         name: value
         for name, value in environ.items()
         if name in KEPT or name in downloads or (name.startswith(KEPT_PREFIXES) and not SECRET.search(name))
+        if name not in NOT_KEPT
     }
     threads = str(worker_threads(workers=settings.workers))
     return {
@@ -83,6 +88,7 @@ def worker_environment(
         **QUIET,
         **({} if network else OFFLINE),
         **({} if network and login else NO_LOGIN),
+        CHECKED: str(compiled_folder(settings.home)),
         "PYTHONPATH": str(Path(inspector.__file__).resolve().parents[1]),
     }
 

@@ -1,0 +1,192 @@
+"""The folder of one worker: what it may read of the store, and all that it may write.
+
+The engine makes the folder before the process starts, because a sandbox cannot be widened later.
+Before each request it links there what the request is about, and nothing else of the store; after
+it, it takes what was computed. A link is another name for the same bytes and costs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import uuid
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from inspector.engine.wire import OpenRequest, RunRequest
+from inspector.settings import Settings
+from inspector.store.documents import is_fingerprint, is_plain_file
+from inspector.store.files import LOCK, below, fresh_folder, remove_file, remove_folder, share
+from inspector.store.hashing import HASHES
+from inspector.store.manifest_reader import FOLDER, WEIGHTS
+from inspector.store.manifests import ENTRY, MANIFEST, OPENED, UPLOADS, results_folder
+from inspector.store.quota import trim
+from inspector.store.reference import ARRIVED, STORED, CheckpointRef
+from inspector.store.registry import INCOMINGS, TEMPORARY, WORKERS
+
+RESULT = re.compile(rf"[0-9a-f]{{64}}\.arrays|{re.escape(HASHES)}")
+
+Signature = tuple[int, ...]  # tells an entry from a later one of the same name
+
+
+class Desk:
+    """A folder in the store for one worker; it goes with the worker.
+
+    Args:
+        settings: The server's.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._folder, self._lock = fresh_folder(settings.home / WORKERS, uuid.uuid4().hex)
+        self._links: dict[Path, tuple[Signature, int | None]] = {}  # entry given -> what it was, and its lock
+        self._about: set[str] = set()  # fingerprints that the worker was asked about
+        self.own, self.given = self._folder / "own", self._folder / "given"
+        (self.own / TEMPORARY).mkdir(parents=True)
+        for kind in (UPLOADS, OPENED, INCOMINGS):
+            (self.given / kind).mkdir(parents=True)
+
+    @property
+    def settings(self) -> Settings:
+        """The worker's settings."""
+        return replace(self._settings, home=self.own, given=self.given)
+
+    def prepare(self, request: OpenRequest | RunRequest) -> None:
+        """Give the worker what a request is about; what is gone from the store goes here as well."""
+        with suppress(OSError):  # the worker says what is missing
+            if isinstance(request, OpenRequest):
+                self._prepare_opening(request.reference)
+                return
+            for fingerprint in (request.fingerprint, request.parameters.get("other")):
+                if isinstance(fingerprint, str) and is_fingerprint(fingerprint):
+                    self._give(fingerprint)
+                    self._give_results(fingerprint)
+
+    def collect(self) -> None:
+        """Take what the worker computed into the store, for later workers of the same checkpoint."""
+        new = False
+        for fingerprint in self._about:
+            there = results_folder(fingerprint, settings=self._settings)
+            for path in below(results_folder(fingerprint, settings=self.settings)):
+                with suppress(OSError):
+                    if RESULT.fullmatch(path.name) and is_plain_file(path) and not _is_same(path, there / path.name):
+                        there.mkdir(parents=True, exist_ok=True)
+                        _put_link(path, there / path.name)
+                        new = True
+        if new:
+            with suppress(OSError):
+                trim(self._settings)
+
+    def close(self) -> None:
+        """Remove it; the worker has ended."""
+        self.collect()
+        for entry in list(self._links):
+            self._take_back(entry)
+        remove_folder(self._folder)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _prepare_opening(self, reference: CheckpointRef) -> None:
+        if reference.kind in STORED:
+            for entry in below(self._settings.home / UPLOADS):
+                if entry.name.startswith(reference.value) and is_fingerprint(entry.name):
+                    self._give(entry.name)
+        elif reference.kind in ARRIVED:
+            arrived = self._settings.home / INCOMINGS / reference.value
+            target = self.given / INCOMINGS / reference.value
+            target.mkdir()
+            for path in below(arrived):
+                _link(path, target / path.name)
+
+    def _give(self, fingerprint: str) -> None:
+        """Link a checkpoint's entries, unless they are those that are here; the server holds them."""
+        for kind in (UPLOADS, OPENED):
+            entry, target = self._settings.home / kind / fingerprint, self.given / kind / fingerprint
+            found = _signature(entry)
+            if target in self._links and self._links[target][0] == found:
+                with suppress(OSError):
+                    os.utime(entry / LOCK)
+                continue
+            self._take_back(target)
+            if found:
+                self._links[target] = found, _hold(entry)
+                _link_entry(entry, target)
+
+    def _take_back(self, target: Path) -> None:
+        _, lock = self._links.pop(target, ((), None))
+        remove_folder(target)
+        if lock is not None:
+            os.close(lock)
+
+    def _give_results(self, fingerprint: str) -> None:
+        if fingerprint not in self._about and any(self._links.get(self.given / k / fingerprint) for k in ENTRIES):
+            self._about.add(fingerprint)
+        own = results_folder(fingerprint, settings=self.settings)
+        for path in below(results_folder(fingerprint, settings=self._settings)):
+            if RESULT.fullmatch(path.name) and not (own / path.name).exists():
+                own.mkdir(parents=True, exist_ok=True)
+                _link(path, own / path.name)
+
+
+ENTRIES = (UPLOADS, OPENED)
+
+
+def _hold(entry: Path) -> int | None:
+    """Mark an entry as in use; a store that is read-only needs no mark."""
+    with suppress(OSError):
+        descriptor = share(entry)
+        os.utime(entry / LOCK)
+        return descriptor
+    return None
+
+
+def _signature(entry: Path) -> Signature:
+    """Nothing if there is no entry."""
+    found = []
+    for name in (MANIFEST, ENTRY):
+        with suppress(OSError):
+            found.append((entry / name).lstat().st_ino)
+    return tuple(found) if is_plain_file(entry / MANIFEST) else ()
+
+
+def _link_entry(entry: Path, target: Path) -> None:
+    """Link what is read of an entry; as it was uploaded, nobody reads it."""
+    target.mkdir()
+    for part in (entry / FOLDER, entry / WEIGHTS):
+        for path in below(part):
+            (target / part.name).mkdir(exist_ok=True)
+            _link(path, target / part.name / path.name)
+    (target / FOLDER).mkdir(exist_ok=True)
+    for name in (ENTRY, MANIFEST):
+        _link(entry / name, target / name)
+
+
+def _link(path: Path, target: Path) -> None:
+    """Give a plain file another name; a copy where the file system has no links."""
+    if not is_plain_file(path):
+        return
+    try:
+        os.link(path, target, follow_symlinks=False)
+    except OSError:
+        shutil.copyfile(path, target, follow_symlinks=False)
+
+
+def _put_link(path: Path, target: Path) -> None:
+    """The same in the place of what is there."""
+    fresh = target.with_name(f".new-{uuid.uuid4().hex}")
+    try:
+        _link(path, fresh)
+        fresh.replace(target)
+    finally:
+        with suppress(OSError):
+            remove_file(fresh)
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    try:
+        return path.samefile(other)
+    except OSError:
+        return False

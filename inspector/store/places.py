@@ -1,0 +1,96 @@
+"""Find what a reference of this machine names: a demo's folder, or one that is given by its path."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from inspector.errors import CheckpointError
+from inspector.settings import Settings
+from inspector.store.names import is_archive, weight_format
+from inspector.store.reference import CheckpointRef
+from inspector.store.sources import Source, file_source, folder_source, is_below, is_regular
+from inspector.text import quoted
+
+# Names that training scripts and packages give to any model's folder.
+SAYS_NOTHING = re.compile(r"(model|checkpoint|output|final|best|latest|last)([-_]\d+)?|\d+", re.I)
+# One sentence for everything outside, so that nobody learns what exists there.
+OUTSIDE = (
+    "This path cannot be opened here: give a checkpoint's folder, archive or weight file below "
+    "one of the folders that this server may open (INSPECTOR_ROOTS), or upload it."
+)
+
+
+def demo_source(reference: CheckpointRef) -> Source:
+    """The files of a demo.
+
+    Raises:
+        CheckpointError: If there is no such demo.
+    """
+    from inspector.demo import DEMOS, SNAPSHOTS
+
+    demo = (DEMOS | SNAPSHOTS).get(reference.value)
+    if demo is None:
+        raise CheckpointError(f"There is no demo {quoted(reference.value)}: pick one of {', '.join(DEMOS)}.")
+    return folder_source(demo.folder, kind="demo", name=reference.value)
+
+
+def path_source(reference: CheckpointRef, settings: Settings, *, restrict: bool) -> Source | Path:
+    """The files of a checkpoint that is named by its path; the path of an archive.
+
+    Args:
+        reference: A folder, an archive or a weight file.
+        settings: The folders that may be opened.
+        restrict: True where strangers ask: only below those.
+
+    Raises:
+        CheckpointError: If it may not be opened, or cannot be a checkpoint.
+    """
+    roots = settings.roots if restrict else ()
+    path = _resolve(reference.value, roots, restrict=restrict)
+    if path.is_dir():
+        return folder_source(path, kind="folder", name=_folder_name(path), within=roots)
+    if is_archive(path.name):
+        return path
+    if weight_format(path.name):
+        return file_source(path, within=roots)
+    raise CheckpointError(
+        f"{quoted(path.name)} is not a checkpoint: give a folder, an archive (.zip, .tar, "
+        ".tar.gz) or a weight file (.safetensors, .bin, .pt, .pth)."
+    )
+
+
+def _folder_name(path: Path) -> str:
+    """What a folder is called; one whose name says nothing has its parent's before it."""
+    if SAYS_NOTHING.fullmatch(path.name) and path.parent.name:
+        return f"{path.parent.name}/{path.name}"[-80:]
+    return path.name[:80]
+
+
+def refuse_outside(path: str, settings: Settings) -> None:
+    """Refuse what a stranger may not open by its path.
+
+    Raises:
+        CheckpointError: If it is not there, or not below the settings' roots.
+    """
+    _resolve(path, settings.roots, restrict=True)
+
+
+def _resolve(text: str, roots: tuple[Path, ...], *, restrict: bool) -> Path:
+    missing = CheckpointError(OUTSIDE if restrict else f"There is no file or folder {quoted(text)}: check the path.")
+    try:
+        path = _below(roots, Path(text)) if restrict else Path(text).expanduser()
+        real = path.resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):
+        raise missing from None
+    if restrict and not (path.is_absolute() and is_below(real, roots)):
+        raise missing
+    if not (real.is_dir() or is_regular(real)):
+        raise missing
+    # A link keeps the name it was given by: the hub's cache names its files by digest only.
+    return real if real.is_dir() or restrict else path.absolute()
+
+
+def _below(roots: tuple[Path, ...], path: Path) -> Path:
+    """A relative path is meant below the first allowed folder that has it."""
+    return next((root / path for root in roots if (root / path).exists()), path)
