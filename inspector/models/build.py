@@ -34,8 +34,12 @@ class FirstOf:
         return next((each for each in found if each is not None), default)
 
 
-# Models that read images too are language models, with a text alone.
-CAUSAL_LM = FirstOf(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING, modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING)
+# Models that read images or audio too are language models, with a text alone.
+CAUSAL_LM = FirstOf(
+    modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING,
+    modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
+    modeling_auto.MODEL_FOR_MULTIMODAL_LM_MAPPING,
+)
 TASKS = {
     "masked_lm": (modeling_auto.MODEL_FOR_MASKED_LM_MAPPING, "masked-LM head"),
     "causal_lm": (CAUSAL_LM, "causal-LM head"),
@@ -131,7 +135,8 @@ def beyond_text(model_class: type[PreTrainedModel]) -> tuple[str, ...]:
 def _decodes_other(config: PreTrainedConfig, model_class: type[PreTrainedModel], task: str) -> bool:
     """Whether a decoder needs what an encoder makes of audio or an image."""
     if task == "causal_lm":
-        return type(config) in modeling_auto.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING
+        whole: Any = modeling_auto.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING.get(type(config), model_class)
+        return whole is not model_class  # Whisper's decoder alone; Voxtral's whole model is a causal one
     return model_class.main_input_name != "input_ids" and bool(beyond_text(model_class))
 
 

@@ -209,3 +209,33 @@ def test_a_model_that_does_not_run_is_not_said_to_have_a_wrong_config(tmp_path, 
     monkeypatch.setattr(transformers.BertModel, "forward", forward)
     with pytest.raises(CheckpointError, match="if they are equal, this tool cannot run such models"):
         checkpoint.load("masked_lm")
+
+
+QWEN2_AUDIO = {
+    "text_config": DECODER | {"model_type": "qwen2"},  # rotary: no table of positions
+    "audio_config": {"num_mel_bins": 8, "d_model": 32, "encoder_layers": 2, "encoder_attention_heads": 2,
+                     "encoder_ffn_dim": 48, "max_source_positions": 50},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("architecture", "sizes"),
+    [
+        ("Qwen2AudioForConditionalGeneration", QWEN2_AUDIO),
+        ("HrmTextForCausalLM", DECODER),  # its number of layers counts how often each runs
+        ("CodeGenForCausalLM", {"vocab_size": 60, "n_positions": 64, "n_ctx": 2048, "n_embd": 32, "n_layer": 2,
+                                "n_head": 4, "rotary_dim": 8}),
+    ],
+)  # fmt: skip
+def test_sizes_of_sound_models_are_not_blamed(tmp_path, open_path, architecture, sizes):
+    folder = save(tmp_path, architecture, **sizes)
+    checkpoint = open_path(folder)
+    model = getattr(transformers, architecture).from_pretrained(folder).eval()
+    found = overview(checkpoint, progress=silent)
+    assert found.unique_parameters == model.num_parameters()
+    assert found.heads["causal_lm"] == "present"
+    answer = heads(checkpoint, progress=silent, text=TEXT, k=60, new_tokens=1, device="cpu", dtype="float32")
+    with torch.inference_mode():
+        logits = model(input_ids=torch.tensor([checkpoint.tokens.encode(TEXT).ids])).logits[0, -1]
+    listed = answer.result.next.sort_values("token_id")
+    assert listed["logit"].tolist() == pytest.approx(logits.tolist(), abs=1e-4)
