@@ -34,14 +34,20 @@ class FirstOf:
         return next((each for each in found if each is not None), default)
 
 
-# Models that read images too are language models, with a text alone.
-CAUSAL_LM = FirstOf(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING, modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING)
+# Models that read images or audio too are language models, with a text alone.
+CAUSAL_LM = FirstOf(
+    modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING,
+    modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
+    modeling_auto.MODEL_FOR_MULTIMODAL_LM_MAPPING,
+)
 TASKS = {
     "masked_lm": (modeling_auto.MODEL_FOR_MASKED_LM_MAPPING, "masked-LM head"),
     "causal_lm": (CAUSAL_LM, "causal-LM head"),
     "seq2seq_lm": (
         FirstOf(
-            modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING, modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+            modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
+            modeling_auto.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING,
+            modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
         ),
         "decoder with a language-model head",
     ),
@@ -56,10 +62,13 @@ TASKS = {
     "question_answering": (modeling_auto.MODEL_FOR_QUESTION_ANSWERING_MAPPING, "question-answering head"),
     "multiple_choice": (modeling_auto.MODEL_FOR_MULTIPLE_CHOICE_MAPPING, "multiple-choice head"),
 }
+MODALITIES = {"image": "images", "video": "videos"}  # transformers' word -> ours, where it is another
 # Tasks whose answer no pooler has a part in.
 WITHOUT_POOLER = ("masked_lm", "causal_lm", "seq2seq_lm", "base")
 # Absent from many files, and no answer depends on them; nor a language model's on the pooler.
 SPARE_MODULES = ("position_ids", "token_type_ids")
+# What the code of a model raises where it is built or run as it was not written for.
+MODEL_ERRORS = (RuntimeError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError)
 MOST_MODULES = 20_000  # the largest models have a few thousand
 FREE_MODULES, MODULES_A_TENSOR = 1_000, 20  # what a file of so many tensors may be built as
 MOST_BUFFER_NBYTES = 2_000_000_000  # masks and tables that are computed and not in the file
@@ -93,16 +102,42 @@ def task_class(config: PreTrainedConfig, task: str) -> type[PreTrainedModel]:
     """The class that transformers uses for a task.
 
     Raises:
-        NotInCheckpointError: If this kind of model has no such task.
+        NotInCheckpointError: If this kind of model has no such task, or its decoder answers nothing
+            where the model is given a text alone.
     """
-    mapping, what = TASKS[task]
+    found = find_class(config, task)
+    if found is None:
+        raise NotInCheckpointError(f"Models of the type {config.model_type} have no {TASKS[task][1]}.")
+    if task in ("causal_lm", "seq2seq_lm") and _decodes_other(config, found, task):
+        inputs = " and ".join(beyond_text(found))
+        raise NotInCheckpointError(
+            f"{found.__name__} predicts tokens from {inputs} that its encoder reads, and this tool gives a model text "
+            "alone, so its next tokens would mean nothing. Its weights can be inspected all the same."
+        )
+    return found
+
+
+def find_class(config: PreTrainedConfig, task: str) -> type[PreTrainedModel] | None:
+    """The class that transformers uses for a task; None where this kind of model has none."""
     architecture = str(next(iter(config.architectures or ()), ""))
     if task == "base" and architecture.endswith("EncoderModel"):  # half of a T5
         return own_class(config)
-    found: Any = mapping.get(type(config), None)
-    if found is None:
-        raise NotInCheckpointError(f"A {config.model_type} model has no {what}.")
+    found: Any = TASKS[task][0].get(type(config), None)
     return found[0] if isinstance(found, tuple) else found
+
+
+def beyond_text(model_class: type[PreTrainedModel]) -> tuple[str, ...]:
+    """What a model reads besides text, in words."""
+    said = model_class.input_modalities
+    return tuple(MODALITIES.get(each, each) for each in ((said,) if isinstance(said, str) else said) if each != "text")
+
+
+def _decodes_other(config: PreTrainedConfig, model_class: type[PreTrainedModel], task: str) -> bool:
+    """Whether a decoder needs what an encoder makes of audio or an image."""
+    if task == "causal_lm":
+        whole: Any = modeling_auto.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING.get(type(config), model_class)
+        return whole is not model_class  # Whisper's decoder alone; Voxtral's whole model is a causal one
+    return model_class.main_input_name != "input_ids" and bool(beyond_text(model_class))
 
 
 def own_class(config: PreTrainedConfig) -> type[PreTrainedModel]:
@@ -264,20 +299,31 @@ def _counted_modules(most: int) -> Iterator[None]:
 
 
 @contextmanager
-def first_pass(name: str) -> Iterator[None]:
-    """Say it of config.json if a model that could be built cannot be run.
+def first_pass(model: PreTrainedModel, name: str) -> Iterator[None]:
+    """Say what a model that could be built did not run on.
+
+    Args:
+        model: That runs.
+        name: Of the checkpoint.
 
     Raises:
-        CheckpointError: In place of whatever its first pass raises.
+        NotInCheckpointError: If it fails and reads more than text.
+        CheckpointError: If it fails otherwise.
     """
     try:
         yield
     except (InspectorError, MemoryError):
         raise
     except Exception as error:
+        what, reason = type(model).__name__, type(error).__name__
+        if inputs := " and ".join(beyond_text(type(model))):
+            raise NotInCheckpointError(
+                f"{what} reads {inputs} and did not run without them ({reason}): this tool gives a model text alone. "
+                "The weights can be inspected all the same."
+            ) from error
         raise CheckpointError(
-            f"The config.json of {name} holds a value that its model cannot run with "
-            f"({type(error).__name__}): compare it with the model's original."
+            f"{what} did not run on a short text ({reason}): compare the config.json of {name} with the model's "
+            "original; if they are equal, this tool cannot run such models."
         ) from error
 
 

@@ -370,8 +370,8 @@ class Checkpoint:
         ids = torch.zeros((1, min(WARM_UP, self.positions or WARM_UP)), dtype=torch.long)
         takes = inspect.signature(model.base_model.forward).parameters
         decoder_ids = ids if "decoder_input_ids" in takes else None
-        with build.first_pass(self.name):
-            forward(loaded, ids, head=task == "seq2seq_lm", decoder_ids=decoder_ids)
+        with build.first_pass(model, self.name):
+            forward(loaded, ids, head=task == "seq2seq_lm" or "input_ids" not in takes, decoder_ids=decoder_ids)
         return loaded
 
     def check_ids(self, ids: tuple[int, ...]) -> None:

@@ -8,7 +8,9 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from inspector.errors import NotInCheckpointError
 from inspector.models.build import hollow_model
+from inspector.models.naming import embedding_matrix
 
 EXAMPLE_IDS = 4  # tokens of the pass that counts reused modules
 SMALL = 64_000_000  # bytes of weights that are quicker run than run without
@@ -16,10 +18,17 @@ LARGE = 4_000_000_000  # bytes from which a pass would read too much
 
 
 def input_embedding(model: PreTrainedModel) -> torch.Tensor:
-    """The matrix that looks tokens up, (vocab, d_model), detached."""
-    weight = model.get_input_embeddings().weight
-    if not isinstance(weight, torch.Tensor):
-        raise TypeError(f"{type(model).__name__} looks tokens up in something that is no matrix.")
+    """The matrix that looks tokens up, (vocab, d_model), detached.
+
+    Raises:
+        NotInCheckpointError: If transformers names none.
+    """
+    weight = embedding_matrix(model)
+    if weight is None:
+        raise NotInCheckpointError(
+            f"transformers does not say in which matrix {type(model).__name__} looks tokens up, so this tool cannot "
+            "read its states as tokens. Its weights can be inspected all the same."
+        )
     return weight.detach()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from transformers import PreTrainedConfig
 from transformers.models.auto import modeling_auto
 
-from inspector.models.build import CAUSAL_LM, hollow_model
+from inspector.models.build import CAUSAL_LM, MODEL_ERRORS, hollow_model
 from inspector.models.naming import embedding_names, find_places
 
 HEAD_MAPPINGS = {
@@ -53,7 +53,10 @@ def _held_by(mapping: Any, config: PreTrainedConfig, architecture: str, head: st
     pretraining = architecture.endswith("ForPreTraining") and head == "next_sentence"
     if head not in LANGUAGE_MODELS and model_class.__name__ != architecture and not pretraining:
         return False
-    model = hollow_model(model_class, config)
+    try:
+        model = hollow_model(model_class, config)
+    except MODEL_ERRORS:  # this class is not built from such a config, as a masked LM is not from a decoder's
+        return False
     covered = find_places(model, held).covered
     covered |= {  # a loader ties either way
         name for pair in model.all_tied_weights_keys.items() if covered & set(pair) for name in pair

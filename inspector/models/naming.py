@@ -126,12 +126,18 @@ def _placed(
         yield name, place if place in held else None, pattern, by_pattern[pattern] if pattern else None
 
 
-def embedding_names(model: PreTrainedModel) -> list[str]:
-    """Every name of the matrix that looks tokens up, the tied ones too; none where it has none."""
+def embedding_matrix(model: PreTrainedModel) -> torch.Tensor | None:
+    """The matrix that looks tokens up, (vocab, d_model); None where transformers names none, as for CLIP."""
     try:
         weight = getattr(model.get_input_embeddings(), "weight", None)
-    except (AttributeError, NotImplementedError):  # no tokens are looked up
-        return []
+    except (AttributeError, NotImplementedError):
+        return None
+    return weight if isinstance(weight, torch.Tensor) else None
+
+
+def embedding_names(model: PreTrainedModel) -> list[str]:
+    """Every name of the matrix that looks tokens up, the tied ones too; none where it has none."""
+    weight = embedding_matrix(model)
     named = model.named_parameters(remove_duplicate=False)
     return [name for name, parameter in named if parameter is weight]
 

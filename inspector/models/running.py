@@ -156,7 +156,7 @@ def forward(
     received: list[torch.Tensor] = []
     with memory_guard(loaded), torch.inference_mode(), _capturing(loaded, received, on=capture):
         started = time.perf_counter()
-        output = model(**inputs, output_hidden_states=every, use_cache=False)
+        output = model(**inputs, output_hidden_states=every, **without_cache(model))
         wait(loaded.device)
         milliseconds = 1000 * (time.perf_counter() - started)
     if every:
@@ -176,6 +176,13 @@ def forward(
         received[-1] if received else None,
         replay,
     )
+
+
+def without_cache(model: Any) -> dict[str, bool]:
+    """The argument that keeps a forward method from keeping keys and values, where it takes one."""
+    takes = inspect.signature(model.forward).parameters
+    open_ended = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in takes.values())
+    return {"use_cache": False} if open_ended or "use_cache" in takes else {}
 
 
 def has_output_layer(model: Any) -> bool:

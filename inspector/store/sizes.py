@@ -23,13 +23,14 @@ LAYERS = (
     "decoder_layers",
     "num_decoder_layers",
 )
-SHARED_LAYERS = "num_hidden_groups"  # ALBERT runs few stored layers many times
+SHARED_LAYERS = frozenset({"num_hidden_groups", "num_layers_per_stack"})  # ALBERT and HRM run layers many times
 NESTED = frozenset({"encoder", "decoder", "generator"})
 POSITIONS = ("max_position_embeddings", "n_positions", "max_source_positions", "max_target_positions")
 POSITION_TABLE = re.compile(r"(?:^|\.)(?:position_embeddings|embed_positions|wpe)\.weight$")
 UNMEASURED_POSITIONS = 100_000_000  # rotary positions show in no shape
 COUNT = re.compile(r"(num|n)_.*")
 SIZE = re.compile(r".*_(size|dim)|d_.*")
+UNMEASURED_COUNT = 4_096  # of codes, buckets and positions that small models have more of than of anything stored
 UNMEASURED_SIZE = 65_536  # sizes up to this need not show in any shape (images, patches, windows)
 BLOCK = re.compile(r"(?:^|\.)(?:[a-z_]*layers?|h|blocks?|block)\.(\d{1,9})(?=\.)")
 ROWS = re.compile(r"(?:^|\.)(?:word_embeddings?|embed_tokens|wte|tok_embeddings|embed_in|shared)\.weight$")
@@ -43,10 +44,12 @@ def refuse_wrong_sizes(config: dict[str, Any], tensors: Sequence[TensorInfo]) ->
         CheckpointError: Naming the size that is asked for and the one that is there.
     """
     _refuse_absent_dimensions(config, tensors)
-    for settings in _configs(config):
+    parts = list(_configs(config))
+    for settings in parts:
         _refuse_layers(settings, tensors)
         _refuse_labels(settings, tensors)
-        _refuse_positions(settings, tensors)
+        # Of several models in one, nothing says whose table of positions a tensor is.
+        _refuse_positions(settings, tensors if len(parts) == 1 else ())
         _refuse_bounds(settings, tensors)
 
 
@@ -56,7 +59,7 @@ def size_warnings(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> tupl
     stacks = _stacks(tensors)
     shown = _layers_shown(tensors)
     resized = (found,) if found else ()
-    if len(stacks) != 1 or SHARED_LAYERS in config:
+    if len(stacks) != 1 or SHARED_LAYERS & config.keys():
         return resized
     return resized + tuple(
         f"config.json sets {key} to {layers:,}, but the weights have {shown:,} layers: the "
@@ -112,7 +115,7 @@ def _refuse_layers(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> Non
         layers = config.get(key)
         if type(layers) is not int:
             continue
-        most = 1_000 if SHARED_LAYERS in config else (shown or len(tensors))
+        most = 1_000 if SHARED_LAYERS & config.keys() else (shown or len(tensors))
         if layers < 0:
             raise CheckpointError(
                 f"config.json sets {key} to {layers:,}, which is not a number of layers: use the "
@@ -171,7 +174,7 @@ def _refuse_bounds(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> Non
             continue
         limit = max(largest, UNMEASURED_SIZE) if SIZE.fullmatch(key) or key in OCCURS else None
         if COUNT.fullmatch(key):
-            limit = max(largest, len(tensors))
+            limit = max(largest, len(tensors), UNMEASURED_COUNT)
         if limit is not None and value > limit:
             raise CheckpointError(
                 f"config.json sets {key} to {value:,}, but the largest dimension of any tensor "

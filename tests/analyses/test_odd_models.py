@@ -8,6 +8,7 @@ import transformers
 
 from inspector.analyses.heads.compute import heads
 from inspector.analyses.lens.compute import lens
+from inspector.analyses.masked_lm.compute import predict
 from inspector.analyses.padding.compute import padding
 from inspector.errors import NotInCheckpointError
 from tests.conftest import silent
@@ -91,3 +92,8 @@ def test_an_encoder_decoder_is_not_told_that_its_head_is_missing(open_model, arc
     with pytest.raises(NotInCheckpointError, match="is an encoder-decoder model") as refused:
         heads(open_model(architecture), progress=silent, text=TEXT)
     assert "lacks" not in str(refused.value)
+
+
+def test_an_encoder_decoder_is_not_told_that_it_is_an_encoder_alone(open_model):
+    with pytest.raises(NotInCheckpointError, match="is an encoder-decoder model: it writes a text and has no"):
+        predict(open_model("T5ForConditionalGeneration"), progress=silent, text="w1 [MASK]")

@@ -461,8 +461,8 @@ def test_fewer_layers_than_the_file_holds_are_said(tmp_path, open_path):
         ),
         (
             {"num_attention_heads": -2},
-            "The config.json of sound holds a value that its model cannot run with "
-            "(RuntimeError): compare it with the model's original.",
+            "BertForMaskedLM did not run on a short text (RuntimeError): compare the config.json of sound with "
+            "the model's original; if they are equal, this tool cannot run such models.",
         ),
         (
             {"vocab_size": 1e9},

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 
 from inspector.analyses.classes.result import AncestorClass, SiblingClass
 from inspector.errors import CheckpointError
-from inspector.models.build import SPARE_MODULES, task_class
+from inspector.models.build import SPARE_MODULES, find_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.heads import HEAD_MAPPINGS
 
@@ -169,7 +169,7 @@ def _head(checkpoint: Checkpoint, model_class: type[PreTrainedModel]) -> str | N
         found: Any = mapping.get(type(checkpoint.config), None)
         if found is not None and model_class in (found if isinstance(found, tuple) else (found,)):
             return head
-    return BASE if model_class is task_class(checkpoint.config, "base") else None
+    return BASE if model_class is find_class(checkpoint.config, "base") else None
 
 
 def _would_be_random(names: Iterable[str]) -> str:

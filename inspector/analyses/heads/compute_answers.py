@@ -73,8 +73,9 @@ def rate_choices(run: HeadRun, texts: Sequence[str]) -> Choices:
 def fill_tokens(checkpoint: Checkpoint, given: HeadInput, run: HeadRun) -> FilledTokens:
     """Read the most likely token at every position of a masked language model."""
     tokens = checkpoint.require_tokens()
-    best = run.fields["logits"][0].softmax(dim=1).max(dim=1)
     ids = given.encodings[0].ids
+    # Perceiver answers for every position that it could read.
+    best = run.fields["logits"][0, : len(ids)].softmax(dim=1).max(dim=1)
     mask = tokens.role("mask")[1]
     return FilledTokens(
         pd.DataFrame(

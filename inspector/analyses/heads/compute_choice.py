@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inspector.analyses.heads.result import default_head, named_head
 from inspector.errors import NotInCheckpointError
-from inspector.models.build import TASKS
+from inspector.models.build import TASKS, task_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.results.checkpoint import HEADS
 
@@ -52,6 +52,7 @@ def choose_head(checkpoint: Checkpoint, wanted: str | None) -> tuple[str, list[s
 
 def _absent(checkpoint: Checkpoint, what: str, present: list[str]) -> str:
     if not present and checkpoint.config_values.get("is_encoder_decoder"):
+        task_class(checkpoint.config, "seq2seq_lm")  # says it where the decoder cannot be read either
         return (
             f"{checkpoint.name} is an encoder-decoder model, and its language-model head is not run here: the lens "
             "reads its decoder."

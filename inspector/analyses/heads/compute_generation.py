@@ -9,6 +9,7 @@ import pandas as pd
 import torch
 
 from inspector.analyses.heads.result import NextTokens
+from inspector.models.build import MODEL_ERRORS
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.inputs import HeadRun
 from inspector.models.running import Loaded, memory_guard
@@ -84,18 +85,19 @@ def _logits(
     read = ids
     for _ in range(room):
         with memory_guard(loaded), torch.inference_mode():
-            output = loaded.model(
-                input_ids=read,
-                attention_mask=torch.ones_like(ids),
-                past_key_values=past,
-                use_cache=True,
-                return_dict=True,
-            )
+            try:
+                output = _read(loaded, read, torch.ones_like(ids), past)
+            except MODEL_ERRORS:  # CPM-Ant's own mask does not grow with what it keeps
+                output = _read(loaded, ids, torch.ones_like(ids), None)
         past = getattr(output, "past_key_values", None)
         yield output.logits[0, -1].float().cpu()
         new = torch.tensor([[steps[-1]["token_id"]]], device=ids.device)
         ids = torch.cat([ids, new], dim=1)
         read = ids if past is None else new
+
+
+def _read(loaded: Loaded, ids: torch.Tensor, attention: torch.Tensor, past: Any) -> Any:
+    return loaded.model(input_ids=ids, attention_mask=attention, past_key_values=past, use_cache=True, return_dict=True)
 
 
 def _choose(scores: torch.Tensor, temperature: float, draw: torch.Generator) -> int:

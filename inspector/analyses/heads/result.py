@@ -23,7 +23,7 @@ NAMED = (
     (r"ForTokenClassification$", "token_classification"),
     (r"ForQuestionAnswering$", "question_answering"),
     (r"ForMultipleChoice$", "multiple_choice"),
-    (r"ForMaskedLM$", "masked_lm"),
+    (r"ForMaskedLM$|^(XLM|Flaubert)WithLMHeadModel$", "masked_lm"),
     (r"(ForCausalLM|LMHeadModel)$", "causal_lm"),
 )
 

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from inspector.analyses.padding.compute_batch import Batch
-from inspector.models.running import Loaded, memory_guard
+from inspector.models.running import Loaded, has_output_layer, memory_guard, without_cache
 
 
 def average(loaded: Loaded, batch: Batch) -> pd.DataFrame:
@@ -29,10 +29,11 @@ def average(loaded: Loaded, batch: Batch) -> pd.DataFrame:
     if loaded.model.config.is_encoder_decoder:
         model: Any = loaded.model.get_encoder()
     else:
-        model, inputs["use_cache"] = loaded.model.base_model, False
+        model = loaded.model.base_model
+    every = model is loaded.model and has_output_layer(model)  # with a head there is no last_hidden_state
     with memory_guard(loaded), torch.inference_mode():
-        output = model(**inputs)
-        hidden = output.last_hidden_state.double().cpu()
+        output = model(**inputs, output_hidden_states=every, **without_cache(model))
+        hidden = (output.hidden_states[-1] if every else output.last_hidden_state).double().cpu()
     mask = batch.mask.double()[:, :, None]
     tokens = mask.sum(dim=1)
     padding = (1 - mask).sum(dim=1)

@@ -25,6 +25,7 @@ from inspector.analyses.padding.compute_gradient import (
 )
 from inspector.analyses.padding.result import AS_IT_IS, FRESH, LIFTED, UNMASKED, UNTIED, PaddingGradient
 from inspector.errors import CheckpointError, NotInCheckpointError
+from inspector.models.build import MODEL_ERRORS
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.device import pick_device
 from inspector.models.reading.setting import decoder_start
@@ -113,13 +114,12 @@ def _measure(
         return Measured(
             "The sentences hold no token that the loss could ask for: write longer ones.", tied=tied, loaded=loaded
         )
-    with memory_guard(loaded):
-        found = _run(checkpoint, work, loaded, row=row, vocabulary=vocabulary, progress=progress)
+    found = _differentiate(checkpoint, work, loaded, row=row, vocabulary=vocabulary, progress=progress)
     note = f"{how}: {count:,} positions, beside {batch.padding:,} of padding, whose labels are ignored."
     if read.decoder_ids is not None and row == int(read.decoder_ids[0, 0]):
         note += " The decoder is started with padding, so its look-up reads that row as well."
     gradient = found.gradient and replace(found.gradient, task=task, predicted=count)
-    return replace(found, note=note, gradient=gradient, tied=tied, loaded=loaded, batch=read)
+    return replace(found, note=found.note or note, gradient=gradient, tied=tied, loaded=loaded, batch=read)
 
 
 def _unfit(checkpoint: Checkpoint, batch: Batch, task: str, *, device: str, dtype: str) -> Measured | None:
@@ -168,6 +168,21 @@ def _ask(
     read, labels = mask_some(batch, ordinary, mask_id=mask_id)
     how = f"15 % of the ordinary tokens were replaced by {mask_token} and are to be guessed"
     return read, labels, how
+
+
+def _differentiate(
+    checkpoint: Checkpoint, work: Work, loaded: Loaded, *, row: int, vocabulary: pd.DataFrame, progress: Progress
+) -> Measured:
+    """Run every experiment, or say that the model's own loss does not run."""
+    try:
+        with memory_guard(loaded):
+            return _run(checkpoint, work, loaded, row=row, vocabulary=vocabulary, progress=progress)
+    except MODEL_ERRORS as error:  # GIT's loss counts the positions of an image, too
+        return Measured(
+            f"The loss of {type(loaded.model).__name__} does not run on these sentences alone "
+            f"({type(error).__name__}): nothing was measured.",
+            "the model's own loss does not run on text alone",
+        )
 
 
 def _run(

@@ -22,6 +22,7 @@ from transformers import PreTrainedModel
 from inspector.analyses.padding.compute_batch import IGNORED, Batch
 from inspector.errors import NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.naming import embedding_matrix
 from inspector.models.running import Loaded
 
 MEMORY_SHARE = 0.8  # of what a worker may use: the rest is for what is not counted below
@@ -62,15 +63,25 @@ def predicting(work: Work) -> torch.Tensor:
 
 
 def input_matrix(model: PreTrainedModel) -> torch.Tensor:
-    """The parameter that looks tokens up, (vocab, d_model)."""
-    weight: Any = model.get_input_embeddings().weight
+    """The parameter that looks tokens up, (vocab, d_model).
+
+    Raises:
+        NotInCheckpointError: If transformers names none.
+    """
+    weight = embedding_matrix(model)
+    if weight is None:
+        raise NotInCheckpointError(
+            f"transformers does not say in which matrix {type(model).__name__} looks tokens up, so no gradient on "
+            "its rows was measured."
+        )
     return weight
 
 
 def reads_input_matrix(model: PreTrainedModel) -> bool:
     """Whether the encoder looks tokens up in it: untied, BART's has a matrix of its own."""
+    weight = input_matrix(model)
     encoder: Any = model.get_encoder()
-    return encoder.get_input_embeddings().weight is input_matrix(model)
+    return any(isinstance(module, nn.Embedding) and module.weight is weight for module in encoder.modules())
 
 
 def look_ups(model: PreTrainedModel) -> list[nn.Embedding]:

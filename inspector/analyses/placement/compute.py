@@ -30,7 +30,14 @@ def placement(checkpoint: Checkpoint, request: PlacementRequest, *, progress: Pr
         RequestError: If this machine has no such device.
     """
     progress(None, "Adding up sizes")
-    present = (head for head in LANGUAGE if checkpoint.heads[head] == "present")
-    chosen = request.task or next(present, "base")
+    chosen = request.task or _task(checkpoint)
     plan = checkpoint.plan(chosen, device=request.device, dtype=request.dtype)  # type: ignore[arg-type]
     return plan.result()
+
+
+def _task(checkpoint: Checkpoint) -> str:
+    """The head that the pages run, else the base model; an encoder and a decoder may have none without a head."""
+    from inspector.models.build import find_class
+
+    present = (head for head in LANGUAGE if checkpoint.heads[head] == "present")
+    return next(present, "base" if find_class(checkpoint.config, "base") else "seq2seq_lm")

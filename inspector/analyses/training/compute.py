@@ -27,6 +27,7 @@ from inspector.models.build import own_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import in_file
 from inspector.models.memory import shared_names
+from inspector.models.naming import embedding_matrix
 from inspector.progress import Progress
 from inspector.request import answers
 
@@ -96,7 +97,7 @@ def _example(
     checkpoint: Checkpoint, model: PreTrainedModel, parameters: list[Sorted], factors: dict[str, float], step: float
 ) -> DecayExample | None:
     """What decay does to the embedding matrix; None where the file does not hold its numbers."""
-    matrix = getattr(model.get_input_embeddings(), "weight", None)
+    matrix = embedding_matrix(model)
     found = next((each for each in parameters if each.tensor is matrix), None)
     if found is None or not found.in_file:
         return None

@@ -23,7 +23,6 @@ from inspector.errors import RequestError
 from inspector.models.build import build_model, own_class, quiet, task_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.counting import count, count_once
-from inspector.models.execution import input_embedding
 from inspector.models.ties import possible_ties
 from inspector.progress import Progress
 from inspector.request import answers
@@ -225,7 +224,7 @@ def _assemble(plan: _Plan, ways: Sequence[Way], *, warnings: tuple[str, ...]) ->
     changed = [dataclasses.replace(way, answer=describe(original, way)) for way in ways[1:]]
     parameters = parameters_of(plan.model)
     listed, unique = count(parameters), count_once(parameters)
-    vocab, d_model = input_embedding(plan.model).shape
+    vocab, d_model = plan.checkpoint.embedding.shape
     tied = any(edge.before == TIED for edge in original.edges)
     said = (
         answer(changed)

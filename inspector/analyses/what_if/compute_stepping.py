@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 from transformers.models.auto import modeling_auto
 
 from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
+from inspector.models.build import MODEL_ERRORS
 from inspector.models.checkpoint import Checkpoint
 
 IGNORED = -100  # label of a position that no loss counts
@@ -113,7 +114,7 @@ def train(model: PreTrainedModel, lesson: Lesson, *, steps: int, learning_rate: 
         stepper.zero_grad(set_to_none=True)
         with torch.no_grad():
             last = loss_of(model, lesson).item()
-    except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
+    except MODEL_ERRORS as error:
         return Outcome(first, math.nan, f"It cannot run any more: {_first_sentence(error)}")
     if not math.isfinite(last):
         half = optimizer == "adamw" and model.dtype == torch.float16

@@ -64,10 +64,11 @@ def masked_logits(checkpoint: Checkpoint, loaded: Loaded, rows: Sequence[Row]) -
     """
     family = checkpoint.family
     ladder = build_ladder(loaded.model, family) if family else None
-    scores_a_token = 0 if ladder else checkpoint.embedding.shape[0]
+    vocab = checkpoint.embedding.shape[0]
+    scores_a_token = 0 if ladder else vocab
     for members in _passes(rows, loaded, padded=family is not None, scores=scores_a_token):
-        run = _read(loaded, [rows[index] for index in members], head=ladder is None)
-        for part in _parts(rows, members, checkpoint.embedding.shape[0]):
+        run = _read(loaded, [rows[index] for index in members], head=ladder is None, vocab=vocab)
+        for part in _parts(rows, members, vocab):
             picked = _pick(run, part, rows, members, logits=ladder is None, name=checkpoint.name)
             started = time.perf_counter()
             with memory_guard(loaded), torch.inference_mode():
@@ -97,11 +98,11 @@ def _passes(rows: Sequence[Row], loaded: Loaded, *, padded: bool, scores: int) -
         yield together
 
 
-def _read(loaded: Loaded, rows: Sequence[Row], *, head: bool) -> Forward:
+def _read(loaded: Loaded, rows: Sequence[Row], *, head: bool, vocab: int) -> Forward:
     """Run rows, the last of which is the longest, as one padded batch."""
     longest = len(rows[-1].ids)
     pad = getattr(loaded.model.config, "pad_token_id", None)
-    pad = pad if isinstance(pad, int) and 0 <= pad < len(loaded.input_embedding) else 0
+    pad = pad if isinstance(pad, int) and 0 <= pad < vocab else 0
     ids = torch.tensor([row.ids + (pad,) * (longest - len(row.ids)) for row in rows])
     type_ids = torch.tensor([row.type_ids + (0,) * (longest - len(row.ids)) for row in rows])
     lengths = torch.tensor([len(row.ids) for row in rows])

@@ -190,6 +190,11 @@ def _without_head(checkpoint: Checkpoint) -> str:
             f"{checkpoint.name} is a causal language model: it predicts the next token and has no "
             "masked-LM head. Its Vocabulary lens shows what it predicts at every position."
         )
+    if checkpoint.config_values.get("is_encoder_decoder"):
+        return (
+            f"{checkpoint.name} is an encoder-decoder model: it writes a text and has no masked-LM head. Look at its "
+            "Vocabulary lens and Embeddings."
+        )
     return (
         f"{checkpoint.name} has no MLM head: its file holds the encoder alone, and a head filled "
         "with random numbers would answer nonsense, so nothing is predicted. Open the checkpoint "

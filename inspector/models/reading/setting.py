@@ -167,7 +167,7 @@ def prepare(
         capture=output is not None,
         by_blocks=True,
     )
-    _check_states(checkpoint, run)
+    _check_states(checkpoint, run, len(shown))
     setting = Setting(
         loaded=loaded,
         run=run,
@@ -181,15 +181,22 @@ def prepare(
     return setting
 
 
-def _check_states(checkpoint: Checkpoint, run: Forward) -> None:
+def _check_states(checkpoint: Checkpoint, run: Forward, positions: int) -> None:
     """Refuse states that are no vectors, one for each position.
 
     Raises:
-        NotInCheckpointError: If the model keeps several streams for each position.
+        NotInCheckpointError: If the model keeps several streams for each position, or pools positions.
     """
-    odd = [states.shape for states in run.hidden_states if states.dim() != STATES]
+    shapes = [states.shape for states in run.hidden_states]
+    odd = [shape for shape in shapes if len(shape) != STATES]
+    kind = checkpoint.config_values.get("model_type")
+    pooled = [shape[1] for shape in shapes if len(shape) == STATES and shape[1] != positions]
+    if pooled:
+        raise NotInCheckpointError(
+            f"{kind} models keep the states of {positions:,} tokens as {pooled[0]:,} vectors in some layers, not one "
+            "for each position, so the lens cannot read them."
+        )
     if odd:
-        kind = checkpoint.config_values.get("model_type")
         numbers = " × ".join(map(str, odd[0]))
         raise NotInCheckpointError(
             f"{kind} models keep {numbers} numbers as the state of a text, not one vector for each "
