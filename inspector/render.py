@@ -61,7 +61,7 @@ def _print_rows(key: str, rows: list[dict[str, Any]], console: Console) -> None:
     if blocks:
         _print_blocks(key, headings, shown, console)
     else:
-        numeric = [isinstance(rows[0][column], int | float) for column in columns]
+        numeric = [isinstance(_first(rows, column), int | float) for column in columns]
         table = Table(title=_title(key), title_justify="left", title_style="bold")
         for heading, right in zip(headings, numeric, strict=True):
             table.add_column(heading, justify="right" if right else "left")
@@ -75,6 +75,11 @@ def _print_rows(key: str, rows: list[dict[str, Any]], console: Console) -> None:
             said = columns[:1] if blocks else columns  # the block above has the others
             label = ", ".join(f"{column} {_cell(row[column])}" for column in said)
             _print_rows(escaped(f"{label}: {name}"), row[name], console)
+
+
+def _first(rows: list[dict[str, Any]], column: str) -> Any:
+    """A column's first value that is there."""
+    return next((row[column] for row in rows if row[column] is not None), None)
 
 
 def _width(lines: list[list[str]]) -> int:
