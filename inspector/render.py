@@ -39,17 +39,32 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
 def write_table(plain: dict[str, Any], console: Console) -> None:
     """Print plain JSON values as lines and tables."""
     for key, value in plain.items():
-        if isinstance(value, list) and value and isinstance(value[0], dict):
+        if _is_table(value):
             _print_rows(key, value, console)
         elif isinstance(value, dict):
-            facts = {name: item for name, item in value.items() if not _is_table(item)}
-            if facts:
-                _print_rows(key, [{"": name, " ": item} for name, item in facts.items()], console)
-            for name, rows in value.items():
-                if name not in facts:
-                    _print_rows(f"{key}: {name}", rows, console)
+            _print_facts(key, value, console)
         elif key != "warnings":  # they have been said on stderr
-            console.print(Text(f"{_title(key)}: {_cell(value)}"))
+            _print_value(key, value, console)
+
+
+def _print_facts(key: str, value: dict[str, Any], console: Console) -> None:
+    facts = {name: item for name, item in value.items() if not _is_table(item)}
+    if facts:
+        _print_rows(key, [{"": name, " ": item} for name, item in facts.items()], console)
+    for name, rows in value.items():
+        if name not in facts:
+            _print_rows(f"{key}: {name}", rows, console)
+
+
+def _print_value(key: str, value: Any, console: Console) -> None:
+    """Print a value on its line, and a list that is longer than a line one below the other."""
+    line = f"{_title(key)}: {_cell(value)}"
+    if not isinstance(value, list) or cell_len(line) <= console.width:
+        console.print(Text(line))
+        return
+    console.print(Text(_title(key), style="bold"))
+    for item in value:
+        console.print(Text(f"  {_cell(item)}"), soft_wrap=True)
 
 
 def _print_rows(key: str, rows: list[dict[str, Any]], console: Console) -> None:
@@ -61,7 +76,7 @@ def _print_rows(key: str, rows: list[dict[str, Any]], console: Console) -> None:
     if blocks:
         _print_blocks(key, headings, shown, console)
     else:
-        numeric = [isinstance(rows[0][column], int | float) for column in columns]
+        numeric = [isinstance(_first(rows, column), int | float) for column in columns]
         table = Table(title=_title(key), title_justify="left", title_style="bold")
         for heading, right in zip(headings, numeric, strict=True):
             table.add_column(heading, justify="right" if right else "left")
@@ -75,6 +90,11 @@ def _print_rows(key: str, rows: list[dict[str, Any]], console: Console) -> None:
             said = columns[:1] if blocks else columns  # the block above has the others
             label = ", ".join(f"{column} {_cell(row[column])}" for column in said)
             _print_rows(escaped(f"{label}: {name}"), row[name], console)
+
+
+def _first(rows: list[dict[str, Any]], column: str) -> Any:
+    """A column's first value that is there."""
+    return next((row[column] for row in rows if row[column] is not None), None)
 
 
 def _width(lines: list[list[str]]) -> int:

@@ -18,6 +18,9 @@ from pages._ui import inputs, parts, session
 checkpoint = session.opened()
 parts.heading("masked_lm", checkpoint)
 
+if inputs.is_causal():
+    masked_plausibility.draw_causal(checkpoint)
+    st.stop()
 inputs.require_head("masked_lm", verb="predict")
 # Each part has its place, so that what is replaced while typing is never drawn twice.
 reading_place, editor_place, fields_place = st.container(), st.container(), st.container()

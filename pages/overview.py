@@ -10,7 +10,7 @@ from inspector.analyses.overview.result import Overview
 from inspector.analyses.overview.words import HEADS
 from inspector.catalog import PAGES
 from inspector.text import bytes_text
-from pages._ui import parts, session
+from pages._ui import options, parts, session
 
 checkpoint = session.opened()
 parts.heading("overview", checkpoint)
@@ -77,14 +77,8 @@ with right:
 
 st.subheader("Tensors", anchor=False)
 tensors = overview.tensors
-find = st.text_input(
-    "Find tensors by name, dtype, shape or file",
-    type="search",
-    live=True,
-    key="find",
-    bind="query-params",
-    placeholder="such as layer.0 or bias",
-    icon=":material/search:",
+find = options.ask(
+    OverviewRequest, "find", type="search", live=True, placeholder="such as layer.0 or bias", icon=":material/search:"
 )
 if find:
     text = tensors[["name", "dtype", "shape", "file"]].agg(" ".join, axis=1)
@@ -115,4 +109,4 @@ with right:
         "the times of the files. `overview --hash` and reports compute each file's SHA-256."
     )
     st.code(overview.fingerprint, language=None, wrap_lines=True)
-    parts.elsewhere(checkpoint, OverviewRequest())
+    parts.elsewhere(checkpoint, OverviewRequest(find=find))

@@ -270,7 +270,8 @@ class Checkpoint:
     def _first_matrix(self, matrices: list[TensorInfo]) -> TensorInfo:
         if not matrices:
             raise NotInCheckpointError(
-                f"{self.name} holds no embedding matrix that this tool can recognize: its Overview lists every tensor."
+                f"{self.name} holds no embedding matrix that this tool can recognize: its Overview, or "
+                "`overview --tensors`, lists every tensor."
             )
         return max(matrices, key=lambda tensor: tensor.shape[0])
 

@@ -44,6 +44,11 @@ def heads_by_building(config: PreTrainedConfig, names: Iterable[str]) -> dict[st
     }
 
 
+def is_decoder_only(config: PreTrainedConfig) -> bool:
+    """Whether a config's classes predict the next token, and no masked one."""
+    return CAUSAL_LM.get(type(config), None) is not None and type(config) not in HEAD_MAPPINGS["masked_lm"]
+
+
 def _held_by(mapping: Any, config: PreTrainedConfig, architecture: str, head: str, held: set[str]) -> bool:
     found = mapping.get(type(config), None)
     encoder = type(config) in HEAD_MAPPINGS["masked_lm"] and not getattr(config, "is_decoder", None)

@@ -11,6 +11,7 @@ import torch
 from inspector.errors import CheckpointError
 from inspector.store.manifest import Manifest, TensorInfo
 from inspector.store.ranges import map_range
+from inspector.text import nearest
 
 NEAR = 1 << 20  # bytes between two storages that are mapped together
 
@@ -33,7 +34,12 @@ def read_tensors(manifest: Manifest, names: Iterable[str] | None = None) -> dict
     by_name = {tensor.name: tensor for tensor in manifest.tensors}
     wanted = list(by_name) if names is None else list(names)
     if unknown := [name for name in wanted if name not in by_name]:
-        raise CheckpointError(f"There is no tensor {unknown[0]!r} in {manifest.name}: pick one of the listed names.")
+        near = nearest(unknown[0], by_name)
+        meant = f": did you mean {near!r}?" if near else "."
+        raise CheckpointError(
+            f"There is no tensor {unknown[0]!r} in {manifest.name}{meant} `overview --tensors` lists all "
+            f"{len(by_name):,}."
+        )
     paths = {file.name: file.path for file in manifest.files}
     by_file: dict[str, list[TensorInfo]] = {}
     for name in wanted:

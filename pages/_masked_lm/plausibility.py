@@ -8,10 +8,17 @@ from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.plausibility.figures import plausibility_strip
 from inspector.analyses.plausibility.request import PlausibilityRequest
 from inspector.analyses.plausibility.result import Plausibility
+from inspector.analyses.plausibility.words import alternatives, subtitle, totals
 from inspector.results.checkpoint import Opened
-from pages._ui import options, parts, session
+from inspector.text import literal
+from pages._ui import inputs, options, parts, session
 
-MASKED = {"token": "alone", "word": "with the rest of its word"}
+CAUSAL = (
+    "This model is causal: it predicts the next token and fills no masks. So the page shows how plausible each token "
+    "of a text is after the tokens before it."
+)
+LISTED = 3  # alternatives of a token in the table
+
 COLUMNS = {
     "position": st.column_config.NumberColumn("position"),
     "token": st.column_config.TextColumn("token"),
@@ -22,8 +29,10 @@ COLUMNS = {
     "bits": st.column_config.NumberColumn(
         "surprisal, bits", format="%.2f", help="-log2 of the probability: 0 is certain."
     ),
-    "best_token": st.column_config.TextColumn("most likely here", help="What the model predicts here."),
-    "best_probability": st.column_config.NumberColumn("its probability", format="percent"),
+    "log_probability": st.column_config.NumberColumn("log probability", format="%.3f", help="Natural logarithm."),
+    "alternatives": st.column_config.TextColumn(
+        "most likely here", width="large", help="What the model predicts here; the downloaded file has more."
+    ),
 }
 
 
@@ -35,44 +44,81 @@ def choose(asked: PredictRequest) -> PlausibilityRequest:
 
 
 def draw(checkpoint: Opened, request: PlausibilityRequest) -> Plausibility | None:
-    """Mask each token in turn, and show what the model thinks of it."""
+    """Judge each token of the text, and show the sentence, the totals and the numbers."""
     result: Plausibility | None = session.ask(request)
     if result is None:
         return None
     parts.warnings(result.warnings)
     with st.container(horizontal=True):
-        st.metric(
-            "Pseudo-log-likelihood",
-            f"{result.pseudo_log_likelihood:.2f}",
-            help="Sum of the tokens' log probabilities, each judged with all others in "
-            "sight (Salazar et al. 2020). Nearer to zero: more plausible; longer texts have lower ones.",
-        )
-        st.metric(
-            "Pseudo-perplexity",
-            f"{result.pseudo_perplexity:.2f}",
-            help="exp of the negative mean of these: as if the model chose each token among "
-            "so many equally likely ones. Comparable between lengths.",
-        )
+        _totals(result)
         st.metric("Judged tokens", result.judged)
-        st.metric("All passes", f"{result.milliseconds:.0f} ms")
+        st.metric("Forward pass" if result.method == "causal" else "All passes", f"{result.milliseconds:.0f} ms")
     parts.chart(
         plausibility_strip(
             result.tokens,
             title=f"{checkpoint.name}: how surprising is each token?",
-            subtitle=f"each token masked {MASKED[request.by]}; below it, its surprisal in bits",
+            subtitle=subtitle(result),
             theme=session.theme(),
         ),
         alt="The text, each token colored by its surprisal; the table below holds the numbers",
         key="plausibility",
     )
-    judged = result.tokens[~result.tokens["special"]]
+    st.markdown(literal(totals(result)))
+    shown = result.tokens[result.tokens["judged"]]
+    instead = alternatives(result, count=LISTED)
+    shown = shown.assign(alternatives=[instead.get(position, "") for position in shown["position"]])
     st.dataframe(
-        judged,
+        shown,
         hide_index=True,
         lazy=False,
         column_config=COLUMNS,
         column_order=tuple(COLUMNS),
         alt="Probability, rank and surprisal of every token",
     )
-    parts.download(result.tokens, name=f"{checkpoint.name}-plausibility")
+    with st.container(horizontal=True):
+        parts.download(result.tokens, name=f"{checkpoint.name}-plausibility")
+        parts.download(
+            result.alternatives, name=f"{checkpoint.name}-alternatives", label="CSV of the most likely tokens"
+        )
     return result
+
+
+def _totals(result: Plausibility) -> None:
+    if result.log_likelihood is not None and result.perplexity is not None:
+        st.metric(
+            "Log-likelihood",
+            f"{result.log_likelihood:.2f}",
+            help="Sum of the judged tokens' log probabilities (natural logarithm), each predicted from the tokens "
+            "before it. Nearer to zero: more plausible; longer texts have lower ones.",
+        )
+        st.metric(
+            "Perplexity",
+            f"{result.perplexity:.2f}",
+            help="exp of the mean loss: as if the model chose each token from so many equally likely ones. "
+            "Comparable between lengths, and between models with the same tokenizer.",
+        )
+        return
+    st.metric(
+        "Pseudo-log-likelihood",
+        f"{result.pseudo_log_likelihood:.2f}",
+        help="Sum of the tokens' log probabilities, each judged with all others in "
+        "sight (Salazar et al. 2020). Nearer to zero: more plausible; longer texts have lower ones.",
+    )
+    st.metric(
+        "Pseudo-perplexity",
+        f"{result.pseudo_perplexity:.2f}",
+        help="exp of the negative mean of these: as if the model chose each token from "
+        "so many equally likely ones. Comparable between lengths.",
+    )
+
+
+def draw_causal(checkpoint: Opened) -> None:
+    """Draw the whole page for a causal model, which has no masks to fill."""
+    st.info(CAUSAL, icon=":material/info:")
+    text = inputs.text(checkpoint, slug="masked_lm")
+    with st.popover("Options", icon=":material/tune:"):
+        k = options.ask(PlausibilityRequest, "k")
+        device, dtype = inputs.placement()
+    request = options.make(PlausibilityRequest, text=text, k=k, device=device, dtype=dtype)
+    if draw(checkpoint, request) is not None:
+        parts.elsewhere(checkpoint, request)

@@ -117,6 +117,13 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
             {"text": "the second month of the year.", "view": "Plausibility"},
         ),
         Question(
+            "How surprising is a text to GPT-2?",
+            "Perplexity, and each token predicted from those before it.",
+            "masked_lm",
+            GPT2,
+            {"text": "genus Salix: willows and poplars."},
+        ),
+        Question(
             "What does one word change?",
             "Two sentences over the whole vocabulary: likelihood against difference.",
             "masked_lm",

@@ -100,6 +100,12 @@ def _fill_in(examples: tuple[str, ...], *, page: str, fingerprint: str) -> None:
     state["text on"], state["text of"] = page, fingerprint
 
 
+def is_causal() -> bool:
+    """Whether the open checkpoint predicts the next token, and no masked one."""
+    heads = session.run("overview").heads
+    return heads["masked_lm"] != "present" and heads["causal_lm"] == "present"
+
+
 def require_head(head: str, *, verb: str) -> None:
     """End the page with the analysis' own explanation where the checkpoint lacks a head."""
     overview: Overview = session.run("overview")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from streamlit.testing.v1 import AppTest
@@ -17,6 +18,11 @@ def marked(app: AppTest) -> str:
     """All the text of a page, as Markdown."""
     kinds = ("markdown", "caption", "info", "error", "warning", "subheader", "title")
     return "\n".join(element.value for kind in kinds for element in getattr(app, kind))
+
+
+def titles(app: AppTest) -> str:
+    """The titles of a page's figures."""
+    return "\n".join(json.loads(chart.proto.spec)["layout"]["title"]["text"] for chart in app.get("plotly_chart"))
 
 
 def metrics(app: AppTest) -> dict[str, str]:

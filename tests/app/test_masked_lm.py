@@ -26,7 +26,7 @@ from inspector.store import registry
 from pages._masked_lm import text as masked_text
 from pages._masked_lm.editor import Edit, read
 from pages._ui import session
-from tests.app.looking import button, metrics, said
+from tests.app.looking import button, metrics, said, titles
 
 Open = Callable[..., AppTest]
 TEXT = "the capital and largest city of [MASK]."
@@ -177,6 +177,37 @@ def test_every_tokens_plausibility_colors_the_chips(open_app: Open) -> None:
     alone = predicted(app, text="the city of france.", masks=(4,), k=1000).masks[0].predictions
     row = alone[alone["token"] == "france"].iloc[0]
     assert judged.set_index("token").loc["france", "probability"] == pytest.approx(row["probability"], rel=1e-4)
+
+
+def test_a_causal_model_has_this_view_alone(open_app: Open) -> None:
+    text = "the river flows to the sea."
+    app = open_app("masked_lm", checkpoint="demo-gpt2", text=text, k="2")
+    assert not app.error
+    assert not app.exception
+    assert "This model is causal: it predicts the next token and fills no masks." in said(app)
+    assert not [each for each in app.segmented_control if each.key == "view"]
+    result = (
+        session.engine()
+        .run(
+            app.session_state["opened"].fingerprint,
+            "plausibility",
+            text=text,
+            k=2,
+            by="token",
+            device="auto",
+            dtype="auto",
+        )
+        .result(120)
+    )
+    assert float(metrics(app)["Perplexity"]) == pytest.approx(result.perplexity, abs=0.006)
+    assert float(metrics(app)["Log-likelihood"]) == pytest.approx(result.log_likelihood, abs=0.006)
+    table = frame(app, "bits")
+    assert table["judged"].all()
+    assert len(table) == result.judged == len(result.tokens) - 1
+    assert all(len(text.split(", ")) >= 2 for text in table["alternatives"])
+    assert "The first token, the, has no context and is not judged" in said(app)
+    assert "demo-gpt2" in titles(app)
+    assert any("plausibility demo-gpt2" in code.value and "-k 2" in code.value for code in app.code)
 
 
 def test_plausibility_is_not_computed_before_it_is_wanted(open_app: Open) -> None:

@@ -21,7 +21,7 @@ from inspector.settings import MB, read_settings, settings
 from inspector.store import registry
 from inspector.text import literal
 from tests.app.conftest import ROOT, SECONDS
-from tests.app.looking import button, marked, metrics, said
+from tests.app.looking import button, marked, metrics, said, titles
 
 Open = Callable[..., AppTest]
 CONFIG = {
@@ -101,10 +101,10 @@ def test_equal_files_are_spoken_of_by_the_name_that_each_gave_them(open_app: Ope
         for path in DEMOS["demo-gpt2"].folder.iterdir():
             files.write(path, path.name)
     theirs = upload(open_app("masked_lm"), "theirs.zip", archive.getvalue())
-    assert "theirs is a causal language model" in said(theirs)
+    assert "theirs: how surprising is each token?" in titles(theirs)
     ours = open_app("masked_lm", checkpoint="demo-gpt2")
-    assert "demo-gpt2 is a causal language model" in said(ours)
-    assert "theirs" not in said(ours)
+    assert "demo-gpt2: how surprising is each token?" in titles(ours)
+    assert "theirs" not in said(ours) + titles(ours)
     fingerprints = {app.session_state["opened"].fingerprint for app in (ours, theirs)}
     assert len(fingerprints) == 1
 

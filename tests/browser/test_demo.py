@@ -93,13 +93,12 @@ def test_an_example_is_one_click_and_stands_in_the_link(page: Page, server: Serv
     expect(page).to_have_url(re.compile(re.escape(quote(example.split()[-1].rstrip(".")))))
 
 
-def test_a_missing_head_is_explained_and_the_demo_offered(page: Page, server: Server) -> None:
+def test_a_causal_model_is_asked_how_plausible_a_text_is(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/masked_lm?checkpoint=demo-gpt2")
     expect_page(page, "masked_lm", "demo-gpt2")
-    expect(page.get_by_test_id("stAlert")).to_contain_text("no masked-LM head")
-    page.get_by_role("button", name="Open demo-bert, which has this head").click()
-    expect_page(page, "masked_lm", "demo-bert")
-    expect(metric(page, "Masks")).to_have_text("1")
+    expect(metric(page, "Perplexity")).to_have_text(re.compile(r"^[0-9.]+$"))
+    expect(page.get_by_text("How surprising is each token?", exact=False).first).to_be_visible()
+    expect(page.get_by_text("has no context and is not judged")).to_be_visible()
 
 
 def test_insert_mask_adds_a_mask(page: Page, server: Server) -> None:

@@ -294,6 +294,22 @@ def test_plausibility(answer):
     assert found["warnings"] == []
 
 
+def test_plausibility_of_a_causal_model(answer, call):
+    text = "the river flows to the sea."
+    found = answer("plausibility", "demo-gpt2", "--text", text, "-k", "2")
+    judged = [row for row in found["tokens"] if row["judged"]]
+    assert [row["judged"] for row in found["tokens"]] == [False] + [True] * len(judged)
+    assert found["log_likelihood"] == pytest.approx(sum(math.log(row["probability"]) for row in judged))
+    assert found["perplexity"] == pytest.approx(math.exp(-found["log_likelihood"] / found["judged"]))
+    assert (found["method"], found["pseudo_log_likelihood"]) == ("causal", None)
+    assert [row["rank"] for row in found["alternatives"]] == [1, 2] * len(judged)
+    assert found["warnings"] == []
+    _, shown, _ = call("plausibility", "demo-gpt2", "--text", text)
+    assert "has no context and is not judged" in " ".join(shown.split())
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    assert all(f"│ {row['token']} " in shown for row in judged)
+
+
 def test_contrast(answer, tmp_path):
     path = tmp_path / "contrast.parquet"
     texts = ("--first", "a dog is an [MASK].", "--second", "a car is an [MASK].")
@@ -369,12 +385,12 @@ def test_tokenize(answer, name):
 
 def test_report(answer, tmp_path):
     path = tmp_path / "report.html"
-    found = answer("report", "demo-gpt2", "-o", str(path), "--sections", "masked_lm,overview")
+    found = answer("report", "MiniLM", "-o", str(path), "--sections", "masked_lm,overview")
     assert set(found) >= {"file", "nbytes", "sections", "absent", "figures", "tables"}
     assert found["sections"] == ["overview", "masked_lm"]
     assert found["file"] == str(path)
     assert found["nbytes"] == path.stat().st_size
-    assert found["absent"] == [{"section": "masked_lm", "reason": CAUSAL}]
+    assert found["absent"] == [{"section": "masked_lm", "reason": NO_HEAD}]
     assert path.read_text("utf-8").startswith("<!DOCTYPE html>")
 
 
@@ -481,7 +497,7 @@ NO_HEAD = (
 )
 CAUSAL = (
     "demo-gpt2 is a causal language model: it predicts the next token and has no masked-LM head. "
-    "Its Vocabulary lens shows what it predicts at every position."
+    "Plausibility judges a text with it, and its Vocabulary lens shows what it predicts at every position."
 )
 NO_PAIR = "There is no second text (option --pair): this head reads a sentence, and a second one that may follow it."
 TASK = (
@@ -499,7 +515,10 @@ LAYERS = 'layers: {!r} is neither a number nor a range: write "0,6,12" or "0-3".
         (("overview", "no-such-thing"), NO_SUCH),
         (("predict", str(MINILM), "--text", "a [MASK]"), NO_HEAD),
         (("predict", "demo-gpt2", "--text", "a"), CAUSAL),
-        (("plausibility", "demo-gpt2", "--text", "a"), CAUSAL),
+        (
+            ("plausibility", "demo-gpt2", "--text", "a"),
+            "The text has one token, and a causal language model judges each token from those before it: type more.",
+        ),
         (("contrast", str(MINILM), "--first", "a [MASK]", "--second", "[MASK]"), NO_HEAD),
         (("heads", "demo-bert", "--text", "a"), NO_PAIR),
         (("project", "demo-bert", "-o", "map.txt"), SUFFIX),

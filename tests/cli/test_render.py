@@ -44,6 +44,17 @@ def test_a_row_too_wide_for_the_terminal_is_a_block_of_lines(width):
     assert max(map(len, text.splitlines())) <= width
 
 
+def test_a_list_that_is_longer_than_a_line_is_one_line_an_item():
+    assert printed({"rungs": ["dot", "cosine"]}) == "Rungs: dot, cosine\n"
+    long = [f"model.layers.{number}.mlp.experts.gate_proj.weight · {'x' * 60}" for number in range(3)]
+    assert printed({"tensors": long}).splitlines() == ["Tensors", *(f"  {item}" for item in long)]
+
+
+def test_a_column_whose_first_value_is_missing_is_still_one_of_numbers():
+    lines = printed({"rows": [{"token": "a", "rank": None}, {"token": "b", "rank": 12_345}]}).splitlines()
+    assert [line for line in lines if "–" in line] == ["│ a     │      – │"]
+
+
 def test_a_table_that_fits_stays_one():
     text = printed({"rows": [{"name": "a", "count": 1}, {"name": "b", "count": 2}]})
     assert "┃" in text

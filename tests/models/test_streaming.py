@@ -132,6 +132,18 @@ def test_every_question_streams_and_says_so(open_model, analysis, parameters):
     assert any("Streamed in float32" in text for text in told)
 
 
+@pytest.mark.parametrize("architecture", ["GPT2LMHeadModel", "LlamaForCausalLM", "MixtralForCausalLM"])
+def test_perplexity_streams_in_one_pass(open_model, architecture):
+    plain = open_model(architecture, num_hidden_layers=3)
+    small = too_small(plain)
+    told: list[str] = []
+    small_progress = lambda _, text: told.append(text)  # noqa: E731
+    found = same(plausibility, plain, small, text=TEXT)
+    assert any("Streamed in float32" in text for text in found.warnings)
+    plausibility(small, progress=small_progress, text=TEXT)
+    assert [text for text in told if "Block" in text] == [f"Block {number} of 3" for number in (1, 2, 3)]
+
+
 @pytest.mark.parametrize(
     ("architecture", "parameters"),
     [

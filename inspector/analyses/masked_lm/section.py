@@ -13,16 +13,16 @@ from inspector.analyses.masked_lm.words import HOW, joint
 from inspector.analyses.plausibility.figures import plausibility_strip
 from inspector.analyses.plausibility.request import PlausibilityRequest
 from inspector.analyses.plausibility.result import Plausibility
-from inspector.analyses.plausibility.words import totals
+from inspector.analyses.plausibility.words import subtitle, totals
 from inspector.plotting.predictions import topk_bars
 from inspector.report.content import Block, Context, Drawn, Question, Said, Section, Tabled
 
 
 def ask(context: Context) -> tuple[Question, ...]:
-    """The masks of the text, if it has any, and the text itself."""
+    """The masks of the text, if it has any, and the text itself; of a causal model the text alone."""
     setting = context.setting
     judge = Question.of(PlausibilityRequest(text=setting.text, device=setting.device, dtype=setting.dtype))
-    masks = bool(context.mask and context.mask in setting.text)
+    masks = not _is_causal(context) and bool(context.mask and context.mask in setting.text)
     return (Question.of(_request(context)), judge) if masks else (judge,)
 
 
@@ -36,11 +36,15 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     yield Said(f"The text: {context.setting.text}")
     if isinstance(answers[0], Prediction):
         yield from _prediction(context, answers[0])
-    else:
+    elif not _is_causal(context):
         yield Said("The text has no mask, so nothing is predicted for one.")
     judged = answers[-1]
     if isinstance(judged, Plausibility) and judged.judged:
         yield from _plausibility(context, judged)
+
+
+def _is_causal(context: Context) -> bool:
+    return context.overview.heads["masked_lm"] != "present" and context.overview.heads["causal_lm"] == "present"
 
 
 def _prediction(context: Context, prediction: Prediction) -> Iterator[Block]:
@@ -80,13 +84,14 @@ def _plausibility(context: Context, judged: Plausibility) -> Iterator[Block]:
         lambda theme: plausibility_strip(
             judged.tokens,
             title=f"How surprising each token is to {context.name}",
-            subtitle="bits, each token masked alone",
+            subtitle=subtitle(judged),
             theme=theme,
         ),
         "The text's tokens as boxes, the more surprising the stronger their color",
     )
     yield Said(totals(judged))
     yield Tabled("plausibility", "Every token", judged.tokens)
+    yield Tabled("alternatives", "Most likely tokens at each position", judged.alternatives)
 
 
 SECTION = Section("masked_lm", ask=ask, show=show, query=lambda c: _request(c).to_query())

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from inspector.analyses.overview.compute_tensors import list_tensors
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview, OverviewFile
 from inspector.errors import InspectorError, NotInCheckpointError
@@ -91,6 +92,7 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
         config=config,
         quantised=dict(Counter(each.scheme for each in checkpoint.quantised.values())),
         identity="content" if manifest.by_content else "samples",
+        listed_tensors=list_tensors(checkpoint, request.find) if request.tensors or request.find else None,
     )
 
 

@@ -23,6 +23,19 @@ class OverviewFile:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedTensor:
+    """One stored tensor, as its header describes it."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    parameters: int
+    nbytes: int
+    file: str
+    tied_to: tuple[str, ...]  # names that share its bytes in the file, or get them when it is loaded, sorted
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     """What the headers of a checkpoint say; no model is built for it."""
 
@@ -47,3 +60,4 @@ class Overview:
     quantised: dict[str, int] = local()  # how weights are stored as codes -> how many are
     # What the fingerprint is made of: "content", every byte; "samples", of weights parts alone
     identity: str = "content"
+    listed_tensors: tuple[ListedTensor, ...] | None = None  # None: nobody asked for them

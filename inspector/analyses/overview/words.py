@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
+
+from inspector.analyses.overview.result import ListedTensor
+from inspector.text import bytes_text, fill_pattern, list_pattern, plural, shape_text
+
 # What each head answers, for readers who do not know its class.
 HEADS = {
     "masked_lm": ("Masked LM", "Which token belongs at the mask?"),
@@ -12,3 +17,46 @@ HEADS = {
     "question_answering": ("Question answering", "Where in the text is the answer?"),
     "multiple_choice": ("Multiple choice", "Which of the endings fits best?"),
 }
+
+
+def tensor_lines(tensors: Sequence[ListedTensor]) -> list[str]:
+    """One line for each tensor, and one for all that differ in their places in lists alone."""
+    groups: dict[Hashable, list[ListedTensor]] = {}
+    for each in tensors:
+        tied = tuple(list_pattern(name)[0] for name in each.tied_to)
+        groups.setdefault((list_pattern(each.name)[0], each.shape, each.dtype, tied), []).append(each)
+    several = len({each.file for each in tensors}) > 1
+    return [_line(members, several=several) for members in groups.values()]
+
+
+def _line(members: Sequence[ListedTensor], *, several: bool) -> str:
+    first = members[0]
+    kind = f"{shape_text(first.shape)} {first.dtype}"
+    parts = [
+        _folded([each.name for each in members]),
+        kind if len(members) == 1 else f"{len(members):,} tensors of {kind}",
+        bytes_text(sum(each.nbytes for each in members)),
+    ]
+    files = {each.file for each in members}
+    if several:
+        parts.append(first.file if len(files) == 1 else plural(len(files), "file"))
+    if first.tied_to:
+        tied = zip(*(each.tied_to for each in members), strict=True)
+        parts.append(f"tied to {', '.join(_folded(names) for names in tied)}")
+    return " · ".join(parts)
+
+
+def _folded(names: Sequence[str]) -> str:
+    """One name, or the pattern of several."""
+    if len(set(names)) == 1:
+        return names[0]
+    return fill_pattern(list_pattern(names[0])[0], [list_pattern(name)[1] for name in names])
+
+
+def total(tensors: Sequence[ListedTensor]) -> str:
+    """What listed tensors add up to."""
+    parameters = sum(each.parameters for each in tensors)
+    return (
+        f"{plural(len(tensors), 'tensor')}, {plural(parameters, 'number')}, "
+        f"{bytes_text(sum(each.nbytes for each in tensors))}"
+    )

@@ -23,7 +23,7 @@ GAP, JOINT, PADDING, CORNER = 5, 1, 14, 5
 LETTERS = 40  # of a token
 LEAST_TOP = 8.0  # bits: sentences without surprises keep pale colors
 BAR = 74  # pixels for the color bar
-COLUMNS = ("position", "token", "special", "word", "probability", "rank", "best_token", "best_probability", "bits")
+COLUMNS = ("position", "token", "judged", "word", "probability", "rank", "best_token", "best_probability", "bits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class _Token:
 
     position: int
     token: str
-    special: bool
+    judged: bool
     word: int
     probability: float
     rank: int
@@ -41,8 +41,8 @@ class _Token:
     bits: float
 
     @property
-    def judged(self) -> bool:
-        return not self.special and math.isfinite(self.bits)
+    def colored(self) -> bool:
+        return self.judged and math.isfinite(self.bits)
 
 
 def plausibility_strip(
@@ -70,7 +70,7 @@ def plausibility_strip(
     """
     rows = [_Token(*row) for row in columns(tokens, *COLUMNS)]
     texts = [_shown(row, rows[at - 1] if at else None) for at, row in enumerate(rows)]
-    numbers = [f"{row.bits:.1f}" if row.judged else "" for row in rows]
+    numbers = [f"{row.bits:.1f}" if row.colored else "" for row in rows]
     widths = [
         min(PADDING + max(text_width(text, SIZE), text_width(number, SMALL)), width)
         for text, number in zip(texts, numbers, strict=True)
@@ -92,7 +92,7 @@ def plausibility_strip(
         dragmode=False,
     )
     for judged in (True, False):
-        chosen = [at for at, row in enumerate(rows) if row.judged == judged]
+        chosen = [at for at, row in enumerate(rows) if row.colored == judged]
         figure.add_trace(
             _bars(
                 "judged" if judged else "not judged",
@@ -175,9 +175,9 @@ def _bars(
 
 def _hover(row: _Token) -> str:
     head = f"<b>{plain(row.token)}</b>, position {row.position}"
-    if row.special:
-        return f"{head}<br>not judged: the model is given it as it is"
     if not row.judged:
+        return f"{head}<br>not judged: the model is given it as it is"
+    if not row.colored:
         return f"{head}<br>no number: the model answers with NaN or infinity"
     best = (
         "the most likely token here"
@@ -191,7 +191,7 @@ def _hover(row: _Token) -> str:
 
 
 def _surprise(rows: list[_Token], top: float | None, theme: Theme) -> dict[str, object]:
-    bits = [row.bits for row in rows if row.judged]
+    bits = [row.bits for row in rows if row.colored]
     steps = len(theme.ramp) - 1
     return {
         "color": bits,

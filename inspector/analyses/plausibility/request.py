@@ -17,11 +17,12 @@ class PlausibilityRequest(Request):
     text: str = option(help="The text to judge")
     by: str = option(
         "token",
-        "What is masked at a time; token: each token alone, so the tokens of a long word give "
-        "each other away; word: the rest of its word as well, so a token sees only what comes "
-        "before it in its word (Kauf and Ivanova 2023)",
+        "What a masked language model has masked at a time; token: each token alone, so the tokens of a long word "
+        "give each other away; word: the rest of its word as well, so a token sees only what comes before it in its "
+        "word (Kauf and Ivanova 2023)",
         label="Masked unit",
         choices=("token", "word"),
     )
+    k: int = option(5, "Most likely tokens listed for each position", label="Alternatives", least=1, most=100)
     device: str = placing.device()
     dtype: str = placing.dtype()

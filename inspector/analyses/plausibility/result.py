@@ -1,4 +1,4 @@
-"""How plausible a text is to a masked-LM head, and how two texts differ over the vocabulary."""
+"""How plausible a text is to a language model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
 
 @dataclass(frozen=True, slots=True)
 class Plausibility:
-    """Every token's own plausibility in its place: it is masked, and the head is asked for it."""
+    """Every token's own plausibility in its place: masked there, or predicted from the tokens before it."""
 
     text: str
     by: str  # "token": it alone is masked; "word": the later pieces of its word as well
@@ -19,12 +19,18 @@ class Plausibility:
     dtype: str
     milliseconds: float  # of all forward passes, the model already loaded
     # One row a token that the model read: position, token, token_id, special (bool: one that the
-    # tokenizer adds or a mask token, never judged), word (counted in the text; -1: none),
+    # tokenizer adds, or a mask token), word (counted in the text; -1: none), judged (bool),
     # probability (0..1), log_probability (natural), rank (1 = most likely, nullable integer),
     # best_token, best_id (nullable), best_probability (what the head would say instead), bits
-    # (surprisal, -log2 of the probability). No numbers and "" where special.
+    # (surprisal, -log2 of the probability). No numbers and "" where not judged.
     tokens: pd.DataFrame
-    judged: int  # tokens that have numbers
-    pseudo_log_likelihood: float  # sum of their log probabilities, natural
-    pseudo_perplexity: float  # exp(-pseudo_log_likelihood / judged)
+    judged: int  # tokens that have numbers: of a masked LM those not special, of a causal one all but the first
+    pseudo_log_likelihood: float | None  # sum of their log probabilities, natural; None: of a causal model
+    pseudo_perplexity: float | None  # exp(-pseudo_log_likelihood / judged)
+    method: str  # "masked": each in turn; "causal": from the tokens before it
+    log_likelihood: float | None  # of a causal model: sum of the log probabilities, natural
+    perplexity: float | None  # exp(-log_likelihood / judged)
+    # The most likely tokens of every judged position: position, rank (from 1), token, token_id,
+    # probability, log_probability
+    alternatives: pd.DataFrame
     warnings: tuple[str, ...]

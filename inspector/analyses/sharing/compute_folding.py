@@ -10,13 +10,11 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from inspector.analyses.sharing.result import SharedGroup
-from inspector.text import plural
+from inspector.text import HOLE, LISTED, fill_pattern, list_pattern, plural
 
 LINES = 40  # a graph with more cannot be taken in; one more line says what was left out
 SHARED_LINES = 24  # from here on, shared names of one pattern are one line
 WIDE = 4  # a list inside a list is a line of its own from so many members on: experts
-HOLE = "\ufdd0"  # stands for a number in a pattern; Unicode gives it to nobody
-LISTED = re.compile(r"\.(\d{1,9})(?=\.|$)")  # a module's place in a list
 NUMBER = re.compile(r"\d{1,9}")
 COLUMNS = ("label", "tensors", "parameters", "nbytes", "shape", "group")
 
@@ -84,7 +82,7 @@ def _fold_shared(names: Sequence[str], group_of: Sequence[int], groups: Sequence
             for group, members in places.items()
             for place in members
         ]
-    lines = _fold_by(_listed, names, places, groups)
+    lines = _fold_by(list_pattern, names, places, groups)
     return lines if len(lines) <= SHARED_LINES else _fold_by(_block, names, places, groups)
 
 
@@ -130,11 +128,6 @@ def _fold_alone(names: Sequence[str], places: Sequence[int], *, room: int) -> li
     return lines
 
 
-def _listed(name: str) -> Pattern:
-    """The name with a hole for each place in a list."""
-    return LISTED.sub(f".{HOLE}", name), tuple(map(int, LISTED.findall(name)))
-
-
 def _block(name: str) -> Pattern:
     """The block that a tensor belongs to: its first list, else its module's neighborhood."""
     found = LISTED.search(name)
@@ -148,7 +141,7 @@ def _wide_lists(names: Iterable[str]) -> frozenset[str]:
     """Patterns that end in a list of at least WIDE members inside another list."""
     members: dict[str, set[int]] = defaultdict(set)
     for name in names:
-        text, numbers = _listed(name)
+        text, numbers = list_pattern(name)
         parts = text.split(HOLE)
         for depth in range(1, len(numbers)):
             members[HOLE.join(parts[: depth + 1]) + HOLE].add(numbers[depth])
@@ -157,7 +150,7 @@ def _wide_lists(names: Iterable[str]) -> frozenset[str]:
 
 def _deep_block(name: str, wide: frozenset[str]) -> Pattern:
     """The block, or the deepest wide list in it that the tensor belongs to."""
-    text, numbers = _listed(name)
+    text, numbers = list_pattern(name)
     parts = text.split(HOLE)
     for depth in range(len(numbers) - 1, 0, -1):
         prefix = HOLE.join(parts[: depth + 1]) + HOLE
@@ -232,15 +225,4 @@ def _label(line: _Line, names: Sequence[str]) -> str:
     if HOLE not in line.pattern:
         modules = {name.rpartition(".")[0] for name in members}
         return modules.pop() if len(modules) == 1 else line.pattern
-    label = line.pattern
-    for numbers in zip(*line.numbers, strict=True):
-        label = label.replace(HOLE, _span(sorted(set(numbers))), 1)
-    return label
-
-
-def _span(numbers: Sequence[int]) -> str:
-    """Write the numbers of a list: [0–11]; with gaps between them [0…22]."""
-    if len(numbers) == 1:
-        return f"[{numbers[0]}]"
-    whole = numbers[-1] - numbers[0] == len(numbers) - 1
-    return f"[{numbers[0]}{'–' if whole else '…'}{numbers[-1]}]"
+    return fill_pattern(line.pattern, line.numbers)

@@ -188,7 +188,8 @@ def _without_head(checkpoint: Checkpoint) -> str:
     if checkpoint.heads["causal_lm"] == "present":
         return (
             f"{checkpoint.name} is a causal language model: it predicts the next token and has no "
-            "masked-LM head. Its Vocabulary lens shows what it predicts at every position."
+            "masked-LM head. Plausibility judges a text with it, and its Vocabulary lens shows what it predicts at "
+            "every position."
         )
     if checkpoint.config_values.get("is_encoder_decoder"):
         return (

@@ -98,14 +98,14 @@ def sentence() -> pd.DataFrame:
     """[CLS] un ##lucky <b> [MASK] [SEP]."""
     nan = math.nan
     rows = [
-        (0, "[CLS]", True, -1, nan, None, "", nan, nan),
-        (1, "un", False, 0, 0.25, 2, "very", 0.5, 2.0),
-        (2, "##lucky", False, 0, 1.0, 1, "##lucky", 1.0, 0.0),
-        (3, "<b>", False, 1, 2.0**-12, 3041, "day & night", 0.125, 12.0),
-        (4, "[MASK]", True, 2, nan, None, "", nan, nan),
-        (5, "[SEP]", True, -1, nan, None, "", nan, nan),
+        (0, "[CLS]", False, -1, nan, None, "", nan, nan),
+        (1, "un", True, 0, 0.25, 2, "very", 0.5, 2.0),
+        (2, "##lucky", True, 0, 1.0, 1, "##lucky", 1.0, 0.0),
+        (3, "<b>", True, 1, 2.0**-12, 3041, "day & night", 0.125, 12.0),
+        (4, "[MASK]", False, 2, nan, None, "", nan, nan),
+        (5, "[SEP]", False, -1, nan, None, "", nan, nan),
     ]
-    names = ["position", "token", "special", "word", "probability", "rank", "best_token",
+    names = ["position", "token", "judged", "word", "probability", "rank", "best_token",
              "best_probability", "bits"]  # fmt: skip
     frame = pd.DataFrame(rows, columns=names)
     return frame.assign(rank=frame["rank"].astype("Int64"))

@@ -12,7 +12,8 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoModelForMaskedLM
 
-from inspector.analyses.plausibility.compute import _judge, plausibility
+from inspector.analyses.plausibility.compute import plausibility
+from inspector.analyses.plausibility.compute_reading import judge
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models.masking import head as masked
 from inspector.results.plain import to_json
@@ -68,6 +69,9 @@ def test_each_token_is_read_with_itself_masked(tmp_path, open_model, architectur
         assert row["best_id"] == int(truth.argmax())
         assert row["best_token"] == checkpoint.tokens.visible(int(truth.argmax()))
         assert row["best_probability"] == pytest.approx(truth.max().exp().item(), rel=2e-4)
+        best = result.alternatives[result.alternatives["position"] == place]
+        assert best["token_id"].tolist() == truth.topk(5).indices.tolist()
+        assert best["probability"].tolist() == pytest.approx(truth.topk(5).values.exp().tolist(), rel=2e-4)
         total += truth[own].item()
     assert result.judged == 7
     assert result.pseudo_log_likelihood == pytest.approx(total, abs=1e-3)
@@ -115,12 +119,11 @@ def test_a_mask_in_the_text_stays_and_is_not_judged(tmp_path, open_model):
 
 
 def test_equal_scores_rank_by_id():
-    scores = [0.0, 2.0, 5.0, 2.0, 2.0]
+    scores = torch.tensor([[0.0, 2.0, 5.0, 2.0, 2.0]] * 5)
     with torch.inference_mode():
-        ranks = [_judge(torch.tensor([scores]), own).rank for own in range(5)]
-        assert ranks == [5, 2, 1, 3, 4]
-        tied = _judge(torch.tensor([[1.0, 1.0]]), 1)
-    assert (tied.rank, tied.best) == (2, 0)
+        assert [reading.rank for reading in judge(scores, list(range(5)), k=2)] == [5, 2, 1, 3, 4]
+        (tied,) = judge(torch.tensor([[1.0, 1.0]]), [1], k=2)
+    assert (tied.rank, [index for index, _ in tied.best]) == (2, [0, 1])
     assert tied.log_probability == pytest.approx(-math.log(2))
 
 
@@ -202,11 +205,6 @@ def test_damaged_weights_are_said(tmp_path, open_path):
 def test_without_a_head_nothing_is_judged(open_model, architecture):
     with pytest.raises(NotInCheckpointError, match=rf"^{architecture} has no MLM head"):
         plausibility(open_model(architecture), progress=silent, text=TEXT)
-
-
-def test_a_causal_model_is_told_apart(open_model):
-    with pytest.raises(NotInCheckpointError, match="causal language model"):
-        plausibility(open_model("GPT2LMHeadModel"), progress=silent, text=TEXT)
 
 
 @pytest.mark.parametrize(

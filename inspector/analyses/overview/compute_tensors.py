@@ -1,0 +1,105 @@
+"""List the stored tensors by their headers, each with the names that it is tied to."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from inspector.analyses.overview.result import ListedTensor
+from inspector.errors import RequestError
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.families import declares_tie, in_file
+from inspector.text import list_pattern, nearest, shape_text
+
+
+def list_tensors(checkpoint: Checkpoint, find: str) -> tuple[ListedTensor, ...]:
+    """List the tensors as the files hold them, in the order of the files.
+
+    Args:
+        checkpoint: Any.
+        find: Text in a name, a shape, a dtype or a file's name, in any case; "": all tensors.
+
+    Raises:
+        RequestError: If no tensor has it.
+    """
+    tied = _ties(checkpoint)
+    every = tuple(
+        ListedTensor(
+            tensor.name,
+            tensor.shape,
+            tensor.dtype,
+            math.prod(tensor.shape),
+            tensor.nbytes,
+            tensor.file,
+            tuple(sorted(tied[tensor.name] - {tensor.name})),
+        )
+        for tensor in checkpoint.manifest.tensors
+    )
+    found = tuple(each for each in every if find.casefold() in _searched(each))
+    if find and not found:
+        near = nearest(find, _parts(each.name for each in every))
+        raise RequestError(
+            f"No tensor of {checkpoint.name} has {find[:80]!r} in its name, shape, dtype or file"
+            + (f": did you mean {near!r}? " if near else ". ")
+            + f"`overview --tensors` lists all {len(every):,}."
+        )
+    return found
+
+
+def _searched(tensor: ListedTensor) -> str:
+    return f"{tensor.name} {tensor.dtype} {shape_text(tensor.shape)} {tensor.file}".casefold()
+
+
+def _parts(names: Iterable[str]) -> dict[str, None]:
+    """Names, and what lies between some of their dots: what may have been meant; one name of each pattern."""
+    found: dict[str, None] = {}
+    for name in {list_pattern(name)[0]: name for name in names}.values():
+        parts = name.split(".")
+        for begin in range(len(parts)):
+            for end in range(len(parts), begin, -1):
+                found[".".join(parts[begin:end])] = None
+    return found
+
+
+def _ties(checkpoint: Checkpoint) -> dict[str, set[str]]:
+    """Stored name -> all names of its numbers: on its bytes, listed for it, or tied to it on loading."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    places: defaultdict[tuple[str, str, int, int], set[str]] = defaultdict(set)
+    for tensor in checkpoint.manifest.tensors:
+        places[tensor.file, tensor.storage, tensor.begin, tensor.nbytes].add(tensor.name)
+    for names in places.values():
+        for name in names:
+            found[name] |= names
+    for tied, source in [*checkpoint.manifest.aliases.items(), *_declared(checkpoint)]:
+        if tied not in found:  # stored twice: `sharing` compares the two
+            found[source].add(tied)
+    return found
+
+
+def _declared(checkpoint: Checkpoint) -> Iterator[tuple[str, str]]:
+    """Names that a loader ties and no file holds, each with the stored name that it repeats."""
+    family, config = checkpoint.family, checkpoint.manifest.config
+    if config is None:
+        return
+    if family is None or family.seq2seq_lm:
+        yield from _declared_by_class(checkpoint)
+    elif declares_tie(config, family) and "present" in (checkpoint.heads["masked_lm"], checkpoint.heads["causal_lm"]):
+        stored = {tensor.name for tensor in checkpoint.manifest.tensors}
+        for tied, source in family.ties.items():
+            name = in_file(source, stored, family.base)
+            if name and in_file(tied, stored, family.base) is None:
+                yield tied, name
+
+
+def _declared_by_class(checkpoint: Checkpoint) -> Iterator[tuple[str, str]]:
+    """The same where names alone do not tell: as the class that config.json names declares it."""
+    if checkpoint.structure is None:
+        return
+    from inspector.models.ties import declared_ties
+
+    model, places = checkpoint.structure
+    for tied, source in declared_ties(model).items():
+        name = places.stored_as.get(source)
+        if name and tied not in places.stored_as:
+            yield tied, name
