@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 # Called with a fraction in 0..1, or None while nobody can tell, and what is being done.
@@ -10,3 +11,34 @@ Progress = Callable[[float | None, str], None]
 
 def untold(fraction: float | None, text: str) -> None:
     """Take progress and tell nobody."""
+
+
+class Pace:
+    """Tells how much of a known number of bytes has been read, how fast, and how long the rest takes."""
+
+    EVERY = 0.2  # seconds between two reports
+    STEADY = 1.0  # seconds from which a pace can be told
+
+    def __init__(
+        self, progress: Progress, what: str, total: int, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Args: who is told, what is being done, bytes in all, and a clock in seconds."""
+        self._progress, self._what, self._total = progress, what, max(1, total)
+        self._clock, self._begin = clock, clock()
+        self._told, self._done = self._begin, 0
+        progress(0.0, what)
+
+    def add(self, nbytes: int) -> None:
+        """Count bytes that have been read."""
+        self._done += nbytes
+        now = self._clock()
+        if now - self._told >= self.EVERY or self._done >= self._total:
+            self._told = now
+            self._progress(self._done / self._total, self._text(now - self._begin))
+
+    def _text(self, seconds: float) -> str:
+        text = f"{self._what}: {self._done / 1e9:.1f} of {self._total / 1e9:.1f} GB"
+        if seconds < self.STEADY:
+            return text
+        rate = self._done / seconds
+        return f"{text}, {rate / 1e9:.2f} GB/s, {(self._total - self._done) / rate:,.0f} s left"

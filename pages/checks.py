@@ -7,7 +7,7 @@ import streamlit as st
 from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks
 from pages._checks import cards as check_cards
-from pages._ui import parts, session
+from pages._ui import options, parts, session
 from pages._ui.words import command
 
 PIPELINE = """\
@@ -17,7 +17,16 @@ annotations for GitHub or JUnit's XML for other pipelines."""
 
 checkpoint = session.opened()
 parts.heading("checks", checkpoint)
-checks: Checks = session.run(CheckRequest())
+values = options.ask(CheckRequest, "values", segmented=True)
+request = CheckRequest(values=values)
+first = st.empty()
+if values != "none":
+    headers: Checks | None = session.quietly(CheckRequest(values="none"))
+    if headers:
+        with first.container():
+            check_cards.draw_early(headers)
+checks: Checks = session.run(request)
+first.empty()
 check_cards.sum_up(checks)
 
 ordered = checks.worst_first()
@@ -54,4 +63,4 @@ st.code(
     language=None,
     wrap_lines=True,
 )
-parts.elsewhere(checkpoint, CheckRequest())
+parts.elsewhere(checkpoint, request)

@@ -46,7 +46,9 @@ class Checkpoint:
         self.manifest = manifest
         self.settings = settings
         self.called: tuple[str, ...] = ()  # by who asks: this one, and the second one
+        self.kept: dict[str, Any] = {}  # what a room found for one question, and needs for another
         self._models: dict[tuple[str, ...], Loaded] = {}
+        self._places: dict[type[PreTrainedModel], Places] = {}
         self._plans: dict[tuple[str, str, str], Plan] = {}
 
     @property
@@ -195,7 +197,7 @@ class Checkpoint:
 
         from inspector.store.copies import is_packed, read_pieces
 
-        stored = {tensor.name: tensor for tensor in self.manifest.tensors}.get(name)
+        stored = self.manifest.by_name.get(name)
         if stored is None or name in self.quantised or not is_packed(stored):
             yield from self.read([name])[name].reshape(-1).split(count)
             return
@@ -258,14 +260,32 @@ class Checkpoint:
         None where it cannot be built; names alone tell, then.
         """
         from inspector.models.build import checked_hollow, own_class
-        from inspector.models.naming import find_places
 
         try:
             shapes = [tensor.shape for tensor in self.tensors]
             model = checked_hollow(own_class(self.config), self.config, shapes, name=self.name)
         except InspectorError:
             return None
-        return model, find_places(model, (tensor.name for tensor in self.tensors))
+        return model, self.places(model)
+
+    @cached_property
+    def outlined(self) -> tuple[PreTrainedModel, frozenset[str]]:
+        """The class that config.json names as `outline` builds it; nobody changes it.
+
+        Raises:
+            CheckpointError: As `outline`.
+        """
+        from inspector.models.build import own_class
+
+        return self.outline(own_class(self.config))
+
+    def places(self, model: PreTrainedModel) -> Places:
+        """Where a class, in whichever form, puts the tensors of the file."""
+        from inspector.models.naming import find_places
+
+        if type(model) not in self._places:
+            self._places[type(model)] = find_places(model, (tensor.name for tensor in self.tensors))
+        return self._places[type(model)]
 
     def _first_matrix(self, matrices: list[TensorInfo]) -> TensorInfo:
         if not matrices:

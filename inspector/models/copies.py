@@ -59,7 +59,6 @@ class StoredCopies:
         """Args: the manifest, and model name -> name in the file of what is stored plainly."""
         self._manifest = manifest
         self._held = held
-        self._tensors = {tensor.name: tensor for tensor in manifest.tensors}
         self._compared: dict[frozenset[str], bool] = {}
 
     def same(self, first: str, second: str) -> bool:
@@ -75,7 +74,7 @@ class StoredCopies:
         """How far apart they are; None if their shapes differ, or one is stored as codes."""
         if not {first, second} <= self._held.keys():
             return None
-        one, other = (self._tensors[self._held[name]] for name in (first, second))
+        one, other = (self._manifest.by_name[self._held[name]] for name in (first, second))
         if one.shape != other.shape:
             return None
         if is_packed(one) and is_packed(other) and one.strides == other.strides:

@@ -31,7 +31,7 @@ def read_tensors(manifest: Manifest, names: Iterable[str] | None = None) -> dict
     Raises:
         CheckpointError: If a name or a dtype is not known.
     """
-    by_name = {tensor.name: tensor for tensor in manifest.tensors}
+    by_name = manifest.by_name
     wanted = list(by_name) if names is None else list(names)
     if unknown := [name for name in wanted if name not in by_name]:
         near = nearest(unknown[0], by_name)
@@ -40,14 +40,13 @@ def read_tensors(manifest: Manifest, names: Iterable[str] | None = None) -> dict
             f"There is no tensor {unknown[0]!r} in {manifest.name}{meant} `overview --tensors` lists all "
             f"{len(by_name):,}."
         )
-    paths = {file.name: file.path for file in manifest.files}
     by_file: dict[str, list[TensorInfo]] = {}
     for name in wanted:
         by_file.setdefault(by_name[name].file, []).append(by_name[name])
     read: dict[str, torch.Tensor] = {}
     for file, tensors in by_file.items():
         for span in _spans(tensors):
-            read |= _lay(span, lambda begin, end, path=paths[file]: map_range(path, begin, end))
+            read |= _lay(span, lambda begin, end, path=manifest.paths[file]: map_range(path, begin, end))
     return {name: read[name] for name in wanted}
 
 
@@ -57,8 +56,7 @@ def outline_tensors(manifest: Manifest, names: Iterable[str]) -> dict[str, torch
     Returns:
         Name -> tensor; two lie on one storage of the meta device exactly if the file keeps them so.
     """
-    by_name = {tensor.name: tensor for tensor in manifest.tensors}
-    wanted = [by_name[name] for name in names]
+    wanted = [manifest.by_name[name] for name in names]
     read: dict[str, torch.Tensor] = {}
     for storage in _storages(wanted):
         read |= _lay([storage], None)

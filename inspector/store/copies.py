@@ -52,8 +52,7 @@ def equal_copies(manifest: Manifest, *, names: Container[str] | None = None) -> 
 
 def same_bytes(manifest: Manifest, first: str, second: str) -> bool:
     """Whether two stored tensors hold the same bytes, element for element."""
-    tensors = {tensor.name: tensor for tensor in manifest.tensors}
-    one, other = tensors[first], tensors[second]
+    one, other = manifest.by_name[first], manifest.by_name[second]
     if (one.dtype, one.shape) != (other.dtype, other.shape):
         return False
     if _place(one) == _place(other) and one.strides == other.strides:
@@ -99,12 +98,11 @@ def _place(tensor: TensorInfo) -> tuple[str, int]:
 
 @contextmanager
 def _reading(manifest: Manifest) -> Iterator[Reader]:
-    paths = {file.name: file.path for file in manifest.files}
     with Handles() as handles:
 
         def read(tensor: TensorInfo, place: int, count: int) -> bytes:
             count = min(count, tensor.nbytes - place)
-            return handles.read(paths[tensor.file], tensor.begin + place, count)
+            return handles.read(manifest.paths[tensor.file], tensor.begin + place, count)
 
         yield read
 

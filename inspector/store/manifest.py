@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +43,7 @@ class TensorInfo:
     storage_nbytes: int  # size of that storage
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Manifest:
     """A staged checkpoint: where its files are and what their headers say.
 
@@ -65,6 +67,16 @@ class Manifest:
     def by_content(self) -> bool:
         """Whether every byte counts for the fingerprint: equal files have equal ones, anywhere."""
         return not any(file.quick for file in self.files)
+
+    @cached_property
+    def by_name(self) -> Mapping[str, TensorInfo]:
+        """The tensors by name: there may be a hundred thousand, and each weight is asked for by itself."""
+        return {tensor.name: tensor for tensor in self.tensors}
+
+    @cached_property
+    def paths(self) -> Mapping[str, Path]:
+        """Where each file is, by its name."""
+        return {file.name: file.path for file in self.files}
 
 
 @dataclass(frozen=True, slots=True)

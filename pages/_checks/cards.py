@@ -46,6 +46,16 @@ def sum_up(checks: Checks) -> None:
         st.warning(f"**Worth a look.** {counts['warn']} of {asked} warn, and none failed.", icon=":material/warning:")
     else:
         st.success(f"**Sound.** None of {asked} found anything wrong.", icon=":material/check_circle:")
+    if checks.reading:
+        st.info(literal(checks.reading), icon=":material/info:")
+
+
+def draw_early(headers: Checks) -> None:
+    """Draw what headers decide, while the numbers are being read."""
+    st.subheader("From the headers", anchor=False)
+    for check in headers.worst_first():
+        if check.checked:
+            draw(check)
 
 
 def draw(check: Check) -> None:

@@ -18,6 +18,7 @@ from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks
 from inspector.cli.answering import AsJson, ask, refusals, show
 from inspector.cli.fleets import Kept, Listed, Sources, leave, seek
+from inspector.cli.verbs import flagged
 from inspector.errors import RequestError
 
 FAILED = 1  # exit status
@@ -40,18 +41,20 @@ def check(
     ] = None,
     form: Annotated[str, typer.Option("--format", help=f"{', '.join(FORMATS)}.")] = "table",
     strict: Annotated[bool, typer.Option("--strict", help="Warnings fail, too.")] = False,
+    values: Annotated[str, flagged(CheckRequest, "values")] = CheckRequest.values,
     as_json: AsJson = False,
 ) -> None:
     """Is anything wrong with this checkpoint, or with many? Exit status 1 if a check failed."""
     with refusals():
         form = "json" if as_json and form == "table" else form
         write = _writer(form, as_json=as_json)
+        request = CheckRequest(values=values)
         earlier = read_baseline(baseline) if baseline else None
         sought = seek(checkpoints, listed)
         if sought.single is None:
             if earlier is not None:
                 raise RequestError("--baseline is about one checkpoint: check them one by one.")
-            lines = check_many(sought.entries, results=results, strict=strict)
+            lines = check_many(sought.entries, request, results=results, strict=strict)
             FORMATS_OF_MANY[form](lines, strict=strict)
             leave(lines, failed=is_failing(lines, strict=strict))
             return
@@ -61,7 +64,7 @@ def check(
             return checks
         return dataclasses.replace(checks, baseline=compare(checks, earlier))
 
-    checks: Checks = ask(CheckRequest.verb, sought.single, then=then)
+    checks: Checks = ask(request.verb, sought.single, then=then, **request.parameters())
     write(checks, strict=strict)
     if checks.failing(strict=strict):
         raise typer.Exit(FAILED)

@@ -26,6 +26,7 @@ class Earlier:
 
     name: str
     fingerprint: str
+    values: str  # that were read
     checks: Mapping[str, Mapping[str, Any]]  # by name
 
 
@@ -53,12 +54,22 @@ def read_baseline(path: Path) -> Earlier:
     return Earlier(
         name=str(found.get("name", "")),
         fingerprint=str(found.get("fingerprint", "")),
+        values=str(found.get("values", "all")),
         checks={check["name"]: check for check in checks},
     )
 
 
 def compare(checks: Checks, earlier: Earlier) -> Baseline:
-    """Say what has changed since an earlier run, of this checkpoint or of one before it."""
+    """Say what has changed since an earlier run, of this checkpoint or of one before it.
+
+    Raises:
+        RequestError: If the two did not read the same numbers: what one did not read is not gone.
+    """
+    if checks.values != earlier.values:
+        raise RequestError(
+            f"The baseline read {earlier.values[:40]} of the numbers and this run {checks.values}: "
+            f"add --values {earlier.values[:40]}, or write a new baseline."
+        )
     known, changes = 0, list[Change]()
     now = {check.name: check for check in checks.checks}
     for name, check in now.items():

@@ -47,6 +47,8 @@ def summary(checks: Checks, *, strict: bool) -> Iterator[str]:
     counts = ", ".join(f"{count} {status}" for status, count in checks.counts.items())
     failing = checks.failing(strict=strict)
     yield f"{len(checks.checks)} checks: {counts}; {'failed' if failing else 'passed'}."
+    if checks.reading:
+        yield checks.reading
     if checks.baseline:
         yield from _changes(checks.baseline)
 

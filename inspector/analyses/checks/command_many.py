@@ -23,14 +23,17 @@ Line = dict[str, Any]
 COUNTED = ("tests", "failures", "errors", "skipped")
 
 
-def check_many(sought: Sequence[Snapshot | Entry], *, results: Path | None, strict: bool) -> list[Line]:
+def check_many(
+    sought: Sequence[Snapshot | Entry], request: CheckRequest, *, results: Path | None, strict: bool
+) -> list[Line]:
     """Check many checkpoints; gives what came of each, in their order."""
 
     def tell(result: Line) -> str:
         failing = [check.name for check in read_checks(result).failing(strict=strict)]
         return f"failed: {', '.join(failing)}" if failing else "passed"
 
-    return ask_many(sought, _ask, question={"verb": CheckRequest.verb}, results=results, tell=tell)
+    question = {"verb": request.verb, **request.parameters()}
+    return ask_many(sought, lambda engine: _asking(engine, request), question=question, results=results, tell=tell)
 
 
 def is_failing(lines: Sequence[Line], *, strict: bool) -> bool:
@@ -38,9 +41,10 @@ def is_failing(lines: Sequence[Line], *, strict: bool) -> bool:
     return any(checks.failing(strict=strict) for checks in _checked(lines))
 
 
-def _ask(engine: Engine) -> Ask:
+def _asking(engine: Engine, request: CheckRequest) -> Ask:
     def ask(_: Snapshot, opened: Opened, wait: Wait) -> Line:
-        return to_json(wait(engine.run(opened.fingerprint, CheckRequest.verb, called=(opened.name,))))
+        job = engine.run(opened.fingerprint, request.verb, called=(opened.name,), **request.parameters())
+        return to_json(wait(job))
 
     return ask
 

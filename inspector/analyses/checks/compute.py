@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 
-from inspector.analyses.checks.compute_files import check_files, check_pickles
-from inspector.analyses.checks.compute_numbers import check_dtypes, check_numbers, check_zero_tensors, take_census
-from inspector.analyses.checks.compute_padding import check_padding
+from inspector.analyses.checks.compute_census import take_census
+from inspector.analyses.checks.compute_files import FILES, PICKLES, check_files, check_pickles
+from inspector.analyses.checks.compute_numbers import (
+    DTYPES,
+    NUMBERS,
+    ZEROS,
+    check_dtypes,
+    check_numbers,
+    check_zero_tensors,
+)
+from inspector.analyses.checks.compute_padding import PADDING, check_padding
+from inspector.analyses.checks.compute_parts import not_read
 from inspector.analyses.checks.compute_structure import (
+    LEFT_OVER,
+    SHAPES,
+    TIES,
+    WEIGHTS,
     Built,
     build_for_checks,
     check_left_over,
@@ -15,9 +28,9 @@ from inspector.analyses.checks.compute_structure import (
     check_ties,
     check_weights,
 )
-from inspector.analyses.checks.compute_vocabulary import check_vocabulary
-from inspector.analyses.checks.request import CheckRequest
-from inspector.analyses.checks.result import STATUSES, Checks
+from inspector.analyses.checks.compute_vocabulary import VOCABULARY, check_vocabulary
+from inspector.analyses.checks.request import WHOLE_GB, CheckRequest
+from inspector.analyses.checks.result import STATUSES, Check, Checks
 from inspector.analyses.sharing.result import Sharing
 from inspector.catalog import answer
 from inspector.errors import InspectorError
@@ -25,39 +38,74 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.progress import Progress
 from inspector.request import answers
 
+KEPT = "checks by headers"
+ORDER = (SHAPES, WEIGHTS, LEFT_OVER, TIES, NUMBERS, ZEROS, DTYPES, *VOCABULARY, PADDING, PICKLES, FILES)
+
 
 @answers(CheckRequest)
-def check(checkpoint: Checkpoint, _: CheckRequest, *, progress: Progress) -> Checks:
+def check(checkpoint: Checkpoint, request: CheckRequest, *, progress: Progress) -> Checks:
     """Ask a checkpoint everything that a healthy one answers in the same way.
 
     Nothing is refused: what keeps a check from being made is told by that check, and what a
     checkpoint lacks as a matter of course (a head that its class does not have, a padding token)
-    is no defect. Every stored number is read once, block by block.
+    is no defect. Headers are looked at first; then the files are read once, in the types that their
+    numbers are stored in.
     """
-    progress(None, "Building the model")
-    built, shared = _build(checkpoint, progress)
-    census = take_census(checkpoint.manifest, progress)
-    progress(None, "Looking at the vocabulary")
-    checks = (
-        check_shapes(checkpoint, built),
-        check_weights(checkpoint, built),
-        check_left_over(built),
-        check_ties(checkpoint, shared),
-        check_numbers(census, checkpoint.quantised),
-        check_zero_tensors(census, checkpoint),
-        check_dtypes(checkpoint),
-        *check_vocabulary(checkpoint, progress),
-        check_padding(checkpoint),
-        check_pickles(checkpoint.manifest),
-        check_files(checkpoint.manifest),
-    )
-    counted = Counter(each.status for each in checks)
+    values = _values(checkpoint, request.values)
+    by_name = {
+        each.name: each for each in (*_by_headers(checkpoint, progress), *_by_numbers(checkpoint, values, progress))
+    }
+    counted = Counter(each.status for each in by_name.values())
     return Checks(
         name=checkpoint.name,
         fingerprint=checkpoint.manifest.fingerprint,
         counts={status: counted[status] for status in STATUSES},
-        checks=checks,
+        checks=tuple(by_name[name] for name in ORDER),
+        values=values,
     )
+
+
+def _by_headers(checkpoint: Checkpoint, progress: Progress) -> tuple[Check, ...]:
+    """The checks that headers and small files decide; of numbers only copies that may be tied are compared.
+
+    A page asks for them alone first, so they are kept for the question that reads the numbers too.
+    """
+    called, known = checkpoint.kept.get(KEPT, ((), ()))
+    if known and called == checkpoint.called:  # sentences hold the name that somebody gave it
+        return known
+    progress(None, "Building the model")
+    built, shared = _build(checkpoint, progress)
+    found = (
+        check_shapes(checkpoint, built),
+        check_weights(checkpoint, built),
+        check_left_over(built),
+        check_ties(checkpoint, shared),
+        check_dtypes(checkpoint),
+        check_pickles(checkpoint.manifest),
+        check_files(checkpoint.manifest),
+    )
+    checkpoint.kept[KEPT] = checkpoint.called, found
+    return found
+
+
+def _by_numbers(checkpoint: Checkpoint, values: str, progress: Progress) -> tuple[Check, ...]:
+    """The checks that need numbers."""
+    if values == "none":
+        return tuple(map(not_read, (NUMBERS, ZEROS, *VOCABULARY, PADDING)))
+    census = take_census(checkpoint.manifest, progress, sample=values == "sample")
+    progress(None, "Looking at the vocabulary")
+    return (
+        check_numbers(census, checkpoint.quantised),
+        check_zero_tensors(census, checkpoint),
+        *check_vocabulary(checkpoint, progress),
+        check_padding(checkpoint),
+    )
+
+
+def _values(checkpoint: Checkpoint, asked: str) -> str:
+    if asked != "auto":
+        return asked
+    return "all" if sum(tensor.nbytes for tensor in checkpoint.manifest.tensors) <= WHOLE_GB * 1e9 else "sample"
 
 
 def _build(checkpoint: Checkpoint, progress: Progress) -> tuple[Built | str, Sharing | str]:

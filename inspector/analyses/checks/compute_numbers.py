@@ -1,32 +1,29 @@
-"""Look at every stored number: NaN, infinity, tensors of zeros, and the types they are kept in."""
+"""Check what was found in the stored numbers: NaN, infinity, tensors of zeros; and the types they are kept in."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 
 import torch
 
+from inspector.analyses.checks.compute_census import Census
 from inspector.analyses.checks.compute_parts import at_least, conclude, example
 from inspector.analyses.checks.result import Check, Evidence
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.names import FORMER_BUFFERS, is_buffer
 from inspector.models.quantized.codes import open_codes
 from inspector.models.quantized.layout import Quantised
-from inspector.models.tensors import read_tensors
-from inspector.progress import Progress
-from inspector.store.copies import is_packed, read_pieces
 from inspector.store.manifest import Manifest, TensorInfo
 from inspector.store.readers.safetensors import contiguous_strides
 from inspector.text import plural, shape_text
 
 NUMBERS, ZEROS, DTYPES = "NaN and infinity", "Zero tensors", "Number types"
 EXAMPLES = 3
-BLOCK = 1 << 20  # numbers read at once
-FEW = 1 << 16  # numbers that codes are turned into at once
+FEW_ROWS = 8  # of a quantized weight that is sampled
+MOST_ROWS = 1 << 10  # of a quantized weight that are dequantized at once
 IN_TRAINING = (
     "Go back to an earlier checkpoint of the run, and look for the step at which the loss became NaN: a lower "
     "learning rate, gradient clipping or bfloat16 in place of float16 are the usual cures."
@@ -35,42 +32,6 @@ IN_QUANTISING = (
     "Compare the file's digest with its source and copy it again; if the source has them too, quantize the float "
     "weights again after you have checked that they are finite."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Census:
-    """What one pass over a tensor's numbers tells."""
-
-    tensor: TensorInfo
-    nan: int = 0
-    infinite: int = 0
-    first: int | None = None  # place of the first number that is not finite, in the file's order
-    zero: bool = True  # every number is 0
-
-
-def take_census(manifest: Manifest, progress: Progress) -> list[Census]:
-    """Read every tensor of the files once, block by block.
-
-    Args:
-        manifest: Of a staged checkpoint.
-        progress: Told how far it has come.
-
-    Returns:
-        One entry a tensor that has numbers, in the manifest's order.
-    """
-    total = max(1, sum(tensor.nbytes for tensor in manifest.tensors))
-    found: dict[str, Census] = {}
-    seen: dict[tuple[object, ...], Census] = {}  # names on the same bytes are read once
-    done = 0
-    for tensor in manifest.tensors:
-        if tensor.nbytes:
-            place = (tensor.file, tensor.begin, tensor.dtype, tensor.shape, tensor.strides)
-            known = seen.get(place)
-            census = replace(known, tensor=tensor) if known else _count(manifest, tensor)
-            seen[place] = found[tensor.name] = census
-        done += tensor.nbytes
-        progress(done / total, "Reading every number")
-    return list(found.values())
 
 
 def check_numbers(census: Sequence[Census], quantised: Mapping[str, Quantised]) -> Check:
@@ -83,21 +44,24 @@ def check_numbers(census: Sequence[Census], quantised: Mapping[str, Quantised]) 
     weights = _weights_of_parts(quantised)
     evidence = []
     for each in census:
-        where = _place(each)
+        where, of = _place(each), "numbers" if each.read == each.numbers else "numbers read"
         if each.tensor.name in weights:
             where += f", which makes numbers of {weights[each.tensor.name]} from codes"
         for count, what in ((each.nan, "NaN"), (each.infinite, "infinity")):
             if count:
                 severity = "note" if _is_table(each.tensor) else "critical"
-                detail = f"{count:,} of {_numel(each.tensor):,} numbers are {what}{where}."
+                detail = f"{count:,} of {each.read:,} {of} are {what}{where}."
                 evidence.append(Evidence(each.tensor.name, f"holds {what}", severity, count, detail))
     bad = at_least("critical", evidence)
-    numbers = sum(_numel(each.tensor) for each in census)
+    numbers, read = sum(each.numbers for each in census), sum(each.read for each in census)
     if not bad:
+        tensors = plural(len(census), "tensor")
         return conclude(
             NUMBERS,
             evidence,
-            detail=f"All {numbers:,} numbers of {plural(len(census), 'tensor')} were read, and every weight is finite.",
+            detail=f"All {numbers:,} numbers of {tensors} were read, and every weight is finite."
+            if read == numbers
+            else f"A sample of {read:,} of the {numbers:,} numbers of {tensors} was read, and all of it is finite.",
         )
     tensors = len({each.subject for each in bad})
     next_step = IN_TRAINING
@@ -107,7 +71,7 @@ def check_numbers(census: Sequence[Census], quantised: Mapping[str, Quantised]) 
         NUMBERS,
         evidence,
         detail=f"{plural(tensors, 'tensor holds', 'tensors hold')} NaN or infinity, "
-        f"{sum(each.count or 0 for each in bad):,} of {numbers:,} numbers {example(tensors, bad[0].subject)}: "
+        f"{sum(each.count or 0 for each in bad):,} of {read:,} numbers {example(tensors, bad[0].subject)}: "
         "whatever is computed with them is no number.",
         next_step=next_step,
     )
@@ -116,13 +80,15 @@ def check_numbers(census: Sequence[Census], quantised: Mapping[str, Quantised]) 
 def check_zero_tensors(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
     """No weight matrix is zero all over; codes count as what they stand for."""
     parts = _weights_of_parts(checkpoint.quantised)
+    whole = all(each.read == each.numbers for each in census)
+    rows = "" if whole else f" of its first {FEW_ROWS} rows"
     evidence = [
         Evidence(
             each.tensor.name,
             "all zeros",
             "minor",
-            _numel(each.tensor),
-            f"{shape_text(each.tensor.shape)}, and every number is 0.",
+            each.numbers,
+            f"{shape_text(each.tensor.shape)}, and {_read_of(each)} is 0.",
         )
         for each in census
         if each.zero and _is_matrix(each.tensor) and not _is_table(each.tensor) and each.tensor.name not in parts
@@ -133,13 +99,14 @@ def check_zero_tensors(census: Sequence[Census], checkpoint: Checkpoint) -> Chec
             "all zeros",
             "minor",
             math.prod(each.shape),
-            f"{shape_text(each.shape)}, {each.scheme}, and every weight is 0.",
+            f"{shape_text(each.shape)}, {each.scheme}, and every weight{rows} is 0.",
         )
         for each in checkpoint.quantised.values()
-        if _stands_for_zeros(checkpoint.manifest, each)
+        if _stands_for_zeros(checkpoint.manifest, each, most=None if whole else FEW_ROWS)
     ]
     if not evidence:
-        return conclude(ZEROS, (), detail="No weight matrix is zero all over.")
+        where = "" if whole else " of those that were sampled"
+        return conclude(ZEROS, (), detail=f"No weight matrix{where} is zero all over.")
     return conclude(
         ZEROS,
         evidence,
@@ -150,11 +117,19 @@ def check_zero_tensors(census: Sequence[Census], checkpoint: Checkpoint) -> Chec
     )
 
 
-def _stands_for_zeros(manifest: Manifest, quantised: Quantised) -> bool:
-    """Read what codes stand for until a number is not 0, which mostly is the first."""
-    opened, columns = open_codes(manifest, quantised), quantised.shape[-1]
-    rows, size = math.prod(quantised.shape[:-1]), max(1, FEW // columns)
-    return not any(bool(opened.rows(slice(begin, min(begin + size, rows))).any()) for begin in range(0, rows, size))
+def _stands_for_zeros(manifest: Manifest, quantised: Quantised, *, most: int | None) -> bool:
+    """Read what codes stand for until a number is not 0, which mostly is in the first row; or the first few."""
+    opened, rows = open_codes(manifest, quantised), math.prod(quantised.shape[:-1])
+    begin, size = 0, 1
+    while begin < min(rows, most or rows):
+        if opened.rows(slice(begin, min(begin + size, rows))).any():
+            return False
+        begin, size = begin + size, min(2 * size, MOST_ROWS)
+    return True
+
+
+def _read_of(census: Census) -> str:
+    return "every number" if census.read == census.numbers else f"every one of {census.read:,} numbers read"
 
 
 def _weights_of_parts(quantised: Mapping[str, Quantised]) -> dict[str, str]:
@@ -233,50 +208,6 @@ def _dtype_detail(tensors: list[TensorInfo], numbers: int) -> str:
     named = ", ".join(tensor.name for tensor in tensors[:EXAMPLES])
     more = f" and {len(tensors) - EXAMPLES:,} more" if len(tensors) > EXAMPLES else ""
     return f"{plural(numbers, 'number')} in {plural(len(tensors), 'tensor')}: {named}{more}."
-
-
-def _count(manifest: Manifest, tensor: TensorInfo) -> Census:
-    census, place = Census(tensor), 0
-    for block in _blocks(manifest, tensor):
-        census = _add(census, block, place)
-        place += block.numel()
-    return census
-
-
-def _add(census: Census, block: torch.Tensor, place: int) -> Census:
-    census = replace(census, zero=census.zero and not bool(block.any()))
-    # One NaN or infinity makes the sum none; a sum that merely overflows costs a second look.
-    if not block.is_floating_point() or bool(torch.isfinite(_sum(block))):
-        return census
-    bad = (~torch.isfinite(block)).nonzero()[:, 0]
-    if not len(bad):
-        return census
-    nan = int(torch.isnan(block).sum())
-    first = place + int(bad[0]) if census.first is None else census.first
-    infinite = census.infinite + len(bad) - nan
-    return replace(census, nan=census.nan + nan, infinite=infinite, first=first)
-
-
-def _sum(block: torch.Tensor) -> torch.Tensor:
-    return block.sum(dtype=torch.float32 if block.dtype.itemsize < 4 else None)
-
-
-def _blocks(manifest: Manifest, tensor: TensorInfo) -> Iterator[torch.Tensor]:
-    """A tensor's numbers in pieces of one dimension, in a type that can be tested."""
-    if is_packed(tensor):
-        dtype = getattr(torch, tensor.dtype)
-        for piece in read_pieces(manifest, tensor, count=BLOCK):
-            yield _testable(torch.frombuffer(bytearray(piece), dtype=dtype))
-        return
-    whole = read_tensors(manifest, [tensor.name])[tensor.name]  # mapped: a view with gaps
-    for part in whole.split(1):
-        yield _testable(part.reshape(-1))
-
-
-def _testable(block: torch.Tensor) -> torch.Tensor:
-    if block.is_complex():
-        return torch.view_as_real(block).reshape(-1)
-    return block.float() if block.dtype.is_floating_point and block.dtype.itemsize == 1 else block
 
 
 def _place(census: Census) -> str:

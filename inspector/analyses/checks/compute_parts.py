@@ -39,6 +39,11 @@ def nothing_to_check(name: str, why: str) -> Check:
     return Check(name, "ok", "note", f"Nothing to check: {why}", "", False, 0, ())
 
 
+def not_read(name: str) -> Check:
+    """A check that needs numbers, where none were to be read."""
+    return Check(name, "ok", "note", "Not checked: no numbers were read.", "", False, 0, ())
+
+
 def not_checked(name: str, why: str) -> Check:
     """A check that a defect keeps from being made: another check says which."""
     detail = f"Not checked: {why}"

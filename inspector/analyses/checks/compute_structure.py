@@ -47,17 +47,15 @@ def build_for_checks(checkpoint: Checkpoint) -> Built:
     Raises:
         InspectorError: If it cannot be built.
     """
-    model_class = own_class(checkpoint.config)
-    model, missing = checkpoint.outline(model_class)
-    places = find_places(model, (tensor.name for tensor in checkpoint.tensors))
+    model, missing = checkpoint.outlined
     return Built(
-        model_class=model_class.__name__,
-        declared=model_class.__name__ in (checkpoint.config.architectures or ()),
+        model_class=type(model).__name__,
+        declared=type(model).__name__ in (checkpoint.config.architectures or ()),
         prefix=model.base_model_prefix,
         parameters=model.num_parameters(),
         shapes=_shapes(model),
         missing=_once(model, missing),
-        left_over=tuple(unexpected_keys(model, places.unused)),
+        left_over=tuple(unexpected_keys(model, checkpoint.places(model).unused)),
     )
 
 
@@ -77,7 +75,8 @@ def check_shapes(checkpoint: Checkpoint, built: Built | str) -> Check:
         Evidence("config.json", "fewer layers than the weights", "minor", None, warning)
         for warning in size_warnings(config, checkpoint.manifest.tensors)
     ]
-    evidence += _mismatches(checkpoint)
+    if isinstance(built, str):  # a class that can be built has no mismatches
+        evidence += _mismatches(checkpoint)
     known = config.get("model_type") in transformers.CONFIG_MAPPING
     if isinstance(built, str) and not at_least("major", evidence):
         severity = "critical" if known else "minor"

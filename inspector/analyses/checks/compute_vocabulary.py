@@ -16,6 +16,7 @@ from inspector.text import plural
 
 ROWS = "Tokenizer and rows"
 ZERO_ROWS, EQUAL_ROWS, UNDERTRAINED = "Zero rows", "Duplicated rows", "Under-trained tokens"
+VOCABULARY = (ROWS, ZERO_ROWS, EQUAL_ROWS, UNDERTRAINED)
 # Matrices are made longer than the vocabulary so that their size is a multiple of one of these.
 MULTIPLES = (8, 16, 32, 64, 128, 256, 512, 1024)
 USUAL_SHARE = 0.1  # healthy vocabularies of 4,000 to 30,000 tokens have 2 to 5 % under-trained
@@ -193,7 +194,7 @@ def check_undertrained(health: Health, listed: pd.DataFrame) -> Check:
 
 
 def _all_unchecked(why: str) -> tuple[Check, ...]:
-    return tuple(not_checked(name, why) for name in (ROWS, ZERO_ROWS, EQUAL_ROWS, UNDERTRAINED))
+    return tuple(not_checked(name, why) for name in VOCABULARY)
 
 
 def _unreachable(health: Health) -> list[Evidence]:

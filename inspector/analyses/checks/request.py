@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from inspector.request import Request
+from inspector.request import Request, option
+
+VALUES = ("auto", "all", "sample", "none")
+WHOLE_GB = 20  # of weights that "auto" reads in full: 20 s from a disk that gives 1 GB/s
 
 
 @dataclass(frozen=True)
 class CheckRequest(Request):
-    """`check` has no options; those of its verb say what becomes of the answer."""
+    """Which numbers `check` reads; other options of its verb say what becomes of the answer."""
 
     verb = "check"
+
+    values: str = option(
+        "auto",
+        f"Numbers that are read: all, a sample of about 1 GB, or none; auto reads all of up to {WHOLE_GB} GB of "
+        "weights, and a sample of more",
+        label="Numbers read",
+        choices=VALUES,
+    )

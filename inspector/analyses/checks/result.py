@@ -68,6 +68,15 @@ class Checks:
     counts: dict[str, int]  # status -> checks, in STATUSES order
     checks: tuple[Check, ...]  # in a fixed order
     baseline: Baseline | None = None  # None: nothing to compare with was given
+    values: str = "all"  # stored numbers that were read: "all", "sample" or "none"
+
+    @property
+    def reading(self) -> str:
+        """One sentence about numbers that were not read; "" where all were."""
+        return {
+            "sample": "Only a sample of the stored numbers was read: choose all values (--values all) for every one.",
+            "none": "Only headers were read: choose all values (--values all) for every number.",
+        }.get(self.values, "")
 
     def worst_first(self) -> list[Check]:
         """The checks in the order in which they should be read."""
@@ -96,4 +105,5 @@ def read_checks(plain: dict[str, Any]) -> Checks:
     """Checks out of what `to_json` made of them."""
     checks = (check | {"evidence": tuple(Evidence(**each) for each in check["evidence"])} for check in plain["checks"])
     named = {name: plain[name] for name in ("name", "fingerprint", "counts")}
+    named["values"] = plain.get("values", "all")  # results that are kept from before had no choice
     return Checks(**named, checks=tuple(Check(**check) for check in checks))

@@ -22,6 +22,8 @@ def show(_: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
         f"{plural(len(checks.checks), 'check')}: {counts['fail']} failed, {counts['warn']} warn, "
         f"{counts['ok']} found nothing wrong."
     )
+    if checks.reading:
+        yield Said(checks.reading)
     ordered = checks.worst_first()
     alarms = [check for check in ordered if check.status != "ok"]
     if alarms:

@@ -14,13 +14,12 @@ from inspector.analyses.sharing.compute_folding import fold_rows
 from inspector.analyses.sharing.compute_verdicts import Evidence, find_groups, join_pairs, judge
 from inspector.analyses.sharing.request import SharingRequest
 from inspector.analyses.sharing.result import ReusedModule, Sharing
-from inspector.models.build import build_model, own_class
+from inspector.models.build import build_model
 from inspector.models.copies import LiveCopies, StoredCopies
 from inspector.models.counting import count, count_once
 from inspector.models.execution import count_reuse, reused_modules
 from inspector.models.memory import named_tensors, overlaps
 from inspector.models.names import unexpected_keys
-from inspector.models.naming import find_places
 from inspector.models.ties import declared_ties, kept_ties, possible_ties
 from inspector.progress import Progress
 from inspector.request import answers
@@ -46,11 +45,11 @@ def sharing(checkpoint: Checkpoint, _: SharingRequest, *, progress: Progress) ->
         InspectorError: If the model cannot be built.
     """
     progress(None, "Building the model")
-    model, missing = checkpoint.outline(own_class(checkpoint.config))
+    model, missing = checkpoint.outlined
     progress(None, "Comparing parameters")
     tensors = dict(named_tensors(model))
     stored = {tensor.name: tensor for tensor in checkpoint.tensors}
-    places = find_places(model, stored)
+    places = checkpoint.places(model)
     held = {name: stored[found] for name in tensors if (found := places.stored_as.get(name))}
     evidence = _gather(
         model,

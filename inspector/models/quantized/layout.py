@@ -44,7 +44,7 @@ def find_quantised(manifest: Manifest) -> dict[str, Quantised]:
 
     A weight whose parts contradict each other, or allow two readings, is left out.
     """
-    tensors = {tensor.name: tensor for tensor in manifest.tensors}
+    tensors = manifest.by_name
     config = manifest.config or {}
     found: dict[str, Quantised] = {}
     for name in tensors:

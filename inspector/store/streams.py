@@ -1,0 +1,201 @@
+"""Stream tensors' bytes out of the files: in their order, a bounded piece at a time, in several threads.
+
+A piece is read into a buffer that its thread keeps, so memory is bounded by the threads and no page
+of it is ever given back and taken again. Files are read and not mapped: a disk that fails is an
+error with a sentence then, and no signal that ends the process.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import BinaryIO, TypeVar
+
+import numpy as np
+
+from inspector.errors import CheckpointError
+from inspector.store.hashing import stamp_of
+from inspector.store.manifest import Manifest, TensorInfo
+
+PIECE = 1 << 24  # bytes that a thread reads at once
+NEAR = 1 << 12  # bytes between two parts that are read together
+THREADS = 2  # one reads while the other computes
+AHEAD = 2  # pieces that wait for each thread
+LINE = 64  # bytes; an address keeps its place in it
+PAGE, PAGES = 1 << 14, 64  # of a tensor that is sampled
+SAMPLED_NBYTES = 1_000_000_000  # that a sample reads of a checkpoint, or a page a tensor
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Bytes of one tensor that lie side by side."""
+
+    tensor: TensorInfo  # packed
+    place: int  # of the first, counted in the tensor
+    nbytes: int
+
+    @property
+    def begin(self) -> int:
+        """Where they begin in the file."""
+        return self.tensor.begin + self.place
+
+
+Work = Callable[[Part, np.ndarray], T]  # the bytes are the thread's own until it returns
+Run = tuple[int, int, int]  # first byte in the file, how many, and where in the buffer
+
+
+def whole_parts(tensors: Iterable[TensorInfo]) -> Iterator[Part]:
+    """Cut tensors into parts, file after file."""
+    for tensor in sorted(tensors, key=lambda each: (each.file, each.begin)):
+        for place in range(0, tensor.nbytes, PIECE):
+            yield Part(tensor, place, min(PIECE, tensor.nbytes - place))
+
+
+def sampled_parts(tensors: Collection[TensorInfo], *, nbytes: int = SAMPLED_NBYTES) -> Iterator[Part]:
+    """Take evenly spaced pages of each tensor; a small one whole.
+
+    Args:
+        tensors: Of one checkpoint.
+        nbytes: About as many are read in all; one page a tensor at least, and `PAGES` at most.
+    """
+    pages = min(max(nbytes // (max(1, len(tensors)) * PAGE), 1), PAGES)
+    for tensor in sorted(tensors, key=lambda each: (each.file, each.begin)):
+        if tensor.nbytes <= pages * PAGE:
+            yield from whole_parts([tensor])
+            continue
+        for page in range(pages):
+            place = (tensor.nbytes - PAGE) * (2 * page + 1) // (2 * pages)
+            yield Part(tensor, place - place % LINE, PAGE)
+
+
+def stream(
+    manifest: Manifest, parts: Iterable[Part], work: Work[T], *, threads: int = THREADS
+) -> Iterator[tuple[Part, T]]:
+    """Read parts and work on each of them.
+
+    Args:
+        manifest: Whose tensors they are.
+        parts: File after file, rising in each.
+        work: Called in a thread of its own, with a part and its bytes.
+        threads: How many.
+
+    Yields:
+        Each part, and what was made of it, in their order.
+
+    Raises:
+        CheckpointError: If a file cannot be read, or is no longer the one that was opened.
+    """
+    readers = threading.local()
+    opened: list[_Reader] = []
+
+    def start() -> None:
+        readers.own = _Reader(manifest)
+        opened.append(readers.own)
+
+    waiting: deque[Future[list[tuple[Part, T]]]] = deque()
+    pool = ThreadPoolExecutor(threads, initializer=start)
+    pieces = _pieces(parts)
+    try:
+        for piece in islice(pieces, threads * AHEAD):
+            waiting.append(pool.submit(lambda piece=piece: readers.own.work(piece, work)))
+        while waiting:
+            yield from waiting.popleft().result()
+            for piece in islice(pieces, 1):
+                waiting.append(pool.submit(lambda piece=piece: readers.own.work(piece, work)))
+    finally:
+        pool.shutdown(cancel_futures=True)
+        for reader in opened:
+            reader.close()
+
+
+def _pieces(parts: Iterable[Part]) -> Iterator[list[Part]]:
+    """Parts of one file that a buffer holds together."""
+    piece: list[Part] = []
+    taken = 0
+    for part in parts:
+        wanted = part.nbytes + NEAR + LINE
+        if piece and (piece[0].tensor.file != part.tensor.file or taken + wanted > PIECE):
+            yield piece
+            piece, taken = [], 0
+        piece.append(part)
+        taken += wanted
+    if piece:
+        yield piece
+
+
+def _runs(piece: Iterable[Part]) -> tuple[list[Run], list[int]]:
+    """What to read for the parts of a piece, and where in the buffer each of them then begins."""
+    runs: list[Run] = []
+    places: list[int] = []
+    for part in piece:
+        begin, count, at = runs[-1] if runs else (0, 0, 0)
+        end = begin + count
+        if runs and end <= part.begin <= end + NEAR:
+            runs[-1] = (begin, part.begin + part.nbytes - begin, at)
+        else:
+            at += count
+            at += (part.begin - at) % LINE
+            begin = part.begin
+            runs.append((begin, part.nbytes, at))
+        places.append(at + part.begin - begin)
+    return runs, places
+
+
+class _Reader:
+    """What one thread reads with: a buffer, and the file that it is at."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._files = {file.name: file for file in manifest.files}
+        self._buffer = np.empty(PIECE + NEAR + 2 * LINE, np.uint8)
+        self._name = ""
+        self._file: BinaryIO | None = None
+
+    def work(self, piece: list[Part], work: Work[T]) -> list[tuple[Part, T]]:
+        """Read a piece and work on its parts."""
+        name = piece[0].tensor.file
+        runs, places = _runs(piece)
+        try:
+            for begin, count, at in runs:
+                self._fill(self._opened(name), name, begin, self._buffer[at : at + count])
+            self._refuse_changed(name)
+        except OSError as error:
+            raise CheckpointError(
+                f"{name} cannot be read ({error.strerror or type(error).__name__}): the disk may be failing; copy "
+                "the file from its source again."
+            ) from error
+        return [(part, work(part, self._buffer[at : at + part.nbytes])) for part, at in zip(piece, places, strict=True)]
+
+    def _opened(self, name: str) -> BinaryIO:
+        if self._file is None or self._name != name:
+            self.close()
+            self._file = self._files[name].path.open("rb", buffering=0)  # type: ignore[assignment]  # a raw file reads
+            self._name = name
+        return self._file  # type: ignore[return-value]
+
+    def _fill(self, file: BinaryIO, name: str, begin: int, place: np.ndarray) -> None:
+        file.seek(begin)
+        view = memoryview(place)
+        while view:
+            count = file.readinto(view)  # type: ignore[attr-defined]
+            if not count:
+                raise CheckpointError(f"{name} has changed since it was opened: open it again.")
+            view = view[count:]
+
+    def _refuse_changed(self, name: str) -> None:
+        info = self._files[name]
+        changed = os.fstat(self._opened(name).fileno()).st_size != info.nbytes
+        if changed or (info.stamp and stamp_of(info.path) != info.stamp):
+            raise CheckpointError(f"{name} has changed since it was opened: open it again.")
+
+    def close(self) -> None:
+        """Close the file that is open."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,137 @@
+"""One pass over the stored numbers: what it finds, in every type, by pieces and by samples."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from inspector.analyses.checks import compute_census
+from inspector.analyses.checks.command_baseline import Earlier, compare
+from inspector.analyses.checks.compute import check
+from inspector.analyses.checks.compute_census import look, take_census
+from inspector.analyses.checks.result import read_checks
+from inspector.errors import RequestError
+from inspector.results.plain import to_json
+from inspector.store import streams
+from tests.conftest import silent
+from tests.families import random_model, save_checkpoint
+
+FLOATS8 = [getattr(torch, f"float8_{kind}") for kind in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu")]
+WHOLES = [torch.bool, torch.uint8, torch.int8, torch.uint16, torch.int16, torch.uint32, torch.int32, torch.uint64]
+OTHERS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+
+
+@pytest.mark.parametrize("dtype", FLOATS8)
+def test_every_code_of_every_float_of_eight_bits(dtype):
+    for code in range(256):
+        for beside in (0, 0x80, 1, 0x81, 0xFF):
+            numbers = torch.tensor([beside, code, beside], dtype=torch.uint8).view(dtype)
+            plain, found = numbers.float(), look(numbers)
+            assert (found.nan, found.infinite) == (int(plain.isnan().sum()), int(plain.isinf().sum()))
+            assert found.zero == (not plain.any())
+
+
+@pytest.mark.parametrize("dtype", OTHERS)
+@pytest.mark.parametrize("bad", [torch.nan, -torch.nan, torch.inf, -torch.inf])
+def test_numbers_that_are_not_finite_are_counted(dtype, bad):
+    numbers = torch.linspace(-1, 1, 1_001).to(dtype)
+    assert look(numbers) == compute_census.Found(zero=False)
+    numbers[[17, 900]] = bad
+    found = look(numbers)
+    assert (found.nan, found.infinite) == ((2, 0) if bad != bad else (0, 2))  # noqa: PLR0124 - NaN is none of itself
+    assert found.first == 17
+
+
+@pytest.mark.parametrize("dtype", [*WHOLES, torch.int64, *OTHERS, torch.complex64])
+def test_zeros_of_every_type(dtype):
+    numbers = torch.zeros(100).to(dtype)
+    assert look(numbers).zero
+    numbers[99] = True
+    assert not look(numbers).zero
+    if dtype.is_floating_point:
+        assert look(-torch.zeros(3).to(dtype)).zero
+
+
+def test_the_first_number_that_is_none_is_found_in_whichever_piece(tmp_path, open_path, monkeypatch):
+    monkeypatch.setattr(streams, "PIECE", 256)
+    state = {name: torch.randn(40, 50, generator=torch.manual_seed(5)) for name in ("model.a", "model.b", "model.c")}
+    state["model.b"][31, 7] = state["model.b"][39, 49] = torch.inf
+    save_file(state, tmp_path / "model.safetensors")
+    told = []
+    census = take_census(open_path(tmp_path).manifest, lambda share, text: told.append((share, text)))
+    found = {each.tensor.name: each for each in census}
+    assert (found["model.b"].first, found["model.b"].infinite) == (31 * 50 + 7, 2)
+    assert [each.read for each in census] == [2_000] * 3
+    assert found["model.a"].first is found["model.c"].first is None
+    assert told[-1] == (1.0, "Reading every number: 0.0 of 0.0 GB")
+
+
+@pytest.fixture
+def bert(tmp_path):
+    return save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "bert")
+
+
+def test_without_values_headers_alone_decide(bert, open_path, monkeypatch):
+    state = load_file(bert / "model.safetensors")
+    state["bert.embeddings.LayerNorm.bias"][3] = torch.nan
+    save_file(state | {"spare": torch.ones(2)}, bert / "model.safetensors", metadata={"format": "pt"})
+    checkpoint = open_path(bert)
+    whole = check(checkpoint, progress=silent)
+    monkeypatch.setattr(compute_census, "stream", None)
+    found = check(open_path(bert), progress=silent, values="none")
+    assert (whole.values, found.values) == ("all", "none")
+    assert whole.reading == ""
+    assert found.reading.startswith("Only headers were read")
+    unread = {each.name for each in found.checks if not each.checked}
+    assert unread == {
+        "NaN and infinity", "Zero tensors", "Tokenizer and rows", "Zero rows", "Duplicated rows",
+        "Under-trained tokens", "Padding",
+    }  # fmt: skip
+    by_name = {each.name: each for each in whole.checks}
+    assert [each.name for each in found.checks] == list(by_name)
+    assert all(each == by_name[each.name] for each in found.checks if each.checked)
+    assert found.counts == {"ok": 13, "warn": 1, "fail": 0}
+    assert by_name["NaN and infinity"].status == "fail"
+
+
+def test_headers_are_looked_at_once_for_both_questions(bert, open_path, monkeypatch):
+    checkpoint = open_path(bert)
+    checkpoint.called = ("mine",)
+    first = check(checkpoint, progress=silent, values="none")
+    monkeypatch.setattr("inspector.analyses.checks.compute.check_files", None)
+    assert check(checkpoint, progress=silent).checks[-1] == first.checks[-1]
+    checkpoint.called = ("somebody else's",)  # whose name is in the sentences
+    with pytest.raises(TypeError):
+        check(checkpoint, progress=silent)
+
+
+def test_a_sample_says_that_it_is_one(bert, open_path, monkeypatch):
+    monkeypatch.setattr("inspector.analyses.checks.compute.WHOLE_GB", 1e-5)
+    monkeypatch.setattr(streams, "PAGE", 64)
+    monkeypatch.setattr(streams.sampled_parts, "__kwdefaults__", {"nbytes": 1})
+    state = load_file(bert / "model.safetensors")
+    name = "bert.encoder.layer.1.attention.output.dense.weight"
+    state[name].zero_()
+    save_file(state, bert / "model.safetensors", metadata={"format": "pt"})
+    checkpoint = open_path(bert)
+    found = check(checkpoint, progress=silent)  # auto
+    assert found.values == "sample"
+    assert "Only a sample of the stored numbers was read" in found.reading
+    by_name = {each.name: each for each in found.checks}
+    numbers = sum(tensor.numel() for tensor in state.values())
+    read = sum(min(tensor.numel(), 16) for tensor in state.values())
+    assert by_name["NaN and infinity"].detail.startswith(f"A sample of {read:,} of the {numbers:,} numbers of")
+    (zero,) = by_name["Zero tensors"].evidence
+    assert (zero.subject, zero.detail) == (name, "32 × 32, and every one of 16 numbers read is 0.")
+    assert check(checkpoint, progress=silent, values="all").values == "all"
+
+
+def test_runs_that_read_other_numbers_are_not_compared(bert, open_path):
+    found = check(open_path(bert), progress=silent, values="none")
+    assert read_checks(to_json(found)) == found
+    plain = to_json(found)
+    known = {each["name"]: each for each in plain["checks"]}
+    assert compare(found, Earlier("bert", "", "none", known)).changes == ()
+    with pytest.raises(RequestError, match="add --values all, or write a new baseline"):
+        compare(found, Earlier("bert", "", "all", known))
