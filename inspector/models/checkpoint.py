@@ -371,7 +371,9 @@ class Checkpoint:
         takes = inspect.signature(model.base_model.forward).parameters
         decoder_ids = ids if "decoder_input_ids" in takes else None
         with build.first_pass(model, self.name):
-            forward(loaded, ids, head=task == "seq2seq_lm" or "input_ids" not in takes, decoder_ids=decoder_ids)
+            # Perceiver's base model reads vectors; its model with a head looks them up.
+            whole = task == "seq2seq_lm" or model.main_input_name == "inputs"
+            forward(loaded, ids, head=whole, decoder_ids=decoder_ids)
         return loaded
 
     def check_ids(self, ids: tuple[int, ...]) -> None:

@@ -15,8 +15,9 @@ from inspector.analyses.plausibility.request import PlausibilityRequest
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.damage import damaged
 from inspector.models.masking.head import Row, masked_logits
-from inspector.models.masking.text import not_finite, require_masked_lm
+from inspector.models.masking.text import require_masked_lm
 from inspector.models.reading.readout import read
 from inspector.models.running import Loaded, memory_guard
 from inspector.models.tokens import SPACE, Tokens
@@ -80,6 +81,8 @@ def plausibility(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
         readings[places[index]] = reading
         milliseconds += took
         progress((number + 1) / len(rows), f"Judging {len(rows):,} tokens")
+    if any(math.isnan(reading.log_probability) for reading in readings.values()):
+        raise damaged(checkpoint.name, loaded)
     total = math.fsum(reading.log_probability for reading in readings.values())
     return Plausibility(
         text=text,
@@ -91,7 +94,7 @@ def plausibility(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
         judged=len(places),
         pseudo_log_likelihood=total,
         pseudo_perplexity=_exp(-total / len(places)),
-        warnings=(*loaded.notes, *_warnings(checkpoint, tokens, encoding, readings)),
+        warnings=(*loaded.notes, *_warnings(tokens, encoding, readings)),
     )
 
 
@@ -141,7 +144,7 @@ def _read(
 
 def _judge(logits: torch.Tensor, own: int) -> Reading:
     """Find one token in (1, vocab) logits, which are used up; equal ones rank by id."""
-    if not torch.isfinite(logits).all():
+    if not logits.logsumexp(dim=1).isfinite().all():
         return NOTHING
     found = read(logits, k=1, pins=torch.tensor([own], device=logits.device))
     return Reading(
@@ -180,11 +183,7 @@ def _exp(power: float) -> float:
         return math.inf
 
 
-def _warnings(
-    checkpoint: Checkpoint, tokens: Tokens, encoding: Encoding, readings: dict[int, Reading]
-) -> Iterator[str]:
-    if any(math.isnan(reading.log_probability) for reading in readings.values()):
-        yield not_finite(checkpoint)
+def _warnings(tokens: Tokens, encoding: Encoding, readings: dict[int, Reading]) -> Iterator[str]:
     name, unknown = tokens.role("unk")
     count = sum(encoding.ids[place] == unknown for place in readings)
     if count:

@@ -9,6 +9,7 @@ import torch
 
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.damage import damaged
 from inspector.models.reading.ladder import Unembedding, build_ladder
 from inspector.models.reading.readout import block_states
 from inspector.models.reading.scores import Scorer, build_scorer
@@ -32,6 +33,7 @@ class Setting:
     left_out: tuple[str, ...]
     error: float | None = None  # largest of our logits so far; None before any was compared
     largest: float = 1.0  # of the model's logits that were compared, without their signs
+    silent: bool = False  # not one logit of some position is a number
     taken: bool = False  # the known steps lead elsewhere: logits are the model's own
 
     @property
@@ -100,6 +102,7 @@ class Setting:
             return
         truth = given[0, :, : mine.shape[1]].float()
         usable = torch.isfinite(truth)
+        self.silent |= not bool(usable.any(dim=1).all())
         usable[:, self.scorer.unusable] = False
         apart = (mine - truth).abs().nan_to_num(nan=float("inf")).where(usable, 0.0)
         self.error = max(self.error or 0.0, apart.max().item())
@@ -133,6 +136,7 @@ def prepare(
 
     Raises:
         NotInCheckpointError: If the file lacks the base model or a tokenizer.
+        CheckpointError: If the model answers with NaN.
         RequestError: If a parameter does not fit.
     """
     tokens = checkpoint.require_tokens()
@@ -168,6 +172,8 @@ def prepare(
         by_blocks=True,
     )
     _check_states(checkpoint, run, len(shown))
+    if not torch.isfinite(run.hidden_states[-1]).all():
+        raise damaged(checkpoint.name, loaded)
     setting = Setting(
         loaded=loaded,
         run=run,
@@ -178,6 +184,8 @@ def prepare(
         left_out=tuple(left_out),
     )
     setting.verify()
+    if setting.silent:
+        raise damaged(checkpoint.name, loaded)
     return setting
 
 
