@@ -63,7 +63,7 @@ def encode_all(checkpoint: Checkpoint, texts: Sequence[tuple[str, str | None]]) 
     tokens = checkpoint.require_tokens()
     encodings = tuple(tokens.encoding(text, pair) for text, pair in texts)
     for encoding in encodings:
-        checkpoint.check_ids(tuple(encoding.ids))
+        checkpoint.check_ids(tuple(encoding.ids), encoding.type_ids)
     pad(encodings, tokens)
     return HeadInput(
         encodings,

@@ -79,7 +79,7 @@ def contrast(checkpoint: Checkpoint, request: ContrastRequest, *, progress: Prog
 def _row(checkpoint: Checkpoint, text: str, name: str) -> Row:
     tokens, token, mask = require_masked_lm(checkpoint)
     encoded = tokens.encode(text)
-    checkpoint.check_ids(encoded.ids)
+    checkpoint.check_ids(encoded.ids, encoded.type_ids)
     positions = tuple(place for place, index in enumerate(encoded.ids) if index == mask)
     if len(positions) != 1:
         many = f"{len(positions)} {token}" if positions else f"no {token}"

@@ -63,7 +63,7 @@ def plausibility(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
     text, by = request.text, request.by
     tokens, _, mask = require_masked_lm(checkpoint)
     encoding = tokens.encoding(text)
-    checkpoint.check_ids(tuple(encoding.ids))
+    checkpoint.check_ids(tuple(encoding.ids), encoding.type_ids)
     places = tokens.ordinary(encoding)
     if not places:
         raise RequestError("The text has no ordinary token to judge: type a word or a sentence.")

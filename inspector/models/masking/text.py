@@ -83,7 +83,7 @@ def read_text(checkpoint: Checkpoint, text: str, masks: Sequence[int]) -> Masked
     tokens, mask_token, mask_id = require_masked_lm(checkpoint)
     encoding = tokens.encoding(text)
     ids = tuple(encoding.ids)
-    checkpoint.check_ids(ids)
+    checkpoint.check_ids(ids, encoding.type_ids)
     found = {place for place, index in enumerate(ids) if index == mask_id}
     ordinary = set(tokens.ordinary(encoding))
     for position in masks:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from inspector.errors import NotInCheckpointError, RequestError
+from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.damage import damaged
 from inspector.models.reading.ladder import Unembedding, build_ladder
@@ -141,7 +141,7 @@ def prepare(
     """
     tokens = checkpoint.require_tokens()
     encoded = tokens.encode(text)
-    checkpoint.check_ids(encoded.ids)
+    checkpoint.check_ids(encoded.ids, encoded.type_ids)
     task = _task(checkpoint)
     ids, shown = encoded.ids, encoded.tokens
     decoder_ids = None
@@ -232,7 +232,12 @@ def _task(checkpoint: Checkpoint) -> str:
 
 
 def decoder_start(checkpoint: Checkpoint) -> int:
-    """The id that the decoder is given first."""
+    """The id that the decoder is given first.
+
+    Raises:
+        CheckpointError: If the model has no such row.
+        RequestError: If nothing names one.
+    """
     config, tokens = checkpoint.config, checkpoint.require_tokens()
     candidates = (
         getattr(config, "decoder_start_token_id", None),
@@ -241,6 +246,11 @@ def decoder_start(checkpoint: Checkpoint) -> int:
         tokens.role("pad")[1],
     )
     for index in candidates:
+        if index is not None and index >= (rows := checkpoint.embedding.shape[0]):
+            raise CheckpointError(
+                f"By its config.json, the decoder of {checkpoint.name} starts with id {index:,}, but the embedding "
+                f"matrix has {rows:,} rows: check model_type and decoder_start_token_id there."
+            )
         if index is not None:
             return index
     raise RequestError(
