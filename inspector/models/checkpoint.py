@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -392,14 +392,21 @@ class Checkpoint:
         takes = inspect.signature(model.base_model.forward).parameters
         decoder_ids = ids if "decoder_input_ids" in takes else None
         with build.first_pass(model, self.name):
-            forward(loaded, ids, head=task == "seq2seq_lm" or "input_ids" not in takes, decoder_ids=decoder_ids)
+            # Perceiver's base model reads vectors; its model with a head looks them up.
+            whole = task == "seq2seq_lm" or model.main_input_name == "inputs"
+            forward(loaded, ids, head=whole, decoder_ids=decoder_ids)
         return loaded
 
-    def check_ids(self, ids: tuple[int, ...]) -> None:
+    def check_ids(self, ids: tuple[int, ...], type_ids: Sequence[int] = ()) -> None:
         """Refuse ids and lengths that the model has no rows for.
 
+        Args:
+            ids: Of tokens.
+            type_ids: Segment of each position; a model with one segment or none is not given them.
+
         Raises:
-            CheckpointError: If the tokenizer gives an id past the embedding matrix.
+            CheckpointError: If the tokenizer gives an id past the embedding matrix, or a segment that
+                the model does not have.
             RequestError: If the text is longer than the model's positions.
         """
         from inspector.errors import RequestError
@@ -409,6 +416,12 @@ class Checkpoint:
             raise CheckpointError(
                 f"The tokenizer of {self.name} gives id {max(ids)}, but the embedding matrix has "
                 f"{rows:,} rows: the tokenizer belongs to another model."
+            )
+        segments = self.config_values.get("type_vocab_size")
+        if type(segments) is int and 1 < segments <= max(type_ids, default=0):
+            raise CheckpointError(
+                f"The tokenizer of {self.name} gives segment {max(type_ids)} (token_type_ids), but by config.json the "
+                f"model has {segments:,} (type_vocab_size), counted from 0: the tokenizer belongs to another model."
             )
         allowed = self.positions
         if allowed is not None and len(ids) > allowed:

@@ -48,9 +48,9 @@ class HeadRun:
         return dataclasses.replace(self, fields={**self.fields, "loss": loss}, output=output)
 
     def broken(self) -> bool:
-        """Whether any score is NaN or infinite."""
+        """Whether any score makes no probability; minus infinity rules a choice out and is none of these."""
         scores = (value for name, value in self.fields.items() if name.endswith("logits"))
-        return not all(bool(torch.isfinite(value).all()) for value in scores)
+        return not all(bool(value.logsumexp(dim=-1).isfinite().all()) for value in scores)
 
 
 def encode_all(checkpoint: Checkpoint, texts: Sequence[tuple[str, str | None]]) -> HeadInput:
@@ -63,7 +63,7 @@ def encode_all(checkpoint: Checkpoint, texts: Sequence[tuple[str, str | None]]) 
     tokens = checkpoint.require_tokens()
     encodings = tuple(tokens.encoding(text, pair) for text, pair in texts)
     for encoding in encodings:
-        checkpoint.check_ids(tuple(encoding.ids))
+        checkpoint.check_ids(tuple(encoding.ids), encoding.type_ids)
     pad(encodings, tokens)
     return HeadInput(
         encodings,

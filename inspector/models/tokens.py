@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pandas as pd
 from tokenizers import Encoding
@@ -65,8 +66,31 @@ class Tokens:
         self._tokenizer = read_tokenizer(manifest)
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
+        self.dropout = self._without_dropout()
         self._settings = read_settings(manifest)
         self._special = self._special_ids()
+
+    def _without_dropout(self) -> float:
+        """Switch off what splits a text another way each time (BPE-dropout, Provilkov et al. 2020).
+
+        Returns:
+            The share of merges that the file leaves out; 0 where none are.
+        """
+        model: Any = self._tokenizer.model
+        share = getattr(model, "dropout", None) or 0.0
+        if share:
+            model.dropout = None
+        return share
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What this tool does with the tokenizer that its files do not say."""
+        if not self.dropout:
+            return ()
+        return (
+            f"The tokenizer's file sets BPE dropout to {self.dropout:.2g}, which splits a text another way each time: "
+            "it is switched off here.",
+        )
 
     @property
     def size(self) -> int:

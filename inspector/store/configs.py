@@ -26,7 +26,7 @@ IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 # Code, other places to load from, and ways to run a model that are ours to choose.
 DROPPED = re.compile(
     r"auto_map|.*attn_implementation.*|experts_implementation|torchscript|custom_.*|gguf_file"
-    r"|quantization_config|compression_config|.*name_or_path|.*_(path|file|files|dir|url|repo|hub)"
+    r"|quantization|quantization_config|compression_config|.*name_or_path|.*_(path|file|files|dir|url|repo|hub)"
     r"|trust_remote_code|use_kernels?|backbone|use_timm_backbone|use_pretrained_backbone"
     r"|(use_)?return_dict|output_(hidden_states|attentions)|chunk_size_feed_forward"
     r"|attribute_map|sub_configs|keys_to_ignore_at_inference|has_no_defaults_at_init|base_model_\w+"
@@ -121,6 +121,8 @@ FACTS: dict[str, Callable[[Any], bool]] = {
     "checkpoint_format": lambda value: isinstance(value, str) and bool(IDENTIFIER.fullmatch(value)),
     "weight_block_size": lambda value: isinstance(value, list) and len(value) == 2 and all(map(_is_count, value)),
 }
+MLX = "quantization"  # where MLX says it
+QUANTIZED = frozenset({"quantization_config", MLX})
 CUSTOM_CODE = (
     "config.json refers to custom code (auto_map), which never runs here: transformers' own "
     "architecture is used instead."
@@ -162,7 +164,7 @@ def keep_settings(config: dict[str, Any]) -> dict[str, Any]:
 
 def _quantization(config: dict[str, Any]) -> dict[str, Any]:
     """How codes are to be read; no library is ever told."""
-    said = config.get("quantization_config")
+    said = config.get("quantization_config", config.get(MLX))
     if not isinstance(said, dict):
         return {}
     return {key: said[key] for key, fits in FACTS.items() if key in said and fits(said[key])}
@@ -172,12 +174,12 @@ def _warnings(config: dict[str, Any], dropped: set[str]) -> tuple[str, ...]:
     warnings = []
     if "auto_map" in config:
         warnings.append(CUSTOM_CODE)
-    if "quantization_config" in config:
+    for key in sorted(QUANTIZED & config.keys())[-1:]:
         warnings.append(
-            "config.json declares quantized weights (quantization_config): tensors are listed "
+            f"config.json declares quantized weights ({key}): tensors are listed "
             "as stored, and dequantized when they are read."
         )
-    rest = sorted(key for key in dropped - {"auto_map", "quantization_config"} if not key.startswith("_"))
+    rest = sorted(key for key in dropped - {"auto_map", *QUANTIZED} if not key.startswith("_"))
     if rest:
         names = ", ".join(quoted(key, 40) for key in rest[:5])
         more = f" and {len(rest) - 5} more" if len(rest) > 5 else ""

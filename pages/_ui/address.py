@@ -22,6 +22,7 @@ from inspector.text import literal
 
 LOST = "lost in the link"  # name in the address -> Lost
 PAGE = "page"  # where the last run was
+REFUSED = "refused in the link"  # name in the address -> (what it asks for, the field's value in its place)
 ALONG = "came along"  # True: the page before wrote this address, no link did
 ABOVE = "place above the page"  # of a run that a link began; else None
 LEFT = "names of pages that were left"  # kept by Streamlit's object, which lives as the session
@@ -67,6 +68,8 @@ def judged(page: str) -> Iterator[None]:
     linked = bool(context and context.is_history_navigation)
     state[ABOVE] = place if opened or linked else None
     state[ALONG] = arrived and not linked
+    if arrived or linked:
+        state.pop(REFUSED, None)
     state[LOST] = {
         name: lost
         for name, lost in state.get(LOST, {}).items()
@@ -112,6 +115,28 @@ def link(label: str, slug: str, *, key: str, icon: str, inputs: Mapping[str, str
 def asked(name: str) -> str | None:
     """What a link asks for; None where the address came along from the page before."""
     return None if st.session_state.get(ALONG) else st.query_params.get(name)
+
+
+def refused(name: str, value: Any) -> str | None:
+    """What a link asked for that was refused, as long as the field keeps the value that it has in its place.
+
+    The field drops what it cannot hold, and the browser drops it from the address.
+    """
+    found = st.session_state.get(REFUSED, {}).get(name)
+    if found and found[1] != value:
+        release(name)
+        return None
+    return found and found[0]
+
+
+def hold(name: str, linked: str, value: Any) -> None:
+    """Remember what a link asks for while it is judged; `release` it where it is fine."""
+    st.session_state[REFUSED] = st.session_state.get(REFUSED, {}) | {name: (linked, value)}
+
+
+def release(name: str) -> None:
+    """Forget what a link asked for."""
+    st.session_state.get(REFUSED, {}).pop(name, None)
 
 
 def refuse(sentence: str) -> NoReturn:

@@ -47,10 +47,19 @@ def ask(request: type[Request], name: str, **look: Any) -> Any:
         value = _number(known, kind, default, look)
     else:
         return _text(kind, known, name, default, look)
-    if linked is not None:
-        with _refusals():
-            check(name, known, from_text(linked, kind, name=name))
+    _judge(name, known, kind, linked, key=look["key"], value=value)
     return value
+
+
+def _judge(name: str, known: Option, kind: Any, linked: str | None, *, key: str, value: Any) -> None:
+    """Refuse what a link asks for and the field cannot hold, until the field is changed."""
+    linked = address.refused(key, value) if linked is None else linked
+    if linked is None:
+        return
+    address.hold(key, linked, value)
+    with _refusals():
+        check(name, known, from_text(linked, kind, name=name))
+    address.release(key)
 
 
 def make(request: type[T], **values: Any) -> T:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 import transformers
@@ -15,7 +17,9 @@ from inspector.analyses.padding.compute import padding
 from inspector.analyses.placement.compute import placement
 from inspector.analyses.training.compute import training
 from inspector.analyses.what_if.compute import what_if
-from inspector.errors import CheckpointError, NotInCheckpointError
+from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
+from tests.analyses.test_after_each_other import PARAMETERS
+from tests.analyses.test_after_each_other import ask as ask_verb
 from tests.conftest import silent
 from tests.families import BART, DECODER, ENCODER, SIZES, save_checkpoint
 
@@ -239,3 +243,19 @@ def test_sizes_of_sound_models_are_not_blamed(tmp_path, open_path, architecture,
         logits = model(input_ids=torch.tensor([checkpoint.tokens.encode(TEXT).ids])).logits[0, -1]
     listed = answer.result.next.sort_values("token_id")
     assert listed["logit"].tolist() == pytest.approx(logits.tolist(), abs=1e-4)
+
+
+MISFITS = ["clip", "gpt2", "musicgen", "rag", "reformer", "t5", "whisper"]
+
+
+@pytest.mark.parametrize("model_type", MISFITS)
+def test_weights_of_another_model_type_are_never_unexpected(tmp_path, open_path, model_type):
+    folder = save(tmp_path, "BertForMaskedLM", **ENCODER)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": model_type}), encoding="utf-8")
+    checkpoint = open_path(folder)
+    for verb in sorted(PARAMETERS.keys() - {"project"}):
+        assert ask_verb(checkpoint, verb)  # a refusal of ours is a sentence; anything else raises
+    with pytest.raises(InspectorError) as refused:
+        lens(checkpoint, progress=silent, text=TEXT)
+    assert "config.json" in str(refused.value) or "no decoder with a language-model head" in str(refused.value)

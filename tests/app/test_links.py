@@ -55,6 +55,20 @@ def test_what_was_lost_is_said_until_something_else_is_chosen(open_app: Open) ->
     assert not app.warning
 
 
+@pytest.mark.parametrize(("slug", "k"), [("lens", "100000"), ("masked_lm", "0")])
+def test_what_is_out_of_bounds_is_refused_until_something_else_is_chosen(open_app: Open, slug: str, k: str) -> None:
+    app = open_app(slug, k=k, checkpoint="demo-bert")
+    for _ in range(2):
+        assert f"not {int(k):,}." in app.error[0].value.replace("\\", "")
+        app.query_params.pop("k", None)  # as the field has the browser do, which cannot hold it
+        app.run()
+    assert f"not {int(k):,}." in app.error[0].value.replace("\\", "")
+    app.number_input(key="k").set_value(3).run()
+    assert not app.error
+    app.number_input(key="k").set_value(5).run()  # what was shown in its place can be chosen
+    assert not app.error
+
+
 def test_what_another_page_takes_and_this_one_does_not_is_left_behind(open_app: Open) -> None:
     app = open_app("masked_lm", k="500", checkpoint="demo-bert")
     assert app.number_input(key="k").value == 500

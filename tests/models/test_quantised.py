@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from dataclasses import replace
 from typing import Any
 
@@ -18,19 +19,20 @@ from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme
 from compressed_tensors.quantization.quant_scheme import PRESET_SCHEMES
 from compressed_tensors.quantization.utils import calculate_qparams, generate_gparam
 from safetensors.torch import load_file, save_file
-from transformers import GptOssConfig, GptOssForCausalLM
+from transformers import GptOssConfig, GptOssForCausalLM, LlamaForCausalLM
 from transformers.integrations.finegrained_fp8 import _dequantize_fp8_weight
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 from inspector.analyses.compare.compute import compare
 from inspector.analyses.embeddings.compute import embeddings
+from inspector.analyses.heads.compute import heads
 from inspector.analyses.lens.compute import lens
 from inspector.analyses.overview.compute import overview
 from inspector.analyses.sharing.compute import sharing
 from inspector.errors import CheckpointError
 from inspector.models.quantized.codes import open_codes
 from tests.conftest import silent
-from tests.families import save_checkpoint
+from tests.families import random_model, save_checkpoint
 from tests.models.quantised_files import (
     AUTO,
     BITS4,
@@ -466,3 +468,50 @@ def test_codes_that_cannot_be_read_are_no_numbers(stored, plain, change):
     assert math.isnan(row["relative_change"])
     assert any(each.startswith("Ties are not compared.") for each in result.warnings)
     assert result.vocabulary.matched == 60  # the embeddings are plain
+
+
+@pytest.mark.parametrize(("bits", "group"), [(2, 32), (3, 32), (4, 64), (5, 32), (6, 32), (8, 64)])
+def test_mlx(tmp_path, open_path, bits, group):
+    """Scales and biases of each group, codes one after the other, lowest bit first."""
+    sizes = {"hidden_size": 64, "intermediate_size": 128, "head_dim": 32}
+    whole = save_checkpoint(random_model("LlamaForCausalLM", **sizes), tmp_path / "whole")
+    model = LlamaForCausalLM.from_pretrained(whole).eval()
+    count = model.num_parameters()
+    packed: dict[str, torch.Tensor] = {}
+    torch.manual_seed(bits)
+    for name, weight in load_file(whole / "model.safetensors").items():
+        if weight.dim() < 2:
+            packed[name] = weight
+            continue
+        codes = torch.randint(0, 2**bits, weight.shape)
+        scales, biases = (torch.randn(len(weight), weight.shape[1] // group) * 0.1 for _ in range(2))
+        words = torch.tensor([words_of(row, bits) for row in codes.tolist()], dtype=torch.int32)
+        base = name.removesuffix(".weight")
+        packed |= {name: words.view(torch.uint32), f"{base}.scales": scales, f"{base}.biases": biases}
+        by_hand = [
+            [row[place] * scale[place // group] + bias[place // group] for place in range(len(row))]
+            for row, scale, bias in zip(codes.tolist(), scales.tolist(), biases.tolist(), strict=True)
+        ]
+        with torch.no_grad():
+            model.get_parameter(name).copy_(torch.tensor(by_hand))
+    folder = tmp_path / "mlx"
+    shutil.copytree(whole, folder)
+    save_file(packed, folder / "model.safetensors", metadata={"format": "mlx"})
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    said = {"group_size": group, "bits": bits}
+    (folder / "config.json").write_text(json.dumps(config | {"quantization": said}), encoding="utf-8")
+    checkpoint = open_path(folder)
+    for found in (overview(checkpoint, progress=silent), sharing(checkpoint, progress=silent)):
+        assert found.unique_parameters == count
+    assert {each.scheme for each in checkpoint.quantised.values()} == {f"{bits}-bit codes (MLX), groups of {group}" if
+                                                                       group < 64 else f"{bits}-bit codes (MLX), "
+                                                                       "one scale a row", f"{bits}-bit codes (MLX), "
+                                                                       f"groups of {group}"}  # fmt: skip
+    assert any("quantized weights (quantization)" in each for each in checkpoint.manifest.warnings)
+    for name, tensor in checkpoint.state.items():
+        assert torch.allclose(tensor, model.get_parameter(name), atol=1e-6)
+    answer = heads(checkpoint, progress=silent, text="w1 w2", k=60, new_tokens=1, device="cpu", dtype="float32")
+    with torch.inference_mode():
+        logits = model(torch.tensor([checkpoint.tokens.encode("w1 w2").ids])).logits[0, -1]
+    listed = answer.result.next.sort_values("token_id")
+    assert listed["logit"].tolist() == pytest.approx(logits.tolist(), abs=1e-4)

@@ -6,11 +6,16 @@ import json
 
 import pytest
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import AutoTokenizer
 
+from inspector.analyses.checks.compute import check
+from inspector.analyses.overview.compute import overview
+from inspector.analyses.tokenization.compute import tokenize
+from inspector.catalog import answer
 from inspector.errors import CheckpointError, RequestError
 from inspector.models.tokens import BYTE_ALPHABET, printable
+from tests.conftest import silent
 from tests.families import VOCAB, random_model, save_checkpoint
 
 SENTENCES = ("w1 W2 w30 ##a", "w1 [MASK] w3", "unknown words, and w1!", "déjà w4 你好", "  spaces   w5\n")
@@ -30,6 +35,24 @@ def byte_level(folder):
     tokenizer.train_from_iterator(["the cat sat on the mat", "the café"] * 20, trainer)
     tokenizer.save(str(folder / "tokenizer.json"))
     return tokenizer
+
+
+def test_a_text_is_always_split_alike_though_its_file_drops_merges(tmp_path, open_path):
+    folder = save_checkpoint(random_model("GPT2LMHeadModel", vocab_size=300), tmp_path / "gpt2", tokenizer=False)
+    text = "the cat sat on the mat"
+    whole = byte_level(folder).encode(text).ids
+    content = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    content["model"]["dropout"] = 0.9
+    (folder / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
+    dropping = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    assert len({tuple(dropping.encode(text).ids) for _ in range(50)}) > 1
+    checkpoint = open_path(folder)
+    assert {checkpoint.tokens.encode(text).ids for _ in range(50)} == {tuple(whole)}
+    said = "sets BPE dropout to 0.9, which splits a text another way each time: it is switched off here."
+    assert any(said in each for each in overview(checkpoint, progress=silent).warnings)
+    assert any(said in each for each in tokenize(checkpoint, progress=silent, texts=(text,)).warnings)
+    rows = next(each for each in check(checkpoint, progress=silent).checks if each.name == "Tokenizer and rows")
+    assert said in rows.detail
 
 
 @pytest.mark.parametrize("text", SENTENCES)
@@ -141,3 +164,28 @@ def test_positions_are_those_that_the_model_takes(open_model):
         assert model(ids).logits.shape[1] == allowed
         with pytest.raises((IndexError, RuntimeError)):
             model(torch.full((1, allowed + 1), 9))
+
+
+@pytest.mark.parametrize("segments", [1, 2])
+def test_segments_that_the_model_does_not_have_are_refused(tmp_path, open_path, segments):
+    """A model of one segment is not given them, as RoBERTa's; of several, each must have a row."""
+    folder = save_checkpoint(random_model("BertForPreTraining", type_vocab_size=segments), tmp_path / "bert")
+    tokenizer = Tokenizer.from_str(open_path(folder).tokens._tokenizer.to_str())
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS]:2 $A:2 [SEP]:2", pair="[CLS]:2 $A:2 [SEP]:2 $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )  # fmt: skip
+    tokenizer.save(str(folder / "tokenizer.json"))
+    checkpoint = open_path(folder)
+    text = "w1 [MASK] w2"
+    asked = {
+        "lens": {"text": text}, "ladder": {"text": text}, "predict": {"text": text}, "plausibility": {"text": text},
+        "padding": {"text": text}, "contrast": {"first": text, "second": "w3 [MASK]"},
+        "heads": {"text": text, "head": "masked_lm"}, "pretrain": {"text": text, "pair": "w3"},
+    }  # fmt: skip
+    for verb, parameters in asked.items():
+        if segments == 1:
+            answer(verb, checkpoint, progress=silent, **parameters)
+            continue
+        with pytest.raises(CheckpointError, match=r"gives segment 2 \(token_type_ids\), but .* the model has 2"):
+            answer(verb, checkpoint, progress=silent, **parameters)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from inspector.analyses.checks.compute_parts import at_least, conclude, example, not_checked, nothing_to_check
@@ -42,8 +44,10 @@ def check_vocabulary(checkpoint: Checkpoint, progress: Progress) -> tuple[Check,
         return _all_unchecked("every row of the embedding matrix holds NaN or infinity.")
     health = rows.health
     pad = (checkpoint.manifest.config or {}).get("pad_token_id")
+    first = check_rows(checkpoint, len(matrix), health, has_tokenizer=has_tokenizer)
+    notes = checkpoint.tokens.notes if checkpoint.tokens else ()
     return (
-        check_rows(checkpoint, len(matrix), health, has_tokenizer=has_tokenizer),
+        replace(first, detail=" ".join([first.detail, *notes])),
         check_zero_rows(health.zero_rows, has_tokenizer=has_tokenizer, pad=pad),
         check_equal_rows(health.equal_rows, has_tokenizer=has_tokenizer),
         check_undertrained(health, rows.undertrained),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from inspector.models.memory import named_tensors
 EXAMPLE_IDS = 8  # where there is no tokenizer
 FEW = 4  # so short an example is made longer for the second look, others shorter
 CHOICES = 2
+GROUPED = "grouped_mm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def model_output(
 def _example(checkpoint: Checkpoint, model: PreTrainedModel, text: str) -> tuple[_Example, list[str]]:
     if checkpoint.tokens is not None:
         encoded = checkpoint.tokens.encode(text)
-        checkpoint.check_ids(encoded.ids)
+        checkpoint.check_ids(encoded.ids, encoded.type_ids)
         return _Example(encoded.ids, encoded.type_ids, encoded.tokens), []
     rows = int(getattr(model.get_input_embeddings(), "num_embeddings", EXAMPLE_IDS))
     ids = tuple(range(min(EXAMPLE_IDS, rows, checkpoint.positions or EXAMPLE_IDS)))
@@ -132,7 +134,8 @@ def _run(model: PreTrainedModel, arguments: dict[str, Any], *, fake: bool) -> Mo
     if not fake:
         with torch.inference_mode():
             return model(**arguments, return_dict=True)
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch.inference_mode():
+    fakes = FakeTensorMode(allow_non_fake_inputs=True)
+    with fakes as mode, torch.inference_mode(), _batched_experts(model), _unlogged():
         faked = {
             name: mode.from_tensor(value) if isinstance(value, torch.Tensor) else value
             for name, value in arguments.items()
@@ -143,6 +146,32 @@ def _run(model: PreTrainedModel, arguments: dict[str, Any], *, fake: bool) -> Mo
             if each.is_meta
         }
         return functional_call(model, held, kwargs=faked | {"return_dict": True}, tie_weights=False)
+
+
+@contextmanager
+def _batched_experts(model: PreTrainedModel) -> Iterator[None]:
+    """Have experts run as one product: torch's grouped one takes no fake tensors in float32."""
+    before = getattr(model.config, "_experts_implementation", None)
+    if before != GROUPED:
+        yield
+        return
+    model.set_experts_implementation("batched_mm")
+    try:
+        yield
+    finally:
+        model.set_experts_implementation(before)
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Keep torch from writing a traceback for what fake tensors cannot do: it is done for real then."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    before = logger.disabled
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def _look_again(

@@ -12,8 +12,9 @@ from inspector.analyses.contrast.request import ContrastRequest
 from inspector.analyses.contrast.result import Contrast
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.damage import refuse_damaged
 from inspector.models.masking.head import Row, masked_logits
-from inspector.models.masking.text import not_finite, require_masked_lm
+from inspector.models.masking.text import require_masked_lm
 from inspector.models.running import memory_guard
 from inspector.models.vocabulary.labels import label_rows
 from inspector.progress import Progress
@@ -52,7 +53,7 @@ def contrast(checkpoint: Checkpoint, request: ContrastRequest, *, progress: Prog
     answers = sorted(masked_logits(checkpoint, loaded, once), key=lambda answered: answered.index)
     with memory_guard(loaded), torch.inference_mode():
         logits = torch.cat([answers[once.index(row)].logits for row in rows]).cpu().double()
-    finite = bool(torch.isfinite(logits).all())
+    refuse_damaged(checkpoint.name, loaded, logits)
     one, other = logits.log_softmax(dim=1).numpy()
     tokens = label_rows(checkpoint, len(one))
     tokens = tokens.assign(first=one, second=other, likelihood=(one + other) / 2, difference=one - other)
@@ -70,7 +71,7 @@ def contrast(checkpoint: Checkpoint, request: ContrastRequest, *, progress: Prog
         favours_first=_favours(tokens, 1, floor, request.k),
         favours_second=_favours(tokens, -1, floor, request.k),
         file=None,
-        warnings=loaded.notes if finite else (*loaded.notes, not_finite(checkpoint)),
+        warnings=loaded.notes,
         tokens=tokens,
     )
 
@@ -78,7 +79,7 @@ def contrast(checkpoint: Checkpoint, request: ContrastRequest, *, progress: Prog
 def _row(checkpoint: Checkpoint, text: str, name: str) -> Row:
     tokens, token, mask = require_masked_lm(checkpoint)
     encoded = tokens.encode(text)
-    checkpoint.check_ids(encoded.ids)
+    checkpoint.check_ids(encoded.ids, encoded.type_ids)
     positions = tuple(place for place, index in enumerate(encoded.ids) if index == mask)
     if len(positions) != 1:
         many = f"{len(positions)} {token}" if positions else f"no {token}"
@@ -98,8 +99,7 @@ def jensen_shannon(first: np.ndarray, second: np.ndarray) -> float:
     Returns:
         Bits, from 0 (the same) to 1 (nothing in common).
     """
-    with np.errstate(invalid="ignore"):  # damaged weights: NaN in, NaN out
-        middle = np.logaddexp(first, second) - math.log(2)
+    middle = np.logaddexp(first, second) - math.log(2)
     nats = (_divergence(first, middle) + _divergence(second, middle)) / 2
     return float(np.clip(nats / math.log(2), 0, 1))
 

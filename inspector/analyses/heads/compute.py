@@ -14,6 +14,7 @@ from inspector.analyses.heads.request import HeadsRequest
 from inspector.analyses.heads.result import Choices, HeadAnswer, NextTokens
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.damage import damaged
 from inspector.models.inputs import HeadInput, HeadRun, arguments, encode_all, run_head
 from inspector.models.running import Loaded
 from inspector.progress import Progress
@@ -43,6 +44,7 @@ def heads(checkpoint: Checkpoint, request: HeadsRequest, *, progress: Progress) 
 
     Raises:
         NotInCheckpointError: If the file lacks the head's weights, or a tokenizer.
+        CheckpointError: If the scores are NaN or infinite.
         RequestError: If a parameter does not fit.
     """
     chosen, warnings = choose_head(checkpoint, request.head)
@@ -59,10 +61,7 @@ def heads(checkpoint: Checkpoint, request: HeadsRequest, *, progress: Progress) 
     warnings += loaded.notes
     case = Case(checkpoint, request, loaded, given, inputs, run_head(loaded, inputs))
     if case.run.broken():
-        warnings.append(
-            f"{checkpoint.name} answers with NaN or infinity here: its weights are damaged, or "
-            "this dtype is too small for them, and no score means anything."
-        )
+        raise damaged(checkpoint.name, loaded)
     if chosen not in TAKES_PAIR and request.pair.strip():
         warnings.append("The second text was left out: this head reads one text.")
     return HeadAnswer(

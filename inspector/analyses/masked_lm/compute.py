@@ -15,9 +15,10 @@ from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Mask, Prediction
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.damage import damaged
 from inspector.models.device import describe_run, peak_memory, start_counting_memory
 from inspector.models.masking.reading import Question, Reading, Wanted, answer_all
-from inspector.models.masking.text import MaskedText, Word, not_finite, read_targets, read_text
+from inspector.models.masking.text import MaskedText, Word, read_targets, read_text
 from inspector.models.reading.readout import top_tokens
 from inspector.models.running import Loaded
 from inspector.models.tokens import Tokens
@@ -134,6 +135,9 @@ def _answer_together(
     predictions: list[Prediction | InspectorError] = []
     for place, asked in enumerate(group):
         ranked, words, joint = found[3 * place : 3 * place + 3]
+        if not all(each.finite for each in ranked):
+            predictions.append(damaged(checkpoint.name, loaded))
+            continue
         predictions.append(
             Prediction(
                 device=str(loaded.device),
@@ -142,7 +146,7 @@ def _answer_together(
                 tokens=tuple(tokens.visible(index) for index in asked.text.ids),
                 masks=tuple(map(Mask, asked.text.masks, (each.frame for each in ranked), words)),
                 joint=joint,
-                warnings=_warnings(checkpoint, asked, ranked),
+                warnings=_warnings(asked),
                 text=asked.text.text,
                 token_ids=asked.text.ids,
                 special=asked.text.special,
@@ -193,10 +197,6 @@ def _frame(tokens: Tokens, ids: Any, probabilities: Any, logits: Any) -> pd.Data
     )
 
 
-def _warnings(checkpoint: Checkpoint, asked: _Asked, ranked: Sequence[_Ranked]) -> tuple[str, ...]:
-    warnings = []
-    if not all(each.finite for each in ranked):
-        warnings.append(not_finite(checkpoint))
-    if len(asked.text.masks) > LARGEST_JOINT:
-        warnings.append(f"Joint answers are searched for up to {LARGEST_JOINT} masks.")
-    return tuple(warnings)
+def _warnings(asked: _Asked) -> tuple[str, ...]:
+    many = len(asked.text.masks) > LARGEST_JOINT
+    return (f"Joint answers are searched for up to {LARGEST_JOINT} masks.",) if many else ()

@@ -170,7 +170,8 @@ def _tied_parameters(
 
 def _tokenizer(checkpoint: Checkpoint) -> tuple[TokenizerInfo | None, list[str]]:
     try:
-        return checkpoint.require_tokens().info, []
+        tokens = checkpoint.require_tokens()
+        return tokens.info, [*tokens.notes]
     except InspectorError as error:
         said = NO_TOKENIZER in checkpoint.manifest.warnings
         return None, [] if said else [str(error)]

@@ -62,7 +62,7 @@ def encode_batch(checkpoint: Checkpoint, sentences: tuple[str, ...], *, pad_id: 
     """
     encoded = [checkpoint.require_tokens().encode(sentence) for sentence in sentences]
     for each in encoded:
-        checkpoint.check_ids(each.ids)
+        checkpoint.check_ids(each.ids, each.type_ids)
     lengths = [len(each.ids) for each in encoded]
     width = max(lengths)
     if min(lengths) == width:

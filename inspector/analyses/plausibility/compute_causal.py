@@ -49,7 +49,7 @@ def judge_causal(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
         )
     tokens = checkpoint.require_tokens()
     encoding = tokens.encoding(request.text)
-    checkpoint.check_ids(tuple(encoding.ids))
+    checkpoint.check_ids(tuple(encoding.ids), encoding.type_ids)
     if len(encoding.ids) == 1:
         raise RequestError(
             "The text has one token, and a causal language model judges each token from those before it: type more."
@@ -66,7 +66,7 @@ def judge_causal(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
     for found in _read(loaded, run, encoding.ids, block_states(checkpoint.embedding.shape[0]), k=request.k):
         readings |= found
         progress(len(readings) / (len(encoding.ids) - 1), f"Judging {len(encoding.ids) - 1:,} tokens")
-    totals = Totals.of(readings)
+    totals = Totals.of(readings, checkpoint, loaded)
     special = tokens.special_ids - {tokens.role("unk")[1]}
     return Plausibility(
         text=request.text,
@@ -84,7 +84,7 @@ def judge_causal(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
         log_likelihood=totals.log_likelihood,
         perplexity=totals.perplexity,
         alternatives=alternative_frame(tokens, readings),
-        warnings=(*loaded.notes, *warnings(checkpoint, tokens, encoding, readings)),
+        warnings=(*loaded.notes, *warnings(tokens, encoding, readings)),
     )
 
 

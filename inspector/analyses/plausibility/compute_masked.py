@@ -50,7 +50,7 @@ def judge_masked(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
     """
     tokens, _, mask = require_masked_lm(checkpoint)
     encoding = tokens.encoding(request.text)
-    checkpoint.check_ids(tuple(encoding.ids))
+    checkpoint.check_ids(tuple(encoding.ids), encoding.type_ids)
     places = tokens.ordinary(encoding)
     if not places:
         raise RequestError("The text has no ordinary token to judge: type a word or a sentence.")
@@ -68,7 +68,7 @@ def judge_masked(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
         readings[places[index]] = reading
         milliseconds += took
         progress((number + 1) / len(rows), f"Judging {len(rows):,} tokens")
-    totals = Totals.of(readings)
+    totals = Totals.of(readings, checkpoint, loaded)
     return Plausibility(
         text=request.text,
         by=request.by,
@@ -85,7 +85,7 @@ def judge_masked(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
         log_likelihood=None,
         perplexity=None,
         alternatives=alternative_frame(tokens, readings),
-        warnings=(*loaded.notes, *warnings(checkpoint, tokens, encoding, readings)),
+        warnings=(*loaded.notes, *warnings(tokens, encoding, readings)),
     )
 
 

@@ -11,8 +11,9 @@ import torch
 from tokenizers import Encoding
 
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.masking.text import not_finite
+from inspector.models.damage import damaged
 from inspector.models.reading.readout import read
+from inspector.models.running import Loaded
 from inspector.models.tokens import SPACE, Tokens
 
 
@@ -37,9 +38,15 @@ class Totals:
     perplexity: float  # exp of the negative mean
 
     @classmethod
-    def of(cls, readings: Mapping[int, Reading]) -> Totals:
-        """Add readings up."""
+    def of(cls, readings: Mapping[int, Reading], checkpoint: Checkpoint, loaded: Loaded) -> Totals:
+        """Add readings up.
+
+        Raises:
+            CheckpointError: If the model that gave them answers with NaN.
+        """
         total = math.fsum(reading.log_probability for reading in readings.values())
+        if math.isnan(total):
+            raise damaged(checkpoint.name, loaded)
         try:
             return cls(total, math.exp(-total / len(readings)))
         except OverflowError:
@@ -61,8 +68,8 @@ def judge(logits: torch.Tensor, own: Sequence[int], *, k: int) -> list[Reading]:
     mine = logits.gather(1, ids)
     ahead = torch.arange(logits.shape[1], device=logits.device) < ids
     ranks = (1 + (logits > mine).sum(dim=1) + ((logits == mine) & ahead).sum(dim=1)).tolist()
-    usable = torch.isfinite(logits).all(dim=1).tolist()
     found = read(logits, k=min(k, logits.shape[1]), pins=ids[:0, 0])
+    usable = found.normalizer.isfinite().tolist()  # minus infinity rules a token out and is no damage
     logs = (mine - found.normalizer[:, None])[:, 0].tolist()
     best = (found.scores - found.normalizer[:, None]).tolist()
     lines = zip(usable, logs, ranks, found.ids.tolist(), best, strict=True)
@@ -127,12 +134,8 @@ def find_words(tokens: Tokens, encoding: Encoding) -> list[int]:
     return words
 
 
-def warnings(
-    checkpoint: Checkpoint, tokens: Tokens, encoding: Encoding, readings: Mapping[int, Reading]
-) -> Iterator[str]:
+def warnings(tokens: Tokens, encoding: Encoding, readings: Mapping[int, Reading]) -> Iterator[str]:
     """What a reader must know of some numbers."""
-    if any(math.isnan(reading.log_probability) for reading in readings.values()):
-        yield not_finite(checkpoint)
     name, unknown = tokens.role("unk")
     count = sum(encoding.ids[place] == unknown for place in readings)
     if count:

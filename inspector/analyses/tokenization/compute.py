@@ -111,7 +111,7 @@ def _positions(checkpoint: Checkpoint) -> int | None:
 
 
 def _warnings(checkpoint: Checkpoint, tokens: Tokens, encodings: Sequence[Encoding], longest: int | None) -> list[str]:
-    found = []
+    found = [*tokens.notes]
     most = max(len(encoding.ids) for encoding in encodings)
     if longest is not None and most > longest:
         found.append(

@@ -51,7 +51,7 @@ def prepare(checkpoint: Checkpoint, model: PreTrainedModel, text: str) -> Lesson
         return f"{type(model).__name__} has no language-model head, so it has no loss on a text."
     try:
         encoded = checkpoint.require_tokens().encode(text)
-        checkpoint.check_ids(encoded.ids)
+        checkpoint.check_ids(encoded.ids, encoded.type_ids)
     except (NotInCheckpointError, CheckpointError) as error:
         return str(error)
     ids = torch.tensor([encoded.ids])

@@ -28,8 +28,8 @@ class Reading:
 
     @property
     def finite(self) -> list[bool]:
-        """For each position whether all its logits are numbers: NaN and infinity survive a sum."""
-        return self.logits.sum(dim=1).isfinite().tolist()
+        """For each position whether its logits make probabilities: one NaN among them makes every one NaN."""
+        return (~self.log_probability.isnan().any(dim=1)).tolist()
 
 
 @dataclass(frozen=True, slots=True)

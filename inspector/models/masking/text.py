@@ -67,14 +67,6 @@ def require_masked_lm(checkpoint: Checkpoint) -> tuple[Tokens, str, int]:
     return tokens, mask_token, mask_id
 
 
-def not_finite(checkpoint: Checkpoint) -> str:
-    """The warning that an answer holds NaN or infinity."""
-    return (
-        f"{checkpoint.name} answers with NaN or infinity here: its weights are damaged, and no "
-        "ranking can be read from them."
-    )
-
-
 def read_text(checkpoint: Checkpoint, text: str, masks: Sequence[int]) -> MaskedText:
     """Tokenize a text and mask more of its tokens.
 
@@ -91,7 +83,7 @@ def read_text(checkpoint: Checkpoint, text: str, masks: Sequence[int]) -> Masked
     tokens, mask_token, mask_id = require_masked_lm(checkpoint)
     encoding = tokens.encoding(text)
     ids = tuple(encoding.ids)
-    checkpoint.check_ids(ids)
+    checkpoint.check_ids(ids, encoding.type_ids)
     found = {place for place, index in enumerate(ids) if index == mask_id}
     ordinary = set(tokens.ordinary(encoding))
     for position in masks:

@@ -179,6 +179,24 @@ def _scaled(parts: Parts, quantised: Quantised) -> Opened:
     return Opened(even.rows, nearest)
 
 
+def _affine(parts: Parts, quantised: Quantised) -> Opened:
+    """A scale and a bias for a group of inputs; codes stand along the inputs."""
+    columns, bits = quantised.shape[-1], quantised.options["bits"]
+    words = parts["codes"].view(torch.int32).reshape(-1, parts["codes"].shape[-1])
+    scales, biases = (parts[role].float().reshape(len(words), -1) for role in ("scale", "bias"))
+    group = torch.arange(columns) // quantised.options["group"]
+
+    def rows(part: slice) -> torch.Tensor:
+        return unpack(words[part], bits, columns) * scales[part][:, group] + biases[part][:, group]
+
+    def nearest(part: slice, numbers: torch.Tensor) -> torch.Tensor:
+        size, shift = scales[part][:, group], biases[part][:, group]
+        steps = ((numbers - shift) / size.where(size != 0, 1.0)).round()
+        return steps.clamp(0, 2**bits - 1) * size + shift
+
+    return Opened(rows, nearest)
+
+
 def _int8(parts: Parts, quantised: Quantised) -> Opened:
     """A row's largest number is code 127 (Dettmers et al. 2022)."""
     del quantised
@@ -255,6 +273,7 @@ OPENERS: dict[str, Callable[[Parts, Quantised], Opened]] = {
     "awq": _awq,
     "packed": _packed,
     "scaled": _scaled,
+    "affine": _affine,
     "int8": _int8,
     "bits4": _bits4,
     "float4": _float4,

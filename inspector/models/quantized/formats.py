@@ -2,8 +2,9 @@
 
 Each is checked against its library's own code: bitsandbytes (LLM.int8, NF4, FP4), GPTQ and AWQ
 (AutoGPTQ, GPTQModel, AutoAWQ), compressed-tensors (int-quantized, float-quantized, pack-quantized,
-and the 4-bit floats of NVFP4 and MXFP4), ModelOpt's NVFP4, the MXFP4 experts of gpt-oss, and the
-block-wise float8 of DeepSeek-V3 and transformers' fine-grained FP8.
+and the 4-bit floats of NVFP4 and MXFP4), ModelOpt's NVFP4, the MXFP4 experts of gpt-oss, the
+block-wise float8 of DeepSeek-V3 and transformers' fine-grained FP8. MLX's affine codes follow its
+documentation.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ FLOAT8 = frozenset({"float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e
 FLOATS = ("float32", "bfloat16", "float16")
 WHOLE = ("int32", "int64")
 POWERS = ("uint8", "float8_e8m0fnu")  # scales that are powers of two, less 127
+MLX_GROUP = 64  # inputs with one scale, where config.json does not say
 NV, MX = 16, 32  # numbers with one scale in NVFP4, and in MXFP4
 SCALES = ("_scale", "_scale_inv")  # after a weight's name; both are multiplied by
 BLOCK = [128, 128]  # rows and columns of a block of DeepSeek's, where config.json does not say
@@ -194,6 +196,23 @@ def _grid_words(shape: Sequence[int], grid: Grid) -> str:
     return f"groups of {wide}" if down in (1, shape[-2]) else f"blocks of {tall} × {wide}"
 
 
+def mlx(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
+    """Read MLX's affine codes: a number is scale · code + bias, both of a group of inputs.
+
+    The groups' size stands in config.json alone; bits follow from it, as layers may have more of them.
+    """
+    codes, scales, biases = (tensors[f"{base}.{part}"] for part in ("weight", "scales", "biases"))
+    _check(codes.dtype == "uint32", scales.dtype in FLOATS, len(codes.shape) in (2, 3), math.prod(scales.shape))
+    _check(biases.dtype == scales.dtype, biases.shape == scales.shape, codes.shape[:-1] == scales.shape[:-1])
+    inputs = scales.shape[-1] * _positive(manifest.quantization.get("group_size", MLX_GROUP))
+    bits, rest = divmod(32 * codes.shape[-1], inputs)
+    _check(not rest, bits in (2, 3, 4, 5, 6, 8))
+    scheme = f"{bits}-bit codes (MLX), {_groups(inputs, scales.shape[-1])}"
+    options = {"bits": bits, "group": inputs // scales.shape[-1]}
+    shape = (*codes.shape[:-1], inputs)
+    return Codes(shape, "affine", scheme, {"codes": codes, "scale": scales, "bias": biases}, options)
+
+
 def int8(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
     """Read bitsandbytes' LLM.int8: a row's largest number stands in SCB, and is code 127."""
     codes, largest = tensors[f"{base}.weight"], tensors[f"{base}.SCB"]
@@ -301,6 +320,7 @@ CONVENTIONS: dict[str, tuple[str, Convention]] = {
     ".qweight": (".weight", gptq_or_awq),
     ".weight_packed": (".weight", packed),
     ".SCB": (".weight", int8),
+    ".scales": (".weight", mlx),
     "_blocks": ("", experts4),
     **dict.fromkeys(SCALES, ("", scaled)),
     ".quant_state.bitsandbytes__nf4": ("", nf4),

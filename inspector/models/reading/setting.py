@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from inspector.errors import NotInCheckpointError, RequestError
+from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.damage import damaged
 from inspector.models.reading.ladder import Unembedding, build_ladder
 from inspector.models.reading.readout import block_states
 from inspector.models.reading.scores import Scorer, build_scorer
@@ -32,6 +33,7 @@ class Setting:
     left_out: tuple[str, ...]
     error: float | None = None  # largest of our logits so far; None before any was compared
     largest: float = 1.0  # of the model's logits that were compared, without their signs
+    silent: bool = False  # not one logit of some position is a number
     taken: bool = False  # the known steps lead elsewhere: logits are the model's own
 
     @property
@@ -100,6 +102,7 @@ class Setting:
             return
         truth = given[0, :, : mine.shape[1]].float()
         usable = torch.isfinite(truth)
+        self.silent |= not bool(usable.any(dim=1).all())
         usable[:, self.scorer.unusable] = False
         apart = (mine - truth).abs().nan_to_num(nan=float("inf")).where(usable, 0.0)
         self.error = max(self.error or 0.0, apart.max().item())
@@ -133,11 +136,12 @@ def prepare(
 
     Raises:
         NotInCheckpointError: If the file lacks the base model or a tokenizer.
+        CheckpointError: If the model answers with NaN.
         RequestError: If a parameter does not fit.
     """
     tokens = checkpoint.require_tokens()
     encoded = tokens.encode(text)
-    checkpoint.check_ids(encoded.ids)
+    checkpoint.check_ids(encoded.ids, encoded.type_ids)
     task = _task(checkpoint)
     ids, shown = encoded.ids, encoded.tokens
     decoder_ids = None
@@ -168,6 +172,8 @@ def prepare(
         by_blocks=True,
     )
     _check_states(checkpoint, run, len(shown))
+    if not torch.isfinite(run.hidden_states[-1]).all():
+        raise damaged(checkpoint.name, loaded)
     setting = Setting(
         loaded=loaded,
         run=run,
@@ -178,6 +184,8 @@ def prepare(
         left_out=tuple(left_out),
     )
     setting.verify()
+    if setting.silent:
+        raise damaged(checkpoint.name, loaded)
     return setting
 
 
@@ -224,7 +232,12 @@ def _task(checkpoint: Checkpoint) -> str:
 
 
 def decoder_start(checkpoint: Checkpoint) -> int:
-    """The id that the decoder is given first."""
+    """The id that the decoder is given first.
+
+    Raises:
+        CheckpointError: If the model has no such row.
+        RequestError: If nothing names one.
+    """
     config, tokens = checkpoint.config, checkpoint.require_tokens()
     candidates = (
         getattr(config, "decoder_start_token_id", None),
@@ -233,6 +246,11 @@ def decoder_start(checkpoint: Checkpoint) -> int:
         tokens.role("pad")[1],
     )
     for index in candidates:
+        if index is not None and index >= (rows := checkpoint.embedding.shape[0]):
+            raise CheckpointError(
+                f"By its config.json, the decoder of {checkpoint.name} starts with id {index:,}, but the embedding "
+                f"matrix has {rows:,} rows: check model_type and decoder_start_token_id there."
+            )
         if index is not None:
             return index
     raise RequestError(

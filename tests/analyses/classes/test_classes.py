@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from inspector.analyses.classes.compute import classes
 from inspector.analyses.classes.compute_hierarchy import summary
 from inspector.analyses.classes.compute_modules import fold_tree, module_rows, tree_text
+from inspector.analyses.classes.compute_output import model_output
 from inspector.errors import CheckpointError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.results.checkpoint import HEADS
@@ -445,3 +446,15 @@ def test_summaries_are_one_plain_sentence():
 
     assert summary(Documented) == "A class of PreTrainedModel, see torch.nn.Module."
     assert summary(type("Bare", (), {})) == ""
+
+
+def test_experts_are_run_without_numbers_and_without_a_traceback(open_model, capfd, caplog):
+    checkpoint = open_model("MixtralForCausalLM")
+    model, _ = checkpoint.outline(transformers.MixtralForCausalLM)  # on the meta device: no numbers to fall back to
+    output, uses, warnings = model_output(checkpoint, model, "w1 w2")
+    assert output is not None
+    assert uses
+    assert warnings == []
+    said = "".join(capfd.readouterr()) + caplog.text
+    assert "Traceback" not in said
+    assert model.config._experts_implementation == "grouped_mm"

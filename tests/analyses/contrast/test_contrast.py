@@ -12,7 +12,7 @@ import torch
 from transformers import AutoModelForMaskedLM
 
 from inspector.analyses.contrast.compute import _favours, contrast, jensen_shannon
-from inspector.errors import NotInCheckpointError, RequestError
+from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
 from inspector.results.plain import to_json
 from tests.conftest import silent
 from tests.families import VOCAB, random_model, save_checkpoint
@@ -134,10 +134,8 @@ def test_damaged_weights_are_said(tmp_path, open_path):
     with torch.no_grad():
         model.cls.predictions.bias[7] = torch.nan
     folder = save_checkpoint(model, tmp_path / "damaged")
-    result = contrast(open_path(folder), progress=silent, first=FIRST, second=SECOND)
-    assert result.warnings[0].startswith("damaged answers with NaN or infinity here")
-    assert to_json(result)["jensen_shannon"] is None
-    assert len(result.favours_first) == 0
+    with pytest.raises(CheckpointError, match=r"its cls\.predictions\.bias holds NaN or infinity"):
+        contrast(open_path(folder), progress=silent, first=FIRST, second=SECOND)
 
 
 def test_without_a_head_nothing_is_compared(open_model):

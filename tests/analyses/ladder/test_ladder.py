@@ -12,7 +12,7 @@ import transformers
 
 from inspector.analyses.ladder.compute import climb
 from inspector.analyses.lens.compute import lens
-from inspector.errors import RequestError
+from inspector.errors import CheckpointError, RequestError
 from inspector.models.build import build_model, task_class
 from inspector.models.families import FAMILIES
 from inspector.models.reading.ladder import build_ladder
@@ -257,13 +257,32 @@ def test_blocks_make_no_difference(open_model, monkeypatch):
     assert parts.pinned["rank"].tolist() == whole.pinned["rank"].tolist()
 
 
-def test_one_token_and_hidden_states_with_nan(tmp_path, open_path):
+@pytest.mark.parametrize(
+    ("architecture", "name"),
+    [
+        ("GPT2LMHeadModel", "transformer.h.1.mlp.c_proj.bias"),  # the states are NaN
+        ("BertForMaskedLM", "cls.predictions.transform.LayerNorm.weight"),  # the logits alone are
+        ("CohereForCausalLM", "model.norm.weight"),
+    ],
+)
+def test_a_model_that_answers_with_nan_is_not_read(tmp_path, open_path, architecture, name):
+    model = random_model(architecture)
+    with torch.no_grad():
+        model.get_parameter(name).fill_(float("nan"))
+    checkpoint = open_path(save_checkpoint(model, tmp_path / "nan"))
+    for ask in (lens, climb):
+        with pytest.raises(CheckpointError, match=f"its {name} holds NaN or infinity"):
+            ask(checkpoint, progress=silent, text="w1", k=2)
+
+
+def test_numbers_that_overflow_are_not_called_damaged(tmp_path, open_path):
     model = random_model("GPT2LMHeadModel")
     with torch.no_grad():
-        model.transformer.h[1].mlp.c_proj.bias.fill_(float("nan"))
-    checkpoint = open_path(save_checkpoint(model, tmp_path / "nan"))
-    result = lens(checkpoint, progress=silent, text="w1", k=2)
-    assert set(result.cells["layer"]) == {0, 1}  # nothing can be read from the damaged layer
+        model.transformer.h[1].mlp.c_proj.weight.fill_(6e4)
+    checkpoint = open_path(save_checkpoint(model, tmp_path / "large"))
+    with pytest.raises(CheckpointError, match="its weights hold none, so float16 is too small for it; use float32"):
+        lens(checkpoint, progress=silent, text="w1", dtype="float16")
+    assert len(lens(checkpoint, progress=silent, text="w1", dtype="float32").cells)
 
 
 def test_too_many_pins_are_refused(open_model):

@@ -373,13 +373,11 @@ def test_damaged_weights_are_said(tmp_path, open_path):
     with torch.no_grad():
         model.bert.encoder.layer[1].output.dense.weight[3] = torch.nan
     checkpoint = open_path(save_checkpoint(model, tmp_path / "damaged"))
-    result = predict(checkpoint, progress=silent, text=TEXT, targets=("w5", "w7a"))
-    assert result.warnings == (
-        "damaged answers with NaN or infinity here: its weights are damaged, and no ranking can be read from them.",
-    )
-    assert result.joint == ()
-    assert result.masks[0].words is not None
-    assert [*map(math.isnan, result.masks[0].words["log_probability"])] == [True, True]
+    said = "damaged answers with NaN or infinity, so .* its bert.encoder.layer.1.output.dense.weight holds NaN"
+    with pytest.raises(CheckpointError, match=said):
+        predict(checkpoint, progress=silent, text=TEXT, targets=("w5", "w7a"))
+    both = predict_many(checkpoint, [{"text": TEXT}, {"text": "no mask"}], progress=silent)
+    assert [type(each) for each in both] == [CheckpointError, RequestError]
 
 
 @pytest.mark.parametrize("architecture", ["BertModel", "BertForSequenceClassification"])

@@ -14,7 +14,7 @@ from transformers import AutoModelForMaskedLM
 
 from inspector.analyses.plausibility.compute import plausibility
 from inspector.analyses.plausibility.compute_reading import judge
-from inspector.errors import NotInCheckpointError, RequestError
+from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
 from inspector.models.masking import head as masked
 from inspector.results.plain import to_json
 from tests.conftest import silent
@@ -194,11 +194,8 @@ def test_damaged_weights_are_said(tmp_path, open_path):
     with torch.no_grad():
         model.cls.predictions.bias[7] = torch.nan
     folder = save_checkpoint(model, tmp_path / "damaged")
-    result = plausibility(open_path(folder), progress=silent, text="w1 w2")
-    assert result.warnings[0].startswith("damaged answers with NaN or infinity here")
-    plain = to_json(result)
-    assert plain["pseudo_log_likelihood"] is None
-    assert [row["rank"] for row in plain["tokens"]] == [None] * 4
+    with pytest.raises(CheckpointError, match=r"its cls\.predictions\.bias holds NaN or infinity"):
+        plausibility(open_path(folder), progress=silent, text="w1 w2")
 
 
 @pytest.mark.parametrize("architecture", ["BertModel", "BertForSequenceClassification"])
