@@ -222,9 +222,9 @@ def screenshot(
     with refusals():
         chosen = check_pages(pages.split(","))
         if theme not in ("light", "dark"):
-            raise RequestError(f"There is no theme {theme[:40]!r}: choose light or dark.")
+            raise RequestError(f"--theme must be light or dark, not {theme[:40]!r}.")
         if not 400 <= width <= 4000:
-            raise RequestError(f"{width} pixels is no width for a picture: choose 400 to 4000.")
+            raise RequestError(f"--width must be between 400 and 4,000 pixels, not {width:,}.")
         reference = find_reference(checkpoint)
         with Console(stderr=True).status("Starting") as status:
             taken = take_pictures(reference, output, pages=chosen, theme=theme, width=width, tell=status.update)

@@ -18,7 +18,7 @@ def choose_map() -> tuple[ProjectRequest, str]:
     """Draw the choices of the map; returns also the column that its colors show."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         given = {
-            "method": options.ask(ProjectRequest, "method", segmented=True),
+            "method": options.ask(ProjectRequest, "method", segmented=True, format_func=str.upper),
             "dimensions": options.ask(ProjectRequest, "dimensions", width=130),
         }
         if given["method"] == "umap":

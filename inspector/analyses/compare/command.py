@@ -38,7 +38,7 @@ def compare(
 ) -> None:
     """What changed between two checkpoints, or from the first of many to each of the others?"""
     given = checkpoints or []
-    with refusals():
+    with refusals(CompareRequest):
         request = CompareRequest(other=given[-1] if given else "", align=align, moved=moved)
         entries = _pairable(seek(checkpoints, listed))
         if not _is_pair(given, listed, entries):

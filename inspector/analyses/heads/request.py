@@ -51,5 +51,6 @@ class HeadsRequest(Request):
             object.__setattr__(self, "right_answer", places * 2)
         if len(places) > 2 or not all(0 <= place < 2**31 for place in places):
             raise RequestError(
-                "Right answer must be the positions of its first and last token, counted from 0, such as 3,5."
+                "Right answer must be the positions of its first and last token, counted from 0, such as 3,5.",
+                option="right_answer",
             )

@@ -212,7 +212,7 @@ def test_two_stacks_are_refused(open_model, architecture):
         ({"text": "w1"},
          "The text has one token, and a causal language model judges each token from those before it: type more."),
         ({"text": TEXT, "by": "word"},
-         "Masked unit (--by) is for masked language models: LlamaForCausalLM reads a text from left to right, and "
+         "Masked unit is for masked language models: LlamaForCausalLM reads a text from left to right, and "
          "nothing is masked."),
         ({"text": TEXT, "k": 0}, "Alternatives must be between 1 and 100, not 0."),
         ({"text": "w1 " * 65}, "The text has 65 tokens and LlamaForCausalLM takes 64: shorten it."),
