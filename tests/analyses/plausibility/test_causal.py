@@ -116,7 +116,7 @@ def test_what_is_judged_is_said(open_causal):
         checkpoint, _ = open_causal("LlamaForCausalLM", habit)
         told[habit] = judged(plausibility(checkpoint, progress=silent, text="w1 w3"))
     assert told["none"] == (
-        "The first token, w1, has no context and is not judged: the tokenizer puts no special token before the text."
+        "The first token, “w1”, has no context and is not judged: the tokenizer puts no special token before the text."
     )
     assert (
         told["bos"]
