@@ -14,8 +14,10 @@ class InspectorError(Exception):
     What a stranger's file put into it stays on one line and cannot speak to a terminal.
     """
 
-    def __init__(self, text: str = "") -> None:
+    def __init__(self, text: str = "", *, option: str = "") -> None:
+        """Keep the sentence, and the name of the option whose value is at fault, if it is one's."""
         super().__init__(escaped(text))
+        self.option = option
 
 
 class SettingsError(InspectorError):

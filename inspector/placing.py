@@ -12,8 +12,8 @@ def device() -> Any:
     """Define the option `device`."""
     return option(
         "auto",
-        "Where the model runs; auto: a GPU where there is one, and what fits; spread: over GPUs, "
-        "main memory and disk, whatever the size; stream: a block of layers at a time, read from the files",
+        "Where the model runs; auto: a GPU if there is one, in whichever way the model fits; spread: split across "
+        "GPUs, main memory and disk; stream: one block of layers at a time, read from the files",
         choices=get_args(Device),
     )
 
@@ -22,7 +22,7 @@ def dtype() -> Any:
     """Define the option `dtype`."""
     return option(
         "auto",
-        "Precision; auto: float32 on the CPU, half precision on a GPU if the file is in half "
-        "precision, and where float32 does not fit",
+        "Precision; auto: float32 on the CPU; half precision on a GPU if the files are in half precision, and "
+        "wherever float32 does not fit",
         choices=get_args(Dtype),
     )

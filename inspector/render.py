@@ -120,7 +120,8 @@ def _is_table(value: Any) -> bool:
 
 
 def _title(key: str) -> str:
-    return key.replace("_", " ").capitalize() if key.islower() else key
+    text = key.replace("_", " ") if key.isidentifier() else key  # a label holds names, which stay as they are
+    return text[:1].upper() + text[1:]
 
 
 def _cell(value: Any) -> str:

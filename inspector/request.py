@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from inspector.errors import RequestError
+from inspector.errors import InspectorError, RequestError
 
 SHORT = 10**15  # from here on, numbers are written with an exponent
 RANGE = re.compile(r"(\d{1,4})-(\d{1,4})")
@@ -176,6 +176,25 @@ def answers(request: type[Request]) -> Callable[[Callable[..., T]], Callable[...
     return wrap
 
 
+def named_flag(error: InspectorError, request: type[Request] | None) -> str:
+    """A refusal as the command line says it: the option at fault, as it is typed, comes first."""
+    known = options(request).get(error.option) if request and error.option else None
+    flag = flag_of(error.option, known).partition("/")[0] if known else ""
+    return f"{flag}: {error}" if flag.startswith("-") else str(error)
+
+
+def named_field(error: InspectorError, request: type[Request] | None) -> str:
+    """The same as a page says it: with the field's label, unless the sentence names it."""
+    known = options(request).get(error.option) if request and error.option else None
+    label = label_of(error.option, known) if known else ""
+    return str(error) if label.casefold() in str(error).casefold() else f"{label}: {error}"
+
+
+def label_of(name: str, known: Option) -> str:
+    """What a page calls an option."""
+    return known.label or name.replace("_", " ").capitalize()
+
+
 def parse_list(text: str) -> tuple[str, ...]:
     """Read items that commas separate; one that holds a comma is written in double quotes.
 
@@ -210,7 +229,7 @@ def parse_numbers(text: str, *, name: str) -> tuple[int, ...]:
         span = RANGE.fullmatch(item.replace(" ", ""))
         first, last = span.groups() if span else (item, item)
         if not re.fullmatch(r"-?\d{1,9}", first) or int(last) < int(first):
-            raise RequestError(f'{name}: {item[:40]!r} is neither a number nor a range: write "0,6,12" or "0-3".')
+            raise RequestError(f'{item[:40]!r} is neither a number nor a range: write "0,6,12" or "0-3".', option=name)
         numbers += range(int(first), int(last) + 1)
     return tuple(numbers)
 
@@ -241,16 +260,19 @@ def from_text(text: str, kind: Any, *, name: str, split: bool = True) -> Any:
     """
     kind = plain_kind(kind)
     if get_origin(kind) is tuple:
-        if get_args(kind)[0] is int:
-            return parse_numbers(text, name=name)
-        return parse_list(text) if split else tuple(line for line in text.splitlines() if line)
+        if not split:
+            return tuple(line for line in text.splitlines() if line)
+        items = parse_numbers(text, name=name) if get_args(kind)[0] is int else parse_list(text)
+        if text.strip() and not items:
+            raise RequestError(f"{text[:40]!r} names nothing: name one or more, or leave it empty.", option=name)
+        return items
     if kind is bool:
         return text.strip().lower() in {"true", "1", "yes", "on"}
     try:
         return kind(text)
     except ValueError:
         what = "a whole number" if kind is int else "a number"
-        raise RequestError(f"{name} is {text[:40]!r}: give {what}.") from None
+        raise RequestError(f"{text[:40]!r} is not {what}: give one.", option=name) from None
 
 
 def plain_kind(kind: Any) -> Any:
@@ -273,19 +295,19 @@ def check(name: str, known: Option, value: Any) -> None:
     Raises:
         RequestError: If it is, or is none of its choices.
     """
-    said = known.label or name.replace("_", " ").capitalize()
+    said = label_of(name, known)
     if known.choices and value not in known.choices:
         *first, last = known.choices
         listed = f"{', '.join(first)} or {last}" if first else last
-        raise RequestError(f"{said} must be {listed}, not {str(value)[:40]!r}.")
+        raise RequestError(f"{said} must be {listed}, not {str(value)[:40]!r}.", option=name)
     if known.items is not None and len(value) > known.items:
-        raise RequestError(f"{said}: give at most {known.items:,}, not {len(value):,}.")
+        raise RequestError(f"{said}: give at most {known.items:,}, not {len(value):,}.", option=name)
     if isinstance(value, bool | str | Sequence):
         return
     low = known.least is not None and not value >= known.least
     low = low or (known.above is not None and not value > known.above)
     if low or (known.most is not None and not value <= known.most):
-        raise RequestError(f"{said} must be {known.bounds}, not {number_text(value)}.")
+        raise RequestError(f"{said} must be {known.bounds}, not {number_text(value)}.", option=name)
 
 
 def _words(flag: str, value: Any, *, split: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""What would AdamW decay, and how would the learning rate run?"""
+"""What would AdamW decay, and how would the learning rate change?"""
 
 from __future__ import annotations
 

@@ -12,11 +12,13 @@ import typer
 from rich.console import Console
 
 from inspector import __version__
+from inspector.catalog import request_of
 from inspector.demo import DEMOS
 from inspector.engine.choice import start_engine
 from inspector.engine.protocol import Job
 from inspector.errors import InspectorError
 from inspector.render import write_table
+from inspector.request import Request, named_flag
 from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
 from inspector.settings import settings
@@ -95,7 +97,7 @@ def ask(
     **parameters: Any,
 ) -> Any:
     """Open and run as `answer` does, and give the result back instead of printing it."""
-    with refusals():
+    with refusals(request_of(verb)):
         engine = start_engine(settings(), restrict_paths=False, spare=False)
         try:
             opened: Opened = waited(engine.open(find_reference(checkpoint)))
@@ -134,12 +136,16 @@ def waited(job: Job[Any]) -> Any:
 
 
 @contextmanager
-def refusals() -> Iterator[None]:
-    """Turn a refusal into one sentence on stderr and exit status 2."""
+def refusals(request: type[Request] | None = None) -> Iterator[None]:
+    """Turn a refusal into one sentence on stderr and exit status 2.
+
+    Args:
+        request: What is asked, to name an option as it is typed.
+    """
     try:
         yield
     except InspectorError as error:
-        _refuse(str(error))
+        _refuse(named_flag(error, request))
 
 
 def _refuse(sentence: str) -> NoReturn:

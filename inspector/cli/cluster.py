@@ -13,10 +13,9 @@ from inspector.settings import settings
 
 @app.command()
 def cluster(
-    stop: Annotated[bool, typer.Option("--stop", help="Take it from the cluster again.")] = False,
-    as_json: AsJson = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Remove it from the cluster.")] = False, as_json: AsJson = False
 ) -> None:
-    """Put the inspector on the Ray cluster of this machine (or RAY_ADDRESS), with these settings.
+    """Deploy the inspector to the Ray cluster on this machine (or at RAY_ADDRESS), with the current settings.
 
     The cluster itself is started by `ray start`. Running this again replaces what is there.
     """

@@ -40,13 +40,13 @@ Sources = Annotated[
         "snapshots, which stands for all of them.",
     ),
 ]
-Listed = Annotated[Path | None, typer.Option("--list", help="A file that names more checkpoints, one a line.")]
+Listed = Annotated[Path | None, typer.Option("--list", help="A file that names more checkpoints, one per line.")]
 Kept = Annotated[
     Path | None,
     typer.Option(
         "--results",
-        help="Of many: a file that keeps each result, a line of JSON each. "
-        "The same command then goes on where it was interrupted.",
+        help="With several checkpoints: a file for the results, one line of JSON each. The same command then continues "
+        "where it was interrupted.",
     ),
 ]
 

@@ -37,8 +37,8 @@ def report(
         typer.Option(
             "-o",
             "--output",
-            help="FILE.html, or FILE.zip with figures, tables, "
-            "notebook and PDF beside it; of many checkpoints, a FOLDER.",
+            help="FILE.html, or FILE.zip, which adds figures, tables, a notebook and a PDF; with several checkpoints, "
+            "a FOLDER.",
         ),
     ],
     checkpoints: Sources = None,
@@ -52,14 +52,14 @@ def report(
         ),
     ] = "",
     text: Annotated[str, typer.Option("--text", help="What the model reads; default: an example.")] = "",
-    other: Annotated[str, typer.Option("--other", help="A second checkpoint, for the section compare.")] = "",
+    other: Annotated[str, typer.Option("--other", help="A second checkpoint, for the compare section.")] = "",
     versus: Annotated[str, typer.Option("--versus", hidden=True)] = "",  # --other of old scripts
-    seed: Annotated[int, typer.Option("--seed", help="Of whatever is random.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
     device: Device = "auto",
     dtype: Dtype = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Write a report that can be sent, trusted and reproduced; of many, one each."""
+    """Write a self-contained, reproducible report; with several checkpoints, one report each."""
     setting = Setting(text=text, device=device, dtype=dtype, seed=seed)
     named = other or versus
     with refusals():
@@ -212,19 +212,19 @@ def _summary(made: Report, output: Path, nbytes: int, problem: str | None) -> di
 @app.command()
 def screenshot(
     checkpoint: Source,
-    output: Annotated[Path, typer.Option("-o", "--output", help="FOLDER for one PNG a page.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="FOLDER for one PNG per page.")],
     pages: Annotated[str, typer.Option("--pages", help="Comma-separated; default: all.")] = "",
     theme: Annotated[str, typer.Option("--theme", help="light or dark.")] = "light",
-    width: Annotated[int, typer.Option("--width", help="Pixels, 400 to 4000.")] = 1400,
+    width: Annotated[int, typer.Option("--width", help="Width in pixels, 400 to 4,000.")] = 1400,
     as_json: AsJson = False,
 ) -> None:
-    """Take a picture of every page, through a headless Chromium."""
+    """Take a screenshot of every page with a headless Chromium."""
     with refusals():
         chosen = check_pages(pages.split(","))
         if theme not in ("light", "dark"):
-            raise RequestError(f"There is no theme {theme[:40]!r}: choose light or dark.")
+            raise RequestError(f"--theme must be light or dark, not {theme[:40]!r}.")
         if not 400 <= width <= 4000:
-            raise RequestError(f"{width} pixels is no width for a picture: choose 400 to 4000.")
+            raise RequestError(f"--width must be between 400 and 4,000 pixels, not {width:,}.")
         reference = find_reference(checkpoint)
         with Console(stderr=True).status("Starting") as status:
             taken = take_pictures(reference, output, pages=chosen, theme=theme, width=width, tell=status.update)

@@ -11,7 +11,7 @@ from inspector.store.quota import account
 
 @app.command()
 def limits(as_json: AsJson = False) -> None:
-    """Which limits are in force, and what are workers kept from on this machine?"""
+    """Which limits apply, and what does the worker sandbox block on this machine?"""
     with refusals():
         engine = LocalEngine(settings())
         try:
@@ -23,7 +23,7 @@ def limits(as_json: AsJson = False) -> None:
 
 @app.command()
 def store(as_json: AsJson = False) -> None:
-    """What does the store hold, and how much room is left?"""
+    """What is in the store, and how much space is left?"""
     with refusals():
         found = account(settings())
     show(found, as_json=as_json)

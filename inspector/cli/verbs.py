@@ -17,18 +17,7 @@ from inspector.catalog import CATALOG, Analysis, request_of
 from inspector.cli.answering import AsJson, Source, answer, app, refusals
 from inspector.errors import RequestError
 from inspector.render import write_frame
-from inspector.request import (
-    Option,
-    Request,
-    defaults,
-    flag_of,
-    kinds_of,
-    options,
-    parse_list,
-    parse_numbers,
-    plain_kind,
-    switch_of,
-)
+from inspector.request import Option, Request, defaults, flag_of, from_text, kinds_of, options, plain_kind, switch_of
 
 SUFFIXES = (".csv", ".parquet")
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write the table: .csv or .parquet.")]
@@ -91,9 +80,8 @@ def gathered(request: type[Request], values: dict[str, Any]) -> dict[str, Any]:
 def _items(name: str, values: list[str], kind: Any, known: Option) -> tuple[Any, ...]:
     if not known.split:
         return tuple(values)
-    if get_args(plain_kind(kind))[0] is int:
-        return tuple(number for value in values for number in parse_numbers(value, name=name))
-    return tuple(dict.fromkeys(item for value in values for item in parse_list(value)))
+    found = (item for value in values for item in from_text(value, kind, name=name))
+    return tuple(found) if get_args(plain_kind(kind))[0] is int else tuple(dict.fromkeys(found))
 
 
 def _help(known: Option, *, repeated: bool) -> str:
@@ -111,7 +99,7 @@ def _command(analysis: Analysis, own: ModuleType | None) -> Callable[..., None]:
     def command(**given: Any) -> None:
         checkpoint, as_json = given.pop("checkpoint"), given.pop("as_json")
         output: Path | None = given.pop("output", None)
-        with refusals():
+        with refusals(request):
             _refuse_name(output)
             parameters = gathered(request, given)
         answer(

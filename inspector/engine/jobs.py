@@ -69,7 +69,9 @@ class LocalJob:
         if not self._settled.wait(timeout):
             raise TimeoutError(f"The job is still {self._status} after {timeout} seconds.")
         if self._error is not None:
-            raise type(self._error)(*self._error.args)  # one exception for each thread that waits
+            raise type(self._error)(
+                *self._error.args, option=self._error.option
+            )  # one exception for each thread that waits
         return self._value
 
     def cancel(self) -> None:

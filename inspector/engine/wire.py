@@ -99,6 +99,7 @@ class Failure:
 
     error: str
     text: str
+    option: str = ""  # whose value is at fault; "": no single one's
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +148,11 @@ def as_message(value: Any) -> Any:
     if not isinstance(value, InspectorError):
         return value
     names = (cls.__name__ for cls in type(value).__mro__)
-    return Failure(next(name for name in names if hasattr(errors, name)), str(value))
+    return Failure(next(name for name in names if hasattr(errors, name)), str(value), value.option)
 
 
 def _error(failure: Failure) -> InspectorError:
     found = getattr(errors, failure.error, None)
     if not (isinstance(found, type) and issubclass(found, InspectorError)):
         raise DecodeError("A failure names no error of ours.")
-    return found(failure.text)
+    return found(failure.text, option=failure.option)

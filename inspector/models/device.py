@@ -26,7 +26,7 @@ def pick_device(wanted: Device) -> torch.device:
     if wanted not in get_args(Device):
         raise RequestError(f"There is no device {wanted!r}: use auto, cpu, cuda, mps, spread or stream.")
     if not there[wanted]:
-        raise RequestError(f"This machine has no {wanted} device: use auto or cpu.")
+        raise RequestError(f"This machine has no {wanted} device: use auto or cpu.", option="device")
     return torch.device(wanted)
 
 

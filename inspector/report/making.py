@@ -37,7 +37,7 @@ def check_sections(slugs: Iterable[str]) -> tuple[str, ...]:
     if unknown or not asked:
         known = ", ".join(BY_SLUG)
         problem = f"There is no section {unknown[0][:40]!r}" if unknown else "No section is chosen"
-        raise RequestError(f"{problem}: choose of {known}.")
+        raise RequestError(f"{problem}: choose from {known}.")
     return tuple(slug for slug in BY_SLUG if slug in asked)
 
 

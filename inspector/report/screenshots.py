@@ -69,7 +69,7 @@ def check_pages(slugs: Sequence[str]) -> tuple[str, ...]:
     unknown = [slug for slug in asked if slug not in PAGES]
     if unknown:
         known = ", ".join(reversed(PAGES))
-        raise RequestError(f"There is no page {unknown[0][:40]!r}: choose of {known}.")
+        raise RequestError(f"There is no page {unknown[0][:40]!r}: choose from {known}.")
     return tuple(slug for slug in reversed(PAGES) if not asked or slug in asked)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -88,12 +89,28 @@ def find_reference(text: str) -> CheckpointRef:
 
 
 def _nearest(text: str) -> str | None:
-    """What is on this disk, or a demo, under a name like this one's; None: nothing is."""
-    path = Path(text)
+    """What is on this disk, or a demo, under a name like this one's; None: nothing is.
+
+    Of a path, each part that is not there is mended in turn; a first part counts only if all of the path is found.
+    """
+    if "/" not in text:
+        return _like(text, [*DEMOS, *SNAPSHOTS, *_inside(Path())])
+    found = Path(Path(text).anchor)
+    for part in Path(text).parts[1 if found.anchor else 0 :]:
+        near = part if (found / part).exists() else _like(part, _inside(found))
+        if near is None:
+            return None
+        found /= near
+    return str(found)
+
+
+def _like(name: str, there: Iterable[str]) -> str | None:
+    return next(iter(get_close_matches(name, there, n=1, cutoff=CLOSE)), None)
+
+
+def _inside(folder: Path) -> list[str]:
+    """Names in a folder; none where it cannot be listed."""
     try:
-        there = [str(path.parent / each.name) for each in path.parent.iterdir()]
+        return [each.name for each in folder.iterdir()]
     except OSError:
-        there = []
-    demos = [] if "/" in text else [*DEMOS, *SNAPSHOTS]
-    near = get_close_matches(str(path), [*demos, *there], n=1, cutoff=CLOSE)
-    return near[0] if near else None
+        return []

@@ -13,9 +13,13 @@ from pages._ui import address, options
 
 LET_GO = "none"  # in the address bar: nothing is selected, though something was found
 
+# The address holds what the buttons are labeled, and `method=umap` is what the command line takes.
+ABBREVIATIONS = "<style>.st-key-method button {text-transform: uppercase}</style>"
+
 
 def choose_map() -> tuple[ProjectRequest, str]:
     """Draw the choices of the map; returns also the column that its colors show."""
+    st.html(ABBREVIATIONS)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         given = {
             "method": options.ask(ProjectRequest, "method", segmented=True),

@@ -9,7 +9,19 @@ from typing import Any, TypeVar, get_origin
 import streamlit as st
 
 from inspector.errors import RequestError
-from inspector.request import Option, Request, check, defaults, from_text, kinds_of, options, plain_kind, to_text
+from inspector.request import (
+    Option,
+    Request,
+    check,
+    defaults,
+    from_text,
+    kinds_of,
+    label_of,
+    named_field,
+    options,
+    plain_kind,
+    to_text,
+)
 from inspector.text import literal
 from pages._ui import address
 
@@ -30,13 +42,7 @@ def ask(request: type[Request], name: str, **look: Any) -> Any:
         The value that was chosen. Where it cannot be read, the page says why and ends here.
     """
     known, kind = options(request)[name], plain_kind(kinds_of(request)[name])
-    look = {
-        "label": known.label or name.replace("_", " ").capitalize(),
-        "key": name,
-        "bind": "query-params",
-        "help": _help(known),
-        **look,
-    }
+    look = {"label": label_of(name, known), "key": name, "bind": "query-params", "help": _help(known), **look}
     linked = address.asked(look["key"])  # a field drops what it cannot hold, and says nothing
     default = look.pop("default", defaults(request).get(name))
     if known.choices:
@@ -46,25 +52,25 @@ def ask(request: type[Request], name: str, **look: Any) -> Any:
     elif kind in {int, float}:
         value = _number(known, kind, default, look)
     else:
-        return _text(kind, known, name, default, look)
-    _judge(name, known, kind, linked, key=look["key"], value=value)
+        return _text(request, name, default, look)
+    _judge(request, name, linked, key=look["key"], value=value)
     return value
 
 
-def _judge(name: str, known: Option, kind: Any, linked: str | None, *, key: str, value: Any) -> None:
+def _judge(request: type[Request], name: str, linked: str | None, *, key: str, value: Any) -> None:
     """Refuse what a link asks for and the field cannot hold, until the field is changed."""
     linked = address.refused(key, value) if linked is None else linked
     if linked is None:
         return
     address.hold(key, linked, value)
-    with _refusals():
-        check(name, known, from_text(linked, kind, name=name))
+    with _refusals(request):
+        check(name, options(request)[name], from_text(linked, plain_kind(kinds_of(request)[name]), name=name))
     address.release(key)
 
 
 def make(request: type[T], **values: Any) -> T:
     """Make the request; where its values do not fit together, the page says so and ends here."""
-    with _refusals():
+    with _refusals(request):
         return request(**values)
 
 
@@ -93,22 +99,23 @@ def _number(known: Option, kind: Any, default: Any, look: dict[str, Any]) -> Any
     )
 
 
-def _text(kind: Any, known: Option, name: str, default: Any, look: dict[str, Any]) -> Any:
+def _text(request: type[Request], name: str, default: Any, look: dict[str, Any]) -> Any:
+    known, kind = options(request)[name], plain_kind(kinds_of(request)[name])
     listed = get_origin(kind) is tuple
     begin = "" if default is None else to_text(default, split=known.split)
     lines = "height" in look or (listed and not known.split)
     field = st.text_area if lines else st.text_input
     typed = field(value=begin, **look)
-    with _refusals():
+    with _refusals(request):
         value = from_text(typed, kind, name=name, split=known.split)
         check(name, known, value)
     return value
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
+def _refusals(request: type[Request]) -> Iterator[None]:
     """Say why a request cannot be made, and end the page there."""
     try:
         yield
     except RequestError as error:
-        address.refuse(str(error))
+        address.refuse(named_field(error, request))

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from inspector.catalog import CATALOG
+from inspector.catalog import CATALOG, request_of
 from inspector.engine.protocol import Job
 from inspector.errors import CancelledError, InspectorError, NotInCheckpointError
 from inspector.plotting.theme import Theme, get_theme
-from inspector.request import Request
+from inspector.request import Request, named_field
 from inspector.results.checkpoint import Opened
 from inspector.store.reference import CheckpointRef
 from inspector.text import literal
@@ -114,7 +114,7 @@ def ask(verb: str | Request, *, of: Opened | None = None, beside: Opened | None 
     except NotInCheckpointError as error:
         st.info(literal(error), icon=":material/info:")
     except InspectorError as error:
-        st.error(literal(error), icon=":material/error:")
+        st.error(literal(named_field(error, request_of(verb))), icon=":material/error:")
     return None
 
 

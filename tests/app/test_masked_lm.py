@@ -205,7 +205,7 @@ def test_a_causal_model_has_this_view_alone(open_app: Open) -> None:
     assert table["judged"].all()
     assert len(table) == result.judged == len(result.tokens) - 1
     assert all(len(text.split(", ")) >= 2 for text in table["alternatives"])
-    assert "The first token, the, has no context and is not judged" in said(app)
+    assert "The first token, “the”, has no context and is not judged" in said(app)
     assert "demo-gpt2" in titles(app)
     assert any("plausibility demo-gpt2" in code.value and "-k 2" in code.value for code in app.code)
 

@@ -276,6 +276,22 @@ def test_predict(answer):
     }  # fmt: skip
 
 
+def test_embeddings_name_their_tensor(answer, call):
+    assert answer("embeddings", "demo-gpt2")["tensor"] == "transformer.wte.weight"
+    assert "Tensor: bert.embeddings.word_embeddings.weight" in call("embeddings", "demo-bert")[1].splitlines()
+
+
+def test_sharing_is_readable_in_80_columns(call):
+    _, shown, _ = call("sharing", "demo-bert")
+    lines = shown.splitlines()
+    assert len(lines) < 40
+    assert all(len(line) <= 80 for line in lines)
+    assert "Unique: 2,134,722 parameters, 8.5 MB, every number once" in lines
+    assert any("cls.predictions.decoder.weight" in line for line in lines)
+    text = " ".join(shown.split())
+    assert "One block of memory under 2 names: config.json and the class declare it, and the file stores" in text
+
+
 def test_plausibility(answer):
     found = answer("plausibility", "demo-bert", "--text", "a dog is an [MASK].", "--by", "word")
     assert set(found) >= {
@@ -499,14 +515,14 @@ CAUSAL = (
     "demo-gpt2 is a causal language model: it predicts the next token and has no masked-LM head. "
     "Plausibility judges a text with it, and its Vocabulary lens shows what it predicts at every position."
 )
-NO_PAIR = "There is no second text (option --pair): this head reads a sentence, and a second one that may follow it."
+NO_PAIR = "--pair: There is no second text: this head reads a sentence, and a second one that may follow it."
 TASK = (
-    "Task must be masked_lm, causal_lm, seq2seq_lm, base, pretraining, next_sentence, "
+    "--task: Task must be masked_lm, causal_lm, seq2seq_lm, base, pretraining, next_sentence, "
     "sequence_classification, token_classification, question_answering or multiple_choice, not "
     "'x'."
 )
 SUFFIX = "map.txt is neither .csv nor .parquet: name it as one."
-LAYERS = 'layers: {!r} is neither a number nor a range: write "0,6,12" or "0-3".'
+LAYERS = '--layers: {!r} is neither a number nor a range: write "0,6,12" or "0-3".'
 
 
 @pytest.mark.parametrize(
@@ -517,7 +533,8 @@ LAYERS = 'layers: {!r} is neither a number nor a range: write "0,6,12" or "0-3".
         (("predict", "demo-gpt2", "--text", "a"), CAUSAL),
         (
             ("plausibility", "demo-gpt2", "--text", "a"),
-            "The text has one token, and a causal language model judges each token from those before it: type more.",
+            "--text: The text has one token, and a causal language model judges each token from those before it: type "
+            "more.",
         ),
         (("contrast", str(MINILM), "--first", "a [MASK]", "--second", "[MASK]"), NO_HEAD),
         (("heads", "demo-bert", "--text", "a"), NO_PAIR),
@@ -526,6 +543,36 @@ LAYERS = 'layers: {!r} is neither a number nor a range: write "0,6,12" or "0-3".
         (("lens", "demo-bert", "--text", "a", "--layers", "0,3-1"), LAYERS.format("3-1")),
         (("contrast", "demo-bert", "--first", "a", "--second", "b", "-o", "map.txt"), SUFFIX),
         (("placement", "demo-bert", "--task", "x"), TASK),
+        (("lens", "demo-bert", "--text", "a", "--layers", "3-1"), LAYERS.format("3-1")),
+        (
+            ("lens", "demo-bert", "--text", "a", "--layers", "9"),
+            "--layers: There is no layer 9: this model has 0 (embeddings) to 4.",
+        ),
+        (
+            ("lens", "demo-bert", "--text", "a", "--pin", ","),
+            "--pin: ',' names nothing: name one or more, or leave it empty.",
+        ),
+        (("lens", "demo-bert", "--text", "a", "-k", "0"), "-k: Tokens per cell must be between 1 and 100, not 0."),
+        (
+            ("embeddings", "demo-bert", "--token", "zzzqq"),
+            "--token: 'zzzqq' is not one token of demo-bert: type a word "
+            'that is in its vocabulary, or a row as "id 37".',
+        ),
+        (
+            ("predict", "demo-bert", "--text", "a [MASK]", "--targets", "id:99999"),
+            "--targets: 'id:99999' is not one "
+            'token of demo-bert: type a word that is in its vocabulary, or a row as "id 37".',
+        ),
+        (
+            ("plausibility", "demo-gpt2", "--text", "a dog", "--by", "word"),
+            "--by: Masked unit is for masked language "
+            "models: demo-gpt2 reads a text from left to right, and nothing is masked.",
+        ),
+        (
+            ("overview", "demo-gpt2", "--find", "c_attm"),
+            "--find: No tensor of demo-gpt2 has 'c_attm' in its name, "
+            "shape, dtype or file: did you mean 'c_attn'? `overview --tensors` lists all 52.",
+        ),
         (("report", "demo-bert", "-o", "report.txt"), "report.txt is neither .html nor .zip: name it as one."),
         (
             ("report", "demo-bert", "-o", "no-such-folder/report.html"),
@@ -599,10 +646,19 @@ def test_the_version_is_printed():
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("demo-bret", "demo-bert"), ("models/my-brt", "models/my-bert"), ("my-modl", "my-model")]
+    ("typed", "meant"),
+    [
+        ("demo-bret", "demo-bert"),
+        ("models/my-brt", "models/my-bert"),
+        ("my-modl", "my-model"),
+        ("modles/my-bert", "models/my-bert"),
+        ("./modles/my-brt", "models/my-bert"),
+        ("models/my-bret/model.safetensors", "models/my-bert/model.safetensors"),
+    ],
 )
 def test_a_mistyped_path_is_no_hub_id(tmp_path, monkeypatch, typed, meant):
     (tmp_path / "models" / "my-bert").mkdir(parents=True)
+    (tmp_path / "models" / "my-bert" / "model.safetensors").touch()
     (tmp_path / "my-model").mkdir()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CheckpointError, match=f"did you mean '{meant}'"):
@@ -617,8 +673,9 @@ def test_a_hub_id_beside_a_folder_of_its_organisation_is_one(tmp_path, monkeypat
 
 @pytest.mark.parametrize("text", ["3-1", "0,5-2", "one", "1-2-3"])
 def test_layers_that_are_none_are_refused(text):
-    with pytest.raises(RequestError, match="layers"):
+    with pytest.raises(RequestError, match="is neither a number nor a range") as error:
         parse_numbers(text, name="layers")
+    assert error.value.option == "layers"
 
 
 def test_numbers_that_are_none_become_null_with_a_warning():

@@ -105,8 +105,8 @@ def test_vitals_of_a_folder_are_a_series_by_step(call, run) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--against", "middle"), "Against must be first or last, not 'middle'."),
-        (("-k", "0"), "Neighbors must be between 1 and 100, not 0."),
+        (("--against", "middle"), "--against: Against must be first or last, not 'middle'."),
+        (("-k", "0"), "-k: Neighbors must be between 1 and 100, not 0."),
     ],
 )
 def test_vitals_refuses_before_anything_is_opened(call, options, sentence) -> None:

@@ -44,6 +44,12 @@ def test_a_row_too_wide_for_the_terminal_is_a_block_of_lines(width):
     assert max(map(len, text.splitlines())) <= width
 
 
+def test_names_in_a_label_stay_as_they_are():
+    row = {"name": "lm_head.weight", "members": [{"file_name": "a"}]}
+    assert "lm head" not in printed({"shared_groups": [row]})
+    assert "Shared groups" in printed({"shared_groups": [row]})
+
+
 def test_a_list_that_is_longer_than_a_line_is_one_line_an_item():
     assert printed({"rungs": ["dot", "cosine"]}) == "Rungs: dot, cosine\n"
     long = [f"model.layers.{number}.mlp.experts.gate_proj.weight · {'x' * 60}" for number in range(3)]

@@ -38,6 +38,7 @@ OPEN = OpenRequest(CheckpointRef("demo", "demo-a"))
         Warm(),
         Progress(None, "reading"),
         Failure("CheckpointError", "a.bin is empty: upload it again."),
+        Failure("RequestError", "There is no layer 9.", "layers"),
         Answers.of([OPENED, CheckpointError("no")]),
         Ready(Confinement(True, True, False, ("Landlock",))),
     ],

@@ -376,8 +376,8 @@ def test_a_report_compares_with_nothing_only_where_it_is_told_to(make):
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        (["lens", "nope"], "There is no section 'nope': choose of overview, "),
-        ([""], "No section is chosen: choose of overview, "),
+        (["lens", "nope"], "There is no section 'nope': choose from overview, "),
+        ([""], "No section is chosen: choose from overview, "),
     ],
 )
 def test_sections_that_are_none_are_refused(asked, sentence):

@@ -40,11 +40,11 @@ def check(
         typer.Option("--baseline", help="What an earlier run printed with --json: only what is new or worse fails."),
     ] = None,
     form: Annotated[str, typer.Option("--format", help=f"{', '.join(FORMATS)}.")] = "table",
-    strict: Annotated[bool, typer.Option("--strict", help="Warnings fail, too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Count warnings as failures.")] = False,
     values: Annotated[str, flagged(CheckRequest, "values")] = CheckRequest.values,
     as_json: AsJson = False,
 ) -> None:
-    """Is anything wrong with this checkpoint, or with many? Exit status 1 if a check failed."""
+    """Is anything wrong with one checkpoint, or with several? Exit status 1 if a check failed."""
     with refusals():
         form = "json" if as_json and form == "table" else form
         write = _writer(form, as_json=as_json)

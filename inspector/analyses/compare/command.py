@@ -30,15 +30,15 @@ def compare(
     listed: Listed = None,
     results: Kept = None,
     previous: Annotated[
-        bool, typer.Option("--previous", help="With many: compare each with the one before it, not with the first.")
+        bool, typer.Option("--previous", help="With several: compare each with the one before it, not with the first.")
     ] = False,
     align: Annotated[bool, flagged(CompareRequest, "align")] = CompareRequest.align,
     moved: Annotated[int, flagged(CompareRequest, "moved")] = CompareRequest.moved,
     as_json: AsJson = False,
 ) -> None:
-    """What changed between two checkpoints, or from the first of many to each of the others?"""
+    """What changed between two checkpoints, or between the first of several and each of the others?"""
     given = checkpoints or []
-    with refusals():
+    with refusals(CompareRequest):
         request = CompareRequest(other=given[-1] if given else "", align=align, moved=moved)
         entries = _pairable(seek(checkpoints, listed))
         if not _is_pair(given, listed, entries):

@@ -84,7 +84,8 @@ def _row(checkpoint: Checkpoint, text: str, name: str) -> Row:
     if len(positions) != 1:
         many = f"{len(positions)} {token}" if positions else f"no {token}"
         raise RequestError(
-            f"The {name} text has {many}: write {token} exactly once, where the two texts are to be compared."
+            f"The {name} text has {many}: write {token} exactly once, where the two texts are to be compared.",
+            option=name,
         )
     return Row(encoded.ids, encoded.type_ids, positions)
 

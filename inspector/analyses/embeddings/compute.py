@@ -32,7 +32,7 @@ def embeddings(checkpoint: Checkpoint, request: EmbeddingsRequest, *, progress: 
     facts = read_facts(matrix)
     vocabulary = label_rows(checkpoint, len(matrix))
     vocabulary["norm"] = facts.norms.numpy()
-    query = find_row(checkpoint, request.token, len(matrix)) if request.token else None
+    query = find_row(checkpoint, request.token, len(matrix), option="token") if request.token else None
     kept = facts.norms[facts.finite]
     if not len(kept):
         raise RequestError(

@@ -38,7 +38,7 @@ class Embeddings:
     query: str | None = local(default=None)  # the visible form of the token that was asked for
     query_id: int | None = local(default=None)
     metric: str = local(default="cosine")  # "cosine", "dot" or "euclidean" (then a distance)
-    tensor: str = local(default="")  # name of the matrix in the file
+    tensor: str = ""  # name of the matrix in the file
     pad_token: str | None = local(default=None)
     pad_id: int | None = local(default=None)
     pad_norm: float | None = local(default=None)

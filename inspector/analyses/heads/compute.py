@@ -91,16 +91,17 @@ def _texts(head: str, request: HeadsRequest) -> Texts:
     """
     text, pair = request.text, request.pair.strip() and request.pair
     if not text.strip():
-        raise RequestError(f"There is no text: type {EXPECTED[head]}.")
+        raise RequestError(f"There is no text: type {EXPECTED[head]}.", option="text")
     if head == "multiple_choice":
         wanted = [choice for choice in request.choices if choice.strip()]
         if len(wanted) < 2:
             raise RequestError(
-                "This head chooses between endings: give at least two, one per line or one for each --choice."
+                "This head chooses between endings: give at least two, one per line or one for each --choice.",
+                option="choices",
             )
         return [(text, choice) for choice in wanted]
     if head in ("next_sentence", "question_answering") and not pair:
-        raise RequestError(f"There is no second text (option --pair): this head reads {EXPECTED[head]}.")
+        raise RequestError(f"There is no second text: this head reads {EXPECTED[head]}.", option="pair")
     return [(text, pair or None) if head in TAKES_PAIR else (text, None)]
 
 

@@ -16,14 +16,14 @@ class HeadsRequest(Request):
 
     verb = "heads"
 
-    text: str = option(help="What the model reads; the question, where the head answers one")
+    text: str = option(help="What the model reads; for question answering, the question")
     pair: str = option("", "The text that follows, or that holds the answer", label="Second text")
     choices: tuple[str, ...] = option(
         (), "One of the endings to choose from", label="Endings", flag="--choice", split=False, items=64
     )
     head: str | None = option(None, "Which head runs; by default the one that config.json names", choices=HEADS)
-    k: int = option(10, "How many next tokens are listed", label="Next tokens", least=1, most=1_000)
-    new_tokens: int = option(12, "Tokens that the text is continued by", label="New tokens", least=0, most=200)
+    k: int = option(10, "Next tokens to list", label="Next tokens", least=1, most=1_000)
+    new_tokens: int = option(12, "Tokens to generate", label="New tokens", least=0, most=200)
     temperature: float = option(
         0.0,
         "0 takes the most likely token at each step; above 0 samples, and higher values are more random",
@@ -51,5 +51,6 @@ class HeadsRequest(Request):
             object.__setattr__(self, "right_answer", places * 2)
         if len(places) > 2 or not all(0 <= place < 2**31 for place in places):
             raise RequestError(
-                "Right answer must be the positions of its first and last token, counted from 0, such as 3,5."
+                "Right answer must be the positions of its first and last token, counted from 0, such as 3,5.",
+                option="right_answer",
             )

@@ -49,10 +49,12 @@ def climb(checkpoint: Checkpoint, request: LadderRequest, *, progress: Progress)
     )
     count = len(setting.run.hidden_states)
     layer, position = request.layer, request.position
-    layer = choose_layers([layer if layer >= 0 else count + layer], count)[0]
+    layer = choose_layers([layer if layer >= 0 else count + layer], count, option="layer")[0]
     place = position if position >= 0 else len(setting.tokens) + position
     if not 0 <= place < len(setting.tokens):
-        raise RequestError(f"There is no position {position}: this text has 0 to {len(setting.tokens) - 1}.")
+        raise RequestError(
+            f"There is no position {position}: this text has 0 to {len(setting.tokens) - 1}.", option="position"
+        )
     hidden = setting.run.hidden_states[layer][0, place : place + 1]
     with memory_guard(setting.loaded), torch.inference_mode():
         ids, reads = _read_rungs(setting, hidden, layer == count - 1, place, request.k)

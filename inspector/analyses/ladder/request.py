@@ -15,4 +15,4 @@ class LadderRequest(ReadingRequest):
     verb = "ladder"
 
     layer: int = option(-1, "Hidden state to read; 0 = embeddings, -1 = the last one")
-    position: int = option(-1, "Token whose state is read; -1 = the last one")
+    position: int = option(-1, "Position of the token whose state is read; -1 = the last one")

@@ -12,12 +12,16 @@ from inspector.request import Request, option
 class ReadingRequest(Request):
     """Options of every question that reads hidden states as tokens."""
 
-    text: str = option(help="What the model reads; the encoder, where it has two stacks")
+    text: str = option(help="What the model reads; if it has an encoder and a decoder, the encoder's input")
     k: int = option(5, "Tokens listed for each cell and head step", label="Tokens per cell", least=1, most=100)
     pins: tuple[str, ...] = option(
-        (), "Tokens whose rank is followed everywhere, comma-separated", label="Pinned tokens", flag="--pin", items=8
+        (),
+        "Tokens whose rank is shown in every cell and head step, comma-separated",
+        label="Pinned tokens",
+        flag="--pin",
+        items=8,
     )
-    decoder_text: str = option("", "What the decoder has written so far")
+    decoder_text: str = option("", "What the decoder has generated so far")
     device: str = placing.device()
     dtype: str = placing.dtype()
 

@@ -15,9 +15,7 @@ class PredictRequest(Request):
     verb = "predict"
 
     text: str = option(help="What the model reads, with the mask token once or more")
-    masks: tuple[int, ...] = option(
-        (), "Tokens to mask besides, by position; 0 is the first special token", flag="--mask"
-    )
+    masks: tuple[int, ...] = option((), "Positions of more tokens to mask; 0 is the first special token", flag="--mask")
     k: int = option(10, "Tokens listed for each mask", label="Tokens per mask", least=1, most=1_000)
     targets: tuple[str, ...] = option(
         (),
@@ -27,8 +25,8 @@ class PredictRequest(Request):
     )
     order: str = option(
         "left",
-        "Order in which several masks are filled together, each given those before; left: left "
-        "to right, sure: the most confident mask first",
+        "Order in which several masks are filled, each given the ones before it; left: left to right; sure: the "
+        "most confident mask first",
         label="Filling order",
         choices=("left", "sure"),
     )

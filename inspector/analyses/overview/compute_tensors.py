@@ -42,7 +42,8 @@ def list_tensors(checkpoint: Checkpoint, find: str) -> tuple[ListedTensor, ...]:
         raise RequestError(
             f"No tensor of {checkpoint.name} has {find[:80]!r} in its name, shape, dtype or file"
             + (f": did you mean {near!r}? " if near else ". ")
-            + f"`overview --tensors` lists all {len(every):,}."
+            + f"`overview --tensors` lists all {len(every):,}.",
+            option="find",
         )
     return found
 

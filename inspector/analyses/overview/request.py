@@ -13,7 +13,7 @@ class OverviewRequest(Request):
 
     verb = "overview"
 
-    hash_files: bool = option(False, "Compute the SHA-256 of every file, which reads all of it", flag="--hash")
+    hash_files: bool = option(False, "Compute the SHA-256 of every file, which reads every byte", flag="--hash")
     tensors: bool = option(
         False, "List every tensor: name, shape, dtype, size, file and what it is tied to", flag="--tensors/--no-tensors"
     )

@@ -33,9 +33,11 @@ class PaddingRequest(Request):
         """
         super().__post_init__()
         if self.text is not None and not self.sentences:
-            raise RequestError("There is no sentence: type one or more, each on its own line.")
+            raise RequestError("There is no sentence: type one or more, each on its own line.", option="text")
         if len(self.sentences) > MOST_SENTENCES:
-            raise RequestError(f"There are {len(self.sentences):,} sentences: give at most {MOST_SENTENCES}.")
+            raise RequestError(
+                f"There are {len(self.sentences):,} sentences: give at most {MOST_SENTENCES}.", option="text"
+            )
 
     @property
     def sentences(self) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""How plausible is every token in its own place?"""
+"""How plausible is each token in its place?"""

@@ -44,15 +44,17 @@ def judge_causal(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
     """
     if request.by != PlausibilityRequest.by:
         raise RequestError(
-            f"Masked unit (--by) is for masked language models: {checkpoint.name} reads a text from left to right, "
-            "and nothing is masked."
+            f"Masked unit is for masked language models: {checkpoint.name} reads a text from left to right, "
+            "and nothing is masked.",
+            option="by",
         )
     tokens = checkpoint.require_tokens()
     encoding = tokens.encoding(request.text)
     checkpoint.check_ids(tuple(encoding.ids), encoding.type_ids)
     if len(encoding.ids) == 1:
         raise RequestError(
-            "The text has one token, and a causal language model judges each token from those before it: type more."
+            "The text has one token, and a causal language model judges each token from those before it: type more.",
+            option="text",
         )
     loaded = checkpoint.load(
         "causal_lm",

@@ -53,7 +53,7 @@ def judge_masked(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
     checkpoint.check_ids(tuple(encoding.ids), encoding.type_ids)
     places = tokens.ordinary(encoding)
     if not places:
-        raise RequestError("The text has no ordinary token to judge: type a word or a sentence.")
+        raise RequestError("The text has no ordinary token to judge: type a word or a sentence.", option="text")
     loaded = checkpoint.load(
         "masked_lm",
         device=request.device,  # type: ignore[arg-type]

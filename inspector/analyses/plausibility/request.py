@@ -17,7 +17,7 @@ class PlausibilityRequest(Request):
     text: str = option(help="The text to judge")
     by: str = option(
         "token",
-        "What a masked language model has masked at a time; token: each token alone, so the tokens of a long word "
+        "For masked language models, what is masked at a time; token: each token alone, so the tokens of a long word "
         "give each other away; word: the rest of its word as well, so a token sees only what comes before it in its "
         "word (Kauf and Ivanova 2023)",
         label="Masked unit",

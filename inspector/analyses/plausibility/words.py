@@ -41,7 +41,7 @@ def judged(result: Plausibility) -> str:
             "has a context."
         )
     return (
-        f"The first token, {first['token']}, has no context and is not judged: the tokenizer puts no special token "
+        f"The first token, “{first['token']}”, has no context and is not judged: the tokenizer puts no special token "
         "before the text."
     )
 

@@ -1,1 +1,1 @@
-"""What do masking and the next sentence ask of the model?"""
+"""What do masking and next-sentence prediction ask of the model?"""

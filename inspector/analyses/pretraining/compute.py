@@ -51,7 +51,7 @@ def pretrain(checkpoint: Checkpoint, request: PretrainRequest, *, progress: Prog
     _require_head(checkpoint)
     text, pair = request.text, request.pair
     if not text.strip():
-        raise RequestError("There is no text: type a sentence to be masked.")
+        raise RequestError("There is no text: type a sentence to be masked.", option="text")
     both = checkpoint.heads["next_sentence"] == "present"
     asked = both and bool(pair.strip())
     given = encode_all(checkpoint, [(text, pair if pair.strip() else None)])

@@ -173,7 +173,7 @@ def _tied(names: Sequence[str], held: Sequence[str], declared: bool, relation: s
     if declared:
         by = _BY_CLASS if evidence.untied else "config.json and the class declare it"
     if relation == "no file":
-        return f"{len(names)} names, one block of memory: {by.removeprefix('config.json and ')}." + (views)
+        return f"One block of memory under {len(names)} names: {by.removeprefix('config.json and ')}." + (views)
     kept = {
         "no copy": "the file stores it under another name",
         "one copy": f"the file stores one copy, as {held[0] if held else ''}",
@@ -181,7 +181,7 @@ def _tied(names: Sequence[str], held: Sequence[str], declared: bool, relation: s
         "equal copies": f"the file stores {len(held)} equal copies",
         "different numbers": f"the file stores {len(held)} different copies",
     }[relation]
-    return f"{len(names)} names, one block of memory: {by}, and {kept}.{views}"
+    return f"One block of memory under {len(names)} names: {by}, and {kept}.{views}"
 
 
 def _alike(names: Sequence[str], evidence: Evidence) -> bool:

@@ -35,9 +35,10 @@ def vitals(
     as_json: AsJson = False,
 ) -> None:
     """How do norms, chosen tokens and neighbors change over training steps?"""
-    with refusals():
+    with refusals(VitalsRequest):
         parameters = gathered(VitalsRequest, {"tokens": tokens, "k": k, "sample": sample, "seed": seed})
-        SeriesRequest(against=against)
+        with refusals(SeriesRequest):
+            SeriesRequest(against=against)
         sought = seek(checkpoints, listed)
         if sought.single is None:
             lines = ask_many(

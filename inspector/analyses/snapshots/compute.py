@@ -40,7 +40,7 @@ def vitals(checkpoint: Checkpoint, request: VitalsRequest, *, progress: Progress
     facts = read_facts(matrix)
     vocabulary = label_rows(checkpoint, len(matrix))
     kinds = vocabulary["kind"].astype(str).tolist()
-    chosen = [find_row(checkpoint, token, len(matrix)) for token in request.tokens] or [
+    chosen = [find_row(checkpoint, token, len(matrix), option="tokens") for token in request.tokens] or [
         row for row, kind in enumerate(kinds) if kind in ("padding", "special")
     ][:SPECIAL]
     drawn = np.random.default_rng(request.seed).permutation(len(matrix))[: request.sample]

@@ -17,8 +17,8 @@ class VitalsRequest(Request):
         (), 'Tokens to follow, as text or "id 37"; none: the first special tokens', flag="--token", items=32
     )
     k: int = option(10, "Neighbors of each token", label="Neighbors", least=1, most=100)
-    sample: int = option(200, "Rows drawn at random, whose neighbors are followed too", least=0, most=2_000)
-    seed: int = option(0, "Seed of the draw", least=0, most=2**32 - 1)
+    sample: int = option(200, "Random rows whose neighbors are followed, too", least=0, most=2_000)
+    seed: int = option(0, "Random seed of the sample", least=0, most=2**32 - 1)
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""What tokens does a text become?"""
+"""How is a text split into tokens?"""

@@ -36,7 +36,7 @@ def tokenize(checkpoint: Checkpoint, request: TokenizeRequest, *, progress: Prog
     progress(None, "Tokenizing")
     wanted = [text for text in request.texts if text.strip()]
     if not wanted:
-        raise RequestError("There is no text: type one.")
+        raise RequestError("There is no text: type one.", option="texts")
     tokens = checkpoint.require_tokens()
     pairs = [request.pair if request.pair.strip() else None, *[None] * (len(wanted) - 1)]
     encodings = [tokens.encoding(text, other) for text, other in zip(wanted, pairs, strict=True)]

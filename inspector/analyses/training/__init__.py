@@ -1,1 +1,1 @@
-"""What would AdamW decay, and how would the learning rate run?"""
+"""What would AdamW decay, and how would the learning rate change?"""

@@ -20,24 +20,24 @@ class TrainingRequest(Request):
     warmup_steps: int = option(
         100, "Updates until the highest rate is reached", label="Warm-up steps", least=0, step=10
     )
-    steps: int = option(1_000, "Updates in all", least=1, most=1_000_000, step=100)
+    steps: int = option(1_000, "Total number of updates", least=1, most=1_000_000, step=100)
     weight_decay: float = option(
         0.01,
-        "Decay of the group that decays; torch's AdamW starts with 0.01, the Trainer of transformers with 0",
+        "Weight decay of the decayed group; the default is 0.01 in torch's AdamW and 0 in transformers' Trainer",
         least=0,
         most=1.0,
         step=0.01,
     )
     cycles: int = option(
         1,
-        "Cycles of the cosine with restarts; with 1, the default of transformers, it is the cosine itself",
+        "Cycles of the cosine schedule with restarts; 1, transformers' default, is plain cosine",
         label="Cosine cycles",
         least=1,
         most=100,
     )
     power: float = option(
         1.0,
-        "Power of the polynomial; with 1, the default of transformers, it is the linear one but for its last 1e-7",
+        "Power of the polynomial schedule; 1, transformers' default, is linear down to 1e-7",
         above=0,
         most=10.0,
         step=0.5,

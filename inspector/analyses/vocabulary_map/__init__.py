@@ -1,1 +1,1 @@
-"""Which tokens lie together on a map?"""
+"""Which tokens lie close together on a map?"""

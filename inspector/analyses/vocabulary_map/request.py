@@ -62,13 +62,17 @@ class ProjectRequest(Request):
         """
         super().__post_init__()
         if self.implementation == UMAP_LEARN and self.method != "umap":
-            raise RequestError("umap-learn makes UMAPs alone: choose umap as the map.")
+            raise RequestError("umap-learn makes UMAPs alone: choose umap as the map.", option="method")
         if self.implementation == OURS and self._theirs() != _defaults():
             raise RequestError(
-                "Minimum distance, spread and densMAP are options of umap-learn: choose it as the implementation."
+                "Minimum distance, spread and densMAP are options of umap-learn: choose it as the implementation.",
+                option="implementation",
             )
         if self.min_dist > self.spread:
-            raise RequestError(f"Minimum distance must be at most the spread, {self.spread:g}, not {self.min_dist:g}.")
+            raise RequestError(
+                f"Minimum distance must be at most the spread, {self.spread:g}, not {self.min_dist:g}.",
+                option="min_dist",
+            )
 
     def _theirs(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in THEIRS}

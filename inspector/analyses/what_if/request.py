@@ -18,6 +18,6 @@ class WhatIfRequest(Request):
     text: str = option(
         EXAMPLE, "What the copy is trained on; empty: no training", label="Text that the copy is trained on"
     )
-    steps: int = option(1, "Updates in all; 0: no training", least=0, most=20)
-    learning_rate: float = option(5e-5, "Rate of every update", above=0, most=1.0, step=1e-5)
-    optimizer: str = option("adamw", "What updates the copy, without weight decay or momentum", choices=OPTIMIZERS)
+    steps: int = option(1, "Number of updates; 0: no training", least=0, most=20)
+    learning_rate: float = option(5e-5, "Learning rate of every update", above=0, most=1.0, step=1e-5)
+    optimizer: str = option("adamw", "Optimizer of the copy, without weight decay or momentum", choices=OPTIMIZERS)

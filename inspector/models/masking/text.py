@@ -9,7 +9,7 @@ from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.masking.head import Row
 from inspector.models.tokens import SPACE, Tokens
-from inspector.models.vocabulary.labels import find_row
+from inspector.models.vocabulary.labels import find_row, is_row
 
 LARGEST_WORD = 12  # pieces
 MOST_READINGS = 1_000  # of the text, for the words of one request
@@ -91,7 +91,7 @@ def read_text(checkpoint: Checkpoint, text: str, masks: Sequence[int]) -> Masked
             raise _no_word(tokens, ids, position)
     places = tuple(sorted(found | set(masks)))
     if not places:
-        raise RequestError(f"The text has no {mask_token}: write it where a word is to be guessed.")
+        raise RequestError(f"The text has no {mask_token}: write it where a word is to be guessed.", option="text")
     masked = tuple(mask_id if place in places else index for place, index in enumerate(ids))
     checkpoint.check_ids(masked)  # the mask token itself may be past the matrix
     spans = [encoding.offsets[place] for place in places]
@@ -120,7 +120,7 @@ def read_targets(checkpoint: Checkpoint, text: MaskedText, targets: Sequence[str
         checkpoint.require_tokens().check_characters(target)
         pieces = _several(checkpoint, text, target)
         if pieces is None:
-            row = find_row(checkpoint, target, checkpoint.embedding.shape[0])
+            row = find_row(checkpoint, target, checkpoint.embedding.shape[0], option="targets")
             rows.append(row)
             pieces = ((row,),) * len(text.masks)
         words.append(Word(target, pieces))
@@ -128,7 +128,8 @@ def read_targets(checkpoint: Checkpoint, text: MaskedText, targets: Sequence[str
     if readings > MOST_READINGS:
         raise RequestError(
             f"The targets of several tokens, at {len(text.masks):,} masks, would take {readings:,} "
-            f"readings of the text: ask for fewer, up to {MOST_READINGS:,}."
+            f"readings of the text: ask for fewer, up to {MOST_READINGS:,}.",
+            option="targets",
         )
     return rows, words
 
@@ -136,7 +137,7 @@ def read_targets(checkpoint: Checkpoint, text: MaskedText, targets: Sequence[str
 def _several(checkpoint: Checkpoint, text: MaskedText, target: str) -> tuple[tuple[int, ...], ...] | None:
     """The pieces of a target that is not one token, for each mask; None: leave it to find_row."""
     tokens = checkpoint.require_tokens()
-    if target.startswith("id ") or tokens.find(target) is not None:
+    if is_row(target) or tokens.find(target) is not None:
         return None
     word = target.replace(SPACE, " ")
     found = tuple(tokens.pieces(f" {word.lstrip()}" if space else word) for space in text.after_space)
@@ -146,22 +147,28 @@ def _several(checkpoint: Checkpoint, text: MaskedText, target: str) -> tuple[tup
         return None
     longest = max(map(len, found))
     if longest > LARGEST_WORD:
-        raise RequestError(f"{target[:SHOWN]!r} has {longest} tokens: targets of up to {LARGEST_WORD} are scored.")
+        raise RequestError(
+            f"{target[:SHOWN]!r} has {longest} tokens: targets of up to {LARGEST_WORD} are scored.", option="targets"
+        )
     room = checkpoint.positions
     if room is not None and len(text.ids) - 1 + longest > room:
         raise RequestError(
             f"{target[:SHOWN]!r} needs {longest} masks, and with them the text has "
-            f"{len(text.ids) - 1 + longest:,} tokens; {checkpoint.name} takes {room:,}: shorten it."
+            f"{len(text.ids) - 1 + longest:,} tokens; {checkpoint.name} takes {room:,}: shorten it.",
+            option="targets",
         )
     return found
 
 
 def _no_word(tokens: Tokens, ids: Sequence[int], position: int) -> RequestError:
     if not 0 <= position < len(ids):
-        return RequestError(f"There is no token {position} to mask: the text has {len(ids):,}, counted from 0.")
+        return RequestError(
+            f"There is no token {position} to mask: the text has {len(ids):,}, counted from 0.", option="masks"
+        )
     return RequestError(
         f"Token {position} is {tokens.visible(ids[position])}, a special token, and no word was "
-        "ever masked there: choose a token of the text itself."
+        "ever masked there: choose a token of the text itself.",
+        option="masks",
     )
 
 

@@ -7,15 +7,22 @@ from collections.abc import Sequence
 from inspector.errors import RequestError
 
 
-def choose_layers(layers: Sequence[int], count: int) -> list[int]:
+def choose_layers(layers: Sequence[int], count: int, *, option: str = "layers") -> list[int]:
     """List the requested layers in order; all where none is named.
+
+    Args:
+        layers: Numbers from 0, the embeddings.
+        count: Of the model's hidden states.
+        option: That named them.
 
     Raises:
         RequestError: If there is no such layer.
     """
     chosen = sorted(set(layers)) or list(range(count))
     if outside := [layer for layer in chosen if not 0 <= layer < count]:
-        raise RequestError(f"There is no layer {outside[0]}: this model has 0 (embeddings) to {count - 1}.")
+        raise RequestError(
+            f"There is no layer {outside[0]}: this model has 0 (embeddings) to {count - 1}.", option=option
+        )
     return chosen
 
 

@@ -217,9 +217,9 @@ def _find_pins(checkpoint: Checkpoint, pins: Sequence[str]) -> tuple[list[int], 
     found, unknown = [], []
     for pin in pins:
         try:
-            found.append(find_row(checkpoint, pin, checkpoint.embedding.shape[0]))
+            found.append(find_row(checkpoint, pin, checkpoint.embedding.shape[0], option="pins"))
         except RequestError as error:
-            unknown.append(f"{str(error).removesuffix('.')}. It is not followed.")
+            unknown.append(f"{str(error).removesuffix('.')}. Pinned token ignored.")
     return found, unknown
 
 

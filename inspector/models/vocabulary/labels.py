@@ -11,6 +11,8 @@ from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.vocabulary.rows import RowFacts, blocks
 
+ROW = re.compile(r"id[ :](\d{1,18})")
+
 
 def label_rows(checkpoint: Checkpoint, rows: int) -> pd.DataFrame:
     """What each embedding row stands for: token_id, token, kind; ids alone without a tokenizer."""
@@ -19,20 +21,32 @@ def label_rows(checkpoint: Checkpoint, rows: int) -> pd.DataFrame:
     return pd.DataFrame({"token_id": range(rows), "token": [f"id {row}" for row in range(rows)], "kind": "no token"})
 
 
-def find_row(checkpoint: Checkpoint, token: str, rows: int) -> int:
+def is_row(token: str) -> bool:
+    """Whether a token is given by its row, as "id 37" or "id:37"."""
+    return ROW.fullmatch(token) is not None
+
+
+def find_row(checkpoint: Checkpoint, token: str, rows: int, *, option: str) -> int:
     """Find the embedding row of a token given as text, or as "id 37" or "id:37".
+
+    Args:
+        checkpoint: Whose tokenizer knows the token.
+        token: As it was typed.
+        rows: Of the embedding matrix.
+        option: That named it.
 
     Raises:
         RequestError: If it is not one row.
     """
-    numbered = re.fullmatch(r"id[ :](\d{1,18})", token)
+    numbered = ROW.fullmatch(token)
     if numbered and int(numbered[1]) < rows:
         return int(numbered[1])
     row = checkpoint.tokens.find(token) if checkpoint.tokens else None
     if row is None or row >= rows:
         raise RequestError(
             f"{token[:80]!r} is not one token of {checkpoint.name}: type a word that is in its "
-            'vocabulary, or a row as "id 37".'
+            'vocabulary, or a row as "id 37".',
+            option=option,
         )
     return row
 

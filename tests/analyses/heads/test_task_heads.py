@@ -498,9 +498,9 @@ SURROGATE = "The text holds half of a surrogate pair, which is no character: typ
 @pytest.mark.parametrize(
     ("architecture", "options", "sentence"),
     [
-        ("BertForQuestionAnswering", {}, "There is no second text (option --pair): this head reads a question, "
+        ("BertForQuestionAnswering", {}, "There is no second text: this head reads a question, "
          "and a second text that holds the answer."),
-        ("BertForNextSentencePrediction", {"pair": "  "}, "There is no second text (option --pair): this head "
+        ("BertForNextSentencePrediction", {"pair": "  "}, "There is no second text: this head "
          "reads a sentence, and a second one that may follow it."),
         ("BertForMultipleChoice", {"choices": ("w1", "")}, "This head chooses between endings: "
          "give at least two, one per line or one for each --choice."),

@@ -336,6 +336,12 @@ def test_words_begin_with_a_space_where_the_mask_stands_after_one(tmp_path, open
     assert pieces.replace("␣", "").replace(" ", "") == "xylem"
 
 
+@pytest.mark.parametrize("row", ["id 37", "id:37"])
+def test_a_target_by_its_row_is_that_row(open_model, row):
+    asked = predict(open_model("BertForMaskedLM"), progress=silent, text=TEXT, targets=(row,)).masks[0]
+    assert asked.predictions["token_id"].tolist() == [37]
+
+
 def test_targets_keep_the_probability_of_the_whole_vocabulary(open_model):
     checkpoint = open_model("BertForMaskedLM")
     everything = predict(checkpoint, progress=silent, text=TEXT, k=60).masks[0].predictions

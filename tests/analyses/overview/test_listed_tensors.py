@@ -144,6 +144,6 @@ def test_gaps_and_shapes_keep_apart():
 def test_a_terminal_shows_the_lines_and_what_they_add_up_to(open_path):
     result = overview(open_path(DEMOS["demo-gpt2"].folder), progress=silent, tensors=True)
     shown = in_short(result)
-    assert shown["tensors"] == tensor_lines(result.listed_tensors)
+    assert shown["tensors"] == tensor_lines(result.listed_tensors or ())
     assert shown["total"] == "52 tensors, 1,334,016 numbers, 5.3 MB"
     assert "transformer.h.[0–3].attn.c_attn.weight · 4 tensors of 128 × 384 float32 · 786.4 KB" in shown["tensors"]

@@ -19,7 +19,7 @@ from inspector.analyses.plausibility.compute import plausibility
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.analyses.plausibility.words import judged
 from inspector.demo import DEMOS
-from inspector.errors import NotInCheckpointError, RequestError
+from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
 from inspector.models import running
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, RENAMED, UNLISTED, VOCAB, random_model, save_checkpoint
@@ -115,7 +115,7 @@ def test_what_is_judged_is_said(open_causal):
         checkpoint, _ = open_causal("LlamaForCausalLM", habit)
         told[habit] = judged(plausibility(checkpoint, progress=silent, text="w1 w3"))
     assert told["none"] == (
-        "The first token, w1, has no context and is not judged: the tokenizer puts no special token before the text."
+        "The first token, “w1”, has no context and is not judged: the tokenizer puts no special token before the text."
     )
     assert (
         told["bos"]
@@ -211,7 +211,7 @@ def test_two_stacks_are_refused(open_model, architecture):
         ({"text": "w1"},
          "The text has one token, and a causal language model judges each token from those before it: type more."),
         ({"text": TEXT, "by": "word"},
-         "Masked unit (--by) is for masked language models: LlamaForCausalLM reads a text from left to right, and "
+         "Masked unit is for masked language models: LlamaForCausalLM reads a text from left to right, and "
          "nothing is masked."),
         ({"text": TEXT, "k": 0}, "Alternatives must be between 1 and 100, not 0."),
         ({"text": "w1 " * 65}, "The text has 65 tokens and LlamaForCausalLM takes 64: shorten it."),

@@ -233,7 +233,7 @@ def test_a_module_with_awkward_ties():
     assert matrix.names == ("first", "row", "second", "turned")
     assert (matrix.verdict, matrix.declared, matrix.in_file) == ("tied", False, ())
     assert matrix.reason == (
-        "4 names, one block of memory: nothing declares it. They are views of it, not all the same one."
+        "One block of memory under 4 names: nothing declares it. They are views of it, not all the same one."
     )
     members = {member.name: member for member in matrix.members}
     assert (members["row"].offset, members["row"].stride) == (2 * 4 * 4, (1,))
