@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -66,7 +67,10 @@ class Fleet:
         Leaving the iteration cancels the rest. What was cancelled has no entry.
         """
         pool = ThreadPoolExecutor(max(1, self._workers), thread_name_prefix="fleet")
-        futures = [pool.submit(self._answer, number, snapshot) for number, snapshot in enumerate(self._snapshots)]
+        futures = [
+            pool.submit(copy_context().run, self._answer, number, snapshot)
+            for number, snapshot in enumerate(self._snapshots)
+        ]
         try:
             for future in as_completed(futures):
                 entry = future.result()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+from contextvars import copy_context
 
 from inspector.batch.asking import Entry, Fleet
 from inspector.engine.protocol import Progress, Status
@@ -25,7 +26,7 @@ class FleetJob:
         self._entries: list[Entry] = []
         self._status: Status = "running"
         self._settled = threading.Event()
-        threading.Thread(target=self._run, name="fleet job", daemon=True).start()
+        threading.Thread(target=copy_context().run, args=(self._run,), name="fleet job", daemon=True).start()
 
     @property
     def status(self) -> Status:

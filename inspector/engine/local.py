@@ -36,6 +36,7 @@ from inspector.engine.jobs import JobBook, LocalJob, keyed_request
 from inspector.engine.pool import Pool
 from inspector.engine.process import WorkerProcess
 from inspector.engine.protocol import Ending, Progress, WorkerStatus
+from inspector.engine.shares import asker
 from inspector.engine.waiting import Waiting
 from inspector.engine.wire import (
     Answers,
@@ -193,12 +194,14 @@ class LocalEngine:
                 raise WorkerError(CLOSING)
             job = self._book.asked(key)
             if job is not None and not self._carrier.lost(job):
-                return job
-            job = LocalJob(key, request, keep=keep, stop=self._cancel)
-            self._book.add(job)
-            if not self._carrier.brings(job):
-                self._waiting.add(job)
-        self._dispatch()
+                job.askers.add(asker())  # may be one who has to wait for nobody
+            else:
+                job = LocalJob(key, request, keep=keep, stop=self._cancel)
+                self._book.add(job)
+                if not self._carrier.brings(job):
+                    self._waiting.add(job)
+        if job.status == "waiting":
+            self._dispatch()
         return job
 
     def _proceed(self, job: LocalJob) -> None:
@@ -223,7 +226,7 @@ class LocalEngine:
         """Give waiting jobs to free workers; the caller does not hold the lock."""
         started = []
         with self._lock:
-            for job in self._waiting:
+            for job in self._pool.in_turn(self._waiting):
                 if job.status == "running":
                     continue  # since a moment ago, in the batch of an earlier one
                 try:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterable, Set
 
 from inspector.engine.jobs import LocalJob
 from inspector.engine.process import WorkerProcess
+from inspector.engine.shares import Shares
 from inspector.engine.wire import OpenRequest
 from inspector.results.checkpoint import Opened
 from inspector.store.names import is_archive
@@ -25,6 +26,7 @@ class Pool:
         self._start = start
         self._limit = limit
         self._keep_spare = spare
+        self._shares = Shares(limit, lambda: (worker.jobs for worker in self.busy))
         self._requests = 0
         self._started = 0
         self._spare_died = False
@@ -49,6 +51,10 @@ class Pool:
         calm = all(worker.warm and not worker.jobs for worker in self.workers)
         return self._keep_spare and not self._spare_died and self.spare is None and calm
 
+    def in_turn(self, jobs: Iterable[LocalJob]) -> list[LocalJob]:
+        """Jobs that wait, those of users with the fewest busy workers first, else in their order."""
+        return sorted(jobs, key=self._shares.used)
+
     def place(self, job: LocalJob, *, wanted: Set[str]) -> WorkerProcess | None:
         """Find the worker for a job, if one is free for it now; the caller gives it the job.
 
@@ -56,6 +62,8 @@ class Pool:
             job: The job.
             wanted: Fingerprints whose workers may not be ended to make room.
         """
+        if self._shares.are_used_up(job):
+            return None
         worker = self._owner(job)
         if worker is None or (worker.jobs and isinstance(job.request, OpenRequest)):
             worker = self._fresh(network=_is_hub(job), wanted=wanted)
@@ -71,6 +79,8 @@ class Pool:
 
     def why_waiting(self, job: LocalJob) -> str:
         """What a job without a worker is waiting for."""
+        if self._shares.are_used_up(job):
+            return "Waiting for your earlier requests to finish"
         if self._owner(job) and not isinstance(job.request, OpenRequest):
             return "Waiting for an earlier request to this checkpoint"
         return f"Waiting for a free worker: {len(self.busy)} are busy"

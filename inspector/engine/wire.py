@@ -18,6 +18,7 @@ from inspector.engine.protocol import Confinement, Progress
 from inspector.errors import InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
+from inspector.store.documents import is_fingerprint
 from inspector.store.reference import CheckpointRef
 
 
@@ -123,7 +124,7 @@ def read_outcomes(message: Any, requests: Sequence[OpenRequest | RunRequest]) ->
     """Read what an untrusted process answers to a batch: for each request its result or its error.
 
     Raises:
-        DecodeError: If an answer is not of the class that its question returns.
+        DecodeError: If an answer is not of the class that its question returns, or opens what was not asked for.
     """
     if isinstance(message, Failure):
         return [_error(message)] * len(requests)
@@ -132,7 +133,18 @@ def read_outcomes(message: Any, requests: Sequence[OpenRequest | RunRequest]) ->
         error = WorkerError("The worker sent an unexpected reply. Try again: a new worker takes over.")
         return [error] * len(requests)
     found = [decode(value, Failure, result_class(asked)) for value, asked in zip(values, requests, strict=True)]
+    for value, asked in zip(found, requests, strict=True):
+        if isinstance(value, Opened) and isinstance(asked, OpenRequest):
+            _refuse_other(value, asked.reference)
     return [_error(value) if isinstance(value, Failure) else value for value in found]
+
+
+def _refuse_other(opened: Opened, asked: CheckpointRef) -> None:
+    """Believe no worker that names another checkpoint: it would answer for that one from then on."""
+    upload = f"upload:{opened.fingerprint}"
+    names = {"upload": upload.startswith(str(asked)) and upload, "incoming": upload, "snapshots": upload}
+    if not is_fingerprint(opened.fingerprint) or opened.reference != names.get(asked.kind, str(asked)):
+        raise DecodeError("Another checkpoint was opened.")
 
 
 def result_class(request: OpenRequest | RunRequest) -> Any:

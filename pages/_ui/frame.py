@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from inspector.catalog import CATALOG, PAGES, Analysis
+from inspector.engine.shares import ask_as
 from inspector.errors import SettingsError
 from inspector.settings import settings
 from inspector.text import literal
@@ -35,6 +36,7 @@ def draw() -> None:
         st.title(NAME, anchor=False)
         sign_in.offer()
         st.stop()
+    ask_as(sign_in.who())
     running.engine()  # its first worker starts while the rest is imported
     from pages._ui import address, screenshot, sidebar
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from inspector.text import literal, visible
 from serving.people import is_admitted, name_of, providers, proxy_claims
+from serving.place import serves_others
 from serving.settings import serving
+from serving.uploads import browser_of
 
 
 def may_use() -> bool:
@@ -25,6 +28,16 @@ def offer() -> None:
         _turn_away(name_of(claims))
     else:
         _offer_sign_in()
+
+
+def who() -> str:
+    """Tells users apart who share this server's workers; empty where it serves one alone."""
+    if not serves_others():
+        return ""
+    if serving().sign_in != "none":
+        return name_of(_claims())
+    context = get_script_run_ctx()
+    return browser_of(st.context.cookies) or (context.session_id if context else "")
 
 
 def draw() -> None:

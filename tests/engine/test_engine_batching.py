@@ -384,7 +384,7 @@ def test_what_is_put_back_waits_in_its_old_place_and_runs_alone():
 
 
 RUN, OPEN = RunRequest("ab", "m:f", {}), OpenRequest(CheckpointRef("demo", "demo-a"))
-OPENED = Opened("ab", "demo-a", "demo-a", ())
+OPENED = Opened("ab" * 32, "demo-a", "demo-a", ())
 
 
 @pytest.mark.parametrize(

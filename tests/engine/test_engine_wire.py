@@ -28,7 +28,7 @@ from inspector.results.checkpoint import Opened
 from inspector.settings import read_settings
 from inspector.store.reference import CheckpointRef
 
-OPENED = Opened("ab", "demo-a", "demo-a", ("one",))
+OPENED = Opened("ab" * 32, "demo-a", "demo-a", ("one",))
 OPEN = OpenRequest(CheckpointRef("demo", "demo-a"))
 
 
@@ -86,3 +86,42 @@ def test_the_answer_to_another_question_is_refused(value: Any, asked):
 def test_a_failure_names_an_error_of_ours(name):
     with pytest.raises(DecodeError):
         read_outcomes(Failure(name, "x"), [OPEN])
+
+
+FINGERPRINT = "ab" * 32
+OTHER = "cd" * 32
+
+
+@pytest.mark.parametrize(
+    ("asked", "fingerprint", "reference"),
+    [
+        ("demo-a", FINGERPRINT, "demo-b"),
+        ("demo-a", "../../elsewhere", "demo-a"),
+        ("path:/a", FINGERPRINT, f"upload:{FINGERPRINT}"),
+        ("hub:a/b", FINGERPRINT, "hub:a/c"),
+        (f"upload:{FINGERPRINT[:12]}", OTHER, f"upload:{OTHER}"),
+        (f"upload:{FINGERPRINT}", OTHER, f"upload:{FINGERPRINT}"),
+        (f"incoming:{'0' * 32}", FINGERPRINT, f"upload:{OTHER}"),
+        (f"snapshots:{'0' * 32}", FINGERPRINT, "demo-a"),
+    ],
+)
+def test_a_worker_that_opens_something_else_is_not_believed(asked: str, fingerprint: str, reference: str):
+    request = OpenRequest(CheckpointRef.parse(asked))
+    with pytest.raises(DecodeError):
+        read_outcomes(Answers.of([Opened(fingerprint, reference, "demo-a", ())]), [request])
+
+
+@pytest.mark.parametrize(
+    ("asked", "reference"),
+    [
+        ("demo-a", "demo-a"),
+        ("path:/a", "path:/a"),
+        ("hub:a/b", "hub:a/b"),
+        (f"upload:{FINGERPRINT[:12]}", f"upload:{FINGERPRINT}"),
+        (f"incoming:{'0' * 32}", f"upload:{FINGERPRINT}"),
+        (f"snapshots:{'0' * 32}", f"upload:{FINGERPRINT}"),
+    ],
+)
+def test_what_was_asked_for_is_believed(asked: str, reference: str):
+    opened = Opened(FINGERPRINT, reference, "demo-a", ())
+    assert read_outcomes(Answers.of([opened]), [OpenRequest(CheckpointRef.parse(asked))]) == [opened]
