@@ -181,7 +181,7 @@ class _Reader:
 
     def _fill(self, file: BinaryIO, name: str, begin: int, place: np.ndarray) -> None:
         file.seek(begin)
-        view = memoryview(place)
+        view = place.data
         while view:
             count = file.readinto(view)  # type: ignore[attr-defined]
             if not count:
