@@ -269,7 +269,7 @@ def test_experts_that_no_token_uses_need_no_memory(mixture, monkeypatch):
     expert = 4 * 3 * 48 * 32  # three matrices in float32
     beside = 4 * sum(p.numel() for n, p in plain.outlined[0].named_parameters() if ".experts." not in n)
     small = within(plain, beside + expert)
-    with pytest.raises(RequestError, match="^To stream mixture as"):
+    with pytest.raises(RequestError, match=r"^To stream mixture as"):
         lens(small, progress=silent, text="w1 w2", device="stream")
     monkeypatch.setattr(routing, "AT_ONCE", expert)
     lens(within(plain, beside + expert), progress=silent, text="w1 w2", device="stream")
