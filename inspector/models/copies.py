@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from inspector.models.checkpoint import Checkpoint
 
 BLOCK = 1 << 20  # elements compared at once
-MOST_BLOCKS = 64  # of two tensors that are measured: what is larger is sampled
+MOST_BLOCKS = 64  # of two tensors that are measured whole
+SAMPLED_BLOCKS = 16  # about as many of larger ones
 SAMPLE = 16  # elements that a full comparison is decided by
 
 Pairs = Iterable[tuple[torch.Tensor, torch.Tensor]]
@@ -79,7 +80,7 @@ class StoredCopies:
             return None
         if is_packed(one) and is_packed(other) and one.strides == other.strides:
             blocks = -(-math.prod(one.shape) // BLOCK)
-            every = -(-blocks // MOST_BLOCKS)
+            every = 1 if blocks <= MOST_BLOCKS else blocks // SAMPLED_BLOCKS
             pairs = zip(self._blocks(one, every), self._blocks(other, every), strict=True)
             return replace(measure(pairs), share=-(-blocks // every) / max(blocks, 1))
         read = read_tensors(self._manifest, [one.name, other.name])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate import init_empty_weights
@@ -26,6 +26,7 @@ from inspector.models.build import own_config, require, task_class
 from inspector.models.memory import named_tensors
 from inspector.models.naming import Recipe, find_recipes
 from inspector.models.placement import Plan, find_blocks, shown_size
+from inspector.models.routing import Experts, find_experts, join, run_routed
 from inspector.progress import Progress
 from inspector.settings import MB
 
@@ -51,7 +52,9 @@ class Stream:
 
     def make(self, names: Iterable[str]) -> dict[int, torch.Tensor]:
         """Read some of the model's tensors, each once; those that the files hold."""
-        wanted = self.needed(names)
+        return self._make(self.needed(names))
+
+    def _make(self, wanted: Sequence[Recipe]) -> dict[int, torch.Tensor]:
         stored = self.read([source for recipe in wanted for source, _ in recipe.sources])
         made: dict[int, torch.Tensor] = {}
         for recipe in wanted:
@@ -93,6 +96,25 @@ class Stream:
         module.register_forward_pre_hook(enter)
         module.register_forward_hook(leave, always_call=True)
 
+    def route(self, experts: Experts) -> None:
+        """Have the experts of a module in the model only while tokens are routed to them."""
+        module: Any = self.model.get_submodule(experts.path)
+
+        def put(chosen: list[int]) -> None:
+            made = self._make(list(experts.of(chosen)))
+            for name in experts.names:
+                self.put(name, made[id(self.held[name])])
+
+        def forward(hidden: torch.Tensor, index: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+            try:
+                return join(run_routed(module, experts, put, hidden, index), hidden, weights)
+            finally:
+                module.num_experts = experts.count
+                for name in experts.names:
+                    self.put(name, self.held[name])
+
+        module.forward = forward
+
 
 def stream_model(checkpoint: Checkpoint, task: str, plan: Plan) -> Stream:
     """Build the model for a task with what is beside its blocks, and have these read in turn.
@@ -116,15 +138,23 @@ def stream_model(checkpoint: Checkpoint, task: str, plan: Plan) -> Stream:
         for name in recipe.names:
             recipes.setdefault(id(held[name]), recipe)
     stream = Stream(model, checkpoint.read, plan.device, held, recipes)
-    blocks = {block: [name for name in held if name.startswith(f"{block}.")] for block in find_blocks(model)}
-    inside = {name for names in blocks.values() for name in names}
+    mixtures = find_experts(model, held, recipes, checkpoint.outlines)
+    routed = frozenset().union(*(experts.names for experts in mixtures))
+    blocks = {
+        block: [name for name in held if name.startswith(f"{block}.") and name not in routed]
+        for block in find_blocks(model)
+    }
+    inside = routed.union(*blocks.values())
     stay = {id(held[name]) for name in held if name not in inside or id(held[name]) not in recipes}
     going = {block: [name for name in names if id(held[name]) not in stay] for block, names in blocks.items()}
     beside = [name for name in held if id(held[name]) in stay]
-    _refuse_large(checkpoint, stream, beside, going)
+    most = max((experts.at_once * experts.nbytes for experts in mixtures), default=0)
+    _refuse_large(checkpoint, stream, beside, going, routed=most)
     _settle(stream, beside, missing, _computed(checkpoint, model_class, plan.dtype))
     for number, (block, names) in enumerate(going.items(), start=1):
         stream.come_and_go(block, names, number=number, count=len(going))
+    for experts in mixtures:
+        stream.route(experts)
     return stream
 
 
@@ -175,9 +205,9 @@ def _computed(
 
 
 def _refuse_large(
-    checkpoint: Checkpoint, stream: Stream, beside: Sequence[str], blocks: Mapping[str, Sequence[str]]
+    checkpoint: Checkpoint, stream: Stream, beside: Sequence[str], blocks: Mapping[str, Sequence[str]], *, routed: int
 ) -> None:
-    """Refuse a model that does not fit a block at a time either."""
+    """Refuse a model that does not fit a block at a time either; `routed`: bytes of experts at once."""
     kind, allowed = type(stream.model).__name__, checkpoint.settings.model_nbytes
     higher = f"set INSPECTOR_MODEL_MB higher than {allowed / MB:,.0f}"
     if not blocks:
@@ -186,7 +216,7 @@ def _refuse_large(
             f"streamed: {higher}."
         )
     largest = max(blocks, key=lambda block: _copied(checkpoint, stream, blocks[block]))
-    wanted = _copied(checkpoint, stream, beside) + _copied(checkpoint, stream, blocks[largest])
+    wanted = _copied(checkpoint, stream, beside) + _copied(checkpoint, stream, blocks[largest]) + routed
     if wanted > allowed:
         raise RequestError(
             f"To stream {checkpoint.name} as {kind}, {shown_size(wanted)} of weights must be in memory at once "

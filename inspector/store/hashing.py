@@ -20,6 +20,7 @@ whether they are equal. Configurations, tokenizers and indexes always count by e
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -200,7 +201,8 @@ class HashCache:
             if _key(files[name]) != keys[name]:
                 raise CheckpointError(f"{name} changed while it was read: open it again.")
             found[name] = known[keys[name]] = digest
-            self._add(keys[name], digest)
+            with contextlib.suppress(OSError):  # of a full disk: then it is computed again the next time
+                self._add(keys[name], digest)
         if len(known) > self.MAX_ENTRIES:
             self._write(dict(list(known.items())[-self.MAX_ENTRIES :]))
         return found

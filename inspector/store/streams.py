@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -77,7 +77,7 @@ def sampled_parts(tensors: Collection[TensorInfo], *, nbytes: int = SAMPLED_NBYT
 
 def stream(
     manifest: Manifest, parts: Iterable[Part], work: Work[T], *, threads: int = THREADS
-) -> Iterator[tuple[Part, T]]:
+) -> Generator[tuple[Part, T]]:
     """Read parts and work on each of them.
 
     Args:
@@ -181,7 +181,7 @@ class _Reader:
 
     def _fill(self, file: BinaryIO, name: str, begin: int, place: np.ndarray) -> None:
         file.seek(begin)
-        view = memoryview(place)
+        view = place.data
         while view:
             count = file.readinto(view)  # type: ignore[attr-defined]
             if not count:

@@ -12,6 +12,7 @@ from inspector.models import copies as module
 from inspector.models.copies import LiveCopies, StoredCopies, equal_bytes, measure
 from inspector.store import copies as stored
 from inspector.store.copies import equal_copies, same_bytes
+from inspector.store.ranges import Handles
 
 CONFIG = '{"model_type": "bert", "architectures": ["BertModel"]}'
 
@@ -62,6 +63,21 @@ def test_equal_copies_are_those_of_comparing_all_pairs(open_tensors, monkeypatch
             (tensors[one].dtype, tensors[one].shape, raw(tensors[one]))
             == (tensors[other].dtype, tensors[other].shape, raw(tensors[other]))
         ), (one, other)
+
+
+def test_copies_that_have_drifted_apart_are_told_from_a_few_places(tmp_path, open_path, monkeypatch):
+    """The first half is equal: read in order, it would all be read before the difference."""
+    first = torch.arange(100_000, dtype=torch.float32)
+    drifted, late = first.clone(), first.clone()
+    drifted[50_000:] += 1
+    late[70_007] += 1
+    save_file({"first": first, "drifted": drifted, "late": late}, tmp_path / "model.safetensors")
+    manifest = open_path(tmp_path).manifest
+    read, counts = Handles.read, []
+    monkeypatch.setattr(Handles, "read", lambda *args: counts.append(args[-1]) or read(*args))
+    assert not same_bytes(manifest, "first", "drifted")
+    assert sum(counts) <= 2 * stored.PLACES * stored.SAMPLE
+    assert not same_bytes(manifest, "first", "late")  # between the places
 
 
 def raw(tensor: torch.Tensor) -> bytes:

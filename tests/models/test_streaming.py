@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from inspector.analyses.contrast.compute import contrast
 from inspector.analyses.heads.compute import heads
@@ -17,12 +20,13 @@ from inspector.analyses.masked_lm.compute import predict
 from inspector.analyses.placement.compute import placement
 from inspector.analyses.plausibility.compute import plausibility
 from inspector.errors import RequestError
+from inspector.models import routing
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.running import forward
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, RENAMED, UNLISTED, random_model, save_checkpoint
 from tests.models import alike
-from tests.models.quantised_files import IN_GPTQ, in_four_bits_by_gptq
+from tests.models.quantised_files import FINE_GRAINED, IN_GPTQ, in_four_bits_by_gptq
 
 FAMILIES = sorted({*MODELS, *ENCODER_DECODER, *UNLISTED, *RENAMED})
 CHANGES: dict[str, dict[str, Any]] = {"DeepseekV3ForCausalLM": {"head_dim": 8}}  # as large as what turns
@@ -209,3 +213,75 @@ def test_a_model_without_a_list_of_layers_is_refused(open_model):
     plain = open_model("LlamaForCausalLM", num_hidden_layers=0)
     with pytest.raises(RequestError, match=r"^LlamaForCausalLM has no list of layers .* set INSPECTOR_MODEL_MB"):
         lens(plain, progress=silent, text=TEXT, device="stream")
+
+
+MIXTURES = {
+    "MixtralForCausalLM": {"num_local_experts": 8},
+    "Qwen2MoeForCausalLM": {"num_experts": 8},
+    "DeepseekV3ForCausalLM": {"n_routed_experts": 8, "head_dim": 8},
+}
+
+
+@pytest.fixture(params=sorted(MIXTURES))
+def mixture(request, tmp_path, open_path) -> Callable[..., Checkpoint]:
+    """Save a mixture of eight experts a layer, of which a token uses two."""
+
+    def make(*, coded: bool, dtype: torch.dtype) -> Checkpoint:
+        model = random_model(request.param, **MIXTURES[request.param]).to(dtype)
+        folder = save_checkpoint(model, tmp_path / "mixture")
+        if coded:
+            state = load_file(folder / "model.safetensors")
+            for name in [name for name in state if re.search(r"experts\.\d+\..*weight$", name)]:
+                scale = state[name].abs().max().float() / 448
+                state[f"{name}_scale_inv"] = scale.reshape(1, 1)
+                state[name] = (state[name].float() / scale).to(torch.float8_e4m3fn)
+            save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+            config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+            config["quantization_config"] = FINE_GRAINED
+            (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+        return open_path(folder)
+
+    return make
+
+
+@pytest.mark.parametrize("at_once", [1, routing.AT_ONCE])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("coded", [False, True])
+def test_only_the_experts_that_tokens_are_routed_to_are_read(mixture, monkeypatch, coded, dtype, at_once):
+    monkeypatch.setattr(routing, "AT_ONCE", at_once)
+    plain = mixture(coded=coded, dtype=dtype)
+    loaded = plain.load("causal_lm", device="cpu")
+    routed: set[tuple[str, int]] = set()
+
+    def note(name: str, index: torch.Tensor) -> None:
+        routed.update((re.findall(r"layers\.\d+", name)[0], each) for each in index.unique().tolist())
+
+    experts = [(name, module) for name, module in loaded.model.named_modules() if name.endswith(".experts")]
+    for name, module in experts:
+        module.register_forward_pre_hook(lambda _, args, name=name: note(name, args[1]))
+    whole: Any = forward(loaded, IDS[:, :2], head=True, every_layer=True)
+    assert 2 * len(experts) <= len(routed) < 5 * len(experts), "two tokens use four of eight experts at most"
+
+    asked: list[str] = []
+    streamed = plain.load("causal_lm", device="stream")
+    stream: Any = streamed.stream
+    monkeypatch.setattr(stream, "read", lambda names: asked.extend(names) or plain.read(names))
+    found: Any = forward(streamed, IDS[:, :2], head=True, every_layer=True)
+    assert torch.equal(found.logits, whole.logits)
+    assert all(map(torch.equal, found.hidden_states, whole.hidden_states))
+    read = {found.groups() for name in asked if (found := re.search(r"(layers\.\d+).*experts\.(\d+)\.", name))}
+    assert {(layer, int(number)) for layer, number in read} == routed
+    assert all(module.num_experts == 8 for name, module in stream.model.named_modules() if name.endswith(".experts"))
+    assert all(parameter.is_meta for parameter in stream.model.model.layers.parameters())
+
+
+def test_experts_that_no_token_uses_need_no_memory(mixture, monkeypatch):
+    """The block as a whole is more than weights may take, and the experts of one pass are not."""
+    plain = mixture(coded=True, dtype=torch.float32)
+    expert = 4 * 3 * 48 * 32  # three matrices in float32
+    beside = 4 * sum(p.numel() for n, p in plain.outlined[0].named_parameters() if ".experts." not in n)
+    small = within(plain, beside + expert)
+    with pytest.raises(RequestError, match=r"^To stream mixture as"):
+        lens(small, progress=silent, text="w1 w2", device="stream")
+    monkeypatch.setattr(routing, "AT_ONCE", expert)
+    lens(within(plain, beside + expert), progress=silent, text="w1 w2", device="stream")

@@ -84,13 +84,12 @@ def nearest_rows(
 
 
 def _scores(matrix: torch.Tensor, vector: torch.Tensor, metric: str, norms: torch.Tensor) -> torch.Tensor:
-    if metric == "euclidean":
-        parts = (torch.linalg.vector_norm(block - vector, dim=1) for _, block in blocks(matrix))
-        return torch.cat(list(parts))
-    dots = torch.cat([block @ vector for _, block in blocks(matrix)])
-    if metric == "dot":
-        return dots
-    return dots / (norms * vector.norm()).clamp_min(1e-12)
+    # In place: small results between the blocks would keep the memory of each from the next one.
+    scores = torch.empty(len(matrix))
+    for place, block in blocks(matrix):
+        far = metric == "euclidean"
+        scores[place] = torch.linalg.vector_norm(block - vector, dim=1) if far else block @ vector
+    return scores / (norms * vector.norm()).clamp_min(1e-12) if metric == "cosine" else scores
 
 
 def not_finite_warning(vocabulary: pd.DataFrame, finite: torch.Tensor) -> tuple[str, ...]:

@@ -1,0 +1,160 @@
+"""Bad input of the largest sizes: one sentence each, in bounded memory, and nothing is lost."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import struct
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from inspector.errors import CheckpointError
+from inspector.store.hashing import HASHES, HashCache
+from inspector.store.opening import open_checkpoint
+from inspector.store.reference import CheckpointRef
+from tests.conftest import silent
+
+FEW, MANY, MILLION = 3, 90_000, 1_000_000
+
+
+@pytest.fixture
+def refusal(tmp_path, settings) -> Callable[[], str]:
+    """Open a folder that is refused; gives the sentence."""
+
+    def run() -> str:
+        with pytest.raises(CheckpointError) as caught:
+            open_checkpoint(CheckpointRef("path", str(tmp_path / "bad")), settings=settings, progress=silent,
+                            restrict_paths=False)  # fmt: skip
+        said = str(caught.value)
+        assert "\n" not in said
+        assert len(said) < 400
+        return said
+
+    return run
+
+
+@contextmanager
+def within(nbytes: int) -> Iterator[None]:
+    """Take no more Python memory than that at any time."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < nbytes
+    finally:
+        tracemalloc.stop()
+
+
+def shard(number: int, count: int) -> str:
+    return f"model-{number:05}-of-{count:05}.safetensors"
+
+
+def write_index(folder: Path, names: dict[str, str]) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": names}))
+
+
+def write_empty_tensors(path: Path, names: list[str]) -> None:
+    """A shard of tensors that have a header each, and no numbers."""
+    header = {name: {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for name in names}
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text)
+
+
+def test_an_index_and_headers_that_disagree_on_ninety_thousand_names(tmp_path, refusal):
+    folder = tmp_path / "bad"
+    write_index(folder, {f"layer.{number}.weight": shard(1, 1) for number in range(MANY)})
+    write_empty_tensors(folder / shard(1, 1), [f"layer.{number}.bias" for number in range(MANY)])
+    with within(400_000_000):
+        said = refusal()
+    assert "'layer.0.weight'" in said
+    assert f"({MANY:,} of {MANY:,} tensors are missing)" in said
+
+
+def test_an_index_with_a_million_names(tmp_path, refusal):
+    folder = tmp_path / "bad"
+    write_index(folder, {f"t{number}": shard(1, 1) for number in range(MILLION)})
+    save_file({"t0": torch.ones(2)}, folder / shard(1, 1))
+    with within(500_000_000):
+        said = refusal()
+    assert "1,000,000" in said
+
+
+@pytest.mark.parametrize("nbytes", [100_000_000, 1 << 40])
+def test_a_header_of_a_hundred_megabytes(tmp_path, refusal, nbytes):
+    folder = tmp_path / "bad"
+    folder.mkdir()
+    with (folder / "model.safetensors").open("wb") as file:
+        file.write(struct.pack("<Q", nbytes))
+        file.truncate(100_000_100)
+    with within(20_000_000):
+        said = refusal()
+    assert f"{nbytes:,} bytes" in said
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_shards_that_are_missing_are_counted(tmp_path, refusal, lost):
+    folder = tmp_path / "bad"
+    folder.mkdir()
+    for number in range(1, FEW + 1):
+        save_file({f"t{number}": torch.ones(2)}, folder / shard(number, FEW))
+    for number in range(1, lost + 1):
+        (folder / shard(number, FEW)).unlink()
+    assert refusal().startswith(f"{shard(1, FEW)} is missing ({lost} of {FEW} shards are)")
+
+
+@pytest.mark.parametrize("change", [-4, 4])
+def test_a_shard_of_another_size_than_its_header_says(tmp_path, refusal, change):
+    folder = tmp_path / "bad"
+    folder.mkdir()
+    for number in (1, 2):
+        save_file({f"t{number}": torch.ones(2)}, folder / shard(number, 2))
+    path = folder / shard(2, 2)
+    os.truncate(path, path.stat().st_size + change)
+    said = refusal()
+    assert shard(2, 2) in said
+    assert "truncated" in said if change < 0 else "after its last tensor" in said
+
+
+def test_a_disk_that_is_full_while_digests_are_kept(tmp_path, monkeypatch):
+    """A digest that cannot be kept is computed again the next time: hours of reading are not lost for it."""
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(b"abc")
+    opened, tried = Path.open, []
+
+    def full(path: Path, mode: str = "r", *args, **options):
+        if path.name == HASHES and "r" not in mode:
+            tried.append(path)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return opened(path, mode, *args, **options)
+
+    cache = HashCache(tmp_path / HASHES)
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", full)
+        found = cache.digests({"model.safetensors": file}, progress=silent)
+    assert found == {"model.safetensors": hashlib.sha256(b"abc").hexdigest()}
+    assert tried
+    assert cache.digests({"model.safetensors": file}, progress=silent) == found
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE])
+def test_a_disk_that_fails_while_headers_are_read(tmp_path, refusal, monkeypatch, number):
+    folder = tmp_path / "bad"
+    folder.mkdir()
+    save_file({"t": torch.ones(2)}, folder / "model.safetensors")
+    opened = Path.open
+
+    def failing(path: Path, *args, **options):
+        if path.name == "model.safetensors":
+            raise OSError(number, os.strerror(number))
+        return opened(path, *args, **options)
+
+    monkeypatch.setattr(Path, "open", failing)
+    assert refusal() == f"The checkpoint could not be read or stored ({os.strerror(number)}): try again."
