@@ -9,6 +9,7 @@ none of them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -228,6 +229,8 @@ def _move(path: Path, target: Path) -> None:
         raise DamagedError("file")
     target.parent.mkdir(exist_ok=True)
     path.rename(target)
+    if hasattr(os, "geteuid") and target.stat().st_uid != os.geteuid():  # a worker unpacked it, as another user
+        os.chown(target, os.geteuid(), os.getegid())
 
 
 def _checked(taken: Path, built: Path, files: Mapping[str, Path], *, owned: bool, progress: Progress) -> Manifest:
