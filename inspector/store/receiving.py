@@ -220,7 +220,7 @@ def _copy_rest(taken: Path, built: Path) -> None:
                 target.write_bytes(read_bytes(path, limit=MAX_FOLDER_FILE))
 
 
-def _places(taken: Path) -> dict[str, PurePath]:
+def _places(taken: Path) -> dict[str, Path]:
     return read_places(read_document(taken / MANIFEST))
 
 
