@@ -27,10 +27,8 @@ from inspector.engine.sandbox.environment import worker_environment
 from inspector.engine.wire import SAID, BatchRequest, OpenRequest, Setup
 from inspector.errors import InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
-from inspector.store.files import below
-from inspector.store.manifests import UPLOADS
 from inspector.store.reference import ARRIVED, CheckpointRef
-from inspector.store.registry import discard_upload
+from inspector.store.registry import discard_upload, is_unpacked
 from inspector.text import escaped
 
 LOG = logging.getLogger("inspector.worker")
@@ -65,7 +63,7 @@ class WorkerProcess:
         self.name = ""  # of the checkpoint
         self.confinement: Confinement | None = None  # what it says when it is up
         self.opening: int | None = None  # as limits.exceeded takes it
-        self.spent = False  # True: it was ended because it staged an upload
+        self.spent = False  # True: it was ended because it unpacked an archive
         self._settings = setup.settings
         self._cpu_before = 0.0  # processor seconds at its last request's start
         self._on_message, self._on_end = on_message, on_end
@@ -113,7 +111,7 @@ class WorkerProcess:
     def keep(self, job: LocalJob, outcome: Any) -> Any:
         """Put into the store what the worker staged or computed for a job.
 
-        A process that has staged an upload ends before its files are hashed: it may hold them open.
+        A process that has unpacked an archive ends before the files are hashed: it may hold them open.
 
         Returns:
             The outcome, or the error that took its place.
@@ -133,7 +131,7 @@ class WorkerProcess:
 
     def _receive(self, job: LocalJob, reference: CheckpointRef, told: Opened) -> Opened:
         module, _, name = self._setup.functions.receive.partition(":")
-        if any(below(self._desk.own / UPLOADS)):
+        if is_unpacked(reference, self._settings):
             self.spent = True
             self.kill()
             self._process.wait()
