@@ -15,10 +15,13 @@ if __name__ == "__main__":
 else:
     from starlette.middleware import Middleware
 
+    from inspector.engine.sandbox.confinement import missing_here
     from inspector.errors import SettingsError
+    from inspector.settings import settings
     from serving.door import Door
     from serving.headers import Headers, failure
     from serving.people import check_sign_in
+    from serving.place import check_confinement
     from serving.settings import serving
     from serving.start import name_pages_in_the_frame, starting
     from serving.talk import Talk
@@ -27,6 +30,7 @@ else:
     SCRIPT = str(Path(__file__).resolve())
     try:
         check_sign_in(serving())
+        check_confinement(settings(), missing_here)
     except SettingsError as error:
         raise SystemExit(str(error)) from None
     name_pages_in_the_frame()

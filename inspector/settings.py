@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -53,6 +54,7 @@ class Settings:
     worker_threads: int  # threads at which a worker is ended
     worker_files: int  # files that a worker may have open at once
     confinement: Confine  # "required": a worker that cannot be confined does not start
+    worker_user: str  # that workers become where root starts them
     store_nbytes: int  # all that the store may hold
     store_evict: Evict  # what may go to make room: results that can be made again, or uploads too
     cluster: ClusterSettings
@@ -95,6 +97,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         worker_threads=round(_number(environ, "INSPECTOR_WORKER_THREADS", 512)),
         worker_files=round(_number(environ, "INSPECTOR_WORKER_FILES", 1_024)),
         confinement=_choice(environ, "INSPECTOR_CONFINEMENT", get_args(Confine)),
+        worker_user=_user(environ),
         store_nbytes=round(_number(environ, "INSPECTOR_STORE_MB", 20_000) * MB),
         store_evict=_choice(environ, "INSPECTOR_STORE_EVICT", get_args(Evict)),
         cluster=_cluster(environ),
@@ -143,6 +146,23 @@ def _choice(environ: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> 
     if value not in allowed:
         raise SettingsError(f"{name} is {value!r}: set it to one of {', '.join(allowed)}.")
     return value
+
+
+def _user(environ: Mapping[str, str]) -> str:
+    """The workers' user; the usual one need not exist."""
+    name = environ.get("INSPECTOR_WORKER_USER") or ""
+    if not name:
+        return "nobody"
+    with suppress(ImportError):  # Windows has no such users
+        import pwd
+
+        try:
+            pwd.getpwnam(name)
+        except KeyError:
+            raise SettingsError(
+                f"INSPECTOR_WORKER_USER is {name!r}, and there is no such user: create it, or name another."
+            ) from None
+    return name
 
 
 def _cluster(environ: Mapping[str, str]) -> ClusterSettings:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from ipaddress import ip_address
 
 import streamlit as st
 
+from inspector.errors import SettingsError
 from inspector.settings import Settings, settings
 from serving.settings import serving
 
@@ -46,5 +48,31 @@ def paths_are_open() -> bool:
 
 
 def served_settings() -> Settings:
-    """The settings under which the pages' engine works: without folders where none are open."""
-    return settings() if paths_are_open() else replace(settings(), roots=())
+    """The settings under which the pages' engine works.
+
+    Without folders where none are open; where other machines reach the server, with a sandbox.
+    """
+    found = settings()
+    roots = found.roots if paths_are_open() else ()
+    required = found.confinement == "auto" and listens_beyond_loopback()
+    return replace(found, roots=roots, confinement="required" if required else found.confinement)
+
+
+def check_confinement(found: Settings, missing: Callable[[], Sequence[str]]) -> None:
+    """See that workers can be confined where strangers may send files.
+
+    Args:
+        found: The settings.
+        missing: Tries, and tells what the machine lacks.
+
+    Raises:
+        SettingsError: If the server listens beyond localhost and something is missing.
+    """
+    if found.confinement == "off" or not listens_beyond_loopback():
+        return
+    if lacking := missing():
+        raise SettingsError(
+            "The server listens beyond localhost, but workers cannot be sandboxed on this machine "
+            f"({', '.join(lacking)} is missing): make it listen on localhost, or set INSPECTOR_CONFINEMENT to off to "
+            "read strangers' files without a sandbox."
+        )

@@ -16,7 +16,7 @@ from inspector.catalog import Analysis
 from inspector.engine.sandbox.environment import worker_environment
 from inspector.settings import Settings
 from inspector.store.compiled import CHECKED, compiled_folder, is_made
-from inspector.store.files import acquire
+from inspector.store.files import NEW, acquire, below, remove_folder
 
 COMPILERS = ("numba", "llvmlite")
 
@@ -61,6 +61,9 @@ class Compiler:
         if lock is None:  # another server is at it
             return
         try:
+            for cut_off in below(folder):
+                if cut_off.name.startswith(NEW):
+                    remove_folder(cut_off)
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", module, str(folder), versions],
                 env=_environment(self._settings),

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from inspector.engine.sandbox.privileges import give_to, worker_user
 from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.settings import Settings
 from inspector.store.documents import is_fingerprint, is_plain_file
@@ -43,8 +44,9 @@ class Desk:
         self._folder, self._lock = fresh_folder(settings.home / WORKERS, uuid.uuid4().hex)
         self._links: dict[Path, tuple[Signature, int | None]] = {}  # entry given -> what it was, and its lock
         self._about: set[str] = set()  # fingerprints that the worker was asked about
+        self._user = worker_user(settings.worker_user)
         self.own, self.given = self._folder / "own", self._folder / "given"
-        (self.own / TEMPORARY).mkdir(parents=True)
+        self._make(self.own / TEMPORARY)
         for kind in (UPLOADS, OPENED, INCOMINGS):
             (self.given / kind).mkdir(parents=True)
 
@@ -115,6 +117,13 @@ class Desk:
                 self._links[target] = found, _hold(entry)
                 _link_entry(entry, target)
 
+    def _make(self, folder: Path) -> None:
+        """Make a folder that the worker may write, and those above it."""
+        if folder != self._folder and not folder.exists():
+            self._make(folder.parent)
+            folder.mkdir()
+            give_to(folder, self._user)
+
     def _take_back(self, target: Path) -> None:
         _, lock = self._links.pop(target, ((), None))
         remove_folder(target)
@@ -127,7 +136,7 @@ class Desk:
         own = results_folder(fingerprint, settings=self.settings)
         for path in below(results_folder(fingerprint, settings=self._settings)):
             if RESULT.fullmatch(path.name) and not (own / path.name).exists():
-                own.mkdir(parents=True, exist_ok=True)
+                self._make(own)
                 _link(path, own / path.name)
 
 

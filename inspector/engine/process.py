@@ -25,10 +25,8 @@ from inspector.engine.sandbox.environment import worker_environment
 from inspector.engine.wire import SAID, BatchRequest, OpenRequest, Setup
 from inspector.errors import InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
-from inspector.store.files import below
-from inspector.store.manifests import UPLOADS
 from inspector.store.reference import ARRIVED, CheckpointRef
-from inspector.store.registry import discard_upload
+from inspector.store.registry import discard_upload, is_unpacked
 
 MAX_MESSAGE = 2_000_000_000  # of a worker's answer
 BOOT_SECONDS = 60.0  # for a process to start, which is not the request's time
@@ -61,7 +59,7 @@ class WorkerProcess:
         self.name = ""  # of the checkpoint
         self.confinement: Confinement | None = None  # what it says when it is up
         self.opening: int | None = None  # as limits.exceeded takes it
-        self.spent = False  # True: it was ended because it staged an upload
+        self.spent = False  # True: it was ended because it unpacked an archive
         self._settings = setup.settings
         self._cpu_before = 0.0  # processor seconds at its last request's start
         self._on_message, self._on_end = on_message, on_end
@@ -102,7 +100,7 @@ class WorkerProcess:
     def keep(self, job: LocalJob, outcome: Any) -> Any:
         """Put into the store what the worker staged or computed for a job.
 
-        A process that has staged an upload ends before its files are hashed: it may hold them open.
+        A process that has unpacked an archive ends before the files are hashed: it may hold them open.
 
         Returns:
             The outcome, or the error that took its place.
@@ -122,7 +120,7 @@ class WorkerProcess:
 
     def _receive(self, job: LocalJob, reference: CheckpointRef, told: Opened) -> Opened:
         module, _, name = self._setup.functions.receive.partition(":")
-        if any(below(self._desk.own / UPLOADS)):
+        if is_unpacked(reference, self._settings):
             self.spent = True
             self.kill()
             self._process.wait()

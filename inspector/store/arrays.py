@@ -57,7 +57,8 @@ class ArrayCache:
                 return None
             with np.load(io.BytesIO(body), allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
-            os.utime(path)
+            with contextlib.suppress(PermissionError):  # another user's
+                os.utime(path)
         except (OSError, ValueError, zipfile.BadZipFile):
             return None
         return arrays

@@ -28,6 +28,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -212,7 +213,7 @@ class HashCache:
         line = json.dumps({key: digest})
         if self._path.is_symlink():  # not ours
             self._path.unlink()
-        with self._path.open("a", encoding="utf-8") as file:
+        with suppress(PermissionError), self._path.open("a", encoding="utf-8") as file:  # another user's
             file.write(f"\n{line}\n")  # the line before may have been cut off
 
     def _write(self, entries: Mapping[str, str]) -> None:

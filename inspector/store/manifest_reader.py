@@ -45,7 +45,7 @@ _FIELDS = ("format", "fingerprint", "name", "source", "files", "tensors", "alias
 _FILE_FIELDS = ("name", "format", "nbytes", "sha256", "path", "stamp")
 
 
-def read_places(stored: Any) -> dict[str, PurePath]:
+def read_places(stored: Any) -> dict[str, Path]:
     """Where the files of a manifest lie, as it says, by name.
 
     Raises:

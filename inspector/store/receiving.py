@@ -9,10 +9,12 @@ none of them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path, PurePath
+from typing import Any
 
 from inspector.errors import CheckpointError, WorkerError
 from inspector.progress import Progress
@@ -27,7 +29,7 @@ from inspector.store.documents import (
     read_document,
 )
 from inspector.store.files import below, put_folder, workspace
-from inspector.store.hashing import fingerprint_of, identify
+from inspector.store.hashing import Identity, fingerprint_of, identify
 from inspector.store.hub import hub_folder
 from inspector.store.manifest import Manifest
 from inspector.store.manifest_reader import FOLDER, WEIGHTS, read_manifest, read_places
@@ -37,18 +39,13 @@ from inspector.store.places import demo_source, path_source
 from inspector.store.quota import make_room
 from inspector.store.reference import ARRIVED, STORED, CheckpointRef
 from inspector.store.registry import incoming_folder, read_names, write_entry
-from inspector.store.shared.marks import read_told
+from inspector.store.shared.marks import Told, read_told
 from inspector.store.sources import Source, choose_members, folder_source
 from inspector.store.staging import is_kept
 
 MAX_FOLDER_FILE = 250_000_000  # bytes of a vocabulary, a little above what is staged
 DAMAGED = "The worker staged files that are not those that were to be opened, and was not believed: open them again."
 OTHER = "The files from the shared store are not the upload that was requested: delete the upload, and upload it again."
-
-
-def has_upload(own: Path) -> bool:
-    """Whether a worker has staged an upload, whose files it may still hold open."""
-    return any(below(own / UPLOADS))
 
 
 def receive(
@@ -59,7 +56,7 @@ def receive(
     Args:
         told: What the worker answered.
         reference: What it was to open.
-        own: The worker's folder. If it has staged an upload, the worker must have ended.
+        own: The worker's folder; a worker that has unpacked an archive must have ended.
         settings: The server's.
         restrict_paths: As in `open_checkpoint`.
         progress: Told what is being done.
@@ -101,11 +98,13 @@ def _received(
 ) -> Manifest:
     if not is_fingerprint(fingerprint):
         raise DamagedError("fingerprint")
-    if has_upload(own):
+    if any(below(own / UPLOADS)):
         return _received_uploads(fingerprint, reference, own, settings, progress)
     for source in _sources(reference, settings, restrict_paths=restrict_paths):
         with suppress(DamagedError), _taken(own / OPENED / fingerprint, settings) as (taken, built):
-            manifest = _checked(taken, built, _copy_opened(taken, built, source), owned=False, progress=progress)
+            files = _copy_opened(taken, built, source)
+            known = identify(files, owned=False, progress=progress)
+            manifest = _checked(read_document(taken / MANIFEST), built, files, known)
             manifest = replace(manifest, source=source.kind, name=clean_name(source.name))
             return _put(manifest, built, settings.home / OPENED / fingerprint, owned=False)
     raise DamagedError("source")
@@ -138,16 +137,36 @@ def _received_uploads(
     staged = [path for path in below(own / UPLOADS) if is_fingerprint(path.name)]
     if fingerprint not in {path.name for path in staged} or (arrived and len(staged) > 1):
         raise DamagedError("fingerprint")
-    if asked and asked.fingerprint != fingerprint:
-        raise CheckpointError(OTHER)
+    stored = []
     for each in staged:
         with _taken(each, settings) as (taken, built):
-            manifest = _checked(taken, built, _move_upload(taken, built, arrived), owned=True, progress=progress)
-            manifest = replace(manifest, source="upload", name=clean_name(asked.name) if asked else manifest.name)
-            write_entry(built, name=manifest.name, nbytes=sum(file.nbytes for file in manifest.files))
-            _put(manifest, built, settings.home / UPLOADS / each.name, owned=True)
+            stored.append(_put_upload(taken, built, arrived, asked, settings=settings, progress=progress))
+    fingerprint = stored[0] if arrived else fingerprint
     # One that was there already keeps its entry, and the name that it was given.
     return load_manifest(fingerprint, settings=settings)
+
+
+def _put_upload(
+    taken: Path,
+    place: Path,
+    arrived: Mapping[str, Path] | None,
+    asked: Told | None,
+    *,
+    settings: Settings,
+    progress: Progress,
+) -> str:
+    """Put one upload into the store; its fingerprint."""
+    found = _move_upload(taken, place, arrived)
+    known = identify(found, owned=True, progress=progress)
+    document = read_document(taken / MANIFEST)
+    document, built, files = _named(document, place, found, known) if arrived else (document, place, found)
+    if asked and asked.fingerprint != built.name:
+        raise CheckpointError(OTHER)
+    manifest = _checked(document, built, files, known)
+    manifest = replace(manifest, source="upload", name=clean_name(asked.name) if asked else manifest.name)
+    write_entry(built, name=manifest.name, nbytes=sum(file.nbytes for file in manifest.files))
+    _put(manifest, built, settings.home / UPLOADS / built.name, owned=True)
+    return built.name
 
 
 def _arrived(folder: Path) -> Mapping[str, Path] | None:
@@ -188,7 +207,9 @@ def _move_upload(taken: Path, built: Path, arrived: Mapping[str, Path] | None) -
         unpacked = taken / target.relative_to(built)
         if place != PurePath(FOLDER, name) and place != PurePath(WEIGHTS, name):
             raise DamagedError("path")
-        _move(arrived.get(name, unpacked) if arrived else unpacked, target)
+        if arrived and name not in arrived:
+            raise DamagedError("name")
+        _move(arrived[name] if arrived else unpacked, target)
         found[name] = target
     _copy_rest(taken, built)
     return found
@@ -219,7 +240,7 @@ def _copy_rest(taken: Path, built: Path) -> None:
                 target.write_bytes(read_bytes(path, limit=MAX_FOLDER_FILE))
 
 
-def _places(taken: Path) -> dict[str, PurePath]:
+def _places(taken: Path) -> dict[str, Path]:
     return read_places(read_document(taken / MANIFEST))
 
 
@@ -228,14 +249,32 @@ def _move(path: Path, target: Path) -> None:
         raise DamagedError("file")
     target.parent.mkdir(exist_ok=True)
     path.rename(target)
+    if hasattr(os, "geteuid") and target.stat().st_uid != os.geteuid():  # a worker unpacked it, as another user
+        os.chown(target, os.geteuid(), os.getegid())
 
 
-def _checked(taken: Path, built: Path, files: Mapping[str, Path], *, owned: bool, progress: Progress) -> Manifest:
+def _named(
+    document: Mapping[str, Any], built: Path, files: Mapping[str, Path], known: Mapping[str, Identity]
+) -> tuple[dict[str, Any], Path, dict[str, Path]]:
+    """Give an upload that the server received, and the worker did not hash, its digests and its fingerprint."""
+    fingerprint = _fingerprint(known)
+    named = built.rename(built.parent / fingerprint)
+    told = [stored | {"sha256": known[stored["name"]].sha256, "quick": None} for stored in document["files"]]
+    moved = {name: named / path.relative_to(built) for name, path in files.items()}
+    return {**document, "fingerprint": fingerprint, "files": told}, named, moved
+
+
+def _fingerprint(known: Mapping[str, Identity]) -> str:
+    return fingerprint_of({name: each.digest for name, each in known.items()})
+
+
+def _checked(
+    document: Mapping[str, Any], built: Path, files: Mapping[str, Path], known: Mapping[str, Identity]
+) -> Manifest:
     """Read a manifest whose files are known, and compare it with them."""
-    known = identify(files, owned=owned, progress=progress)
-    if fingerprint_of({name: each.digest for name, each in known.items()}) != built.name:
+    if _fingerprint(known) != built.name:
         raise DamagedError("fingerprint")
-    manifest = read_manifest(read_document(taken / MANIFEST), built)
+    manifest = read_manifest(document, built)
     if any(file.nbytes != files[file.name].stat().st_size for file in manifest.files):
         raise DamagedError("size")
     return manifest

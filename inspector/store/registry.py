@@ -20,8 +20,8 @@ from inspector.store.documents import is_fingerprint, is_plain_file, is_plain_fo
 from inspector.store.files import acquire, below, create_file, fresh_folder, remove_folder, write_atomically
 from inspector.store.manifest import StoredCheckpoint
 from inspector.store.manifests import ENTRY, MANIFEST, OPENED, UPLOADS, read_entry, results_folder
-from inspector.store.names import MAX_CHECKPOINT_NAME, clean_name, is_text
-from inspector.store.reference import INCOMING
+from inspector.store.names import MAX_CHECKPOINT_NAME, clean_name, is_archive, is_text
+from inspector.store.reference import ARRIVED, INCOMING, CheckpointRef
 from inspector.text import quoted
 
 INCOMINGS = "incoming"
@@ -74,6 +74,13 @@ def read_names(folder: Path) -> dict[str, Path]:
         for path in sorted(below(folder))
         if path.name.startswith(_PREFIX) and is_plain_file(path)
     }
+
+
+def is_unpacked(reference: CheckpointRef, settings: Settings) -> bool:
+    """Whether opening unpacks an archive: the worker then holds files open that go into the store."""
+    if reference.kind not in ARRIVED:
+        return is_archive(reference.value)
+    return any(map(is_archive, read_names(incoming_folder(reference.value, settings=settings))))
 
 
 def incoming_folder(upload: str, *, settings: Settings) -> Path:

@@ -173,15 +173,18 @@ def test_one_process_compiles_at_a_time_and_the_next_engine_finds_it_done(folder
     started = []
     monkeypatch.setattr(subprocess, "Popen", lambda *arguments, **_: started.append(arguments))
     settings, project = read_settings({"INSPECTOR_HOME": str(folder.parent)}), CATALOG["project"]
+    (folder / ".new-cut-off").mkdir()
     lock = acquire(folder)
     assert lock is not None
     Compiler(settings).start(project)
     assert not started, "another process is at it"
+    assert (folder / ".new-cut-off").exists()
     os.close(lock)
     compiler = Compiler(settings)
     for _ in range(2):
         compiler.start(project)
     assert len(started) == 1, "once is enough"
+    assert not (folder / ".new-cut-off").exists()
     built = folder / ".new-y"
     built.mkdir()
     put_compiled(built, folder, versions_of(project.compiled_by))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import socket
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from inspector.engine import limits
 from inspector.engine.protocol import Confinement
 from inspector.engine.sandbox import confinement, landlock, seccomp
 from inspector.engine.wire import Setup, WorkerFunctions
-from inspector.errors import WorkerError
+from inspector.errors import SettingsError, WorkerError
 from inspector.settings import read_settings
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import new_upload
@@ -250,7 +251,7 @@ def test_a_machine_that_lacks_something_says_so_and_can_be_told_to_refuse(monkey
     if lacking == "libseccomp":
         monkeypatch.setattr(confinement, "_keep_to_files", lambda setup: None)
     # The process of the tests itself is confined here: nothing of it may stay.
-    monkeypatch.setattr(confinement, "drop_privileges", int)
+    monkeypatch.setattr(confinement, "drop_privileges", lambda *_, **__: None)
     monkeypatch.setattr(confinement.tempfile, "tempdir", None)
     monkeypatch.setenv(confinement.TORCH_CACHE, str(tmp_path / "torch"))
     environ = {"INSPECTOR_HOME": str(tmp_path), "INSPECTOR_CONFINEMENT": "required"}
@@ -275,11 +276,63 @@ def test_this_system_confines(home):
     assert seccomp.LIBRARY
 
 
-def test_roots_worker_has_no_privileges_but_to_open_files(confined):
-    pid = held(confined)[A].pid if A in held(confined) else answer(confined, A, "echo")["pid"]
-    status = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    kept = 1 << 1 | 1 << 2
+def status_of(engine) -> dict[str, str]:
+    pid = answer(engine, A, "echo", value="pid")["pid"]
+    return dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+
+
+def test_a_worker_has_no_privileges_but_to_read_files(confined):
+    status = status_of(confined)
+    kept = 1 << 2
     for name in ("CapPrm", "CapEff", "CapInh", "CapAmb"):
         assert int(status[name], 16) & ~kept == 0, name
     assert status["NoNewPrivs"] == "1"
     assert status["Seccomp"] == "2"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_roots_worker_becomes_nobody_and_owns_its_folder_alone(tmp_path):
+    nobody = pwd.getpwnam("nobody")
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"x")
+    secret.chmod(0o600)
+    with running(home=tmp_path / "home", restrict_paths=False) as engine:
+        status = status_of(engine)
+        assert status["Uid"].split() == [str(nobody.pw_uid)] * 4
+        assert status["Gid"].split() == [str(nobody.pw_gid)] * 4
+        assert str(0) not in status["Groups"].split()
+        own = Path(answer(engine, A, "environment")["NUMBA_CACHE_DIR"]).parent
+        assert own.stat().st_uid == nobody.pw_uid
+        assert own.parent.stat().st_uid == 0
+        assert answer(engine, A, "attempt", what="write", target="OWN/x") == DONE
+        assert answer(engine, A, "attempt", what="read", target=str(secret)) == DONE
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_an_unprivileged_worker_writes_nothing_else_where_there_is_no_landlock(tmp_path):
+    """Being another user is a wall of its own."""
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from inspector.engine.sandbox.privileges import drop_privileges, worker_user\n"
+        "drop_privileges(worker_user('nobody'))\n"
+        "Path(sys.argv[1]).read_bytes()\n"
+        "try:\n    Path(sys.argv[1]).write_bytes(b'')\nexcept PermissionError:\n    print('refused')\n"
+    )
+    (tmp_path / "file").write_bytes(b"x")
+    (tmp_path / "file").chmod(0o600)
+    command = [sys.executable, "-c", program, str(tmp_path / "file")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "refused\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_root_can_stay_root(tmp_path):
+    with running(home=tmp_path / "home", worker_user="root") as engine:
+        assert status_of(engine)["Uid"].split() == ["0"] * 4
+    with pytest.raises(SettingsError, match="INSPECTOR_WORKER_USER is 'nobody-here'"):
+        read_settings({"INSPECTOR_WORKER_USER": "nobody-here"})
+
+
+def test_a_process_that_tries_finds_what_is_missing(monkeypatch):
+    assert confinement.missing_here() == ()
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    assert confinement.missing_here() == ("a sandbox",)

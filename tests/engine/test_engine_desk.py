@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from inspector.engine.desk import Desk
+from inspector.engine.local import LocalEngine
 from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.settings import read_settings
 from inspector.store.arrays import ArrayCache
@@ -22,6 +24,7 @@ from inspector.store.registry import delete_checkpoint, list_checkpoints, new_up
 from tests.engine.engine_attempts import DONE
 from tests.engine.engine_harness import answer, eventually, running
 from tests.store.store_builders import opened, small_checkpoint, upload_of
+from tests.store.test_store_receiving import archive_of
 
 REFUSED = "PermissionError"
 
@@ -145,6 +148,16 @@ def test_results_reach_later_workers_of_the_same_checkpoint_alone(settings, two,
     assert again["x"].tolist() == [0, 1, 2]
 
 
+@contextmanager
+def started(settings):
+    """An engine on the store and the analyses themselves."""
+    engine = LocalEngine(settings, spare=False)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
 def test_an_upload_is_staged_by_a_worker_and_published_by_the_server(settings, tmp_path):
     folder = small_checkpoint(tmp_path / "mini")
     fingerprint = opened(upload_of(settings, folder), settings)[0].fingerprint
@@ -152,7 +165,7 @@ def test_an_upload_is_staged_by_a_worker_and_published_by_the_server(settings, t
     document = (settings.home / "checkpoints" / fingerprint / "manifest.json").read_text()
     delete_checkpoint(fingerprint, settings=settings)
     arrived = upload_of(settings, folder)
-    with running(home=settings.home, functions=None) as engine:
+    with started(settings) as engine:
         answered = engine.open(arrived).result(120)
         assert answered.fingerprint == fingerprint
         assert answered.reference == f"upload:{fingerprint}"
@@ -160,6 +173,11 @@ def test_an_upload_is_staged_by_a_worker_and_published_by_the_server(settings, t
         assert (settings.home / "checkpoints" / fingerprint / "manifest.json").read_text() == document
         assert [each.name for each in list_checkpoints(settings)] == [answered.name]
         assert not list((settings.home / "incoming").iterdir())
+        assert [worker.fingerprint for worker in engine.workers()] == [fingerprint]
+        assert answer(engine, fingerprint, "overview").name == answered.name
+        delete_checkpoint(fingerprint, settings=settings)
+        engine.forget(fingerprint)
+        assert engine.open(archive_of(folder, settings)).result(120).fingerprint == fingerprint
         assert engine.workers() == (), "it may hold the files open"
         assert engine.endings() == ()
     eventually(lambda: not list((settings.home / "workers").iterdir()))

@@ -10,7 +10,7 @@ import streamlit as st
 
 from inspector.errors import SettingsError
 from inspector.results.checkpoint import Opened
-from inspector.settings import settings
+from inspector.settings import read_settings, settings
 from pages._ui.words import command
 from serving import place, start
 from serving.people import is_admitted, proxy_claims
@@ -169,6 +169,27 @@ def test_a_proxy_needs_a_secret_beyond_localhost(listening):
     with pytest.raises(SettingsError, match="INSPECTOR_PROXY_SECRET"):
         check_sign_in(read_serving(environment))
     check_sign_in(read_serving({**environment, "INSPECTOR_PROXY_SECRET": SECRET}))
+
+
+def test_beyond_localhost_workers_must_be_confined(listening):
+    auto, off = (read_settings({"INSPECTOR_CONFINEMENT": value}) for value in ("auto", "off"))
+    listening("localhost")
+    place.check_confinement(auto, lambda: pytest.fail("nobody asked"))
+    listening("0.0.0.0")
+    place.check_confinement(auto, tuple)
+    place.check_confinement(off, lambda: pytest.fail("nobody asked"))
+    with pytest.raises(SettingsError, match=r"\(Landlock is missing\).*INSPECTOR_CONFINEMENT to off"):
+        place.check_confinement(auto, lambda: ("Landlock",))
+
+
+@pytest.mark.parametrize(
+    ("address", "setting", "expected"),
+    [("localhost", "auto", "auto"), ("0.0.0.0", "auto", "required"), ("0.0.0.0", "off", "off")],
+)
+def test_the_pages_engine_confines_as_the_address_demands(monkeypatch, listening, address, setting, expected):
+    monkeypatch.setattr(place, "settings", lambda: read_settings({"INSPECTOR_CONFINEMENT": setting}))
+    listening(address)
+    assert place.served_settings().confinement == expected
 
 
 def test_workers_are_told_no_secret_of_the_server():

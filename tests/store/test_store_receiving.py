@@ -118,12 +118,25 @@ def change_json(path: Path, change) -> None:
     path.write_text(json.dumps(stored))
 
 
-@pytest.mark.parametrize("kind", ["upload", "archive"])
-def test_an_upload_cannot_take_another_ones_fingerprint(stage, settings, folder, tmp_path, kind):
+def test_an_upload_has_the_fingerprint_of_its_bytes_whatever_its_worker_says(stage, settings, folder, tmp_path):
+    """The server hashes what it received; nobody else is asked."""
+    own = in_process(upload := upload_of(settings, folder), settings, tmp_path)[0].fingerprint
+    victim = opened(upload_of(settings, small_checkpoint(tmp_path / "other", seed=1)), settings)[0].fingerprint
+    stolen = (settings.home / "checkpoints" / victim / "manifest.json").read_bytes()
+    told = stage.open(upload)
+    forged = replace(told, fingerprint=victim)
+    stage.staged(told).rename(stage.staged(forged))
+    (stage.staged(forged) / "manifest.json").write_bytes(stolen)
+    assert stage.receive(forged, upload).fingerprint == own
+    assert (settings.home / "checkpoints" / victim / "manifest.json").read_bytes() == stolen
+    assert {each.fingerprint for each in list_checkpoints(settings)} == {own, victim}
+
+
+def test_an_archive_cannot_take_another_uploads_fingerprint(stage, settings, folder, tmp_path):
     """Else everybody who opens the other one would read the attacker's files."""
     victim = opened(upload_of(settings, small_checkpoint(tmp_path / "other", seed=1)), settings)[0].fingerprint
     stolen = (settings.home / "checkpoints" / victim / "manifest.json").read_bytes()
-    reference = references(settings, folder)[kind]
+    reference = archive_of(folder, settings)
     told = stage.open(reference)
     forged = replace(told, fingerprint=victim)
     stage.staged(told).rename(stage.staged(forged))
@@ -190,7 +203,7 @@ def test_bytes_that_the_server_received_come_from_no_worker(stage, settings, fol
     (stage.staged(told) / "folder" / "tokenizer.json").write_bytes(b"evil")
     (stage.staged(told) / "folder" / "modeling_evil.py").write_bytes(b"evil")
     stage.receive(told, reference)
-    entry = settings.home / "checkpoints" / told.fingerprint
+    (entry,) = (settings.home / "checkpoints").iterdir()
     assert (entry / "weights" / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
     assert not (entry / "folder" / "modeling_evil.py").exists()
     if (folder / "tokenizer.json").exists():

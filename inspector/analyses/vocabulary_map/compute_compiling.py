@@ -18,7 +18,7 @@ from inspector.analyses.vocabulary_map.compute_layout import fuzzy_graph, lay_ou
 from inspector.analyses.vocabulary_map.compute_neighbors import SMALL_ROWS, nearest_of_all
 from inspector.progress import untold
 from inspector.store.compiled import OWN, put_compiled
-from inspector.store.files import remove_folder
+from inspector.store.files import NEW, remove_folder
 
 NEIGHBORS = 5
 
@@ -26,7 +26,7 @@ NEIGHBORS = 5
 def main() -> None:
     """Compile into a fresh folder, then put it in its place."""
     folder, versions = Path(sys.argv[1]), sys.argv[2]
-    built = folder / f".new-{uuid.uuid4().hex}"
+    built = folder / f"{NEW}{uuid.uuid4().hex}"
     built.mkdir()
     os.environ[OWN] = str(built)
     try:

@@ -8,6 +8,8 @@ privileges, every part works without the others, and each says whether the platf
 from __future__ import annotations
 
 import os
+import stat
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,9 +17,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import inspector
 from inspector.engine.protocol import Confinement
 from inspector.engine.sandbox import landlock, seccomp
-from inspector.engine.sandbox.privileges import drop_privileges
+from inspector.engine.sandbox.privileges import drop_privileges, worker_user
 from inspector.engine.wire import Setup
 from inspector.errors import WorkerError
 from inspector.store.compiled import CHECKED, COMPILED, OWN
@@ -47,7 +50,7 @@ def confine(setup: Setup) -> Confinement:
     if sys.platform != "linux":  # elsewhere the same numbers are other system calls
         return Confinement(False, False, False, ("Linux",))
     missing: list[str] = []
-    _try(drop_privileges, "capset", missing)
+    _try(lambda: _drop_privileges(setup), "an unprivileged user", missing)
     # Landlock first, the filter last: setting one up takes calls that the other refuses.
     files = _try(lambda: _keep_to_files(setup), "Landlock", missing)
     processes = _try(seccomp.refuse_processes, "libseccomp", missing)
@@ -73,6 +76,31 @@ def refuse_unconfined(found: Confinement, setup: Setup) -> None:
             "missing), but INSPECTOR_CONFINEMENT is required: install it, or set "
             "INSPECTOR_CONFINEMENT to auto."
         )
+
+
+def missing_here() -> tuple[str, ...]:
+    """What this machine lacks to confine workers, as a process finds that tries."""
+    if sys.platform != "linux":
+        return ("Linux",)
+    command = [sys.executable, "-P", "-c", f"from {__name__} import try_all; print(*try_all(), sep='\\n')"]
+    environ = {**os.environ, "PYTHONPATH": str(Path(inspector.__file__).resolve().parents[1])}
+    tried = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    return tuple(filter(None, tried.stdout.splitlines())) if tried.returncode == 0 else ("a sandbox",)
+
+
+def try_all() -> tuple[str, ...]:
+    """Confine the calling process in every way, for good; what could not be done."""
+    missing: list[str] = []
+    _try(lambda: landlock.restrict(read=[Path("/")], lists=[], write=[], links=[], network=False), "Landlock", missing)
+    for refuse in (seccomp.refuse_processes, seccomp.refuse_network):
+        _try(refuse, "libseccomp", missing)
+    return tuple(dict.fromkeys(missing))
+
+
+def _drop_privileges(setup: Setup) -> None:
+    gpus = (device.stat() for device in _gpus())
+    groups = {found.st_gid for found in gpus if found.st_gid and found.st_mode & stat.S_IWGRP}
+    drop_privileges(worker_user(setup.settings.worker_user), groups=groups, writes=setup.network)
 
 
 def _try(do: Callable[[], None], needs: str, missing: list[str]) -> bool:
@@ -129,6 +157,10 @@ def _readable(setup: Setup) -> Iterator[Path]:
 
 def _devices() -> Iterator[Path]:
     yield from (Path("/dev") / name for name in DEVICES)
+    yield from _gpus()
+
+
+def _gpus() -> Iterator[Path]:
     for pattern in GPUS:
         yield from Path("/dev").glob(pattern)
 
