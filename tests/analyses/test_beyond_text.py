@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 import torch
@@ -24,8 +25,9 @@ from tests.conftest import silent
 from tests.families import BART, DECODER, ENCODER, SIZES, save_checkpoint
 
 TEXT = "w1 w2 w3 w4 w5 w6"
-VISION = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2,
+VISION: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2,
           "image_size": 16, "patch_size": 8, "num_channels": 3}  # fmt: skip
+BERT: dict[str, Any] = ENCODER
 WHISPER = BART | {"num_mel_bins": 8, "max_source_positions": 50, "max_target_positions": 64, "pad_token_id": 0,
                   "bos_token_id": 2, "eos_token_id": 3}  # fmt: skip
 REFORMER = {"vocab_size": 60, "hidden_size": 32, "attention_head_size": 16, "num_attention_heads": 2,
@@ -74,7 +76,7 @@ def test_a_decoder_of_images_is_not_run_without_one(tmp_path, open_path):
 
 def test_a_model_of_two_encoders_is_answered_as_a_single_model(tmp_path, open_path):
     """Its configuration names no base model of its own."""
-    bert = transformers.BertConfig(**ENCODER)
+    bert = transformers.BertConfig(**BERT)
     folder = save_pair(tmp_path, transformers.EncoderDecoderModel, bert, bert)
     checkpoint = open_path(folder)
     assert placement(checkpoint, progress=silent).reason
@@ -100,7 +102,8 @@ def test_a_model_whose_embedding_transformers_does_not_name(clip, tmp_path):
     assert sum(group.parameters for group in plan.groups) + plan.frozen.parameters == model.num_parameters()
     assert plan.example is None
     found = what_if(clip, progress=silent, change="untie", text=TEXT)
-    assert (found.vocab, found.d_model) == tuple(model.text_model.get_input_embeddings().weight.shape)
+    matrix: Any = model.text_model.get_input_embeddings().weight
+    assert (found.vocab, found.d_model) == tuple(matrix.shape)
 
 
 def test_a_decoder_that_the_masked_class_refuses(tmp_path, open_path):
@@ -108,7 +111,7 @@ def test_a_decoder_that_the_masked_class_refuses(tmp_path, open_path):
     checkpoint = open_path(folder)
     assert overview(checkpoint, progress=silent).heads["causal_lm"] == "present"
     assert overview(checkpoint, progress=silent).heads["masked_lm"] == "absent"
-    answer = heads(checkpoint, progress=silent, text=TEXT, k=60, new_tokens=1, device="cpu", dtype="float32")
+    answer: Any = heads(checkpoint, progress=silent, text=TEXT, k=60, new_tokens=1, device="cpu", dtype="float32")
     model = transformers.ReformerModelWithLMHead.from_pretrained(folder).eval()
     with torch.inference_mode():
         logits = model(torch.tensor([checkpoint.tokens.encode(TEXT).ids])).logits[0, -1]
@@ -119,7 +122,8 @@ def test_a_decoder_that_the_masked_class_refuses(tmp_path, open_path):
 def test_logits_for_more_positions_than_there_are_tokens(tmp_path, open_path):
     folder = save(tmp_path, "PerceiverForMaskedLM", **PERCEIVER)
     checkpoint = open_path(folder)
-    found = heads(checkpoint, progress=silent, text=TEXT, device="cpu", dtype="float32").result.tokens
+    answer: Any = heads(checkpoint, progress=silent, text=TEXT, device="cpu", dtype="float32")
+    found = answer.result.tokens
     ids = checkpoint.tokens.encode(TEXT).ids
     model = transformers.PerceiverForMaskedLM.from_pretrained(folder).eval()
     with torch.inference_mode():
@@ -178,14 +182,15 @@ def test_means_of_a_model_that_is_its_own_base_model(tmp_path, open_path):
         hidden = model(ids, attention_mask=(torch.tensor([[1] * len(long), [1] * len(short) + [0] * 3])),
                        output_hidden_states=True).hidden_states[-1][1].double()  # fmt: skip
     right, plain = hidden[: len(short)].mean(dim=0), hidden.mean(dim=0)
-    assert rows["difference"][1] == pytest.approx(float((plain - right).norm()), abs=1e-5)
+    assert rows["difference"].tolist()[1] == pytest.approx(float((plain - right).norm()), abs=1e-5)
 
 
 def test_a_continuation_of_a_model_that_cannot_go_on_from_what_it_kept(tmp_path, open_path):
     sizes = SIZES | {"hidden_size": 32, "num_attention_heads": 2, "dim_head": 16, "dim_ff": 48, "num_hidden_layers": 2}
     folder = save(tmp_path, "CpmAntForCausalLM", **sizes)
     checkpoint = open_path(folder)
-    steps = heads(checkpoint, progress=silent, text=TEXT, new_tokens=3, device="cpu", dtype="float32").result.steps
+    answer: Any = heads(checkpoint, progress=silent, text=TEXT, new_tokens=3, device="cpu", dtype="float32")
+    steps = answer.result.steps
     model = transformers.CpmAntForCausalLM.from_pretrained(folder).eval()
     ids, chosen = torch.tensor([checkpoint.tokens.encode(TEXT).ids]), []
     for _ in range(3):
@@ -238,7 +243,7 @@ def test_sizes_of_sound_models_are_not_blamed(tmp_path, open_path, architecture,
     found = overview(checkpoint, progress=silent)
     assert found.unique_parameters == model.num_parameters()
     assert found.heads["causal_lm"] == "present"
-    answer = heads(checkpoint, progress=silent, text=TEXT, k=60, new_tokens=1, device="cpu", dtype="float32")
+    answer: Any = heads(checkpoint, progress=silent, text=TEXT, k=60, new_tokens=1, device="cpu", dtype="float32")
     with torch.inference_mode():
         logits = model(input_ids=torch.tensor([checkpoint.tokens.encode(TEXT).ids])).logits[0, -1]
     listed = answer.result.next.sort_values("token_id")

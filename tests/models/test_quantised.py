@@ -510,7 +510,7 @@ def test_mlx(tmp_path, open_path, bits, group):
     assert any("quantized weights (quantization)" in each for each in checkpoint.manifest.warnings)
     for name, tensor in checkpoint.state.items():
         assert torch.allclose(tensor, model.get_parameter(name), atol=1e-6)
-    answer = heads(checkpoint, progress=silent, text="w1 w2", k=60, new_tokens=1, device="cpu", dtype="float32")
+    answer: Any = heads(checkpoint, progress=silent, text="w1 w2", k=60, new_tokens=1, device="cpu", dtype="float32")
     with torch.inference_mode():
         logits = model(torch.tensor([checkpoint.tokens.encode("w1 w2").ids])).logits[0, -1]
     listed = answer.result.next.sort_values("token_id")
