@@ -201,7 +201,8 @@ def test_a_causal_model_has_its_perplexity_there(make):
     assert part.absent is None
     tokens = table(report, "masked_lm", "plausibility")
     judged = tokens[tokens["judged"]]
-    perplexity = math.exp(-float(judged["log_probability"].to_numpy().mean()))
+    logs = judged["log_probability"].tolist()
+    perplexity = math.exp(-math.fsum(logs) / len(logs))
     assert f"a perplexity of {perplexity:.2f}" in write_page(report)
     assert set(table(report, "masked_lm", "alternatives")["position"]) == set(judged["position"])
     assert [figure.name for figure in part.figures] == ["plausibility"]
