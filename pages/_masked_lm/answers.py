@@ -71,10 +71,8 @@ def draw(checkpoint: Opened, sentence: Sentence, request: PredictRequest, predic
 
 
 def best(mask: Mask) -> str:
-    """The most likely token of a mask with its probability: "france 41.3 %"; "" for no number."""
+    """The most likely token of a mask with its probability: "france 41.3 %"."""
     first = mask.predictions.iloc[0]
-    if math.isnan(first["probability"]):
-        return ""
     return f"{first['token']} {percent_text(first['probability'])}"
 
 
@@ -94,21 +92,20 @@ def _mask(checkpoint: Opened, sentence: Sentence, mask: Mask, *, several: bool) 
     number = f"mask at position {mask.position}"
     said = [f"in place of “{hidden}”"] if hidden else []
     said += ["every other mask left open"] if several else []
-    if best(mask):
-        parts.chart(
-            topk_bars(
-                mask.predictions.head(BARS),
-                title=f"{checkpoint.name}, {number}",
-                subtitle="; ".join(said),
-                theme=session.theme(),
-            ),
-            alt=f"Most likely tokens for the {number}, as bars; the table below holds the same",
-            key=f"bars {mask.position}",
-        )
-        first = mask.predictions.iloc[0]
-        with st.expander(f"Table: {literal(first['token'])} first, {percent_text(first['probability'])}"):
-            parts.table(mask.predictions, alt=f"Most likely tokens for the {number}")
-            parts.download(mask.predictions, name=f"{checkpoint.name}-mask-{mask.position}")
+    parts.chart(
+        topk_bars(
+            mask.predictions.head(BARS),
+            title=f"{checkpoint.name}, {number}",
+            subtitle="; ".join(said),
+            theme=session.theme(),
+        ),
+        alt=f"Most likely tokens for the {number}, as bars; the table below holds the same",
+        key=f"bars {mask.position}",
+    )
+    first = mask.predictions.iloc[0]
+    with st.expander(f"Table: {literal(first['token'])} first, {percent_text(first['probability'])}"):
+        parts.table(mask.predictions, alt=f"Most likely tokens for the {number}")
+        parts.download(mask.predictions, name=f"{checkpoint.name}-mask-{mask.position}")
     if mask.words is not None and max(mask.words["pieces"].tolist(), default=0) > 1:
         _words(checkpoint, mask, mask.words)
 
