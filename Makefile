@@ -3,6 +3,7 @@
 # make check   formatting, lint, types and every test: run it before you submit
 # make bench   timings against other libraries
 # make faults  kill servers and workers, fill disks, and write docs/faults.md
+# make sbom    list all installed packages, their versions and licenses as CycloneDX JSON
 # make fuzz MINUTES=30   search for input that breaks a reader
 
 VENV := .venv
@@ -15,7 +16,7 @@ DAILY := not (cluster or faults or scan or fuzz or crowd)
 # A room's tests and its page's; else a folder of tests.
 TESTS = $(or $(wildcard tests/analyses/$(ROOM) tests/app/test_$(ROOM).py),tests/$(ROOM))
 
-.PHONY: run test check lint bench faults fuzz clean
+.PHONY: run test check lint bench faults fuzz sbom clean
 
 run: $(VENV)/run.stamp
 	$(PYTHON) -m streamlit run app.py --server.port $(PORT)
@@ -43,6 +44,9 @@ faults: $(VENV)/dev.stamp
 
 fuzz: $(VENV)/dev.stamp
 	$(PYTHON) -m tools.fuzz --minutes $(MINUTES)
+
+sbom: $(VENV)/run.stamp
+	@$(PYTHON) -m tools.sbom
 
 clean:
 	rm -rf $(VENV)
