@@ -13,10 +13,9 @@ from tests.browser.looking import expect_calm, expect_page, fill
 LONG = "the capital and largest city of a country that lies on a river " * 9
 
 
-def height(place: Locator) -> float:
-    box = place.bounding_box()
-    assert box is not None
-    return box["height"]
+def holds(place: Locator, condition: str) -> None:
+    """Wait until a condition holds of an element; the page may still be drawing."""
+    place.page.wait_for_function(condition, arg=place.element_handle())
 
 
 def test_pinned_tokens_are_followed_and_color_the_map(page: Page, server: Server) -> None:
@@ -58,14 +57,14 @@ def test_a_long_text_is_scrolled_with_its_tokens_and_fits_in_one_view(page: Page
     expect_page(page, "lens", "demo-bert")
     frame = page.locator(".st-key-heatmap_frame")
     expect(frame.get_by_text("capital").first).to_be_visible()
-    assert height(frame.locator(".js-plotly-plot")) > height(frame)
+    holds(frame, "box => box.querySelector('.js-plotly-plot').clientHeight > box.clientHeight")
     page.get_by_role("combobox", name="Cells").click()
     page.get_by_role("option", name="all in one view").click()
     expect(page).to_have_url(re.compile("cells=all"))
     expect(page.locator(".st-key-heatmap_frame .js-plotly-plot")).to_be_visible()
     expect(frame.locator(".js-plotly-plot")).to_have_count(1)
     expect(frame.locator(".xtitle").filter(has_text="position")).to_be_visible()  # on its side
-    assert frame.evaluate("box => box.scrollWidth <= box.clientWidth")
+    holds(frame, "box => box.scrollWidth <= box.clientWidth")
 
 
 def test_a_text_that_is_too_long_is_said_once(page: Page, server: Server) -> None:
