@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from inspector.encoding import decode, encode
+from inspector.encoding import DecodeError, decode, encode
 from inspector.engine.desk import Desk
 from inspector.engine.forking import fork_servers
 from inspector.engine.jobs import LocalJob
@@ -28,7 +28,8 @@ from inspector.results.checkpoint import Opened
 from inspector.store.reference import ARRIVED, CheckpointRef
 from inspector.store.registry import discard_upload, is_unpacked
 
-MAX_MESSAGE = 2_000_000_000  # of a worker's answer
+MAX_MESSAGE = 1_000_000_000  # bytes of a worker's answer
+MOST_MESSAGES, A_SECOND = 5_000, 200  # of a worker: at once, and for each second that it lives
 BOOT_SECONDS = 60.0  # for a process to start, which is not the request's time
 END_SECONDS = 2.0  # between the end of the pipe and the end of the process
 
@@ -185,10 +186,14 @@ class WorkerProcess:
 
     def _read(self) -> WorkerError | None:
         """Read what it sends until it ends; the error is its own fault."""
+        begun, messages = time.monotonic(), 0
         try:
             while True:
                 data = self._connection.recv_bytes(MAX_MESSAGE)
                 self._on_message(self, decode(data, *SAID), len(data))
+                messages += 1
+                if messages > MOST_MESSAGES + A_SECOND * (time.monotonic() - begun):
+                    raise DecodeError("These are too many messages.")
         except (EOFError, OSError):
             return None
         except Exception as broken:  # bytes that are no message: the worker cannot be trusted

@@ -13,6 +13,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,12 @@ def report_from_threads(checkpoint, *, progress, threads: int, times: int):
     for thread in started:
         thread.join()
     return "all told"
+
+
+def flood(checkpoint, *, progress):
+    """Report without end, each time another text."""
+    for number in count():
+        progress(None, str(number))
 
 
 def refuse(checkpoint, *, progress):
@@ -269,7 +276,7 @@ FUNCTIONS = WorkerFunctions(
     warm_up=("colorsys", "inspector.no_such_module", "chunk"),
 )
 ANALYSES = (echo, frame, step, report_from_threads, refuse, break_down, panic, grow, look_through, ask_too_much,
-            die, leave, smuggle, environment, modules, descriptors, chatter)  # fmt: skip
+            die, leave, smuggle, flood, environment, modules, descriptors, chatter)  # fmt: skip
 RESULTS = {"frame": "inspector.analyses.masked_lm.result:Mask"}  # the others return plain values
 CATALOG = (
     *(Analysis(name, name, name, "?", f"{HERE}:{name}", "", result=RESULTS.get(name, ""))

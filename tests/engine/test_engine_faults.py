@@ -34,6 +34,7 @@ def engine():
         ("panic", {}, r"failed unexpectedly \(Panic\)"),
         ("ask_too_much", {}, r"more than the 12,000 MB .* INSPECTOR_WORKER_MB"),
         ("smuggle", {}, r"sent an invalid reply \(DecodeError\)"),
+        ("flood", {}, r"sent an invalid reply \(DecodeError\)"),
     ],
 )
 def test_a_dead_worker_fails_its_job_and_the_next_request_works(engine, verb, parameters, words):
