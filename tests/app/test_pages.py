@@ -188,7 +188,7 @@ def test_masked_lm_ranks_only_the_targets_that_were_asked_for(open_app: Open) ->
 
 def test_masked_lm_explains_that_a_head_is_missing(open_app: Open, roots: Path) -> None:
     folder = save_checkpoint(random_model("BertModel"), roots / "encoder")
-    app = open_app("masked_lm", checkpoint=f"path:{folder}")
+    app = open_app("masked_lm", agreed=f"path:{folder}", checkpoint=f"path:{folder}")
     assert "encoder has no MLM head" in app.info[0].value
     assert not app.get("plotly_chart")
     button(app, "Open demo-bert, which has this head").click().run()
