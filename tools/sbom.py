@@ -39,9 +39,7 @@ def bill(installed: Iterable[Distribution]) -> dict[str, Any]:
         "specVersion": "1.6",
         "serialNumber": f"urn:uuid:{uuid4()}",
         "version": 1,
-        "metadata": {
-            "component": {"type": "application", "bom-ref": PRODUCT, "name": PRODUCT, "version": __version__},
-        },
+        "metadata": {"component": {"type": "application", "bom-ref": PRODUCT, "name": PRODUCT, "version": __version__}},
         "components": [_component(found[name], reference) for name, reference in references.items()],
         "dependencies": [
             {"ref": reference, "dependsOn": sorted({references[need] for need in _needs(found[name]) & found.keys()})}

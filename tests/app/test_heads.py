@@ -96,8 +96,7 @@ def test_an_empty_second_sentence_is_one_sentence_and_the_rest_stays(open_app: O
     app = open_app("heads", text=TEXT)
     app.text_area(key="pair").set_value("").run()
     assert [each.value for each in app.error] == [
-        "There is no second text \\(option \\-\\-pair\\)\\: this head reads a sentence\\, "
-        "and a second one that may follow it\\."
+        "There is no second text\\: this head reads a sentence\\, and a second one that may follow it\\."
     ]
     assert "Tokenization" in [each.value for each in app.subheader]
     assert "Next-sentence loss" not in metrics(app)

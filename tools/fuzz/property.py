@@ -8,6 +8,8 @@ import resource
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -34,7 +36,7 @@ def outcome(target: str, data: bytes) -> str | None:
     folder = _folder()
     grown, spent = _resident_kb(), time.process_time()
     try:
-        with watched(folder):
+        with watched(folder), _temporary(folder):
             sentence = _sentence(target, data, folder)
         assert sentence is None or str(folder) not in sentence, "a path of the server"
     finally:
@@ -42,6 +44,16 @@ def outcome(target: str, data: bytes) -> str | None:
     assert _resident_kb() - grown < MAX_GROWTH_KB, "memory"
     assert time.process_time() - spent < MAX_SECONDS, "time"
     return sentence
+
+
+@contextmanager
+def _temporary(folder: Path) -> Iterator[None]:
+    """Have temporary files there, as a worker has them in its own folder."""
+    before, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
 
 
 @cache

@@ -302,6 +302,7 @@ def test_how_far_apart_large_matrices_are_is_said_of_a_sample(tmp_path, open_pat
 
     monkeypatch.setattr(copies, "BLOCK", 240)
     monkeypatch.setattr(copies, "MOST_BLOCKS", 4)
+    monkeypatch.setattr(copies, "SAMPLED_BLOCKS", 4)
     model = random_model("GPT2LMHeadModel", tie_word_embeddings=False)
     matrix = model.transformer.wte.weight.detach()
     assert matrix.numel() == 8 * 240
