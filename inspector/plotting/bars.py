@@ -8,7 +8,6 @@ import plotly.graph_objects as go
 
 from inspector.plotting import theme as look
 from inspector.plotting.theme import Theme
-from inspector.text import plain
 
 LEAST = 64  # pixels of the drawing below which Plotly takes room from the margins
 
@@ -48,13 +47,8 @@ def bar_rows(
         A figure with one trace.
     """
     count = len(lengths)
-    figure = go.Figure(
-        layout=look.layout(
-            title=plain(title),
-            subtitle=plain(subtitle),
-            theme=theme,
-            height=look.title_height(title, subtitle) + max(pitch * count, LEAST) + 58,
-        )
+    figure = look.figure(
+        title, subtitle, theme=theme, height=look.title_height(title, subtitle) + max(pitch * count, LEAST) + 58
     )
     figure.update_layout(
         xaxis={

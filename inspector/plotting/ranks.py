@@ -52,9 +52,7 @@ def rank_lines(
     lowest = max((rank for line in lines.values() for _, rank in line), default=10)
     bottom = math.log10(max(lowest, 10)) + 0.12
     above = look.title_height(title, subtitle) + 14
-    figure = go.Figure(
-        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=HEIGHT + above)
-    )
+    figure = look.figure(title, subtitle, theme=theme, height=HEIGHT + above)
     figure.update_layout(
         xaxis={
             **look.axis(title={"rung": "head step"}.get(along, along), theme=theme, grid=False),

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
+from inspector.text import plain
+
 SANS = "Source Sans, Source Sans Pro, Helvetica Neue, Arial, sans-serif"
 MONO = "Source Code Pro, DejaVu Sans Mono, Menlo, Consolas, monospace"
 
@@ -90,23 +92,23 @@ def get_theme(name: str | None) -> Theme:
     return THEMES.get(name or "light", LIGHT)
 
 
-def layout(*, title: str, subtitle: str, theme: Theme, height: int) -> go.Layout:
-    """Build what all figures have in common.
+def figure(title: str, subtitle: str, *, theme: Theme, height: int) -> go.Figure:
+    """Begin a figure with what all figures have in common.
 
     Args:
-        title: Plain text in bold at the top left; "" for none. Already safe for Plotly.
-        subtitle: A second, smaller line; "" for none. Already safe for Plotly.
+        title: Any text, in bold at the top left; "" for none.
+        subtitle: A second, smaller line; "" for none.
         theme: Colors.
         height: Of the whole figure, in pixels.
 
     Returns:
-        A layout with a transparent ground and margins that hold the title's lines.
+        A figure without traces, with a transparent ground and margins that hold the title's lines.
     """
-    return go.Layout(
+    layout = go.Layout(
         template="none",
         title={
-            "text": f"<b>{title}</b>" if title else "",
-            "subtitle": {"text": subtitle, "font": {"size": 13, "color": theme.muted}},
+            "text": f"<b>{plain(title)}</b>" if title else "",
+            "subtitle": {"text": plain(subtitle), "font": {"size": 13, "color": theme.muted}},
             "x": 0,
             "xref": "container",
             "xanchor": "left",
@@ -130,6 +132,19 @@ def layout(*, title: str, subtitle: str, theme: Theme, height: int) -> go.Layout
         legend={"font": {"color": theme.ink}, "bgcolor": "rgba(0,0,0,0)"},
         modebar={"bgcolor": "rgba(0,0,0,0)", "color": theme.muted, "activecolor": theme.ink},
     )
+    return go.Figure(layout=layout)
+
+
+def legend_below(theme: Theme) -> dict[str, object]:
+    """Describe a legend in one line below the horizontal axis."""
+    return {
+        "orientation": "h",
+        "x": 0,
+        "y": -0.2,
+        "yanchor": "top",
+        "font": {"size": 13, "color": theme.ink},
+        "itemwidth": 42,
+    }
 
 
 def title_height(title: str, subtitle: str) -> int:

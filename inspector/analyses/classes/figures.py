@@ -46,7 +46,7 @@ def class_tree(
     rows = list(_rows(hierarchy, siblings))
     subtitle = "full: the file holds its weights; hollow: some would be random"
     height = look.title_height(title, subtitle) + ROW * len(rows) + 16
-    figure = go.Figure(layout=look.layout(title=plain(title), subtitle=subtitle, theme=theme, height=height))
+    figure = look.figure(title, subtitle, theme=theme, height=height)
     figure.update_layout(
         xaxis=look.hidden_axis(-12, 1000), yaxis=look.hidden_axis(len(rows) - 0.4, -0.6), showlegend=False
     )

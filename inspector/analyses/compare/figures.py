@@ -65,11 +65,7 @@ def change_heatmap(
     legible = len(across) * NARROWEST <= WIDTH
     height = CELL if legible else SMALL
     above = look.title_height(title, subtitle) + 8
-    figure = go.Figure(
-        layout=look.layout(
-            title=plain(title), subtitle=plain(subtitle), theme=theme, height=above + height * max(len(down), 1) + 132
-        )
-    )
+    figure = look.figure(title, subtitle, theme=theme, height=above + height * max(len(down), 1) + 132)
     stride = max(1, math.ceil(len(across) / TICKS))
     figure.update_layout(
         xaxis={

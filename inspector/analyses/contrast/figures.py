@@ -73,9 +73,7 @@ def contrast_scatter(
     cells = count_cells(drawn, skip=marked["token_id"].to_numpy(), least=LEAST_RANGE)
     said = " · ".join(filter(None, (subtitle, _say(tokens, drawn, marked, cells))))
     above = look.title_height(title, said) + 30  # the legend's line
-    figure = go.Figure(
-        layout=look.layout(title=plain(title), subtitle=plain(said), theme=theme, height=above + HEIGHT + 62)
-    )
+    figure = look.figure(title, said, theme=theme, height=above + HEIGHT + 62)
     sides = (_Side(names[0], theme.groups[0], "circle", 1), _Side(names[1], theme.groups[1], "diamond", -1))
     _lay_out(figure, cells, names, above, theme)
     for name, color, low, high in (

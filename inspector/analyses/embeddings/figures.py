@@ -39,7 +39,7 @@ def norms_histogram(points: pd.DataFrame, *, title: str, subtitle: str = "", the
     lanes = _lanes(marked, float(edges[0]), float(edges[-1]))
     peak = max(int(counts.max()), 1)
     room = 1.1 + LANE * (max(lanes.values(), default=-1) + 1)
-    figure = go.Figure(layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=400))
+    figure = look.figure(title, subtitle, theme=theme, height=400)
     figure.update_layout(
         xaxis=look.axis(title="norm of the embedding row", theme=theme, grid=False),
         yaxis={**look.axis(title="tokens", theme=theme), "range": [0, peak * room]},
@@ -87,7 +87,7 @@ def pad_norm_curve(curve: pd.DataFrame, *, title: str, subtitle: str = "", theme
         A figure with one line for padding and one for the median row, named at their ends.
     """
     steps = column(curve, "step")
-    figure = go.Figure(layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=360))
+    figure = look.figure(title, subtitle, theme=theme, height=360)
     figure.update_layout(
         xaxis={
             **look.axis(title="training step", theme=theme, grid=False),

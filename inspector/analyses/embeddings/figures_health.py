@@ -10,7 +10,6 @@ from inspector.analyses.embeddings.result_health import Indicator
 from inspector.plotting import theme as look
 from inspector.plotting.frames import column, where
 from inspector.plotting.theme import LIGHT, Theme
-from inspector.text import plain
 
 BINS = 60
 TITLES = {"direction": "cosine to the unused rows", "norm": "how far the norm lies below the typical one (share)"}
@@ -37,7 +36,7 @@ def score_histogram(
     values = np.array(column(judged, "score"), dtype=float)
     flagged = np.array(column(judged, "flagged"), dtype=bool)
     edges = np.histogram_bin_edges(values, bins=BINS)
-    figure = go.Figure(layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=340))
+    figure = look.figure(title, subtitle, theme=theme, height=340)
     peak = 1
     for name, chosen, color, pattern in (
         ("ordinary tokens", ~flagged, theme.kinds["word"], ""),

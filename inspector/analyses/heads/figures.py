@@ -43,13 +43,11 @@ def span_heatmap(
     """
     count = len(positions)
     labels = [f"{plain(shorten(token, LETTERS))} {place}" for token, place in zip(tokens, positions, strict=True)]
-    figure = go.Figure(
-        layout=look.layout(
-            title=plain(title),
-            subtitle=plain(subtitle),
-            theme=theme,
-            height=look.title_height(title, subtitle) + min(max(count * CELL, LOW), HIGH) + 110,
-        )
+    figure = look.figure(
+        title,
+        subtitle,
+        theme=theme,
+        height=look.title_height(title, subtitle) + min(max(count * CELL, LOW), HIGH) + 110,
     )
     shown = [place for place in range(count) if place % (1 + count // NAMED) == 0]
     ticks = {"tickvals": shown, "ticktext": [labels[place] for place in shown]}

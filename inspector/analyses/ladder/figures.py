@@ -47,9 +47,7 @@ def geometry_plot(
         One trace for each set of rungs that rank a token first, the curves below them.
     """
     above = look.title_height(title, subtitle)
-    figure = go.Figure(
-        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=HEIGHT + above)
-    )
+    figure = look.figure(title, subtitle, theme=theme, height=HEIGHT + above)
     cosines, norms = _limits(column(geometry, "cosine")), _limits(column(geometry, "norm"))
     figure.update_layout(
         xaxis={**look.axis(title="cosine with the hidden state", theme=theme), "range": cosines},

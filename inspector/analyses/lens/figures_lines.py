@@ -61,9 +61,7 @@ def rung_lines(
     """
     means = rung_means(states, measure)
     above = look.title_height(title, subtitle)
-    figure = go.Figure(
-        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=HEIGHT + above)
-    )
+    figure = look.figure(title, subtitle, theme=theme, height=HEIGHT + above)
     low = min([0.0, *column(means, measure)])
     shares = {} if measure == "correlation" else {"tickformat": ".0%"}
     stops = thinned(len(layers))

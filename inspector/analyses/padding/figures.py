@@ -11,7 +11,6 @@ from inspector.analyses.padding.result import AS_IT_IS, FRESH, UNTIED
 from inspector.plotting import theme as look
 from inspector.plotting.frames import columns, where
 from inspector.plotting.theme import LIGHT, Theme
-from inspector.text import plain
 
 BAR = 52  # pixels from bar to bar
 ROOM = 0.3  # powers of ten left of the smallest bar and right of the largest
@@ -39,7 +38,7 @@ def gradient_bars(experiments: pd.DataFrame, *, title: str, subtitle: str = "", 
     """
     bars = _bars(experiments)
     height = look.title_height(title, subtitle) + BAR * max(len(bars), 1) + 64
-    figure = go.Figure(layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=height))
+    figure = look.figure(title, subtitle, theme=theme, height=height)
     positive = [value for _, value, _ in bars if value > 0 and math.isfinite(value)]
     low = math.floor(math.log10(min(positive, default=0.1)) - ROOM)
     high = math.log10(max(positive, default=1.0))

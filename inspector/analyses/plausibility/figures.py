@@ -79,9 +79,7 @@ def plausibility_strip(
     places = flow(widths, groups, width=width, gap=GAP, joint=JOINT)
     lines = max((place.line for place in places), default=0) + 1
     above = look.title_height(title, subtitle)
-    figure = go.Figure(
-        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=above + LINE * lines + BAR)
-    )
+    figure = look.figure(title, subtitle, theme=theme, height=above + LINE * lines + BAR)
     figure.update_layout(
         xaxis=look.hidden_axis(-1, width + 1),
         yaxis=look.hidden_axis(lines - 0.5, -0.5),

@@ -78,13 +78,8 @@ def sharing_graph(
     """
     nodes = place_nodes(rows, groups, tensors)
     below = bottom(rows, nodes)
-    figure = go.Figure(
-        layout=look.layout(
-            title=plain(title),
-            subtitle=plain(subtitle),
-            theme=theme,
-            height=round(below + look.title_height(title, subtitle) + 16 + 2 * EDGE),
-        )
+    figure = look.figure(
+        title, subtitle, theme=theme, height=round(below + look.title_height(title, subtitle) + 16 + 2 * EDGE)
     )
     figure.update_layout(
         xaxis=look.hidden_axis(-0.5, 100.5),

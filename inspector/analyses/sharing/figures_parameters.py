@@ -65,13 +65,8 @@ def parameter_icicle(
     boxes = list(_boxes(tree))
     total = max(tree.parameters, 1)
     colors = [_color(box.branch, theme) for box in boxes]
-    figure = go.Figure(
-        layout=look.layout(
-            title=plain(title),
-            subtitle=f"{tree.parameters:,} parameters, each shared tensor counted once",
-            theme=theme,
-            height=430,
-        )
+    figure = look.figure(
+        title, f"{tree.parameters:,} parameters, each shared tensor counted once", theme=theme, height=430
     )
     figure.add_trace(
         go.Icicle(

@@ -52,21 +52,12 @@ def step_lines(
     """
     by_step = not evenly and has_steps(lines)
     top = look.title_height(title, subtitle)
-    figure = go.Figure(
-        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=top + HEIGHT)
-    )
+    figure = look.figure(title, subtitle, theme=theme, height=top + HEIGHT)
     figure.update_layout(
         xaxis=_axis(lines, by_step=by_step, theme=theme),
         yaxis=look.axis(title=measure, theme=theme),
         hovermode="closest",
-        legend={
-            "orientation": "h",
-            "x": 0,
-            "y": -0.2,
-            "yanchor": "top",
-            "font": {"size": 13, "color": theme.ink},
-            "itemwidth": 42,
-        },
+        legend=look.legend_below(theme),
         margin={"t": top + 12, "b": 96, "r": 24},
     )
     for number, name in enumerate(dict.fromkeys(column(lines, "line"))):
@@ -111,11 +102,7 @@ def verdict_grid(cells: pd.DataFrame, *, title: str, subtitle: str = "", theme: 
     down = list(dict.fromkeys(column(cells, "row")))
     rows = {name: number for number, name in enumerate(down)}
     top = look.title_height(title, subtitle) + 8
-    figure = go.Figure(
-        layout=look.layout(
-            title=plain(title), subtitle=plain(subtitle), theme=theme, height=top + ROW * max(len(down), 1) + 128
-        )
-    )
+    figure = look.figure(title, subtitle, theme=theme, height=top + ROW * max(len(down), 1) + 128)
     figure.update_layout(
         xaxis=_axis(cells, by_step=False, theme=theme) | {"showgrid": False},
         yaxis={

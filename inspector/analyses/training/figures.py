@@ -34,9 +34,7 @@ def schedule_lines(
     """
     drawn = rates.loc[drawn_steps(rates)]
     top = look.title_height(title, subtitle)
-    figure = go.Figure(
-        layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=top + HEIGHT)
-    )
+    figure = look.figure(title, subtitle, theme=theme, height=top + HEIGHT)
     highest = max(float(rates.max().max()), 1e-12)
     figure.update_layout(
         xaxis={
@@ -50,14 +48,7 @@ def schedule_lines(
             "range": [-0.03 * highest, 1.06 * highest],
         },
         hovermode="x unified",
-        legend={
-            "orientation": "h",
-            "x": 0,
-            "y": -0.2,
-            "yanchor": "top",
-            "font": {"size": 13, "color": theme.ink},
-            "itemwidth": 42,
-        },
+        legend=look.legend_below(theme),
         margin={"t": top + 24, "b": 96},  # above the plot: how long the warm-up is
     )
     if warmup_steps:
