@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, ClassVar, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from inspector.errors import InspectorError, RequestError
 
@@ -276,10 +276,10 @@ def from_text(text: str, kind: Any, *, name: str, split: bool = True) -> Any:
 
 
 def plain_kind(kind: Any) -> Any:
-    """A type without its None: `int | None` is int."""
+    """A type without its None, and of a choice of texts plain text: `int | None` is int, `Literal["a"]` is str."""
     if get_origin(kind) in {Union, types.UnionType}:
         return next(each for each in get_args(kind) if each is not type(None))
-    return kind
+    return str if get_origin(kind) is Literal else kind
 
 
 def number_text(number: float) -> str:

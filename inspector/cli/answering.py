@@ -62,8 +62,6 @@ Source = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Text = Annotated[str, typer.Option("--text", help="What the model reads.")]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, mps, spread or stream.")]
-Dtype = Annotated[str, typer.Option("--dtype", help="auto, float32, bfloat16 or float16.")]
 
 
 def answer(

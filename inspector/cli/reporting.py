@@ -11,11 +11,13 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from inspector.analyses.placement.request import PlacementRequest
 from inspector.batch.asking import Ask, Entry, Wait
 from inspector.cli import answering
-from inspector.cli.answering import AsJson, Device, Dtype, Source, app, refusals, show, waited
+from inspector.cli.answering import AsJson, Source, app, refusals, show, waited
 from inspector.cli.fleets import Kept, Listed, Sources, ask_many, leave, seek, show_many
 from inspector.cli.report_names import file_names
+from inspector.cli.verbs import flagged, gathered
 from inspector.engine.protocol import Engine
 from inspector.errors import RequestError
 from inspector.report.bundle import write_bundle
@@ -55,14 +57,15 @@ def report(
     other: Annotated[str, typer.Option("--other", help="A second checkpoint, for the compare section.")] = "",
     versus: Annotated[str, typer.Option("--versus", hidden=True)] = "",  # --other of old scripts
     seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
-    device: Device = "auto",
-    dtype: Dtype = "auto",
+    device: Annotated[str, flagged(PlacementRequest, "device")] = PlacementRequest.device,
+    dtype: Annotated[str, flagged(PlacementRequest, "dtype")] = PlacementRequest.dtype,
     as_json: AsJson = False,
 ) -> None:
     """Write a self-contained, reproducible report; with several checkpoints, one report each."""
-    setting = Setting(text=text, device=device, dtype=dtype, seed=seed)
     named = other or versus
-    with refusals():
+    with refusals(PlacementRequest):
+        where = gathered(PlacementRequest, {"device": device, "dtype": dtype})
+        setting = Setting(text=text, device=where["device"], dtype=where["dtype"], seed=seed)
         chosen = _sections(sections, named)
         sought = seek(checkpoints, listed)
         checkpoint = sought.single

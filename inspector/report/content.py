@@ -10,10 +10,12 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from inspector.analyses.overview.result import Overview
+from inspector.analyses.placement.request import PlacementRequest
 from inspector.errors import InspectorError
 from inspector.plotting.theme import Theme
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
+from inspector.settings import Device, Dtype
 
 ROWS = 25  # of a table in the page; the CSV has all of them
 
@@ -73,9 +75,14 @@ class Setting:
     """What a report is asked for, besides its checkpoint and sections."""
 
     text: str = ""  # what the model reads; "": an example
-    device: str = "auto"
-    dtype: str = "auto"
+    device: Device = "auto"
+    dtype: Dtype = "auto"
     seed: int = 0  # of whatever is random in an analysis
+
+    @property
+    def placement(self) -> PlacementRequest:
+        """Where the model runs, for every analysis that runs it."""
+        return PlacementRequest(device=self.device, dtype=self.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +103,6 @@ class Context:
     def mask(self) -> str | None:
         """The tokenizer's mask token."""
         return self.overview.tokenizer.mask_token if self.overview.tokenizer else None
-
-    @property
-    def placement(self) -> dict[str, str]:
-        """Where the model runs, for every analysis that runs it."""
-        return {"device": self.setting.device, "dtype": self.setting.dtype}
 
 
 @dataclass(frozen=True, slots=True)

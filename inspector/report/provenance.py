@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 
 import inspector
 from inspector.analyses.overview.result import Overview
-from inspector.analyses.placement.request import PlacementRequest
 from inspector.report.content import Context, Question, Setting
 from inspector.results.checkpoint import Opened
 from inspector.store.hashing import fingerprint_of
@@ -53,10 +52,9 @@ def content_fingerprint(overview: Overview) -> str:
 
 def link(context: Context, slug: str, query: Mapping[str, str]) -> str:
     """Page and query that show a section; a path of this machine stays out of it."""
-    placement = {name: value for name, value in context.placement.items() if value != "auto"}
     named = reference(context.opened)
     first = {"checkpoint": named} if named else {}
-    runs = placement if "text" in query else {}
+    runs = context.setting.placement.to_query() if "text" in query else {}
     return f"/{slug}" + (f"?{urlencode(whole)}" if (whole := {**first, **query, **runs}) else "")
 
 
@@ -97,7 +95,7 @@ def options_of_report(setting: Setting, sections: Sequence[str], other: str | No
         ",".join(sections),
         f"--text={setting.text}",
         *((f"--other={other}",) if other else ()),
-        *PlacementRequest(device=setting.device, dtype=setting.dtype).to_argv(),
+        *setting.placement.to_argv(),
         *((f"--seed={setting.seed}",) if setting.seed else ()),
     )
 

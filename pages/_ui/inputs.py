@@ -12,6 +12,7 @@ from inspector.catalog import PAGES
 from inspector.demo import DEMOS
 from inspector.results.checkpoint import Opened
 from inspector.results.placement import Placement
+from inspector.settings import Device, Dtype
 from inspector.text import literal
 from pages._ui import options, running, session
 
@@ -122,7 +123,7 @@ def require_head(head: str, *, verb: str) -> None:
     st.stop()
 
 
-def placement() -> tuple[str, str]:
+def placement() -> tuple[Device, Dtype]:
     """Ask where and in which precision the model runs."""
     device = options.ask(PlacementRequest, "device")
     dtype = options.ask(PlacementRequest, "dtype")

@@ -42,12 +42,7 @@ def contrast(checkpoint: Checkpoint, request: ContrastRequest, *, progress: Prog
     """
     first, second = request.first, request.second
     rows = [_row(checkpoint, text, name) for name, text in (("first", first), ("second", second))]
-    loaded = checkpoint.load(
-        "masked_lm",
-        device=request.device,  # type: ignore[arg-type]
-        dtype=request.dtype,  # type: ignore[arg-type]
-        progress=progress,
-    )
+    loaded = checkpoint.load("masked_lm", device=request.device, dtype=request.dtype, progress=progress)
     progress(None, "Running the model")
     once = list(dict.fromkeys(rows))  # a batch rounds its rows apart: equal texts have no difference
     answers = sorted(masked_logits(checkpoint, loaded, once), key=lambda answered: answered.index)

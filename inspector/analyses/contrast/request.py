@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from inspector import placing
 from inspector.request import Request, option
+from inspector.settings import Device, Dtype
 
 
 @dataclass(frozen=True)
@@ -17,5 +18,5 @@ class ContrastRequest(Request):
     first: str = option(help="A text with exactly one mask token")
     second: str = option(help="Another text with exactly one mask token", label="Second sentence")
     k: int = option(10, "Tokens listed for each text", label="Tokens per text", least=1, most=1_000)
-    device: str = placing.device()
-    dtype: str = placing.dtype()
+    device: Device = placing.device()
+    dtype: Dtype = placing.dtype()

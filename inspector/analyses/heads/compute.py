@@ -50,12 +50,7 @@ def heads(checkpoint: Checkpoint, request: HeadsRequest, *, progress: Progress) 
     chosen, warnings = choose_head(checkpoint, request.head)
     texts = _texts(chosen, request)
     given = encode_all(checkpoint, texts)
-    loaded = checkpoint.load(
-        chosen,
-        device=request.device,  # type: ignore[arg-type]
-        dtype=request.dtype,  # type: ignore[arg-type]
-        progress=progress,
-    )
+    loaded = checkpoint.load(chosen, device=request.device, dtype=request.dtype, progress=progress)
     progress(None, "Running the model")
     inputs = arguments(loaded, given, choices=chosen == "multiple_choice")
     warnings += loaded.notes

@@ -8,6 +8,7 @@ from inspector.errors import RequestError
 from inspector.placing import device, dtype
 from inspector.request import Request, option
 from inspector.results.checkpoint import HEADS
+from inspector.settings import Device, Dtype
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class HeadsRequest(Request):
     right_answer: tuple[int, ...] = option(
         (), "Positions of the right answer's first and last token, such as 3,5, for the loss"
     )
-    device: str = device()
-    dtype: str = dtype()
+    device: Device = device()
+    dtype: Dtype = dtype()
 
     def __post_init__(self) -> None:
         """Refuse what no head could use.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from inspector import placing
 from inspector.request import Request, option
+from inspector.settings import Device, Dtype
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,8 @@ class ReadingRequest(Request):
         items=8,
     )
     decoder_text: str = option("", "What the decoder has generated so far")
-    device: str = placing.device()
-    dtype: str = placing.dtype()
+    device: Device = placing.device()
+    dtype: Dtype = placing.dtype()
 
 
 @dataclass(frozen=True)

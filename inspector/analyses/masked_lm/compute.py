@@ -71,7 +71,7 @@ def predict_many(
         try:
             asked = _understand(checkpoint, PredictRequest(**request))
             device, dtype = asked.request.device, asked.request.dtype
-            loaded = checkpoint.load("masked_lm", device=device, dtype=dtype, progress=progress)  # type: ignore[arg-type]
+            loaded = checkpoint.load("masked_lm", device=device, dtype=dtype, progress=progress)
             groups.setdefault(loaded, []).append((number, asked))
         except InspectorError as error:
             given[number] = error

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from inspector import placing
 from inspector.request import Request, option
+from inspector.settings import Device, Dtype
 
 
 @dataclass(frozen=True)
@@ -30,5 +31,5 @@ class PredictRequest(Request):
         label="Filling order",
         choices=("left", "sure"),
     )
-    device: str = placing.device()
-    dtype: str = placing.dtype()
+    device: Device = placing.device()
+    dtype: Dtype = placing.dtype()

@@ -24,6 +24,7 @@ from inspector.models.vocabulary.labels import label_rows, nearest_rows, not_fin
 from inspector.models.vocabulary.rows import RowFacts, read_facts
 from inspector.progress import Progress
 from inspector.request import answers
+from inspector.settings import Device, Dtype
 
 NEIGHBORS = 10
 NEAREST = ["token", "token_id", "cosine", "kind"]
@@ -56,11 +57,16 @@ def padding(checkpoint: Checkpoint, request: PaddingRequest, *, progress: Progre
     reason = _reason(checkpoint, request.text, index)
     measured, averaging, averaging_note = Measured(reason), None, reason
     if request.text is not None and index is not None and not reason:
-        placement = {"device": request.device, "dtype": request.dtype}
+        device, dtype = request.device, request.dtype
         batch = encode_batch(checkpoint, request.sentences, pad_id=index)
-        measured = measure(checkpoint, batch, row=index, vocabulary=vocabulary, progress=progress, **placement)
+        try:
+            measured = measure(
+                checkpoint, batch, row=index, vocabulary=vocabulary, progress=progress, device=device, dtype=dtype
+            )
+        except (CheckpointError, NotInCheckpointError) as error:
+            measured = Measured(str(error), "the model cannot be built with its head")
         progress(None, "Averaging hidden states")
-        averaging, averaging_note = _average(checkpoint, batch, measured.loaded, **placement)
+        averaging, averaging_note = _average(checkpoint, batch, measured.loaded, device=device, dtype=dtype)
     if row is not None:
         row = replace(row, gradient=measured.gradient, experiments=measured.experiments)
     return _answer(
@@ -178,11 +184,11 @@ def _id_or_none(value: object) -> int | None:
 
 
 def _average(
-    checkpoint: Checkpoint, batch: Batch, loaded: Loaded | None, *, device: str, dtype: str
+    checkpoint: Checkpoint, batch: Batch, loaded: Loaded | None, *, device: Device, dtype: Dtype
 ) -> tuple[pd.DataFrame | None, str]:
     """Average over the batch with whatever model there is, or say why there is none."""
     try:
-        loaded = loaded or checkpoint.load("base", device=device, dtype=dtype)  # type: ignore[arg-type]
+        loaded = loaded or checkpoint.load("base", device=device, dtype=dtype)
     except (CheckpointError, NotInCheckpointError) as error:
         return None, str(error)
     reader = "encoder" if loaded.model.config.is_encoder_decoder else "model"

@@ -24,13 +24,13 @@ from inspector.analyses.padding.compute_gradient import (
     total,
 )
 from inspector.analyses.padding.result import AS_IT_IS, FRESH, LIFTED, UNMASKED, UNTIED, PaddingGradient
-from inspector.errors import CheckpointError, NotInCheckpointError
 from inspector.models.build import MODEL_ERRORS
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.device import pick_device
 from inspector.models.reading.setting import decoder_start
 from inspector.models.running import Loaded, memory_guard
 from inspector.progress import Progress
+from inspector.settings import Device, Dtype
 
 ROLE = "as padding"
 TASKS = ("masked_lm", "causal_lm")
@@ -59,8 +59,8 @@ def measure(
     row: int,
     vocabulary: pd.DataFrame,
     progress: Progress,
-    device: str,
-    dtype: str,
+    device: Device,
+    dtype: Dtype,
 ) -> Measured:
     """Differentiate the checkpoint's own loss on the sentences, and that of its controls.
 
@@ -72,25 +72,11 @@ def measure(
         progress: Told what is being done.
         device: "auto", "cpu", "cuda" or "mps".
         dtype: "auto" is float32 everywhere: a gradient underflows in half precision.
+
+    Raises:
+        CheckpointError: If the model cannot be built.
+        NotInCheckpointError: If the file lacks what its head needs.
     """
-    try:
-        return _measure(
-            checkpoint, batch, row=row, vocabulary=vocabulary, progress=progress, device=device, dtype=dtype
-        )
-    except (CheckpointError, NotInCheckpointError) as error:
-        return Measured(str(error), "the model cannot be built with its head")
-
-
-def _measure(
-    checkpoint: Checkpoint,
-    batch: Batch,
-    *,
-    row: int,
-    vocabulary: pd.DataFrame,
-    progress: Progress,
-    device: str,
-    dtype: str,
-) -> Measured:
     task = _task(checkpoint)
     if task is None:
         return Measured(
@@ -101,7 +87,7 @@ def _measure(
     dtype = "float32" if dtype == "auto" else dtype
     if refused := _unfit(checkpoint, batch, task, device=device, dtype=dtype):
         return refused
-    loaded = checkpoint.load(task, device=device, dtype=dtype, progress=progress)  # type: ignore[arg-type]
+    loaded = checkpoint.load(task, device=device, dtype=dtype, progress=progress)
     if unmeasured := _unmeasurable(checkpoint, loaded, task):
         return unmeasured
     tied = is_tied(loaded.model)
@@ -122,12 +108,12 @@ def _measure(
     return replace(found, note=found.note or note, gradient=gradient, tied=tied, loaded=loaded, batch=read)
 
 
-def _unfit(checkpoint: Checkpoint, batch: Batch, task: str, *, device: str, dtype: str) -> Measured | None:
+def _unfit(checkpoint: Checkpoint, batch: Batch, task: str, *, device: Device, dtype: Dtype) -> Measured | None:
     """Why a backward pass cannot be run where the model would; None where it can."""
-    where = pick_device(checkpoint.settings.device if device == "auto" else device)  # type: ignore[arg-type]
+    where = pick_device(checkpoint.settings.device if device == "auto" else device)
     if refused := too_large(checkpoint, batch, where, models=1):
         return Measured(refused, "a backward pass would need too much memory")
-    if not checkpoint.plan(task, device=device, dtype=dtype).whole:  # type: ignore[arg-type]
+    if not checkpoint.plan(task, device=device, dtype=dtype).whole:
         return Measured(
             f"A backward pass needs all weights of {checkpoint.name} in one place, and they do not "
             "fit in one: choose another device, or set INSPECTOR_MODEL_MB higher.",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from inspector import placing
 from inspector.errors import RequestError
 from inspector.request import Request, option
+from inspector.settings import Device, Dtype
 
 MOST_SENTENCES = 64
 
@@ -22,8 +23,8 @@ class PaddingRequest(Request):
         "Sentences, one per line, for the gradient and the averages; they are padded together",
         label="Sentences, one per line",
     )
-    device: str = placing.device()
-    dtype: str = placing.dtype()
+    device: Device = placing.device()
+    dtype: Dtype = placing.dtype()
 
     def __post_init__(self) -> None:
         """Refuse a text that no batch can be made from.

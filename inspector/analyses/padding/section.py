@@ -14,7 +14,7 @@ from inspector.report.content import Block, Context, Drawn, Facts, Listed, Quest
 
 def request(context: Context) -> PaddingRequest:
     """The row alone needs no model; its gradient is measured on sentences."""
-    return PaddingRequest(text=words.SENTENCES, **context.placement)
+    return PaddingRequest(text=words.SENTENCES, device=context.setting.device, dtype=context.setting.dtype)
 
 
 def show_padding(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:

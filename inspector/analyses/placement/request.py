@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from inspector import placing
 from inspector.request import Request, option
+from inspector.settings import Device, Dtype
 
 TASKS = (
     "masked_lm",
@@ -30,5 +31,5 @@ class PlacementRequest(Request):
     task: str | None = option(
         None, "Head to place; default: the language model's, else the base model alone", choices=TASKS
     )
-    device: str = placing.device()
-    dtype: str = placing.dtype()
+    device: Device = placing.device()
+    dtype: Dtype = placing.dtype()

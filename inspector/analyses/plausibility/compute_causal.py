@@ -56,12 +56,7 @@ def judge_causal(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
             "The text has one token, and a causal language model judges each token from those before it: type more.",
             option="text",
         )
-    loaded = checkpoint.load(
-        "causal_lm",
-        device=request.device,  # type: ignore[arg-type]
-        dtype=request.dtype,  # type: ignore[arg-type]
-        progress=progress,
-    )
+    loaded = checkpoint.load("causal_lm", device=request.device, dtype=request.dtype, progress=progress)
     progress(None, "Running the model")
     run = _run(checkpoint, loaded, encoding)
     readings: dict[int, Reading] = {}

@@ -54,12 +54,7 @@ def judge_masked(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
     places = tokens.ordinary(encoding)
     if not places:
         raise RequestError("The text has no ordinary token to judge: type a word or a sentence.", option="text")
-    loaded = checkpoint.load(
-        "masked_lm",
-        device=request.device,  # type: ignore[arg-type]
-        dtype=request.dtype,  # type: ignore[arg-type]
-        progress=progress,
-    )
+    loaded = checkpoint.load("masked_lm", device=request.device, dtype=request.dtype, progress=progress)
     words = find_words(tokens, encoding) if request.by == "word" else None
     rows = [_row(encoding, place, mask, words) for place in places]
     readings: dict[int, Reading] = {}

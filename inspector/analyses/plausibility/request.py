@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from inspector import placing
 from inspector.request import Request, option
+from inspector.settings import Device, Dtype
 
 
 @dataclass(frozen=True)
@@ -24,5 +25,5 @@ class PlausibilityRequest(Request):
         choices=("token", "word"),
     )
     k: int = option(5, "Most likely tokens listed for each position", label="Alternatives", least=1, most=100)
-    device: str = placing.device()
-    dtype: str = placing.dtype()
+    device: Device = placing.device()
+    dtype: Dtype = placing.dtype()

@@ -57,12 +57,7 @@ def pretrain(checkpoint: Checkpoint, request: PretrainRequest, *, progress: Prog
     given = encode_all(checkpoint, [(text, pair if pair.strip() else None)])
     masking = mask_tokens(checkpoint, given, share=request.share, seed=request.seed)
     task = "pretraining" if both else "masked_lm"
-    loaded = checkpoint.load(
-        task,
-        device=request.device,  # type: ignore[arg-type]
-        dtype=request.dtype,  # type: ignore[arg-type]
-        progress=progress,
-    )
+    loaded = checkpoint.load(task, device=request.device, dtype=request.dtype, progress=progress)
     progress(None, "Running the model")
     label = (0 if request.follows else 1) if asked else None
     run = _run(loaded, given, masking, label)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from inspector.placing import device, dtype
 from inspector.request import Request, option
+from inspector.settings import Device, Dtype
 
 
 @dataclass(frozen=True)
@@ -21,5 +22,5 @@ class PretrainRequest(Request):
     )
     share: float = option(0.15, "Share of the ordinary tokens that are chosen for masking", above=0, most=1, step=0.05)
     seed: int = option(0, "Random seed; the same seed gives the same result", least=0, most=2**32 - 1)
-    device: str = device()
-    dtype: str = dtype()
+    device: Device = device()
+    dtype: Dtype = dtype()

@@ -16,6 +16,7 @@ from inspector.models.reading.scores import Scorer, build_scorer
 from inspector.models.running import Forward, Loaded, forward, memory_guard
 from inspector.models.vocabulary.labels import find_row
 from inspector.progress import Progress
+from inspector.settings import Device, Dtype
 
 STATES = 3  # dimensions of hidden states: batch, positions, width
 
@@ -129,8 +130,8 @@ def prepare(
     text: str,
     pins: Sequence[str],
     decoder_text: str,
-    device: str,
-    dtype: str,
+    device: Device,
+    dtype: Dtype,
 ) -> Setting:
     """Run a text through a checkpoint, and find what its hidden states can be compared with.
 
@@ -152,7 +153,7 @@ def prepare(
         shown = tuple(tokens.visible(index) for index in ids)
         decoder_ids = torch.tensor([ids])
     pinned, unknown = _find_pins(checkpoint, pins)
-    loaded = checkpoint.load(task, device=device, dtype=dtype, progress=progress)  # type: ignore[arg-type]
+    loaded = checkpoint.load(task, device=device, dtype=dtype, progress=progress)
     has_head = task != "base"
     family = checkpoint.family
     ladder = build_ladder(loaded.model, family) if has_head and family else None
