@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
+from inspector.analyses.checks import words
 from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks
+from inspector.text import literal
 from pages._checks import cards as check_cards
 from pages._ui import options, parts, session
 from pages._ui.words import command
-
-PIPELINE = """\
-A failed check makes the exit status 1, which stops a pipeline. With `--baseline` only what is
-new or worse than in an earlier run fails, `--strict` makes warnings fail, and `--format` writes
-annotations for GitHub or JUnit's XML for other pipelines."""
 
 checkpoint = session.opened()
 parts.heading("checks", checkpoint)
@@ -51,7 +48,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
         icon=":material/download:",
         on_click="ignore",
     )
-st.markdown(PIPELINE)
+st.markdown(literal(words.PIPELINE))
 st.code(
     "\n".join(
         [

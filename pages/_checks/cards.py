@@ -8,10 +8,11 @@ import json
 import pandas as pd
 import streamlit as st
 
+from inspector.analyses.checks import words
 from inspector.analyses.checks.result import Check, Checks, Evidence
 from inspector.catalog import PAGES
 from inspector.results.plain import to_json
-from inspector.text import literal, plural
+from inspector.text import literal
 from pages._ui import address, parts
 from pages._ui.health import STATUS
 
@@ -33,21 +34,17 @@ MORE: dict[str, tuple[str, dict[str, str]]] = {
     "Pickle formats": ("overview", {}),
     "Files": ("overview", {}),
 }
+LOOK = {"Broken": (st.error, "error"), "Worth a look": (st.warning, "warning"), "Sound": (st.success, "check_circle")}
 SEARCHABLE = frozenset({"Left-over tensors", "NaN and infinity", "Zero tensors"})  # by tensor
 
 
 def sum_up(checks: Checks) -> None:
     """Say the result in one line, with a sign and a word."""
-    counts = checks.counts
-    asked = plural(len(checks.checks), "check")
-    if counts["fail"]:
-        st.error(f"**Broken.** {counts['fail']} of {asked} failed, and {counts['warn']} warn.", icon=":material/error:")
-    elif counts["warn"]:
-        st.warning(f"**Worth a look.** {counts['warn']} of {asked} warn, and none failed.", icon=":material/warning:")
-    else:
-        st.success(f"**Sound.** None of {asked} found anything wrong.", icon=":material/check_circle:")
-    if checks.reading:
-        st.info(literal(checks.reading), icon=":material/info:")
+    word, said = words.verdict(checks)
+    show, symbol = LOOK[word]
+    show(f"**{word}.** {said}", icon=f":material/{symbol}:")
+    if not_read := words.reading(checks):
+        st.info(literal(not_read), icon=":material/info:")
 
 
 def draw_early(headers: Checks) -> None:

@@ -11,19 +11,19 @@ import streamlit as st
 from inspector.analyses.embeddings.figures import pad_norm_curve
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.vocabulary_map import component as packing
+from inspector.analyses.vocabulary_map import words
 from inspector.analyses.vocabulary_map.frames import side_by_side
 from inspector.analyses.vocabulary_map.request import UMAP_LEARN, ProjectRequest
 from inspector.analyses.vocabulary_map.result import Projection
 from inspector.demo import DEMOS
 from inspector.results.checkpoint import Opened
-from inspector.text import literal, percent_text
+from inspector.text import literal
 from pages._embeddings import inputs
 from pages._embeddings.vocabulary_map import vocabulary_map
 from pages._ui import parts, session
 
 CHOSEN = "chosen tokens"  # fingerprint and what the lasso holds, as the browser sent it
 SIDE_BY_SIDE = {"judged": "judged rows", "found": "true neighbors found"}
-READABLE = 0.1  # share of neighbors below which a map says nothing about who is near whom
 
 
 def show(
@@ -51,14 +51,14 @@ def show(
         found: Token ids that the search found.
         neighbors: Token ids of the selected token's true neighbors.
     """
-    title = f"{_made_by(projection)} of {checkpoint.name}, {projection.dimensions}-D"
+    title = f"{words.made_by(projection)} of {checkpoint.name}, {projection.dimensions}-D"
     key = (checkpoint.fingerprint, "project", repr(choice.parameters()))
     packed = session.kept(key, lambda: packing.pack(points))
     axes = _axes(projection)
     state = packing.state(
         packed.digest,
         title=title,
-        subtitle=f"{projection.rows:,} rows of {result.tensor}; {_kept(projection)} of the 15 true neighbors kept",
+        subtitle=f"{projection.rows:,} rows of {result.tensor}; {words.kept(projection)}",
         axes=(axes[0], axes[1]),
         color=color,
         selected=selected,
@@ -77,27 +77,16 @@ def show(
         on_hide=inputs.hide,
     )
     if color in ("trust", "stability") and color not in points:
-        st.caption("This map was not measured that way: it is colored by kind.")
-    st.markdown(_trust(projection))
-    st.caption(
-        f"{projection.rows:,} rows of {literal(result.tensor)}, none sampled away; "
-        f"computed in {projection.seconds:.1f} s."
-    )
-
-
-def _made_by(projection: Projection) -> str:
-    return "umap-learn" if projection.implementation == UMAP_LEARN else projection.method.upper()
+        st.caption(words.NOT_COLORED)
+    st.markdown(f":material/verified_user: {literal(words.trust(projection))}")
+    st.caption(literal(words.rows(projection, result.tensor)))
 
 
 def beside_ours(projection: Projection, ours: Projection | None) -> None:
     """Compare a map of umap-learn with ours of the same neighbors, metric and seed."""
     if projection.implementation != UMAP_LEARN or ours is None:
         return
-    st.caption(
-        "Both maps have the same number of neighbors, metric and seed. The inspector's own "
-        "UMAP has a minimum distance of 0 and a spread of 1. The seconds of umap-learn's "
-        "first map on a machine include compiling it."
-    )
+    st.caption(words.SIDE_BY_SIDE)
     parts.table(
         side_by_side(ours, projection).rename(columns=SIDE_BY_SIDE),
         alt="How far our UMAP and umap-learn's can be trusted",
@@ -118,36 +107,6 @@ def chosen(checkpoint: Opened, points: pd.DataFrame) -> tuple[int, ...]:
 
 def _choose(checkpoint: Opened, sent: Any) -> None:
     st.session_state[CHOSEN] = (checkpoint.fingerprint, sent)
-
-
-def _kept(projection: Projection) -> str:
-    return percent_text(projection.kept_neighbours)
-
-
-def _trust(projection: Projection) -> str:
-    advice = (
-        "read clusters, not distances"
-        if projection.kept_neighbours >= READABLE
-        else "who is near whom is lost here, so use the list of neighbors, not the picture"
-    )
-    return (
-        f":material/verified_user: On this map **{_kept(projection)}** of each token's 15 true "
-        f"neighbors are still neighbors{_measured(projection)}: {advice}."
-        f"{_stability(projection)}"
-    )
-
-
-def _measured(projection: Projection) -> str:
-    if projection.judged_rows >= projection.rows:
-        return ""
-    return f" (measured on {projection.judged_rows:,} random tokens; color by neighbor trust to measure all)"
-
-
-def _stability(projection: Projection) -> str:
-    share = projection.stability
-    if share is None:
-        return ""
-    return f" Under another seed, **{percent_text(share)}** of the neighbors on the map stay."
 
 
 def _axes(projection: Projection) -> tuple[str, str, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 import streamlit as st
 
+from inspector.analyses.masked_lm import words
 from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Mask, Prediction
 from inspector.analyses.overview.result import Overview
@@ -64,11 +65,7 @@ def draw(checkpoint: Opened, sentence: Sentence, request: PredictRequest, predic
     if overview is None:
         return
     if overview.heads["masked_lm"] != "present":
-        st.info(
-            f"{literal(other.name)} has no masked-LM head in its file, so it predicts nothing: "
-            "a head filled with random numbers would answer nonsense.",
-            icon=":material/info:",
-        )
+        st.info(literal(words.no_head(other.name)), icon=":material/info:")
         return
     mask = overview.tokenizer.mask_token if overview.tokenizer else None
     moved = move(sentence, other, mask=mask)
@@ -118,21 +115,11 @@ def _with_mask(sentence: Sentence, mask: str, *, written: bool, clicked: bool) -
 def _show(checkpoint: Opened, other: Opened, first: Prediction, second: Prediction, moved: Moved) -> None:
     parts.warnings(second.warnings)
     if not moved.exact:
-        st.info(
-            f"{literal(other.name)} splits this text into other tokens, so each token that you "
-            "clicked is replaced by one of its mask tokens.",
-            icon=":material/info:",
-        )
+        st.info(literal(words.rewritten(other.name)), icon=":material/info:")
     elif len(first.tokens) != len(second.tokens):
-        st.caption(
-            f"The texts have {len(first.tokens)} and {len(second.tokens)} tokens: the two "
-            "tokenizers split them differently outside the masks."
-        )
+        st.caption(words.split_apart(len(first.tokens), len(second.tokens)))
     if len(first.masks) != len(second.masks):
-        st.warning(
-            f"{len(first.masks)} masks here are {len(second.masks)} there, so they cannot be set side by side.",
-            icon=":material/warning:",
-        )
+        st.warning(words.masks_apart(len(first.masks), len(second.masks)), icon=":material/warning:")
         return
     for mine, theirs in list(zip(first.masks, second.masks, strict=True))[:DRAWN]:
         _mask(checkpoint, other, mine, theirs)
@@ -161,11 +148,8 @@ def _mask(checkpoint: Opened, other: Opened, mine: Mask, theirs: Mask) -> None:
             )
     joined = join(mine, theirs)
     shared = len(joined.dropna(subset=["here", "there"]))
-    st.markdown(
-        f"**{shared} of the {len(mine.predictions)} tokens of {literal(checkpoint.name)} are "
-        f"among the {len(theirs.predictions)} of {literal(other.name)}.** Joined by their text; an "
-        "empty cell: not among those listed."
-    )
+    listed = (len(mine.predictions), len(theirs.predictions))
+    st.markdown(literal(words.shared(shared, (checkpoint.name, other.name), listed)))
     st.dataframe(
         joined,
         hide_index=True,

@@ -20,14 +20,7 @@ CARDS = 12  # groups shown at length; the table holds all of them
 NAMES = 200  # of a row, written out
 YES, NO, MANY = ":material/check_circle:", ":material/cancel:", ":material/content_copy:"
 LOOK = {"": "link_off", "tied": "link", "equal copies": "content_copy", "diverged": "link_off"}
-IN_FILE = {
-    "one copy": (YES, "one copy, as {first}"),
-    "one storage": (YES, "one storage, under {held}"),
-    "equal copies": (MANY, "equal copies under {held}"),
-    "different numbers": (NO, "different numbers under {held}"),
-    "no copy": (NO, "under none of these names"),
-    "no file": (NO, "no file: a module in memory"),
-}
+IN_FILE = {"one copy": YES, "one storage": YES, "equal copies": MANY}
 
 
 def draw_answer(sharing: Sharing) -> None:
@@ -118,15 +111,9 @@ def _draw_group(sharing: Sharing, alike: Sequence[int]) -> None:
 
 def truths(group: SharedGroup) -> str:
     """The three truths side by side, as a table in Markdown."""
-    declared = f"{YES} yes, by the configuration and the class" if group.declared else f"{NO} no"
-    icon, phrase = IN_FILE[group.file_relation]
-    held = phrase.format(
-        first=literal(group.in_file[0] if group.in_file else ""), held=plural(len(group.in_file), "name")
-    )
-    aliases = f"; only as an alias: {literal(', '.join(group.aliases))}" if group.aliases else ""
-    count = words.tensors_in_memory(group)
-    memory = f"{YES} one block" if group.in_memory else f"{NO} {plural(count, 'tensor')}, apart"
-    return f"| Declared | In the file | In memory |\n|---|---|---|\n| {declared} | {icon} {held}{aliases} | {memory} |"
+    icons = (YES if group.declared else NO, IN_FILE.get(group.file_relation, NO), YES if group.in_memory else NO)
+    cells = (f"{icon} {literal(text)}" for icon, text in zip(icons, words.truths(group), strict=True))
+    return f"| Declared | In the file | In memory |\n|---|---|---|\n| {' | '.join(cells)} |"
 
 
 def _members(group: SharedGroup) -> Iterator[dict]:

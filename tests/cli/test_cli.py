@@ -593,7 +593,7 @@ def test_refusals_are_one_sentence_and_status_2(call, arguments, sentence, as_js
         ("sharing", "tied"),
         ("classes", "BertForPreTrainingOutput"),
         ("embeddings", "[PAD]"),
-        ("project", "Kept neighbors: 0."),
+        ("project", "Kept neighbours: 0."),
         ("padding", "They agree"),
     ],
 )

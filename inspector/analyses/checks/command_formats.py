@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from inspector.analyses.checks.result import Baseline, Check, Checks, Evidence
+from inspector.analyses.checks.result import Check, Checks, Evidence
+from inspector.analyses.checks.words import summary
 from inspector.text import escaped
 
 # status -> sign, word, style: the word says it, sign and color repeat it
@@ -39,18 +39,7 @@ def write_checks(checks: Checks, *, strict: bool) -> None:
             for line in _lines(check):
                 console.print(Text(f"  {line}"))
     for line in summary(checks, strict=strict):
-        console.print(Text(line))
-
-
-def summary(checks: Checks, *, strict: bool) -> Iterator[str]:
-    """The result in one line, and what changed since the baseline."""
-    counts = ", ".join(f"{count} {status}" for status, count in checks.counts.items())
-    failing = checks.failing(strict=strict)
-    yield f"{len(checks.checks)} checks: {counts}; {'failed' if failing else 'passed'}."
-    if checks.reading:
-        yield checks.reading
-    if checks.baseline:
-        yield from _changes(checks.baseline)
+        console.print(Text(escaped(line)))
 
 
 def as_github(checks: Checks, *, strict: bool) -> str:
@@ -122,19 +111,6 @@ def _lines(check: Check) -> list[str]:
 
 def _line(evidence: Evidence) -> str:
     return escaped(f"{evidence.subject}: {evidence.problem}. {evidence.detail}")
-
-
-def _changes(baseline: Baseline) -> Iterator[str]:
-    counted = {
-        kind: sum(each.change == kind for each in baseline.changes) for kind in ("new", "worse", "better", "gone")
-    }
-    words = ", ".join(f"{count:,} {kind}" for kind, count in counted.items())
-    yield f"Since the baseline ({escaped(baseline.name)}): {words}, {baseline.known:,} as before."
-    for each in baseline.changes[:SHOWN]:
-        what = f"{each.subject}: " if each.subject else ""
-        yield escaped(f"  {each.change}: {each.check}: {what}{each.problem} ({each.severity})")
-    if len(baseline.changes) > SHOWN:
-        yield f"  … and {len(baseline.changes) - SHOWN:,} more: --json has them."
 
 
 def _data(text: str) -> str:

@@ -70,14 +70,6 @@ class Checks:
     baseline: Baseline | None = None  # None: nothing to compare with was given
     values: str = "all"  # stored numbers that were read: "all", "sample" or "none"
 
-    @property
-    def reading(self) -> str:
-        """One sentence about numbers that were not read; "" where all were."""
-        return {
-            "sample": "Only a sample of the stored numbers was read: choose all values (--values all) for every one.",
-            "none": "Only headers were read: choose all values (--values all) for every number.",
-        }.get(self.values, "")
-
     def worst_first(self) -> list[Check]:
         """The checks in the order in which they should be read."""
         return sorted(self.checks, key=lambda check: -SEVERITIES.index(check.severity))

@@ -8,22 +8,19 @@ from typing import Any
 
 import pandas as pd
 
+from inspector.analyses.checks import words
 from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks
 from inspector.report.content import Block, Context, Listed, Question, Said, Section, Tabled
-from inspector.text import plural
 
 
 def show(_: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     """The result in a sentence, what to do next, all checks, all evidence."""
     checks: Checks = answers[0]
-    counts = checks.counts
-    yield Said(
-        f"{plural(len(checks.checks), 'check')}: {counts['fail']} failed, {counts['warn']} warn, "
-        f"{counts['ok']} found nothing wrong."
-    )
-    if checks.reading:
-        yield Said(checks.reading)
+    word, said = words.verdict(checks)
+    yield Said(f"{word}. {said}")
+    if not_read := words.reading(checks):
+        yield Said(not_read)
     ordered = checks.worst_first()
     alarms = [check for check in ordered if check.status != "ok"]
     if alarms:

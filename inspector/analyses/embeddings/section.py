@@ -15,6 +15,7 @@ from inspector.analyses.embeddings.words import UNTRAINED
 from inspector.analyses.vocabulary_map.figures import projection_figure
 from inspector.analyses.vocabulary_map.request import ProjectRequest
 from inspector.analyses.vocabulary_map.result import Projection
+from inspector.analyses.vocabulary_map.words import kept, trust
 from inspector.report.content import Block, Context, Drawn, Facts, Question, Said, Section, Tabled
 from inspector.text import percent_text
 
@@ -63,7 +64,6 @@ def _map(context: Context, projection: Projection) -> Iterator[Block]:
         ),
         "Histogram of the rows' norms, padding and special tokens marked",
     )
-    kept = percent_text(projection.kept_neighbours)
     drawn = _thinned(points)
     cut = f", {len(drawn):,} of them drawn" if len(drawn) < len(points) else ""
     axes = [f"PC {place} ({percent_text(share)})" for place, share in enumerate(projection.explained[:2], start=1)]
@@ -73,17 +73,14 @@ def _map(context: Context, projection: Projection) -> Iterator[Block]:
             projection_figure(
                 drawn,
                 title=f"PCA of {context.name}",
-                subtitle=f"{projection.rows:,} rows{cut}; {kept} of the 15 true neighbors kept",
+                subtitle=f"{projection.rows:,} rows{cut}; {kept(projection)}",
                 axes=(axes[0], axes[1]),
                 theme=theme,
             )
         ),
         "Rows of the vocabulary as points on their first two principal components",
     )
-    yield Said(
-        f"The map keeps {kept} of each token's 15 true nearest neighbors (measured on {projection.judged_rows:,} "
-        "rows): it shows the overall layout, not nearest neighbors."
-    )
+    yield Said(trust(projection))
     yield Tabled("points", "The points of the map", points, rows=8)
 
 

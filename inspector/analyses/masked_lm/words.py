@@ -1,4 +1,4 @@
-"""Sentences about a mask's answer."""
+"""Sentences about a mask's answer, and about two checkpoints' answers."""
 
 from __future__ import annotations
 
@@ -15,4 +15,38 @@ def joint(order: str) -> str:
     return (
         f"A beam search fills the masks {way}, each given those filled before. The best answers to each mask alone "
         "need not fit together."
+    )
+
+
+def no_head(name: str) -> str:
+    """Why a second checkpoint is not asked."""
+    return (
+        f"{name} has no masked-LM head in its file, so it predicts nothing: a head filled with random numbers would "
+        "answer nonsense."
+    )
+
+
+def rewritten(name: str) -> str:
+    """What became of clicked tokens that another tokenizer does not have."""
+    return (
+        f"{name} splits this text into other tokens, so each token that you clicked is replaced by one of its mask "
+        "tokens."
+    )
+
+
+def split_apart(here: int, there: int) -> str:
+    """How two tokenizers split the same text."""
+    return f"The texts have {here} and {there} tokens: the two tokenizers split them differently outside the masks."
+
+
+def masks_apart(here: int, there: int) -> str:
+    """Why two answers are not set side by side."""
+    return f"{here} masks here are {there} there, so they cannot be set side by side."
+
+
+def shared(count: int, names: tuple[str, str], listed: tuple[int, int]) -> str:
+    """How many tokens two checkpoints both list."""
+    return (
+        f"{count} of the {listed[0]} tokens of {names[0]} are among the {listed[1]} of {names[1]}. Joined by their "
+        "text; an empty cell: not among those listed."
     )

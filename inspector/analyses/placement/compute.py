@@ -31,7 +31,7 @@ def placement(checkpoint: Checkpoint, request: PlacementRequest, *, progress: Pr
     """
     progress(None, "Adding up sizes")
     chosen = request.task or _task(checkpoint)
-    plan = checkpoint.plan(chosen, device=request.device, dtype=request.dtype)  # type: ignore[arg-type]
+    plan = checkpoint.plan(chosen, device=request.device, dtype=request.dtype)
     return plan.result()
 
 

@@ -30,6 +30,15 @@ FILES = {
     "a loader that ties keeps one of them.",
 }
 
+IN_FILE = {
+    "one copy": "one copy, as {first}",
+    "one storage": "one storage, under {held}",
+    "equal copies": "equal copies under {held}",
+    "different numbers": "different numbers under {held}",
+    "no copy": "under none of these names",
+    "no file": "no file: a module in memory",
+}
+
 
 def answer(sharing: Sharing) -> str:
     """What is shared, in a sentence or two."""
@@ -142,6 +151,17 @@ def _why_not_in_file(group: SharedGroup) -> tuple[str, str]:
         "Why does the saved file lack a tensor?",
         text.format(held=", ".join(group.in_file), lacking=lacking, count=len(group.in_file)),
     )
+
+
+def truths(group: SharedGroup) -> tuple[str, str, str]:
+    """What the configuration, the file and memory each say of a group."""
+    declared = "yes, by the configuration and the class" if group.declared else "no"
+    held = IN_FILE[group.file_relation].format(
+        first=group.in_file[0] if group.in_file else "", held=plural(len(group.in_file), "name")
+    )
+    aliases = f"; only as an alias: {', '.join(group.aliases)}" if group.aliases else ""
+    memory = "one block" if group.in_memory else f"{plural(tensors_in_memory(group), 'tensor')}, apart"
+    return declared, held + aliases, memory
 
 
 def tensors_in_memory(group: SharedGroup) -> int:

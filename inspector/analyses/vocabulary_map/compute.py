@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from inspector.analyses.vocabulary_map import words
 from inspector.analyses.vocabulary_map.compute_cells import ENOUGH
 from inspector.analyses.vocabulary_map.compute_maps import AXES, Mapper
 from inspector.analyses.vocabulary_map.request import ProjectRequest
@@ -43,11 +44,9 @@ def project(checkpoint: Checkpoint, request: ProjectRequest, *, progress: Progre
     wanted = request.stability and found.method == "umap"
     again = mapper.stability(request) if wanted else None
     points = label_rows(checkpoint, len(found.finite))
-    warnings = (
-        *not_finite_warning(points, torch.from_numpy(found.finite)),
-        *found.warnings,
-        *_approximate_warning(found.recall),
-    )
+    # With enough of the true neighbors, a map made of all would be no better.
+    approximate = () if found.recall >= ENOUGH else (words.approximate(found.recall),)
+    warnings = (*not_finite_warning(points, torch.from_numpy(found.finite)), *found.warnings, *approximate)
     points = points.loc[found.finite].reset_index(drop=True)
     columns = dict(zip(AXES, found.places.T, strict=False))
     columns |= {"norm": found.norms, "trust": found.trust}
@@ -72,15 +71,6 @@ def project(checkpoint: Checkpoint, request: ProjectRequest, *, progress: Progre
         stability=None if again is None else float(again.mean(dtype=np.float64)),
         cached=found.cached,
         implementation=request.implementation if found.method == "umap" else None,
-    )
-
-
-def _approximate_warning(recall: float) -> tuple[str, ...]:
-    if recall >= ENOUGH:  # a map made of all neighbors would be no better
-        return ()
-    return (
-        "The vocabulary is large, so the map's neighbors were searched approximately: only "
-        f"{100 * recall:.0f} % of the true ones were found.",
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from inspector.analyses.vocabulary_map import words
 from inspector.analyses.vocabulary_map.compute_cache import MapCache
 from inspector.analyses.vocabulary_map.compute_components import principal_components
 from inspector.analyses.vocabulary_map.compute_kept import Map, map_from_arrays
@@ -120,7 +121,7 @@ class Mapper:
         if request.method == "pca" or rows > least:
             return request, ()
         pca = ProjectRequest(dimensions=request.dimensions, metric=request.metric, trust=request.trust)
-        return pca, (f"UMAP needs more than {least} tokens and there are {rows}: this is a PCA.",)
+        return pca, (words.too_few(least, rows),)
 
     def _place(self, request: ProjectRequest) -> tuple[np.ndarray, tuple[float, ...], float]:
         """Places, what the axes explain, and the share of true neighbors that was known."""

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from inspector.analyses.vocabulary_map import words
 from inspector.analyses.vocabulary_map.result import Projection
 from inspector.plotting import theme as look
 from inspector.plotting.frames import column, columns, where
@@ -35,7 +36,7 @@ def projection_figure(
     Returns:
         A figure with one trace a kind, padding last, which is also ringed.
     """
-    figure = go.Figure(layout=look.layout(title=plain(title), subtitle=plain(subtitle), theme=theme, height=640))
+    figure = look.figure(title, subtitle, theme=theme, height=640)
     figure.update_layout(
         xaxis={**look.axis(title=plain(axes[0]), theme=theme, grid=False), "showticklabels": False},
         yaxis={**look.axis(title=plain(axes[1]), theme=theme, grid=False), "showticklabels": False, "scaleanchor": "x"},
@@ -163,8 +164,8 @@ def figure(result: Projection, *, name: str, theme: Theme = LIGHT) -> go.Figure:
     ]
     return projection_figure(
         result.points,
-        title=f"{result.method.upper()} of {name}",
-        subtitle=f"{result.rows:,} rows; {percent_text(result.kept_neighbours)} of the 15 true neighbors kept",
+        title=f"{words.made_by(result)} of {name}",
+        subtitle=f"{result.rows:,} rows; {words.kept(result)}",
         axes=(axes[0], axes[1]),
         theme=theme,
     )

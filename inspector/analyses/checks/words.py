@@ -1,0 +1,58 @@
+"""Sentences about what checks found; what each check found is part of the answer itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inspector.analyses.checks.result import Baseline, Checks
+from inspector.text import plural
+
+LISTED = 10  # changes since the baseline
+READING = {
+    "sample": "Only a sample of the stored numbers was read: choose all values (--values all) for every one.",
+    "none": "Only headers were read: choose all values (--values all) for every number.",
+}
+PIPELINE = (
+    "A failed check makes the exit status 1, which stops a pipeline. With --baseline only what is new or worse than "
+    "in an earlier run fails, --strict makes warnings fail, and --format writes annotations for GitHub or JUnit's XML "
+    "for other pipelines."
+)
+
+
+def verdict(checks: Checks) -> tuple[str, str]:
+    """The result in a word, and in a sentence."""
+    counts, asked = checks.counts, plural(len(checks.checks), "check")
+    if counts["fail"]:
+        return "Broken", f"{counts['fail']} of {asked} failed, and {counts['warn']} warn."
+    if counts["warn"]:
+        return "Worth a look", f"{counts['warn']} of {asked} warn, and none failed."
+    return "Sound", f"None of {asked} found anything wrong."
+
+
+def reading(checks: Checks) -> str:
+    """Which numbers were not read; "" where all were."""
+    return READING.get(checks.values, "")
+
+
+def summary(checks: Checks, *, strict: bool) -> Iterator[str]:
+    """The result in one line for a pipeline, and what changed since the baseline."""
+    counts = ", ".join(f"{count} {status}" for status, count in checks.counts.items())
+    failing = checks.failing(strict=strict)
+    yield f"{len(checks.checks)} checks: {counts}; {'failed' if failing else 'passed'}."
+    if reading(checks):
+        yield reading(checks)
+    if checks.baseline:
+        yield from _changes(checks.baseline)
+
+
+def _changes(baseline: Baseline) -> Iterator[str]:
+    counted = {
+        kind: sum(each.change == kind for each in baseline.changes) for kind in ("new", "worse", "better", "gone")
+    }
+    words = ", ".join(f"{count:,} {kind}" for kind, count in counted.items())
+    yield f"Since the baseline ({baseline.name}): {words}, {baseline.known:,} as before."
+    for each in baseline.changes[:LISTED]:
+        what = f"{each.subject}: " if each.subject else ""
+        yield f"  {each.change}: {each.check}: {what}{each.problem} ({each.severity})"
+    if len(baseline.changes) > LISTED:
+        yield f"  … and {len(baseline.changes) - LISTED:,} more: --json has them."
