@@ -60,7 +60,7 @@ with map_place:
         checkpoint=checkpoint,
         selected=selected,
         found=found,
-        neighbours=near.neighbours["token_id"].tolist() if near else (),
+        neighbors=near.neighbours["token_id"].tolist() if near else (),
     )
     parts.warnings(projection.warnings)
     embedding_map.beside_ours(projection, maps.get(choice.ours))
@@ -70,7 +70,7 @@ with side:
     st.subheader("Neighbors", anchor=False)
     near_place = st.empty()
     with near_place.container():
-        embedding_tables.neighbours(near, waits=bool(asked), busy=missing is not None, checkpoint=checkpoint)
+        embedding_tables.neighbors(near, waits=bool(asked), busy=missing is not None, checkpoint=checkpoint)
 embedding_tables.chosen(points, embedding_map.chosen(checkpoint, points), checkpoint=checkpoint)
 
 st.subheader("Padding and special tokens", anchor=False)

@@ -51,13 +51,13 @@ with right:
     st.subheader("Model details", anchor=False)
     tokenizer = overview.tokenizer
     twice = overview.listed_parameters - overview.unique_parameters
-    ways = ", ".join(f"{count:,} weights as {way}" for way, count in overview.quantised.items())
-    quantised = {"Quantized": ways} if ways else {}
+    ways = ", ".join(f"{count:,} weights as {way}" for way, count in overview.quantized.items())
+    quantized = {"Quantized": ways} if ways else {}
     facts = {
         "Model type": overview.model_type or "no config.json",
         "Architecture": overview.architecture or "not stated",
         "Stored as": ", ".join(f"{name} ({n:,})" for name, n in overview.dtypes.items()),
-        **quantised,
+        **quantized,
         "Tokenizer": f"{tokenizer.kind}, {tokenizer.size:,} ids" if tokenizer else "none",
         "Padding token": f"{tokenizer.pad_token} (id {tokenizer.pad_id})"
         if tokenizer and tokenizer.pad_token

@@ -7,6 +7,7 @@ import streamlit as st
 from inspector.catalog import PAGES
 from inspector.report.content import Setting
 from inspector.report.making import COMPARING, DEFAULT
+from inspector.report.provenance import options_of_report
 from inspector.report.sections import BY_SLUG
 from pages._compare import inputs as compare_inputs
 from pages._report import files as report_files
@@ -44,12 +45,5 @@ setting = Setting(text=text, device=device, dtype=dtype)
 made = report_files.make(checkpoint, chosen, setting, other=other)
 if made is not None:
     report_files.offer(checkpoint, made)
-options = (
-    "-o",
-    "report.zip",
-    "--sections",
-    ",".join(chosen),
-    f"--text={text}",
-    *([f"--other={source(other)}"] if other else []),
-)
-parts.elsewhere(checkpoint, ("report", *options, *inputs.placement_options(device, dtype)))
+options = options_of_report(setting, chosen, source(other) if other else None)
+parts.elsewhere(checkpoint, ("report", *options))

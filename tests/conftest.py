@@ -91,7 +91,7 @@ def architecture(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def stored(tmp_path: Path, open_path: Opener) -> Callable[..., Checkpoint]:
     """Open BERT with other tensors, such as codes, in the place of one weight."""
-    from tests.models.quantised_files import save_coded
+    from tests.models.quantized_files import save_coded
 
     def opened(change: Callable[..., Any], name: str = "b", quantization: Any = None) -> Checkpoint:
         return open_path(save_coded(tmp_path / name, change, quantization))
@@ -102,6 +102,6 @@ def stored(tmp_path: Path, open_path: Opener) -> Callable[..., Checkpoint]:
 @pytest.fixture
 def plain(tmp_path: Path, open_path: Opener) -> Checkpoint:
     """The same BERT with that weight as it was."""
-    from tests.models.quantised_files import bert
+    from tests.models.quantized_files import bert
 
     return open_path(save_checkpoint(bert(), tmp_path / "a"))

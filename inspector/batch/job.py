@@ -25,6 +25,7 @@ class FleetJob:
         self._count = count
         self._entries: list[Entry] = []
         self._status: Status = "running"
+        self._error: Exception | None = None
         self._settled = threading.Event()
         threading.Thread(target=copy_context().run, args=(self._run,), name="fleet job", daemon=True).start()
 
@@ -53,7 +54,7 @@ class FleetJob:
         if self._status == "cancelled":
             raise CancelledError("The work was stopped. What was answered before is kept.")
         if self._status == "failed":
-            raise InspectorError("The snapshots could not be asked: ask again.")
+            raise InspectorError("The snapshots could not be asked: ask again.") from self._error
         return self.entries
 
     def cancel(self) -> None:
@@ -67,7 +68,8 @@ class FleetJob:
         try:
             for entry in self._fleet.answers():
                 self._entries.append(entry)
-        except Exception:
+        except Exception as error:
+            self._error = error  # for `result`; the thread's own traceback goes to the log
             self._settle("failed")
             raise
         self._settle("done")

@@ -122,7 +122,7 @@ def main() -> None:
     pipe = ForkServer(socket.socket(fileno=int(channel)), modules).serve()
     try:
         work(pipe)
-    except BaseException:
+    except BaseException:  # nothing may unwind into the fork server's frames; its log says why it ended
         traceback.print_exc()
     finally:
         sys.stdout.flush()

@@ -12,8 +12,8 @@ from inspector.errors import CheckpointError, InspectorError, NotInCheckpointErr
 from inspector.models.families import FAMILIES, Family, heads_present, in_file, modern
 from inspector.models.quantized.formats import FLOAT8
 from inspector.models.quantized.layout import (
-    Quantised,
-    find_quantised,
+    Quantized,
+    find_quantized,
     logical_tensors,
     refuse_codes,
     refuse_many_numbers,
@@ -83,19 +83,19 @@ class Checkpoint:
         return build_config(self.config_values, self.name)
 
     @cached_property
-    def quantised(self) -> dict[str, Quantised]:
+    def quantized(self) -> dict[str, Quantized]:
         """The weights that are stored as codes, name of the weight -> how."""
-        return find_quantised(self.manifest)
+        return find_quantized(self.manifest)
 
     @cached_property
     def unread(self) -> tuple[str, ...]:
         """Stored tensors of codes that cannot be read as numbers."""
-        return unread_codes(self.manifest, self.quantised)
+        return unread_codes(self.manifest, self.quantized)
 
     @cached_property
     def tensors(self) -> tuple[TensorInfo, ...]:
         """The headers of the file, a weight that is stored as codes as what it stands for."""
-        return logical_tensors(self.manifest, self.quantised)
+        return logical_tensors(self.manifest, self.quantized)
 
     @cached_property
     def heads(self) -> dict[str, str]:
@@ -141,7 +141,7 @@ class Checkpoint:
         from inspector.models.placement import main_memory
 
         refuse_codes(self.name, self.unread)
-        refuse_many_numbers(self.name, self.quantised, main_memory(self.settings))
+        refuse_many_numbers(self.name, self.quantized, main_memory(self.settings))
         return self.read([tensor.name for tensor in self.tensors])
 
     @cached_property
@@ -157,9 +157,9 @@ class Checkpoint:
 
         refuse_codes(self.name, self.unread)
         names = [tensor.name for tensor in self.tensors]
-        plain = outline_tensors(self.manifest, [name for name in names if name not in self.quantised])
+        plain = outline_tensors(self.manifest, [name for name in names if name not in self.quantized])
         for tensor in self.tensors:
-            if tensor.name in self.quantised:
+            if tensor.name in self.quantized:
                 dtype = getattr(torch, tensor.dtype)
                 plain[tensor.name] = torch.empty(tensor.shape, dtype=dtype, device="meta")
         return {name: _computable(plain[name]) for name in names}
@@ -198,7 +198,7 @@ class Checkpoint:
         from inspector.store.copies import is_packed, read_pieces
 
         stored = self.manifest.by_name.get(name)
-        if stored is None or name in self.quantised or not is_packed(stored):
+        if stored is None or name in self.quantized or not is_packed(stored):
             yield from self.read([name])[name].reshape(-1).split(count)
             return
         for piece in read_pieces(self.manifest, stored, count=count):
@@ -206,12 +206,12 @@ class Checkpoint:
 
     def read(self, names: list[str]) -> dict[str, torch.Tensor]:
         """Tensors of the file (name -> tensor): mapped, and codes as what they stand for."""
-        from inspector.models.quantized.codes import read_quantised
+        from inspector.models.quantized.codes import read_quantized
         from inspector.models.tensors import read_tensors
 
-        plain = read_tensors(self.manifest, [name for name in names if name not in self.quantised])
+        plain = read_tensors(self.manifest, [name for name in names if name not in self.quantized])
         return {
-            name: _computable(plain[name]) if name in plain else read_quantised(self.manifest, self.quantised[name])
+            name: _computable(plain[name]) if name in plain else read_quantized(self.manifest, self.quantized[name])
             for name in names
         }
 

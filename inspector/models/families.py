@@ -15,7 +15,7 @@ from inspector.results.checkpoint import HEADS
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a head, from the last hidden state towards the unembedding."""
+    """One step of a head, from the last hidden state toward the unembedding."""
 
     rung: str  # what the lens calls it
     path: str  # attribute of the model: a module or a function

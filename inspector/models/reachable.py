@@ -11,7 +11,7 @@ CONTINUED = "##"
 
 
 def find_unreachable(tokenizer: Tokenizer, texts: Sequence[tuple[int, str]]) -> list[int]:
-    """List ids whose own text is tokenised into something else.
+    """List ids whose own text is tokenized into something else.
 
     Land & Bartolo (2024) call such tokens unreachable: decoded and encoded again, they do not come
     back. Capitals in a lower-casing vocabulary are an example, and punctuation as a continuation

@@ -174,11 +174,11 @@ def _settle(
                 torch.full_like(meta, torch.nan, device=stream.device), requires_grad=False
             )
         else:
-            value = made[id(meta)] = _initialised(stream, name)
+            value = made[id(meta)] = _initialized(stream, name)
         stream.put(name, value)
 
 
-def _initialised(stream: Stream, name: str) -> torch.Tensor:
+def _initialized(stream: Stream, name: str) -> torch.Tensor:
     """A parameter that no file needs to hold, as its class fills it: sines of positions.
 
     Raises:
@@ -233,7 +233,7 @@ def _copied(checkpoint: Checkpoint, stream: Stream, names: Iterable[str]) -> int
         for recipe in stream.needed(names)
         for source, _ in recipe.sources
         if recipe.converter
-        or source in checkpoint.quantised
+        or source in checkpoint.quantized
         or stream.device.type != "cpu"
         or stored[source].dtype != stream.held[recipe.place].dtype
     )

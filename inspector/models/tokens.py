@@ -257,7 +257,7 @@ class Tokens:
 
     @cached_property
     def unreachable(self) -> tuple[int, ...]:
-        """Ids of ordinary tokens whose own text is tokenised into something else."""
+        """Ids of ordinary tokens whose own text is tokenized into something else."""
         vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
         texts = [
             (index, self._bytes_as_text(raw) if self._byte_level else raw)

@@ -102,12 +102,6 @@ class Context:
         """Where the model runs, for every analysis that runs it."""
         return {"device": self.setting.device, "dtype": self.setting.dtype}
 
-    @property
-    def placement_options(self) -> tuple[str, ...]:
-        """The same for the command line, what is "auto" left out."""
-        chosen = self.placement.items()
-        return tuple(f"--{name}={value}" for name, value in chosen if value != "auto")
-
 
 @dataclass(frozen=True, slots=True)
 class Question:

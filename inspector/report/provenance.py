@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 
 import inspector
 from inspector.analyses.overview.result import Overview
-from inspector.report.content import Context, Question
+from inspector.analyses.placement.request import PlacementRequest
+from inspector.report.content import Context, Question, Setting
 from inspector.results.checkpoint import Opened
 from inspector.store.hashing import fingerprint_of
 from inspector.text import bytes_text
@@ -77,20 +78,27 @@ def command(context: Context, question: Question) -> str:
 
 def command_of_report(context: Context, sections: Sequence[str]) -> str:
     """The command line that makes the same report."""
-    setting = context.setting
-    seed = (f"--seed={setting.seed}",) if setting.seed else ()
-    other = (f"--other={source(context.other)}",) if context.other else ()
-    return _line(
-        context,
-        "report",
+    other = source(context.other) if context.other else None
+    return _line(context, "report", *options_of_report(context.setting, sections, other))
+
+
+def options_of_report(setting: Setting, sections: Sequence[str], other: str | None) -> tuple[str, ...]:
+    """The options of the verb `report` that ask the same.
+
+    Args:
+        setting: What is asked for besides the sections.
+        sections: Their slugs.
+        other: How the command line names the second checkpoint; None: there is none.
+    """
+    return (
         "-o",
         "report.zip",
         "--sections",
         ",".join(sections),
         f"--text={setting.text}",
-        *other,
-        *context.placement_options,
-        *seed,
+        *((f"--other={other}",) if other else ()),
+        *PlacementRequest(device=setting.device, dtype=setting.dtype).to_argv(),
+        *((f"--seed={setting.seed}",) if setting.seed else ()),
     )
 
 

@@ -36,7 +36,7 @@ def show(
     checkpoint: Opened,
     selected: int | None,
     found: Sequence[int],
-    neighbours: Sequence[int],
+    neighbors: Sequence[int],
 ) -> None:
     """Draw a map.
 
@@ -49,7 +49,7 @@ def show(
         checkpoint: The open one.
         selected: Token id of the selected token.
         found: Token ids that the search found.
-        neighbours: Token ids of the selected token's true neighbors.
+        neighbors: Token ids of the selected token's true neighbors.
     """
     title = f"{_made_by(projection)} of {checkpoint.name}, {projection.dimensions}-D"
     key = (checkpoint.fingerprint, "project", repr(choice.parameters()))
@@ -63,7 +63,7 @@ def show(
         color=color,
         selected=selected,
         found=found,
-        neighbours=neighbours,
+        neighbors=neighbors,
         chosen=chosen(checkpoint, points),
         hidden=inputs.hidden(),
         theme=session.theme(),

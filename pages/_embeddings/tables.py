@@ -60,7 +60,7 @@ WAITING = ":material/hourglass: Measuring …"
 BUSY = ":material/hourglass: The neighbors follow as soon as the map is done."
 
 
-def neighbours(answer: Embeddings | None, *, waits: bool, busy: bool, checkpoint: Opened) -> None:
+def neighbors(answer: Embeddings | None, *, waits: bool, busy: bool, checkpoint: Opened) -> None:
     """List the exact nearest rows of the selected token.
 
     Args:
@@ -79,7 +79,7 @@ def neighbours(answer: Embeddings | None, *, waits: bool, busy: bool, checkpoint
     )
     named = answer.neighbours.rename(columns={"similarity": MEASURED[answer.metric]})
     parts.table(named, alt=f"Nearest tokens by {answer.metric}")
-    table_files.offer(answer.neighbours, name=f"{checkpoint.name}-neighbours-{answer.query_id}")
+    table_files.offer(answer.neighbours, name=f"{checkpoint.name}-neighbors-{answer.query_id}")
 
 
 def chosen(points: pd.DataFrame, ids: Sequence[int], *, checkpoint: Opened) -> None:

@@ -133,12 +133,6 @@ def placement() -> tuple[str, str]:
     return device, dtype
 
 
-def placement_options(device: str, dtype: str) -> list[str]:
-    """The same for the command line, what is "auto" left out."""
-    pairs = {"--device": device, "--dtype": dtype}
-    return [part for name, value in pairs.items() if value != "auto" for part in (name, value)]
-
-
 def _examples(checkpoint: Opened, mask: str | None) -> tuple[str, ...]:
     if checkpoint.reference in DEMOS:
         return DEMOS[checkpoint.reference].examples

@@ -225,9 +225,9 @@ def test_two_sentences_are_compared_over_the_whole_vocabulary(open_app: Open) ->
     assert not app.error
     sides = [predicted(app, text=text, k=1000).masks[0].predictions for text in (first, second)]
     logs = [dict(zip(side["token_id"], np.log(side["probability"]), strict=True)) for side in sides]
-    favoured = frame(app, "difference")
-    assert len(favoured)
-    for row in favoured.to_dict("records")[:5]:
+    favored = frame(app, "difference")
+    assert len(favored)
+    for row in favored.to_dict("records")[:5]:
         if row["token_id"] in logs[0] and row["token_id"] in logs[1]:
             truth = logs[0][row["token_id"]] - logs[1][row["token_id"]]
             assert row["difference"] == pytest.approx(truth, abs=1e-4)

@@ -87,13 +87,13 @@ def test_padding_grew_from_zero_where_a_log_tells(open_app: Open, checkpoint: st
         assert norms[-1] == pytest.approx(float((row**2).sum() ** 0.5), rel=1e-4)
 
 
-def test_embeddings_list_the_exact_neighbours(open_app: Open) -> None:
+def test_embeddings_list_the_exact_neighbors(open_app: Open) -> None:
     app = open_app("embeddings", token="id 700", metric="dot")
     matrix = TENSORS["bert.embeddings.word_embeddings.weight"]
     scores = matrix @ matrix[700]
     scores[700] = float("-inf")
-    neighbours = app.dataframe[0].value
-    assert neighbours["token_id"].tolist() == scores.argsort()[::-1][:10].tolist()
+    neighbors = app.dataframe[0].value
+    assert neighbors["token_id"].tolist() == scores.argsort()[::-1][:10].tolist()
 
 
 def test_an_unknown_token_is_one_sentence_and_the_page_stays(open_app: Open) -> None:
@@ -104,7 +104,7 @@ def test_an_unknown_token_is_one_sentence_and_the_page_stays(open_app: Open) -> 
     assert metrics(app)["Median norm"]
 
 
-def test_several_words_are_found_and_the_first_has_its_neighbours(open_app: Open) -> None:
+def test_several_words_are_found_and_the_first_has_its_neighbors(open_app: Open) -> None:
     app = open_app("embeddings", token="city, king nosuchtoken")
     vocabulary = json.loads((BERT / "tokenizer.json").read_text())["model"]["vocab"]
     city, king = vocabulary["city"], vocabulary["king"]

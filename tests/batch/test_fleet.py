@@ -136,7 +136,7 @@ def test_as_many_are_asked_at_once_as_there_are_workers() -> None:
     assert sorted(engine.released) == list("abcd")
 
 
-def test_cancelling_stops_what_runs_and_starts_nothing_more() -> None:
+def test_canceling_stops_what_runs_and_starts_nothing_more() -> None:
     running = StandInJob(settled=False)
     engine = StandInEngine(b=running)
     job = FleetJob(fleet(engine, "a", "b", "c", workers=1), 3)
@@ -213,21 +213,21 @@ def test_a_results_file_of_another_kind_or_in_use_is_left_alone(tmp_path: Path) 
         Records(tmp_path / "no folder" / "results.jsonl", {})
 
 
-def numbers(name: str, vectors: Any, neighbours: Any, **changes: Any) -> tuple[Snapshot, Vitals]:
+def numbers(name: str, vectors: Any, neighbors: Any, **changes: Any) -> tuple[Snapshot, Vitals]:
     vectors = np.array(vectors, dtype=np.float32)
-    neighbours = np.array(neighbours, dtype=np.int64)
+    neighbors = np.array(neighbors, dtype=np.int64)
     values = {
         "name": name, "fingerprint": name, "tensor": "e", "rows": 9, "columns": 2,
         "vocabulary": "v", "norms": Norms(1.0, 2.0, 3.0), "pad_token": "[PAD]", "pad_id": 0,
-        "pad_norm": 0.5, "vectors": vectors, "k": 2, "probes": np.arange(len(neighbours)),
+        "pad_norm": 0.5, "vectors": vectors, "k": 2, "probes": np.arange(len(neighbors)),
         "tokens": pd.DataFrame({"token": ["x"], "token_id": [4],
                                 "norm": [float(np.linalg.norm(vectors[0]))]}),
-        "neighbours": neighbours, "warnings": (),
+        "neighbours": neighbors, "warnings": (),
     }  # fmt: skip
     return Snapshot(name, CheckpointRef("path", name), None), Vitals(**(values | changes))
 
 
-def test_drift_and_lost_neighbours_by_hand() -> None:
+def test_drift_and_lost_neighbors_by_hand() -> None:
     answers = [
         numbers("first", [[1, 0]], [[1, 2], [3, 4], [5, 6]]),
         numbers("turned", [[3, 4]], [[2, 8], [4, 3], [7, 8]]),

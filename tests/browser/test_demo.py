@@ -121,7 +121,7 @@ def test_a_click_on_the_heat_map_shows_that_cell(page: Page, server: Server) -> 
     expect(page).to_have_url(re.compile("position=0"))
 
 
-def test_a_search_finds_neighbours(page: Page, server: Server) -> None:
+def test_a_search_finds_neighbors(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/embeddings")
     expect_page(page, "embeddings", "demo-bert")
     fill(page, "Find tokens", "city, king")
@@ -135,7 +135,7 @@ def test_a_search_finds_neighbours(page: Page, server: Server) -> None:
     expect(page.get_by_text("Why is [PAD] not zero?")).to_be_visible()
 
 
-def test_a_token_of_the_map_shows_its_neighbours_and_a_choice_its_table(page: Page, server: Server) -> None:
+def test_a_token_of_the_map_shows_its_neighbors_and_a_choice_its_table(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/embeddings?dimensions=3")
     expect_page(page, "embeddings", "demo-bert")
     canvas = page.locator(".stage canvas")

@@ -177,8 +177,8 @@ def test_search_results_are_ringed_and_counted(page: Page) -> None:
     assert "2 found" in page.locator(".hint").inner_text()
 
 
-def test_lines_lead_to_the_true_neighbours(page: Page) -> None:
-    show(page, selected=19, neighbours=[11])  # from (1, 1) to (-1, -1)
+def test_lines_lead_to_the_true_neighbors(page: Page) -> None:
+    show(page, selected=19, neighbors=[11])  # from (1, 1) to (-1, -1)
     assert color_at(page, *place_of(-1, -1)) == LIGHT.accent
     x, y = place_of(0.5, 0.5)
     around = {color_at(page, x + dx, y + dx) for dx in (-1, 0, 1)}

@@ -593,7 +593,7 @@ def test_refusals_are_one_sentence_and_status_2(call, arguments, sentence, as_js
         ("sharing", "tied"),
         ("classes", "BertForPreTrainingOutput"),
         ("embeddings", "[PAD]"),
-        ("project", "Kept neighbours: 0."),
+        ("project", "Kept neighbors: 0."),
         ("padding", "They agree"),
     ],
 )
@@ -665,7 +665,7 @@ def test_a_mistyped_path_is_no_hub_id(tmp_path, monkeypatch, typed, meant):
         answering.find_reference(typed)
 
 
-def test_a_hub_id_beside_a_folder_of_its_organisation_is_one(tmp_path, monkeypatch):
+def test_a_hub_id_beside_a_folder_of_its_organization_is_one(tmp_path, monkeypatch):
     (tmp_path / "google" / "t5-small").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     assert answering.find_reference("google/bert-base").kind == "hub"

@@ -108,7 +108,7 @@ def test_a_nested_result_comes_back():
         *(16, 16, None, None, None, {}, TokenizerInfo("BPE", 3, None, None, "[M]", 2), ("w",)),
         tensors=FRAMES["mixed"],
         config={"vocab_size": 3},
-        quantised={"int8": 2},
+        quantized={"int8": 2},
     )
     back = decode(encode(overview), Overview)
     assert (back.files, back.tokenizer, back.config) == (overview.files, overview.tokenizer, overview.config)

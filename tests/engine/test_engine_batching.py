@@ -195,7 +195,7 @@ def test_a_batch_over_its_time_is_run_one_by_one(tmp_path):
             guilty.result(WAIT)
 
 
-def test_cancelling_one_of_a_batch_leaves_the_others_at_work(engine, tmp_path):
+def test_canceling_one_of_a_batch_leaves_the_others_at_work(engine, tmp_path):
     queue = Queue(engine, tmp_path)
     stopped, other = (queue.ask(["cancel", i], marker=str(tmp_path / "noted")) for i in range(2))
     queue.go()
@@ -214,7 +214,7 @@ def test_cancelling_one_of_a_batch_leaves_the_others_at_work(engine, tmp_path):
     assert answer(engine, A, "note", value=["cancel", 0])["batch"] == 1
 
 
-def test_cancelling_the_last_of_a_batch_ends_the_work(engine, tmp_path):
+def test_canceling_the_last_of_a_batch_ends_the_work(engine, tmp_path):
     queue = Queue(engine, tmp_path)
     jobs = [queue.ask(["cancel all", i], trouble="endless") for i in range(2)]
     queue.go()

@@ -278,7 +278,7 @@ def test_a_waiting_job_can_be_dropped(tmp_path):
         assert answer(engine, A, "echo", value="waiting")["uses"] == 1
 
 
-def test_cancelling_ends_the_work_and_the_next_request_works(tmp_path):
+def test_canceling_ends_the_work_and_the_next_request_works(tmp_path):
     with running() as engine:
         job = start_step(engine, A, tmp_path / "never")
         pid = held(engine)[A].pid

@@ -193,7 +193,7 @@ def test_a_wrong_token_is_refused_in_its_own_sentence(engine, nodes, token):
     assert asked.stderr.splitlines()[-1] == NO_TOKEN
 
 
-def test_cancelling_reaches_the_worker(engine, local, bert):
+def test_canceling_reaches_the_worker(engine, local, bert):
     worker = warm(engine, bert, "cancel")
     with stopped(worker):
         _, job = busy_with(engine, worker, "predict", bert)

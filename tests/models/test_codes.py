@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 from transformers.integrations.finegrained_fp8 import _dequantize_fp8_weight
 
-from inspector.models.quantized.codes import OPENERS, read_quantised, unpack
-from inspector.models.quantized.layout import Quantised, find_quantised
+from inspector.models.quantized.codes import OPENERS, read_quantized, unpack
+from inspector.models.quantized.layout import Quantized, find_quantized
 from inspector.store.manifest import FileInfo, Manifest
 from inspector.store.readers.safetensors import read_safetensors
-from tests.models.quantised_files import words_of
+from tests.models.quantized_files import words_of
 
 
 @pytest.mark.parametrize("bits", range(1, 9))
@@ -46,7 +46,7 @@ def test_every_float_of_4_bits():
          "multiply", [1.5 * 4] * 16),
     ):  # fmt: skip
         group = 32 // parts["scale"].shape[1]
-        held = Quantised("w", (16, 32), "float32", "float4", "", {}, {"group": group, "how": how})
+        held = Quantized("w", (16, 32), "float32", "float4", "", {}, {"group": group, "how": how})
         opened = OPENERS["float4"]({"codes": codes, **parts}, held)
         assert torch.equal(opened.rows(slice(0, 16)), truth * torch.tensor(size)[:, None])
         assert torch.equal(opened.rows(slice(3, 5)), opened.rows(slice(0, 16))[3:5])
@@ -69,7 +69,7 @@ def test_experts_in_float8():
     }  # fmt: skip
     manifest = Manifest("", "", "", Path(), (), (), {}, None, (), {"weight_block_size": [8, 16]})
     found: Codes = scaled("w", infos, manifest)
-    held = Quantised("w", found.shape, "float32", found.kind, "", {}, found.options)
+    held = Quantized("w", found.shape, "float32", found.kind, "", {}, found.options)
     opened = OPENERS["scaled"]({"codes": codes, "scale": scale}, held)
     truth = _dequantize_fp8_weight(codes, scale, [8, 16], torch.float32)
     parts = [opened.rows(slice(0, 7)), opened.rows(slice(7, 60))]
@@ -162,10 +162,10 @@ def manifest_of(path: Path, tensors: dict[str, torch.Tensor], said: dict[str, An
 @pytest.mark.parametrize("kind", KINDS)
 def test_sound_parts_are_read(tmp_path, kind):
     manifest = manifest_of(tmp_path / "w.safetensors", sound(kind), {"weight_block_size": [1, 7]})
-    (quantised,) = find_quantised(manifest).values()
+    (quantized,) = find_quantized(manifest).values()
     shape = (2, 32, 64) if kind == "experts" else (64, 32)
-    assert quantised.info.shape == shape
-    assert read_quantised(manifest, quantised).shape == shape
+    assert quantized.info.shape == shape
+    assert read_quantized(manifest, quantized).shape == shape
 
 
 @settings(max_examples=400, deadline=None, derandomize=True)
@@ -174,7 +174,7 @@ def test_any_parts_are_read_or_left_alone(tmp_path_factory, tensors, said):
     """Parts that contradict each other are no weight, and what is found can be read in full."""
     path = tmp_path_factory.mktemp("codes") / "w.safetensors"
     manifest = manifest_of(path, tensors, said)
-    for quantised in find_quantised(manifest).values():
-        numbers = read_quantised(manifest, quantised)
-        assert numbers.shape == quantised.info.shape
+    for quantized in find_quantized(manifest).values():
+        numbers = read_quantized(manifest, quantized)
+        assert numbers.shape == quantized.info.shape
         assert numbers.numel() <= 32 * path.stat().st_size

@@ -81,7 +81,7 @@ def test_views_offsets_transposes_and_two_parameters_on_one_storage():
     assert shared_names(tensors.items()) == [("whole", "again", "row", "transposed")]
 
 
-def test_neighbours_that_never_meet():
+def test_neighbors_that_never_meet():
     base = torch.arange(24.0).reshape(4, 6)
     halves = {"top": base[:2], "bottom": base[2:]}
     columns = {"even": base[:, ::2], "odd": base[:, 1::2]}  # their spans cross, their bytes do not

@@ -26,7 +26,7 @@ from inspector.models.running import forward
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, RENAMED, UNLISTED, random_model, save_checkpoint
 from tests.models import alike
-from tests.models.quantised_files import FINE_GRAINED, IN_GPTQ, in_four_bits_by_gptq
+from tests.models.quantized_files import FINE_GRAINED, IN_GPTQ, in_four_bits_by_gptq
 
 FAMILIES = sorted({*MODELS, *ENCODER_DECODER, *UNLISTED, *RENAMED})
 CHANGES: dict[str, dict[str, Any]] = {"DeepseekV3ForCausalLM": {"head_dim": 8}}  # as large as what turns
@@ -110,7 +110,7 @@ def test_what_is_mapped_is_not_copied(open_model):
     assert not stream.model.get_input_embeddings().weight.untyped_storage().resizable()
 
 
-def test_quantised_weights_are_read_a_block_at_a_time(stored):
+def test_quantized_weights_are_read_a_block_at_a_time(stored):
     checkpoint = stored(in_four_bits_by_gptq(7), quantization=IN_GPTQ)
     small = too_small(checkpoint, "masked_lm")
     same(predict, checkpoint, small, text=MASKED)

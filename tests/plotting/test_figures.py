@@ -292,7 +292,7 @@ def test_flat_map_rings_padding_and_labels_it_with_the_special_tokens() -> None:
     assert set(notes(figure)) == {"<b>[PAD]</b>", "<b>[CLS]</b>", "<b>&lt;s&gt;</b>"}
 
 
-def test_flat_map_keeps_labels_of_neighbours_apart() -> None:
+def test_flat_map_keeps_labels_of_neighbors_apart() -> None:
     points = frame_of_points(x=[0.0, -9.0, 9.0, 0.01, 0.02], y=[0.0, -9.0, 9.0, 0.0, 0.0])
     offsets = [(a["ax"], a["ay"]) for a in projection_figure(points, title="t").to_dict()["layout"]["annotations"]]
     assert len(set(offsets)) == 3

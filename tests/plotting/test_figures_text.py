@@ -47,7 +47,7 @@ def test_shorten_keeps_the_length() -> None:
     assert shorten_middle("encoder.layer.0.output.weight", 11) == "enco…weight"
 
 
-def test_names_of_neighbouring_layers_stay_different() -> None:
+def test_names_of_neighboring_layers_stay_different() -> None:
     names = [f"albert.encoder.layers.{n}.group.tensor_0.weight" for n in (3, 11)]
     assert [shorten_name(name, 40) for name in names] == [
         "alb….enc….layers.3.group.tensor_0.weight",

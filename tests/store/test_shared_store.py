@@ -414,7 +414,7 @@ def test_copies_make_room_first_and_none_that_is_in_use(tmp_path, folder_place):
     for fingerprint in prints.values():
         fetch(second, fingerprint)
     registry.pin_checkpoint(prints["pinned"], pinned=True, settings=second)
-    result = second.home / "maps" / own.fingerprint / "neighbours.npz"
+    result = second.home / "maps" / own.fingerprint / "neighbors.npz"
     result.parent.mkdir(parents=True)
     result.write_bytes(b"x")
     for fingerprint in (*prints.values(), own.fingerprint):

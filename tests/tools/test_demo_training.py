@@ -17,7 +17,7 @@ from inspector.demo import DEMOS
 from tools.train_demos import batches, data, evaluate, train
 from tools.train_demos.card import continue_text, top_pieces
 from tools.train_demos.fit import Run, fit
-from tools.train_demos.optim import orthogonalise, rate_factor
+from tools.train_demos.optim import orthogonalize, rate_factor
 from tools.train_demos.recipes import PREPARE, RECIPES
 from tools.train_demos.trigram import Trigram
 
@@ -242,10 +242,10 @@ def test_the_learning_rate_warms_up_holds_and_falls_to_zero():
     assert factors == pytest.approx([0.5, 1, 1, 1, 1, 1, 1, 0.75, 0.5, 0.25, 0])
 
 
-def test_orthogonalising_brings_singular_values_near_one():
+def test_orthogonalizing_brings_singular_values_near_one():
     matrix = torch.randn(12, 30, generator=torch.Generator().manual_seed(0))
     for given in (matrix, matrix.T, 1e-3 * matrix):
-        values = torch.linalg.svdvals(orthogonalise(given))
+        values = torch.linalg.svdvals(orthogonalize(given))
         assert values.min() > 0.6
         assert values.max() < 1.3
 

@@ -85,16 +85,16 @@ def make_theirs(folder: Path, home: Path) -> Callable[[], float]:
 
 
 def kept(matrix, places, home: Path) -> float:
-    """The judgement of every row, as ours with `trust=True`."""
+    """The judgment of every row, as ours with `trust=True`."""
     import numpy as np
     import torch
 
     from inspector.analyses.vocabulary_map.compute_neighbors import comparable, nearest_of_all
-    from inspector.analyses.vocabulary_map.compute_trust import kept_neighbours
+    from inspector.analyses.vocabulary_map.compute_trust import kept_neighbors
 
     rows = comparable(torch.from_numpy(matrix), metric="cosine")
     truth, _ = nearest_of_all(rows, 15, metric="cosine", home=home, progress=quiet)
-    return kept_neighbours(places, np.arange(len(rows)), truth.numpy())
+    return kept_neighbors(places, np.arange(len(rows)), truth.numpy())
 
 
 MAKERS = {"ours": make_ours, "umap-learn": make_theirs}
@@ -185,7 +185,7 @@ def compare(home: Path) -> dict[str, list[dict[str, float]]]:
 
 def print_table(runs: dict[str, list[dict[str, float]]]) -> None:
     print(f"\nUMAP of 30,522 × 384, {PAIRS} pairs of processes taken in turn")
-    print(f"{'':14}{'fresh process':>15}{'warm':>9}{'warm, processor':>18}{'kept neighbours':>17}")
+    print(f"{'':14}{'fresh process':>15}{'warm':>9}{'warm, processor':>18}{'kept neighbors':>17}")
     for who, found in runs.items():
         fresh, warm, used, share = (
             statistics.median(each[name] for each in found) for name in ("fresh", "warm", "warm_cpu", "kept")
@@ -218,7 +218,7 @@ def main() -> None:
             print(
                 f"256,000 × 1,024: {found['fresh']:.0f} s from a fresh process, "
                 f"{found['fresh'] / again['fresh']:.1f} times the 30,522 × 384 next to it; peak "
-                f"{found['peak'] / 1e9:.1f} GB; kept neighbours {found['kept']:.3f}"
+                f"{found['peak'] / 1e9:.1f} GB; kept neighbors {found['kept']:.3f}"
             )
 
 

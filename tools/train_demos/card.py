@@ -212,7 +212,7 @@ def write_card(
         report: What was measured.
         recipe: The settings of the run, by name; "kind" is "bert" or "gpt2".
         command: What to type to train it again.
-        notice: Where the text is from and under which licence.
+        notice: Where the text is from and under which license.
     """
     config = model.config
     is_bert = recipe["kind"] == "bert"

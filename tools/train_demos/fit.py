@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from tools.train_demos.optim import build_optimisers, rate_factor
+from tools.train_demos.optim import build_optimizers, rate_factor
 from tools.train_demos.recipes import Recipe, Trainee
 from tools.train_demos.vocabulary import save_tokenizer
 
@@ -22,14 +22,14 @@ LOG_COLUMNS = ("step", "loss", "pad_norm", "median_norm")
 
 
 class Run:
-    """A training run: steps done, the log, and the optimisers."""
+    """A training run: steps done, the log, and the optimizers."""
 
     def __init__(self, trainee: Trainee, recipe: Recipe) -> None:
         """Start at step 0; the first row of the log is the untrained model."""
         self.trainee = trainee
         self.recipe = recipe
         self.done = 0
-        self.optimisers = build_optimisers(
+        self.optimizers = build_optimizers(
             trainee.model, matrix_rate=recipe.matrix_rate, rate=recipe.rate, weight_decay=recipe.weight_decay
         )
         self.log: list[tuple[float, ...]] = []  # rows of LOG_COLUMNS
@@ -43,11 +43,11 @@ class Run:
         decay_from = recipe.steps - recipe.decay_steps
         factor = rate_factor(self.done, recipe.steps, recipe.warmup, decay_from)
         rates = (recipe.matrix_rate, recipe.rate)
-        for optimiser, rate in zip(self.optimisers, rates, strict=True):
-            for group in optimiser.param_groups:
+        for optimizer, rate in zip(self.optimizers, rates, strict=True):
+            for group in optimizer.param_groups:
                 group["lr"] = rate * factor
-            optimiser.step()
-            optimiser.zero_grad()
+            optimizer.step()
+            optimizer.zero_grad()
         self.done += 1
         if self.done % recipe.log_every == 0:
             self._note(sum(self._losses) / len(self._losses))
@@ -92,27 +92,27 @@ class Run:
         with torch.no_grad():
             for name, parameter in self.trainee.model.named_parameters():
                 parameter.copy_(state[f"model.{name}"])
-        for optimiser, number, parameter in self._numbered():
+        for optimizer, number, parameter in self._numbered():
             prefix = f"moment.{number}."
-            optimiser.state[parameter] = {
+            optimizer.state[parameter] = {
                 name.removeprefix(prefix): values.clone() for name, values in state.items() if name.startswith(prefix)
             }
         next(islice(self.trainee.batches, self.done, self.done), None)
 
     def _numbered(self) -> list[tuple[torch.optim.Optimizer, int, Tensor]]:
         parameters = [
-            (optimiser, parameter)
-            for optimiser in self.optimisers
-            for group in optimiser.param_groups
+            (optimizer, parameter)
+            for optimizer in self.optimizers
+            for group in optimizer.param_groups
             for parameter in group["params"]
         ]
-        return [(optimiser, i, parameter) for i, (optimiser, parameter) in enumerate(parameters)]
+        return [(optimizer, i, parameter) for i, (optimizer, parameter) in enumerate(parameters)]
 
     def _moments(self) -> list[tuple[int, str, Tensor]]:
         return [
             (number, key, values)
-            for optimiser, number, parameter in self._numbered()
-            for key, values in optimiser.state[parameter].items()
+            for optimizer, number, parameter in self._numbered()
+            for key, values in optimizer.state[parameter].items()
         ]
 
 

@@ -1,4 +1,4 @@
-"""The optimiser of the demo training: Muon in float32 for matrices, AdamW for the rest."""
+"""The optimizer of the demo training: Muon in float32 for matrices, AdamW for the rest."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 
-def orthogonalise(matrix: Tensor, steps: int = 5) -> Tensor:
-    """Move a matrix towards the nearest one with singular values of about 1.
+def orthogonalize(matrix: Tensor, steps: int = 5) -> Tensor:
+    """Move a matrix toward the nearest one with singular values of about 1.
 
     The quintic Newton-Schulz iteration of Jordan et al. (2024), "Muon". `torch.optim.Muon` does
     the same in bfloat16, which is slow on a processor without instructions for it.
@@ -31,7 +31,7 @@ def orthogonalise(matrix: Tensor, steps: int = 5) -> Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """Nesterov momentum whose update of every matrix is orthogonalised, with decoupled decay."""
+    """Nesterov momentum whose update of every matrix is orthogonalized, with decoupled decay."""
 
     def __init__(self, params: Iterable[nn.Parameter], lr: float, weight_decay: float) -> None:
         """Take matrices.
@@ -54,13 +54,13 @@ class Muon(torch.optim.Optimizer):
                 if not state:
                     state["momentum"] = torch.zeros_like(parameter)
                 momentum = state["momentum"].lerp_(parameter.grad, 1 - group["momentum"])
-                update = orthogonalise(parameter.grad.lerp(momentum, group["momentum"]))
+                update = orthogonalize(parameter.grad.lerp(momentum, group["momentum"]))
                 scale = 0.2 * max(parameter.shape) ** 0.5
                 parameter.mul_(1 - group["lr"] * group["weight_decay"])
                 parameter.add_(update, alpha=-group["lr"] * scale)
 
 
-def build_optimisers(
+def build_optimizers(
     model: nn.Module, *, matrix_rate: float, rate: float, weight_decay: float
 ) -> tuple[torch.optim.Optimizer, ...]:
     """Give Muon the matrices between the layers and AdamW everything else.
@@ -72,7 +72,7 @@ def build_optimisers(
         weight_decay: Of matrices and embeddings; biases and norms get none.
 
     Returns:
-        The two optimisers.
+        The two optimizers.
     """
     matrices, tables, vectors = [], [], []
     for name, parameter in model.named_parameters():

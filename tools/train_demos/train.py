@@ -66,7 +66,7 @@ def _parse(arguments: list[str] | None) -> dict[str, Any]:
     parser.add_argument("kind", choices=sorted(RECIPES))
     parser.add_argument("--text", type=Path, required=True, help="one sentence a line")
     parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoint")
-    parser.add_argument("--notice", type=Path, help="source and licence of the text, for the card")
+    parser.add_argument("--notice", type=Path, help="source and license of the text, for the card")
     parser.add_argument("--snapshot", type=Path, help="file to go on from after a break")
     parser.add_argument("--snapshot-every", type=int, default=500, help="steps")
     for name, kind in OPTIONS.items():

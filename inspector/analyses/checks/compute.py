@@ -95,7 +95,7 @@ def _by_numbers(checkpoint: Checkpoint, values: str, progress: Progress) -> tupl
     census = take_census(checkpoint.manifest, progress, sample=values == "sample")
     progress(None, "Looking at the vocabulary")
     return (
-        check_numbers(census, checkpoint.quantised),
+        check_numbers(census, checkpoint.quantized),
         check_zero_tensors(census, checkpoint),
         *check_vocabulary(checkpoint, progress),
         check_padding(checkpoint),

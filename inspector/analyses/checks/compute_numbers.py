@@ -15,7 +15,7 @@ from inspector.analyses.checks.result import Check, Evidence
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.names import FORMER_BUFFERS, is_buffer
 from inspector.models.quantized.codes import open_codes
-from inspector.models.quantized.layout import Quantised
+from inspector.models.quantized.layout import Quantized
 from inspector.store.manifest import Manifest, TensorInfo
 from inspector.store.readers.safetensors import contiguous_strides
 from inspector.text import plural, shape_text
@@ -28,20 +28,20 @@ IN_TRAINING = (
     "Go back to an earlier checkpoint of the run, and look for the step at which the loss became NaN: a lower "
     "learning rate, gradient clipping or bfloat16 in place of float16 are the usual cures."
 )
-IN_QUANTISING = (
+IN_QUANTIZING = (
     "Compare the file's digest with its source and copy it again; if the source has them too, quantize the float "
     "weights again after you have checked that they are finite."
 )
 
 
-def check_numbers(census: Sequence[Census], quantised: Mapping[str, Quantised]) -> Check:
+def check_numbers(census: Sequence[Census], quantized: Mapping[str, Quantized]) -> Check:
     """No number of any tensor is NaN or infinite.
 
     Args:
         census: Of every stored tensor.
-        quantised: The weights that are stored as codes.
+        quantized: The weights that are stored as codes.
     """
-    weights = _weights_of_parts(quantised)
+    weights = _weights_of_parts(quantized)
     evidence = []
     for each in census:
         where, of = _place(each), "numbers" if each.read == each.numbers else "numbers read"
@@ -66,7 +66,7 @@ def check_numbers(census: Sequence[Census], quantised: Mapping[str, Quantised]) 
     tensors = len({each.subject for each in bad})
     next_step = IN_TRAINING
     if all(each.subject in weights for each in bad):
-        next_step = IN_QUANTISING
+        next_step = IN_QUANTIZING
     return conclude(
         NUMBERS,
         evidence,
@@ -79,7 +79,7 @@ def check_numbers(census: Sequence[Census], quantised: Mapping[str, Quantised]) 
 
 def check_zero_tensors(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
     """No weight matrix is zero all over; codes count as what they stand for."""
-    parts = _weights_of_parts(checkpoint.quantised)
+    parts = _weights_of_parts(checkpoint.quantized)
     whole = all(each.read == each.numbers for each in census)
     filled = {each.tensor.name for each in census if not each.zero}
     rows = "" if whole else f" of its first {FEW_ROWS} rows"
@@ -102,7 +102,7 @@ def check_zero_tensors(census: Sequence[Census], checkpoint: Checkpoint) -> Chec
             math.prod(each.shape),
             f"{shape_text(each.shape)}, {each.scheme}, and every weight{rows} is 0.",
         )
-        for each in checkpoint.quantised.values()
+        for each in checkpoint.quantized.values()
         if (whole or not _is_product(each, filled))
         and _stands_for_zeros(checkpoint.manifest, each, most=None if whole else FEW_ROWS)
     ]
@@ -119,16 +119,16 @@ def check_zero_tensors(census: Sequence[Census], checkpoint: Checkpoint) -> Chec
     )
 
 
-def _is_product(quantised: Quantised, filled: Collection[str]) -> bool:
+def _is_product(quantized: Quantized, filled: Collection[str]) -> bool:
     """Whether a weight is codes times scales, and neither is zero all over: opening ten thousands takes minutes."""
-    parts = quantised.parts
-    plain = quantised.kind in ("scaled", "int8") and "zero" not in parts
+    parts = quantized.parts
+    plain = quantized.kind in ("scaled", "int8") and "zero" not in parts
     return plain and parts["codes"].name in filled and parts["scale"].name in filled
 
 
-def _stands_for_zeros(manifest: Manifest, quantised: Quantised, *, most: int | None) -> bool:
+def _stands_for_zeros(manifest: Manifest, quantized: Quantized, *, most: int | None) -> bool:
     """Read what codes stand for until a number is not 0, which mostly is in the first row; or the first few."""
-    opened, rows = open_codes(manifest, quantised), math.prod(quantised.shape[:-1])
+    opened, rows = open_codes(manifest, quantized), math.prod(quantized.shape[:-1])
     begin, size = 0, 1
     while begin < min(rows, most or rows):
         if opened.rows(slice(begin, min(begin + size, rows))).any():
@@ -141,14 +141,14 @@ def _read_of(census: Census) -> str:
     return "every number" if census.read == census.numbers else f"every one of {census.read:,} numbers read"
 
 
-def _weights_of_parts(quantised: Mapping[str, Quantised]) -> dict[str, str]:
+def _weights_of_parts(quantized: Mapping[str, Quantized]) -> dict[str, str]:
     """Name of what is stored of a weight (codes, scales, ...) -> name of the weight."""
-    return {part.name: name for name, each in quantised.items() for part in each.parts.values()}
+    return {part.name: name for name, each in quantized.items() for part in each.parts.values()}
 
 
 def check_dtypes(checkpoint: Checkpoint) -> Check:
     """All weights are kept in one floating type; codes and their scales have types of their own."""
-    parts = _weights_of_parts(checkpoint.quantised)
+    parts = _weights_of_parts(checkpoint.quantized)
     by_dtype: defaultdict[str, list[TensorInfo]] = defaultdict(list)
     for tensor in checkpoint.manifest.tensors:
         if not _is_table(tensor) and tensor.name not in parts:
@@ -169,7 +169,7 @@ def check_dtypes(checkpoint: Checkpoint) -> Check:
         for dtype in order
     ]
     ways: defaultdict[str, list[TensorInfo]] = defaultdict(list)
-    for each in checkpoint.quantised.values():
+    for each in checkpoint.quantized.values():
         ways[each.scheme].append(each.info)
     evidence += [
         Evidence(way, "codes", "note", len(weights), _dtype_detail(weights, sum(map(_numel, weights))))

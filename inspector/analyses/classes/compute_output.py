@@ -183,7 +183,7 @@ def _look_again(
         size = Size(batch, CHOICES + 2, first.positions + 3 * change, first.decoder_positions + 2 * change)
         try:
             return _run(model, _batch(model, example, size), fake=fake), size
-        except Exception:
+        except Exception:  # a model refuses sizes in any class of error; then no axis is told apart by them
             continue
     return None, first
 

@@ -166,7 +166,7 @@ def _stored(checkpoint: Checkpoint) -> dict[str, Stored]:
     unread = set(checkpoint.unread)
     return {
         tensor.name: Stored(
-            checkpoint.manifest, tensor, checkpoint.quantised.get(tensor.name), unread=tensor.name in unread
+            checkpoint.manifest, tensor, checkpoint.quantized.get(tensor.name), unread=tensor.name in unread
         )
         for tensor in checkpoint.tensors
     }

@@ -10,7 +10,7 @@ import torch
 
 from inspector.analyses.compare.result import FLOATS
 from inspector.models.quantized.codes import Opened, open_codes
-from inspector.models.quantized.layout import Quantised
+from inspector.models.quantized.layout import Quantized
 from inspector.models.tensors import read_tensors
 from inspector.store.copies import is_packed, read_pieces
 from inspector.store.manifest import Manifest, TensorInfo
@@ -25,7 +25,7 @@ class Stored:
 
     manifest: Manifest
     info: TensorInfo
-    quantised: Quantised | None = None  # how, where it is stored as codes
+    quantised: Quantized | None = None  # how, where it is stored as codes
     unread: bool = False  # codes that cannot be read as numbers
 
     @property

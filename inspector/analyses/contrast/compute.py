@@ -68,8 +68,8 @@ def contrast(checkpoint: Checkpoint, request: ContrastRequest, *, progress: Prog
         rows=len(one),
         jensen_shannon=jensen_shannon(one, other),
         floor=floor,
-        favours_first=_favours(tokens, 1, floor, request.k),
-        favours_second=_favours(tokens, -1, floor, request.k),
+        favours_first=_favors(tokens, 1, floor, request.k),
+        favours_second=_favors(tokens, -1, floor, request.k),
         file=None,
         warnings=loaded.notes,
         tokens=tokens,
@@ -111,7 +111,7 @@ def _divergence(first: np.ndarray, second: np.ndarray) -> float:
     return float(np.sum(np.where(shares == 0, 0, shares * (first - second))))
 
 
-def _favours(tokens: pd.DataFrame, sign: int, floor: float, k: int) -> pd.DataFrame:
+def _favors(tokens: pd.DataFrame, sign: int, floor: float, k: int) -> pd.DataFrame:
     """The tokens that one text makes more likely, the most contrasted first, equal ones by id."""
     likely = pd.DataFrame(tokens[tokens["likelihood"] >= floor])
     mine = pd.DataFrame(likely[np.sign(likely["difference"]) == sign])

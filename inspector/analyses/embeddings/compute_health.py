@@ -9,7 +9,7 @@ from dataclasses import replace
 import pandas as pd
 import torch
 
-from inspector.analyses.embeddings.compute_undertrained import Judgement, judge
+from inspector.analyses.embeddings.compute_undertrained import Judgment, judge
 from inspector.analyses.embeddings.result_health import EqualRows, Health
 from inspector.analyses.embeddings.words import sum_up
 from inspector.models.checkpoint import Checkpoint
@@ -38,7 +38,7 @@ def examine(
     tokens = checkpoint.tokens
     unreachable = tuple(row for row in tokens.unreachable if row < len(matrix)) if tokens else ()
     bias = output_bias(checkpoint)
-    judgement = judge(
+    judgment = judge(
         matrix,
         facts,
         vocabulary,
@@ -47,22 +47,22 @@ def examine(
         unreachable=unreachable,
         initializer_range=_initializer_range(checkpoint),
     )
-    listed = _list_undertrained(judgement, vocabulary, bias, unreachable)
+    listed = _list_undertrained(judgment, vocabulary, bias, unreachable)
     size = tokens.size if tokens else len(matrix)
     beyond = vocabulary.loc[vocabulary["token_id"] >= size, ["token_id", "norm"]]
     missing = tokens.beyond(len(matrix)) if tokens else _empty("token_id", "token")
     lost = vocabulary.iloc[list(unreachable)][["token", "token_id", "norm"]]
-    lost = lost.assign(listed=judgement.listed[list(unreachable)].numpy())
+    lost = lost.assign(listed=judgment.listed[list(unreachable)].numpy())
     health = Health(
         findings=(),
-        indicator=judgement.indicator,
+        indicator=judgment.indicator,
         equal_rows=find_equal_rows(matrix, facts.finite & ~facts.zero, vocabulary),
         zero_rows=_pick(vocabulary, facts.zero),
         not_finite_rows=_not_finite(matrix, facts, vocabulary),
         rows_beyond_tokenizer=beyond.reset_index(drop=True),
         tokens_beyond_rows=missing.reindex(columns=["token", "token_id"]),
         unreachable=lost.reset_index(drop=True),
-        scores=pd.DataFrame({"score": judgement.scores.numpy(), "flagged": judgement.listed.numpy()}),
+        scores=pd.DataFrame({"score": judgment.scores.numpy(), "flagged": judgment.listed.numpy()}),
     )
     findings = sum_up(health, undertrained=len(listed), has_tokenizer=tokens is not None)
     return replace(health, findings=findings), listed
@@ -141,12 +141,12 @@ def _label(rows: pd.DataFrame) -> EqualRows:
 
 
 def _list_undertrained(
-    judgement: Judgement, vocabulary: pd.DataFrame, bias: torch.Tensor | None, unreachable: tuple[int, ...]
+    judgment: Judgment, vocabulary: pd.DataFrame, bias: torch.Tensor | None, unreachable: tuple[int, ...]
 ) -> pd.DataFrame:
-    rows = judgement.listed.nonzero()[:, 0].numpy()
+    rows = judgment.listed.nonzero()[:, 0].numpy()
     frame = vocabulary.iloc[rows][["token", "token_id"]].assign(
-        score=judgement.scores[rows].numpy(),
-        percentile=judgement.percentiles[rows].numpy(),
+        score=judgment.scores[rows].numpy(),
+        percentile=judgment.percentiles[rows].numpy(),
         norm=vocabulary["norm"].to_numpy()[rows],
     )
     if bias is not None:
@@ -154,10 +154,10 @@ def _list_undertrained(
     never = frame["token_id"].isin(unreachable)
     vector = {"direction": "near the unused rows", "norm": "short"}
     frame["why"] = [
-        vector.get(judgement.indicator.measure, "")
+        vector.get(judgment.indicator.measure, "")
         + ", low output bias" * agrees
         + ", never produced by the tokenizer" * lost
-        for agrees, lost in zip(judgement.agreed[rows].tolist(), never, strict=True)
+        for agrees, lost in zip(judgment.agreed[rows].tolist(), never, strict=True)
     ]
     return frame.sort_values("score", ascending=False, kind="stable", ignore_index=True)
 

@@ -40,7 +40,7 @@ SHORT = 0.5  # without references: less than half of the median norm
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgment:
     """Every row's score, and which tokens are listed."""
 
     indicator: Indicator
@@ -59,7 +59,7 @@ def judge(
     bias: torch.Tensor | None = None,
     unreachable: tuple[int, ...] = (),
     initializer_range: float | None = None,
-) -> Judgement:
+) -> Judgment:
     """Judge which ordinary tokens are under-trained.
 
     Args:
@@ -112,7 +112,7 @@ def _sides(
     return unused, whole & ordinary & ~mask_of(unused, len(whole))
 
 
-def _cut(measure: Measure, vocabulary: pd.DataFrame, usable: torch.Tensor, low_bias: _LowBias) -> Judgement | None:
+def _cut(measure: Measure, vocabulary: pd.DataFrame, usable: torch.Tensor, low_bias: _LowBias) -> Judgment | None:
     """List what lies beyond the thresholds; None where the unused rows themselves do not."""
     own = measure.scores[usable]
     normal = measure.normal(own)
@@ -138,7 +138,7 @@ def _cut(measure: Measure, vocabulary: pd.DataFrame, usable: torch.Tensor, low_b
     outliers = vocabulary["token"].iloc[list(measure.outliers)].tolist()
     indicator = replace(indicator, statement=_sentences(indicator, outliers))
     listed = (measure.scores >= alone) | ((measure.scores >= agreed) & low_bias.rows)
-    return _judgement(indicator, measure.scores, usable, listed, low_bias)
+    return _judgment(indicator, measure.scores, usable, listed, low_bias)
 
 
 def _between(normal: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
@@ -155,22 +155,22 @@ def _deviation(values: torch.Tensor) -> torch.Tensor:
     return 1.4826 * (values - values.median()).abs().median()
 
 
-def _judgement(
+def _judgment(
     indicator: Indicator, scores: torch.Tensor, usable: torch.Tensor, listed: torch.Tensor, low_bias: _LowBias
-) -> Judgement:
+) -> Judgment:
     kept = scores.masked_fill(~usable, torch.nan)
     ordered = scores[usable].sort().values
     percentiles = 100 * torch.searchsorted(ordered, scores.contiguous()) / len(ordered)
-    return Judgement(indicator, kept, listed & usable, low_bias.rows, percentiles)
+    return Judgment(indicator, kept, listed & usable, low_bias.rows, percentiles)
 
 
-def _nothing(rows: int, indicator: Indicator) -> Judgement:
+def _nothing(rows: int, indicator: Indicator) -> Judgment:
     none = torch.zeros(rows, dtype=torch.bool)
     unknown = torch.full((rows,), torch.nan)
-    return Judgement(indicator, unknown, none, none, unknown)
+    return Judgment(indicator, unknown, none, none, unknown)
 
 
-def _short_rows(matrix: torch.Tensor, facts: RowFacts, usable: torch.Tensor, why: str, low_bias: _LowBias) -> Judgement:
+def _short_rows(matrix: torch.Tensor, facts: RowFacts, usable: torch.Tensor, why: str, low_bias: _LowBias) -> Judgment:
     """Without references: rows that are far shorter than the typical one."""
     measure = shortness(matrix, facts, torch.empty(0, dtype=torch.long), usable)
     normal = measure.normal(measure.scores[usable])
@@ -184,7 +184,7 @@ def _short_rows(matrix: torch.Tensor, facts: RowFacts, usable: torch.Tensor, why
         f"{1 - threshold:.2f} times the median row."
     )
     indicator = Indicator("norm", 0, f"{why} {sentence}", threshold=threshold, typical_score=0.0)
-    return _judgement(indicator, measure.scores, usable, measure.scores > threshold, low_bias)
+    return _judgment(indicator, measure.scores, usable, measure.scores > threshold, low_bias)
 
 
 def _silence(count: int) -> str:

@@ -90,7 +90,7 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
         ),
         tensors=_table(manifest.tensors),
         config=config,
-        quantised=dict(Counter(each.scheme for each in checkpoint.quantised.values())),
+        quantized=dict(Counter(each.scheme for each in checkpoint.quantized.values())),
         identity="content" if manifest.by_content else "samples",
         listed_tensors=list_tensors(checkpoint, request.find) if request.tensors or request.find else None,
     )

@@ -57,7 +57,7 @@ class Overview:
     warnings: tuple[str, ...]
     tensors: pd.DataFrame = local()  # name, shape (text), dtype, parameters, nbytes, file
     config: dict[str, Any] = local()
-    quantised: dict[str, int] = local()  # how weights are stored as codes -> how many are
+    quantized: dict[str, int] = local()  # how weights are stored as codes -> how many are
     # What the fingerprint is made of: "content", every byte; "samples", of weights parts alone
     identity: str = "content"
     listed_tensors: tuple[ListedTensor, ...] | None = None  # None: nobody asked for them

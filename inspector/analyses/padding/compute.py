@@ -25,7 +25,7 @@ from inspector.models.vocabulary.rows import RowFacts, read_facts
 from inspector.progress import Progress
 from inspector.request import answers
 
-NEIGHBOURS = 10
+NEIGHBORS = 10
 NEAREST = ["token", "token_id", "cosine", "kind"]
 PLACES = ["place", "rows", "distance", "cosine"]
 AVERAGING = ["sentence", "tokens", "padding", "cosine", "difference", "relative", "padding_share", "padding_norm"]
@@ -89,7 +89,7 @@ def describe(
     """
     has_direction = bool(facts.finite[index] and not facts.zero[index])
     nearest = nearest_rows(
-        matrix, vocabulary, index if has_direction else None, k=NEIGHBOURS, metric="cosine", facts=facts
+        matrix, vocabulary, index if has_direction else None, k=NEIGHBORS, metric="cosine", facts=facts
     )
     nearest = nearest.rename(columns={"similarity": "cosine"})
     nearest["kind"] = vocabulary["kind"].iloc[nearest["token_id"]].to_numpy()

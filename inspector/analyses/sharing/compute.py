@@ -58,7 +58,7 @@ def sharing(checkpoint: Checkpoint, _: SharingRequest, *, progress: Progress) ->
         aliases=checkpoint.manifest.aliases,
         copies=StoredCopies(
             checkpoint.manifest,
-            {name: info.name for name, info in held.items() if info.name not in checkpoint.quantised},
+            {name: info.name for name, info in held.items() if info.name not in checkpoint.quantized},
         ),
         untied=checkpoint.config_values.get("tie_word_embeddings") is False,
     )

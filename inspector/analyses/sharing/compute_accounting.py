@@ -8,35 +8,35 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import torch
 
-from inspector.analyses.sharing.compute_verdicts import Evidence, Judgement
+from inspector.analyses.sharing.compute_verdicts import Evidence, Judgment
 from inspector.analyses.sharing.result import SharedGroup, SharedMember
 from inspector.models.counting import count, count_once
 from inspector.models.memory import locate
 from inspector.text import shape_text
 
 
-def shared_group(judgement: Judgement, evidence: Evidence, storages: Mapping[str, int]) -> SharedGroup:
+def shared_group(judgment: Judgment, evidence: Evidence, storages: Mapping[str, int]) -> SharedGroup:
     """Put a judged group together, with its sizes and where each of its names lies."""
-    tensors = {name: evidence.tensors[name] for name in judgement.names}
+    tensors = {name: evidence.tensors[name] for name in judgment.names}
     largest = max(tensors.values(), key=lambda tensor: tensor.nbytes)
     parameters = {name: tensors[name] for name in tensors if name in evidence.parameters}
     listed, unique = count(parameters), count_once(parameters)
     return SharedGroup(
-        names=judgement.names,
-        verdict=judgement.verdict,
+        names=judgment.names,
+        verdict=judgment.verdict,
         shape=tuple(largest.shape),
         nbytes=largest.nbytes,
-        declared=judgement.declared,
-        in_file=judgement.held,
-        in_memory=judgement.in_memory,
-        reason=judgement.reason,
-        file_relation=judgement.file_relation,
-        aliases=judgement.aliases,
+        declared=judgment.declared,
+        in_file=judgment.held,
+        in_memory=judgment.in_memory,
+        reason=judgment.reason,
+        file_relation=judgment.file_relation,
+        aliases=judgment.aliases,
         listed_parameters=listed[0],
         unique_parameters=unique[0],
         listed_nbytes=listed[1],
         unique_nbytes=unique[1],
-        members=tuple(_member(name, evidence, storages) for name in judgement.names),
+        members=tuple(_member(name, evidence, storages) for name in judgment.names),
     )
 
 

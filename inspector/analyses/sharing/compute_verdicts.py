@@ -37,7 +37,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgment:
     """A group's verdict and the facts behind it."""
 
     names: tuple[str, ...]  # sorted
@@ -85,7 +85,7 @@ def join_pairs(pairs: Sequence[set[str]]) -> list[frozenset[str]]:
     return [frozenset(names) for names in joined]
 
 
-def judge(names: tuple[str, ...], evidence: Evidence) -> Judgement:
+def judge(names: tuple[str, ...], evidence: Evidence) -> Judgment:
     """Give a group its verdict and the sentence that explains it."""
     in_memory = any(set(names) <= group for group in evidence.memory)
     declared = any(set(names) <= group for group in evidence.declared)
@@ -123,7 +123,7 @@ def judge(names: tuple[str, ...], evidence: Evidence) -> Judgement:
             f"{_why_untied(names, evidence)}, and the copies hold different numbers: "
             f"{describe_distance(compared, evidence.copies)}"
         )
-    return Judgement(names, verdict, reason, declared, in_memory, held, aliases, relation)
+    return Judgment(names, verdict, reason, declared, in_memory, held, aliases, relation)
 
 
 def describe_distance(names: Sequence[str], copies: Copies) -> str:

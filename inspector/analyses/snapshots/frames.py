@@ -94,7 +94,7 @@ def follow(answers: Sequence[tuple[Snapshot, Vitals]], *, against: str = "first"
     return Series(
         norms=_norms(answers),
         drift=_drift(answers, reference, alike),
-        neighbours=_neighbours(answers, reference, alike),
+        neighbours=_neighbors(answers, reference, alike),
         reference=snapshot.name,
         k=reference.k,
         warnings=tuple(warnings),
@@ -144,7 +144,7 @@ def _drift(answers: Sequence[tuple[Snapshot, Vitals]], reference: Vitals, alike:
     return _frame(rows, "token", "norm", "cosine")
 
 
-def _neighbours(answers: Sequence[tuple[Snapshot, Vitals]], reference: Vitals, alike: Sequence[bool]) -> pd.DataFrame:
+def _neighbors(answers: Sequence[tuple[Snapshot, Vitals]], reference: Vitals, alike: Sequence[bool]) -> pd.DataFrame:
     tokens = reference.tokens["token"].tolist()
     rows = []
     for (where, vitals), same in zip(_placed(answers), alike, strict=True):

@@ -85,7 +85,7 @@ def training(checkpoint: Checkpoint, request: TrainingRequest, *, progress: Prog
             weight_decay=weight_decay,
         ),
         warnings=(
-            *warn_of_quantized([each.scheme for each in checkpoint.quantised.values()]),
+            *warn_of_quantized([each.scheme for each in checkpoint.quantized.values()]),
             *_warnings(checkpoint, parameters, example),
             *_thawed(model_class, checkpoint, parameters),
         ),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from inspector.analyses.vocabulary_map.compute_truth import Neighbours, Truth
+from inspector.analyses.vocabulary_map.compute_truth import Neighbors, Truth
 from inspector.models.checkpoint import Checkpoint
 from inspector.store.arrays import ArrayCache
 from inspector.store.manifests import results_folder
@@ -29,19 +29,19 @@ class MapCache:
         )
         self._content = {"version": VERSION, "file": digests[tensor.file], "tensor": tensor.name, "device": device}
 
-    def neighbours(self, *, k: int, metric: str) -> Neighbours | None:
+    def neighbors(self, *, k: int, metric: str) -> Neighbors | None:
         """The neighbors that were found earlier."""
         arrays = self._arrays.get(self._key("neighbours", k=k, metric=metric))
         if arrays is None:
             return None
-        return Neighbours(
+        return Neighbors(
             indices=arrays["indices"],
             distances=arrays["distances"],
             recall=float(arrays["recall"]),
             truth=Truth(arrays["judged"], arrays["truth"]),
         )
 
-    def keep_neighbours(self, found: Neighbours, *, k: int, metric: str) -> None:
+    def keep_neighbors(self, found: Neighbors, *, k: int, metric: str) -> None:
         """Keep neighbors for the next map of the same matrix."""
         self._arrays.put(
             self._key("neighbours", k=k, metric=metric),

@@ -52,7 +52,7 @@ def capped(step):
 
 @njit(cache=True, fastmath=True, parallel=True)
 def epoch(now, after, ends, others, every, due, pull, push, seed, number, rate, negatives):
-    """Move every point once: towards neighbors that are due, away from random others.
+    """Move every point once: toward neighbors that are due, away from random others.
 
     The random others of one edge push all at once, from where the point is then: steps that need
     not wait for each other take a third of the time, and the map keeps as many neighbors.

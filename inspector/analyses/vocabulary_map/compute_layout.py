@@ -149,7 +149,7 @@ def lay_out(
 
 
 def rates(epochs: int) -> np.ndarray:
-    """The learning rate of each epoch, falling from 1 towards 0."""
+    """The learning rate of each epoch, falling from 1 toward 0."""
     return ((1 - np.arange(epochs) / epochs) ** FALL).astype(np.float32)
 
 

@@ -16,16 +16,10 @@ from inspector.analyses.vocabulary_map.compute_components import principal_compo
 from inspector.analyses.vocabulary_map.compute_kept import Map, map_from_arrays
 from inspector.analyses.vocabulary_map.compute_layout import fuzzy_graph, lay_out
 from inspector.analyses.vocabulary_map.compute_neighbors import comparable
-from inspector.analyses.vocabulary_map.compute_trust import JUDGED_NEIGHBOURS, shared
+from inspector.analyses.vocabulary_map.compute_trust import JUDGED_NEIGHBORS, shared
 from inspector.analyses.vocabulary_map.compute_trust import stability as stable_share
 from inspector.analyses.vocabulary_map.compute_trust import trust as trusted_share
-from inspector.analyses.vocabulary_map.compute_truth import (
-    Neighbours,
-    Truth,
-    find_neighbours,
-    sample_truth,
-    whole_truth,
-)
+from inspector.analyses.vocabulary_map.compute_truth import Neighbors, Truth, find_neighbors, sample_truth, whole_truth
 from inspector.analyses.vocabulary_map.compute_umap_learn import lay_out_by_umap_learn
 from inspector.analyses.vocabulary_map.request import SEEDS, UMAP_LEARN, ProjectRequest
 from inspector.errors import NotInCheckpointError
@@ -95,7 +89,7 @@ class Mapper:
             first = self.make(request).places
             self._progress(None, "Laying the rows out again with another seed")
             again = self.make(replace(request, seed=(request.seed + 1) % SEEDS)).places
-            share = stable_share(first, again, min(JUDGED_NEIGHBOURS, len(first) - 1))
+            share = stable_share(first, again, min(JUDGED_NEIGHBORS, len(first) - 1))
             arrays = {"stability": share}
             self._cache.keep_map(key, arrays)
         return arrays["stability"]
@@ -149,27 +143,27 @@ class Mapper:
         return places, float(shared(nearest, found[truth.rows]).mean())
 
     def _lay_out(self, request: ProjectRequest, start: np.ndarray) -> tuple[np.ndarray, float]:
-        found = self._neighbours(request)
+        found = self._neighbors(request)
         self._progress(None, "Weighing the neighbors")
         k = request.neighbors - 1  # UMAP counts a row as its own first neighbor
         graph = fuzzy_graph(found.indices[:, :k], found.distances[:, :k])
         places = lay_out(graph, start, seed=request.seed, home=self._home, progress=self._progress, device=self._device)
         return places, found.recall
 
-    def _neighbours(self, request: ProjectRequest) -> Neighbours:
+    def _neighbors(self, request: ProjectRequest) -> Neighbors:
         k = self._k(request)
-        found = self._cache.neighbours(k=k, metric=request.metric)
+        found = self._cache.neighbors(k=k, metric=request.metric)
         if found is None:
             self._progress(None, "Finding neighbors")
-            found = find_neighbours(
+            found = find_neighbors(
                 self._comparable(request), k, metric=request.metric, home=self._home, progress=self._progress
             )
-            self._cache.keep_neighbours(found, k=k, metric=request.metric)
+            self._cache.keep_neighbors(found, k=k, metric=request.metric)
         return found
 
     def _k(self, request: ProjectRequest) -> int:
         wanted = request.neighbors - 1 if request.method == "umap" else 0
-        return min(max(wanted, JUDGED_NEIGHBOURS), len(self._matrix) - 1)
+        return min(max(wanted, JUDGED_NEIGHBORS), len(self._matrix) - 1)
 
     def _comparable(self, request: ProjectRequest) -> torch.Tensor:
         return comparable(self._matrix, metric=request.metric).to(self._device)
@@ -199,9 +193,9 @@ class Mapper:
         if truth is not None:
             return truth
         rows = len(self._matrix)
-        found = self._cache.neighbours(k=self._k(request), metric=request.metric)
+        found = self._cache.neighbors(k=self._k(request), metric=request.metric)
         if found is None and rows <= QUICK_ROWS:
-            found = self._neighbours(request)
+            found = self._neighbors(request)
         if found is not None and (len(found.truth.rows) == rows or not whole):
             return found.truth
         if not whole:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-JUDGED_NEIGHBOURS = 15
+JUDGED_NEIGHBORS = 15
 TIE_BREAK = 1e-6  # of the map's extent: equal places get a random order, not that of the rows
 
 
-def neighbours_on_map(places: np.ndarray, rows: np.ndarray, k: int) -> np.ndarray:
+def neighbors_on_map(places: np.ndarray, rows: np.ndarray, k: int) -> np.ndarray:
     """Find the k nearest points on a map by Euclidean distance, the point itself left out.
 
     Args:
@@ -52,7 +52,7 @@ def trust(places: np.ndarray, rows: np.ndarray, truth: np.ndarray) -> np.ndarray
         rows: Points that are judged, (rows,).
         truth: Their nearest neighbors in the original space, (rows, k).
     """
-    return shared(truth, neighbours_on_map(places, rows, truth.shape[1]))
+    return shared(truth, neighbors_on_map(places, rows, truth.shape[1]))
 
 
 def stability(places: np.ndarray, again: np.ndarray, k: int) -> np.ndarray:
@@ -64,9 +64,9 @@ def stability(places: np.ndarray, again: np.ndarray, k: int) -> np.ndarray:
         k: 1 <= k < points.
     """
     everyone = np.arange(len(places))
-    return shared(neighbours_on_map(places, everyone, k), neighbours_on_map(again, everyone, k))
+    return shared(neighbors_on_map(places, everyone, k), neighbors_on_map(again, everyone, k))
 
 
-def kept_neighbours(places: np.ndarray, rows: np.ndarray, truth: np.ndarray) -> float:
+def kept_neighbors(places: np.ndarray, rows: np.ndarray, truth: np.ndarray) -> float:
     """The mean of `trust`, 0..1."""
     return float(trust(places, rows, truth).mean(dtype=np.float64))

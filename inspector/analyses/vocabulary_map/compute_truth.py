@@ -10,7 +10,7 @@ import torch
 
 from inspector.analyses.vocabulary_map.compute_cells import nearest_by_cells
 from inspector.analyses.vocabulary_map.compute_neighbors import nearest_of, nearest_of_all
-from inspector.analyses.vocabulary_map.compute_trust import JUDGED_NEIGHBOURS, shared
+from inspector.analyses.vocabulary_map.compute_trust import JUDGED_NEIGHBORS, shared
 from inspector.progress import Progress
 
 EXACT_ROWS = 10_000  # beyond, all pairs take longer on a CPU than the rest of a map
@@ -26,7 +26,7 @@ class Truth:
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class Neighbors:
     """Nearest neighbors of every row."""
 
     indices: np.ndarray  # (rows, k) of int32, nearest first
@@ -35,7 +35,7 @@ class Neighbours:
     truth: Truth
 
 
-def find_neighbours(rows: torch.Tensor, k: int, *, metric: str, home: Path, progress: Progress) -> Neighbours:
+def find_neighbors(rows: torch.Tensor, k: int, *, metric: str, home: Path, progress: Progress) -> Neighbors:
     """Find the neighbors that a map is made from: of many rows on a CPU, most of them.
 
     Args:
@@ -45,12 +45,12 @@ def find_neighbours(rows: torch.Tensor, k: int, *, metric: str, home: Path, prog
         home: Where compiled code is kept.
         progress: Told the share done.
     """
-    judged = min(JUDGED_NEIGHBOURS, k)
+    judged = min(JUDGED_NEIGHBORS, k)
     if rows.device.type != "cpu" or len(rows) <= EXACT_ROWS:
         found, far = nearest_of_all(rows, k, metric=metric, home=home, progress=progress)
         indices = found.numpy().astype(np.int32)
         truth = Truth(np.arange(len(rows)), indices[:, :judged])
-        return Neighbours(indices, far.numpy(), 1.0, truth)
+        return Neighbors(indices, far.numpy(), 1.0, truth)
     truth = sample_truth(rows, judged, metric=metric, progress=progress)
 
     def recall(found: np.ndarray) -> float:
@@ -58,7 +58,7 @@ def find_neighbours(rows: torch.Tensor, k: int, *, metric: str, home: Path, prog
 
     found, far = nearest_by_cells(rows, k, metric=metric, home=home, recall=recall, progress=progress)
     indices = found.numpy()
-    return Neighbours(indices, far.numpy(), recall(indices), truth)
+    return Neighbors(indices, far.numpy(), recall(indices), truth)
 
 
 def whole_truth(rows: torch.Tensor, *, metric: str, home: Path, progress: Progress) -> Truth:
@@ -70,7 +70,7 @@ def whole_truth(rows: torch.Tensor, *, metric: str, home: Path, progress: Progre
         home: Where compiled code is kept.
         progress: Told the share done.
     """
-    k = min(JUDGED_NEIGHBOURS, len(rows) - 1)
+    k = min(JUDGED_NEIGHBORS, len(rows) - 1)
     found, _ = nearest_of_all(rows, k, metric=metric, home=home, progress=progress)
     return Truth(np.arange(len(rows)), found.numpy().astype(np.int32))
 

@@ -75,7 +75,7 @@ def what_if(checkpoint: Checkpoint, request: WhatIfRequest, *, progress: Progres
         progress(number / (1 + len(recipes)), recipe.title)
         ways.append(_measure(plan, recipe, saved=number > 0))
     return _assemble(
-        plan, ways, warnings=(*warn_of_quantized([each.scheme for each in checkpoint.quantised.values()]), *warnings)
+        plan, ways, warnings=(*warn_of_quantized([each.scheme for each in checkpoint.quantized.values()]), *warnings)
     )
 
 

@@ -158,7 +158,7 @@ class Client:
         try:
             calling = self._handle.broadcast(call.method, *call.arguments)
             values = await calling.results_async(timeout_s=CALL_SECONDS, return_exceptions=True)
-        except Exception:
+        except Exception:  # whoever asked must not wait: no replica has answered, and the log says why
             traceback.print_exc()
         self.send(Returned(call.id, tuple(v for v in values if isinstance(v, bytes))))
 

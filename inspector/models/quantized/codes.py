@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from inspector.models.quantized.layout import Quantised
+from inspector.models.quantized.layout import Quantized
 from inspector.models.tensors import read_tensors
 from inspector.store.manifest import Manifest
 
@@ -27,25 +27,25 @@ class Opened:
     nearest: Callable[[slice, torch.Tensor], torch.Tensor]
 
 
-def open_codes(manifest: Manifest, quantised: Quantised) -> Opened:
+def open_codes(manifest: Manifest, quantized: Quantized) -> Opened:
     """Get ready to read rows of a weight that is stored as codes."""
-    stored = read_tensors(manifest, [part.name for part in quantised.parts.values()])
-    parts = {role: stored[part.name] for role, part in quantised.parts.items()}
-    return OPENERS[quantised.kind](parts, quantised)
+    stored = read_tensors(manifest, [part.name for part in quantized.parts.values()])
+    parts = {role: stored[part.name] for role, part in quantized.parts.items()}
+    return OPENERS[quantized.kind](parts, quantized)
 
 
-def read_quantised(manifest: Manifest, quantised: Quantised) -> torch.Tensor:
+def read_quantized(manifest: Manifest, quantized: Quantized) -> torch.Tensor:
     """All numbers of a weight, in the shape and dtype that its model takes."""
-    opened = open_codes(manifest, quantised)
-    columns = quantised.shape[-1]
-    dtype = getattr(torch, quantised.dtype)
-    whole = torch.empty(quantised.shape, dtype=dtype).view(-1, columns)
+    opened = open_codes(manifest, quantized)
+    columns = quantized.shape[-1]
+    dtype = getattr(torch, quantized.dtype)
+    whole = torch.empty(quantized.shape, dtype=dtype).view(-1, columns)
     size = max(1, AT_ONCE // columns)
     for begin in range(0, len(whole), size):
         part = slice(begin, min(begin + size, len(whole)))
         whole[part] = opened.rows(part).to(dtype)
-    shaped = whole.view(quantised.shape)
-    return shaped.mT.contiguous() if quantised.flipped else shaped
+    shaped = whole.view(quantized.shape)
+    return shaped.mT.contiguous() if quantized.flipped else shaped
 
 
 def unpack(words: torch.Tensor, bits: int, count: int) -> torch.Tensor:
@@ -85,13 +85,13 @@ def _even(codes: Numbers, scale: Numbers, zero: Numbers | None, *, lowest: int, 
     return Opened(rows, nearest)
 
 
-def _gptq(parts: Parts, quantised: Quantised) -> Opened:
+def _gptq(parts: Parts, quantized: Quantized) -> Opened:
     """A scale and a zero for a group of inputs; codes stand along the inputs."""
-    outputs, inputs = quantised.shape
-    bits = quantised.options["bits"]
+    outputs, inputs = quantized.shape
+    bits = quantized.options["bits"]
     scales = parts["scale"].float()
-    zeros = unpack(parts["zero"], bits, outputs) + quantised.options["plus"]
-    group = _groups(parts, inputs, quantised.options["group"])
+    zeros = unpack(parts["zero"], bits, outputs) + quantized.options["plus"]
+    group = _groups(parts, inputs, quantized.options["group"])
     return _even(
         lambda part: unpack(parts["codes"][:, part].T.contiguous(), bits, inputs),
         lambda part: scales[:, part].T[:, group],
@@ -101,11 +101,11 @@ def _gptq(parts: Parts, quantised: Quantised) -> Opened:
     )
 
 
-def _awq(parts: Parts, quantised: Quantised) -> Opened:
+def _awq(parts: Parts, quantized: Quantized) -> Opened:
     """As GPTQ; codes stand along the outputs, eight in a word, shuffled."""
-    outputs, inputs = quantised.shape
+    outputs, inputs = quantized.shape
     scales, zeros = parts["scale"].float(), _shuffled(parts["zero"])
-    group = _groups(parts, inputs, quantised.options["group"])
+    group = _groups(parts, inputs, quantized.options["group"])
 
     def codes(part: slice) -> torch.Tensor:
         begin, end, _ = part.indices(outputs)
@@ -122,12 +122,12 @@ def _shuffled(words: torch.Tensor) -> torch.Tensor:
     return codes.view(len(codes), -1, 8)[:, :, AWQ_ORDER].reshape(len(codes), -1)
 
 
-def _packed(parts: Parts, quantised: Quantised) -> Opened:
+def _packed(parts: Parts, quantized: Quantized) -> Opened:
     """A scale, and maybe a zero, for a group of inputs; codes and zeros are signed."""
-    outputs, inputs = quantised.shape
-    bits = quantised.options["bits"]
+    outputs, inputs = quantized.shape
+    bits = quantized.options["bits"]
     half = 2 ** (bits - 1)
-    group = _groups(parts, inputs, quantised.options["group"])
+    group = _groups(parts, inputs, quantized.options["group"])
     zeros = torch.zeros(0)
     if "zero" in parts:  # packed along the outputs
         zeros = unpack(parts["zero"].T.contiguous(), bits, outputs).T - half
@@ -147,10 +147,10 @@ def _groups(parts: Parts, inputs: int, size: int) -> torch.Tensor:
     return parts["order"].long().clamp(max=inputs // size - 1)
 
 
-def _scaled(parts: Parts, quantised: Quantised) -> Opened:
+def _scaled(parts: Parts, quantized: Quantized) -> Opened:
     """A scale, and maybe a zero, for all, a row, a group of a row or a block."""
-    *_, height, columns = quantised.shape
-    down, tall, across, wide = quantised.options["grid"]
+    *_, height, columns = quantized.shape
+    down, tall, across, wide = quantized.options["grid"]
     codes = parts["codes"].reshape(-1, columns)
     place = torch.arange(columns) // wide
 
@@ -179,12 +179,12 @@ def _scaled(parts: Parts, quantised: Quantised) -> Opened:
     return Opened(even.rows, nearest)
 
 
-def _affine(parts: Parts, quantised: Quantised) -> Opened:
+def _affine(parts: Parts, quantized: Quantized) -> Opened:
     """A scale and a bias for a group of inputs; codes stand along the inputs."""
-    columns, bits = quantised.shape[-1], quantised.options["bits"]
+    columns, bits = quantized.shape[-1], quantized.options["bits"]
     words = parts["codes"].view(torch.int32).reshape(-1, parts["codes"].shape[-1])
     scales, biases = (parts[role].float().reshape(len(words), -1) for role in ("scale", "bias"))
-    group = torch.arange(columns) // quantised.options["group"]
+    group = torch.arange(columns) // quantized.options["group"]
 
     def rows(part: slice) -> torch.Tensor:
         return unpack(words[part], bits, columns) * scales[part][:, group] + biases[part][:, group]
@@ -197,27 +197,27 @@ def _affine(parts: Parts, quantised: Quantised) -> Opened:
     return Opened(rows, nearest)
 
 
-def _int8(parts: Parts, quantised: Quantised) -> Opened:
+def _int8(parts: Parts, quantized: Quantized) -> Opened:
     """A row's largest number is code 127 (Dettmers et al. 2022)."""
-    del quantised
+    del quantized
     scale = parts["scale"].float()[:, None] / 127
     return _even(lambda part: parts["codes"][part].float(), lambda part: scale[part], None, lowest=-127, highest=127)
 
 
-def _bits4(parts: Parts, quantised: Quantised) -> Opened:
+def _bits4(parts: Parts, quantized: Quantized) -> Opened:
     """A table's number times the block's largest (Dettmers et al. 2023), itself a code maybe."""
-    columns, block = quantised.shape[1], quantised.options["block"]
+    columns, block = quantized.shape[1], quantized.options["block"]
     codes, table = parts["codes"].reshape(-1), parts["quant_map"].float()
     largest = parts["absmax"]
-    if "inner" in quantised.options:
-        inner = torch.arange(len(largest)) // quantised.options["inner"]
+    if "inner" in quantized.options:
+        inner = torch.arange(len(largest)) // quantized.options["inner"]
         share = parts["nested_quant_map"].float()[largest.long()]
-        largest = share * parts["nested_absmax"].float()[inner] + quantised.options["offset"]
+        largest = share * parts["nested_absmax"].float()[inner] + quantized.options["offset"]
     largest = largest.float()
     nearest_in_table = _rounding(table)
 
     def places(part: slice) -> torch.Tensor:
-        begin, end, _ = part.indices(quantised.shape[0])
+        begin, end, _ = part.indices(quantized.shape[0])
         return torch.arange(begin * columns, end * columns).view(-1, columns)
 
     def rows(part: slice) -> torch.Tensor:
@@ -233,15 +233,15 @@ def _bits4(parts: Parts, quantised: Quantised) -> Opened:
     return Opened(rows, nearest)
 
 
-def _float4(parts: Parts, quantised: Quantised) -> Opened:
+def _float4(parts: Parts, quantized: Quantized) -> Opened:
     """A float of 4 bits times its group's scale (OCP Microscaling Formats 1.0; NVIDIA's NVFP4)."""
-    group, columns = quantised.options["group"], quantised.shape[-1]
+    group, columns = quantized.options["group"], quantized.shape[-1]
     codes = parts["codes"].reshape(-1, columns // 2)
     scale = parts["scale"].reshape(len(codes), -1)
     table = torch.tensor(E2M1)
     nearest_in_table = _rounding(table)
     whole = parts["whole"].float().reshape(()) if "whole" in parts else torch.tensor(1.0)
-    if quantised.options["how"] == "divide":
+    if quantized.options["how"] == "divide":
         whole = 1 / whole
 
     def sizes(part: slice) -> torch.Tensor:
@@ -268,7 +268,7 @@ def _rounding(table: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
     return lambda numbers: ordered[torch.bucketize(numbers.contiguous(), between)]
 
 
-OPENERS: dict[str, Callable[[Parts, Quantised], Opened]] = {
+OPENERS: dict[str, Callable[[Parts, Quantized], Opened]] = {
     "gptq": _gptq,
     "awq": _awq,
     "packed": _packed,

@@ -251,7 +251,7 @@ def _bits4(base: str, tensors: Tensors, manifest: Manifest, kind: str) -> Codes:
     _check(absmax.shape == (math.ceil(count / block),), absmax.dtype in (*FLOATS, "uint8"))
     parts = {"codes": codes, "state": state, "absmax": absmax, "quant_map": table}
     options: dict[str, Any] = {"block": block}
-    if absmax.dtype == "uint8":  # "double quantisation"
+    if absmax.dtype == "uint8":  # "double quantization"
         inner, offset = _positive(told.get("nested_blocksize")), told.get("nested_offset")
         _check(isinstance(offset, float | int))
         scales, table = tensors[f"{base}.nested_absmax"], tensors[f"{base}.nested_quant_map"]

@@ -18,7 +18,7 @@ CONV1D = frozenset({"gpt2", "openai-gpt", "imagegpt", "decision_transformer"})  
 
 
 @dataclass(frozen=True, slots=True)
-class Quantised:
+class Quantized:
     """A weight that is stored as codes, and what turns them into numbers."""
 
     name: str  # of the weight, as a model calls it
@@ -39,14 +39,14 @@ class Quantised:
         return replace(self.parts["codes"], name=self.name, dtype=self.dtype, shape=shape, strides=steps)
 
 
-def find_quantised(manifest: Manifest) -> dict[str, Quantised]:
+def find_quantized(manifest: Manifest) -> dict[str, Quantized]:
     """Find the weights whose codes can be read, name of the weight -> how.
 
     A weight whose parts contradict each other, or allow two readings, is left out.
     """
     tensors = manifest.by_name
     config = manifest.config or {}
-    found: dict[str, Quantised] = {}
+    found: dict[str, Quantized] = {}
     for name in tensors:
         for ending, (instead, read) in CONVENTIONS.items():
             if not name.endswith(ending):
@@ -56,7 +56,7 @@ def find_quantised(manifest: Manifest) -> dict[str, Quantised]:
                 codes = read(base, tensors, manifest)
             except (UnreadableError, KeyError):
                 continue
-            found[base + instead] = Quantised(
+            found[base + instead] = Quantized(
                 base + instead,
                 codes.shape,
                 _dtype(config, codes),
@@ -64,14 +64,14 @@ def find_quantised(manifest: Manifest) -> dict[str, Quantised]:
                 codes.scheme,
                 codes.parts,
                 codes.options,
-                # Only what quantises linear layers alone turns a Conv1D into one.
+                # Only what quantizes linear layers alone turns a Conv1D into one.
                 flipped=codes.flipped or (codes.kind != "scaled" and config.get("model_type") in CONV1D),
             )
     return found
 
 
-def logical_tensors(manifest: Manifest, found: Mapping[str, Quantised]) -> tuple[TensorInfo, ...]:
-    """The headers of a checkpoint, each quantised weight once and as what it stands for."""
+def logical_tensors(manifest: Manifest, found: Mapping[str, Quantized]) -> tuple[TensorInfo, ...]:
+    """The headers of a checkpoint, each quantized weight once and as what it stands for."""
     parts = {part.name for each in found.values() for part in each.parts.values()}
     first = {each.parts["codes"].name: each for each in found.values()}
     return tuple(
@@ -81,7 +81,7 @@ def logical_tensors(manifest: Manifest, found: Mapping[str, Quantised]) -> tuple
     )
 
 
-def unread_codes(manifest: Manifest, found: Mapping[str, Quantised]) -> tuple[str, ...]:
+def unread_codes(manifest: Manifest, found: Mapping[str, Quantized]) -> tuple[str, ...]:
     """The stored tensors of codes that nobody here can read as numbers, in file order."""
     read = {part.name for each in found.values() for part in each.parts.values()}
     names = {tensor.name for tensor in manifest.tensors}
@@ -119,12 +119,12 @@ def refuse_codes(name: str, unread: Sequence[str]) -> None:
         )
 
 
-def refuse_many_numbers(name: str, found: Mapping[str, Quantised], allowed: int) -> None:
-    """Keep the numbers of a large quantised model out of memory: its codes can be mapped, they not.
+def refuse_many_numbers(name: str, found: Mapping[str, Quantized], allowed: int) -> None:
+    """Keep the numbers of a large quantized model out of memory: its codes can be mapped, they not.
 
     Args:
         name: Of the checkpoint.
-        found: Its quantised weights.
+        found: Its quantized weights.
         allowed: Bytes.
 
     Raises:

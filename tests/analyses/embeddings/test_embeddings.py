@@ -31,7 +31,7 @@ def test_numbers_are_those_of_the_matrix(open_model, architecture):
 
 
 @pytest.mark.parametrize("metric", ["cosine", "dot", "euclidean"])
-def test_neighbours_by_brute_force(open_model, metric):
+def test_neighbors_by_brute_force(open_model, metric):
     result = embeddings(open_model("BertModel"), progress=silent, token="w3", k=5, metric=metric)
     matrix = matrix_of("BertModel").astype(np.float64)
     query = matrix[11]  # eight special tokens come first

@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from inspector.analyses.embeddings.compute import embeddings
 from inspector.analyses.embeddings.compute_health import find_equal_rows
 from inspector.analyses.embeddings.compute_references import find_references
-from inspector.analyses.embeddings.compute_undertrained import Judgement, judge
+from inspector.analyses.embeddings.compute_undertrained import Judgment, judge
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.embeddings.result_health import Finding
 from inspector.demo import DEMOS
@@ -80,13 +80,13 @@ def make(rows: int, columns: int, seed: int, *, unused: int, share: float, tied:
     return Vocabulary(matrix, labels, set(planted.tolist()), bias)
 
 
-def judged(made: Vocabulary, *, tied: bool | None = True, **options: object) -> Judgement:
+def judged(made: Vocabulary, *, tied: bool | None = True, **options: object) -> Judgment:
     facts = read_facts(made.matrix)
     return judge(made.matrix, facts, made.labels, tied=tied, **options)  # type: ignore[arg-type]
 
 
-def listed(judgement: Judgement) -> set[int]:
-    return set(judgement.listed.nonzero()[:, 0].tolist())
+def listed(judgment: Judgment) -> set[int]:
+    return set(judgment.listed.nonzero()[:, 0].tolist())
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -95,12 +95,12 @@ def listed(judgement: Judgement) -> set[int]:
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_planted_rows_are_found_and_none_invented_when_tied(rows, columns, seed, share, with_bias):
     made = make(rows, columns, seed, unused=12, share=share)
-    judgement = judged(made, bias=made.bias if with_bias else None)
-    assert listed(judgement) == made.planted
-    assert judgement.indicator.measure == "direction"
-    assert judgement.indicator.references == 12
-    assert (judgement.indicator.bias_threshold is not None) == with_bias
-    assert judgement.scores[:12].isnan().all()
+    judgment = judged(made, bias=made.bias if with_bias else None)
+    assert listed(judgment) == made.planted
+    assert judgment.indicator.measure == "direction"
+    assert judgment.indicator.references == 12
+    assert (judgment.indicator.bias_threshold is not None) == with_bias
+    assert judgment.scores[:12].isnan().all()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -109,16 +109,16 @@ def test_planted_rows_are_found_and_none_invented_when_tied(rows, columns, seed,
 @pytest.mark.parametrize("unused", [12, 0])
 def test_planted_rows_are_found_and_none_invented_when_not_tied(rows, columns, seed, share, unused):
     made = make(rows, columns, seed, unused=unused, share=share, tied=False)
-    judgement = judged(made, tied=False)
-    assert listed(judgement) == made.planted
-    assert judgement.indicator.measure == "norm"
-    assert judgement.indicator.references == unused
+    judgment = judged(made, tied=False)
+    assert listed(judgment) == made.planted
+    assert judgment.indicator.measure == "norm"
+    assert judgment.indicator.references == unused
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("rows", "columns"), SIZES)
 @pytest.mark.parametrize("unused", [0, 4, 40])
-def test_rows_as_short_as_at_initialisation_are_found_in_a_tied_model_too(rows, columns, seed, unused):
+def test_rows_as_short_as_at_initialization_are_found_in_a_tied_model_too(rows, columns, seed, unused):
     made = make(rows, columns, seed, unused=unused, share=0.02, tied=False)
     assert listed(judged(made)) == made.planted
 
@@ -145,9 +145,9 @@ def few_dimensions(seed: int, *, rows: int = 1_000, columns: int = 10) -> Vocabu
 @pytest.mark.parametrize("tied", [True, False, None])
 def test_planted_rows_of_few_dimensions_are_found(seed, tied):
     made = few_dimensions(seed)
-    judgement = judged(made, tied=tied)
-    assert judgement.indicator.measure == "direction"
-    assert listed(judgement) == made.planted
+    judgment = judged(made, tied=tied)
+    assert judgment.indicator.measure == "direction"
+    assert listed(judgment) == made.planted
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -169,11 +169,11 @@ def test_planted_rows_of_a_checkpoint_are_found(tmp_path, open_path, architectur
 def test_norms_that_vary_too_much_are_not_given_a_threshold_of_zero():
     made = make(1_000, 24, 0, unused=0, share=0)
     made.matrix *= torch.exp(torch.randn(1_000, 1, generator=torch.Generator().manual_seed(0)))
-    judgement = judged(made)
-    assert not judgement.listed.any()
-    assert judgement.indicator.measure == "none"
-    assert "0.00" not in judgement.indicator.statement
-    assert "no row is short enough to stand out" in judgement.indicator.statement
+    judgment = judged(made)
+    assert not judgment.listed.any()
+    assert judgment.indicator.measure == "none"
+    assert "0.00" not in judgment.indicator.statement
+    assert "no row is short enough to stand out" in judgment.indicator.statement
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -181,10 +181,10 @@ def test_norms_that_vary_too_much_are_not_given_a_threshold_of_zero():
 @pytest.mark.parametrize("tied", [True, False, None])
 def test_a_trained_vocabulary_without_unused_rows_has_nothing_listed(rows, columns, seed, tied):
     made = make(rows, columns, seed, unused=0, share=0)
-    judgement = judged(made, tied=tied)
-    assert not judgement.listed.any()
-    assert not judgement.indicator.looks_untrained
-    assert "No row of this vocabulary is known to be unused" in judgement.indicator.statement
+    judgment = judged(made, tied=tied)
+    assert not judgment.listed.any()
+    assert not judgment.indicator.looks_untrained
+    assert "No row of this vocabulary is known to be unused" in judgment.indicator.statement
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -192,10 +192,10 @@ def test_a_trained_vocabulary_without_unused_rows_has_nothing_listed(rows, colum
 def test_unused_rows_that_were_trained_like_all_others_tell_nothing(seed, tied):
     made = make(1_000, 64, seed, unused=0, share=0)
     made.labels.loc[:9, "kind"] = "unused"
-    judgement = judged(made, tied=tied)
-    assert not judgement.listed.any()
-    assert judgement.indicator.references == 0
-    assert "10 rows are known to be unused, but they do not stand out" in (judgement.indicator.statement)
+    judgment = judged(made, tied=tied)
+    assert not judgment.listed.any()
+    assert judgment.indicator.references == 0
+    assert "10 rows are known to be unused, but they do not stand out" in (judgment.indicator.statement)
 
 
 @pytest.mark.parametrize("unused", [0, 10])
@@ -212,7 +212,7 @@ def test_a_fresh_model_is_called_untrained_and_no_token_is(rows, columns, unused
 
 
 @pytest.mark.parametrize("architecture", ["BertForMaskedLM", "GPT2LMHeadModel"])
-def test_a_model_as_transformers_initialises_it_is_untrained(architecture, tmp_path, open_path):
+def test_a_model_as_transformers_initializes_it_is_untrained(architecture, tmp_path, open_path):
     import transformers
 
     torch.manual_seed(0)
@@ -248,10 +248,10 @@ def test_a_row_between_the_two_thresholds_is_listed_where_its_bias_agrees():
 def test_a_trained_row_among_the_unused_is_left_out_by_name():
     made = make(1_000, 64, 1, unused=12, share=0.02)
     made.matrix[7] = made.matrix[sorted(set(range(12, 1_000)) - made.planted)[0]]
-    judgement = judged(made)
-    assert listed(judgement) == made.planted
-    assert judgement.indicator.references == 11
-    assert "1 more ([unused7]) lies elsewhere" in judgement.indicator.statement
+    judgment = judged(made)
+    assert listed(judgment) == made.planted
+    assert judgment.indicator.references == 11
+    assert "1 more ([unused7]) lies elsewhere" in judgment.indicator.statement
 
 
 def test_references_are_unused_rows_impossible_bytes_and_rows_without_a_token():

@@ -282,7 +282,7 @@ def test_a_cell_counts_and_names_its_most_likely_tokens():
     assert list(cells.up) == pytest.approx([-edge for edge in cells.up[::-1]])
 
 
-def test_equal_texts_favour_neither():
+def test_equal_texts_favor_neither():
     frame = vocabulary(500)
     frame = frame.assign(second=frame["first"], likelihood=frame["first"], difference=0.0)
     figure = contrast_scatter(frame, names=("first", "second"), title="t")

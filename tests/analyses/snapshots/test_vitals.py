@@ -49,8 +49,8 @@ def test_numbers_are_those_of_the_file(folder, open_path) -> None:
     np.testing.assert_array_equal(found.vectors, matrix[[11, 20]])
     assert len(found.probes) == 2 + 7
     assert len(set(found.probes[2:].tolist())) == 7
-    for row, neighbours in zip(found.probes, found.neighbours, strict=True):
-        assert neighbours.tolist() == nearest_by_hand(matrix, int(row), 5)
+    for row, neighbors in zip(found.probes, found.neighbours, strict=True):
+        assert neighbors.tolist() == nearest_by_hand(matrix, int(row), 5)
 
 
 def test_the_result_survives_its_json(folder, open_path) -> None:
@@ -79,7 +79,7 @@ def test_the_same_rows_are_drawn_of_every_matrix_of_that_size(folder, open_path,
     assert vitals(open_path(other), progress=silent).vocabulary != first.vocabulary
 
 
-def test_rows_without_a_direction_are_nobodys_neighbours(folder, open_path) -> None:
+def test_rows_without_a_direction_are_nobodys_neighbors(folder, open_path) -> None:
     tensors = load_file(folder / "model.safetensors")
     tensors[WORDS][11] = 0
     tensors[WORDS][12, 3] = np.nan
@@ -95,7 +95,7 @@ def test_rows_without_a_direction_are_nobodys_neighbours(folder, open_path) -> N
     json.dumps(to_json(found), allow_nan=False)
 
 
-def test_neighbours_do_not_depend_on_the_size_of_blocks(monkeypatch) -> None:
+def test_neighbors_do_not_depend_on_the_size_of_blocks(monkeypatch) -> None:
     matrix = torch.randn((50, 8), generator=torch.Generator().manual_seed(3))
     matrix[4] *= 1e25  # its square is no float32
     whole = nearest_cosine(matrix, torch.arange(50), 6, facts=read_facts(matrix))

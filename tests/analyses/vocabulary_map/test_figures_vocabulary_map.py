@@ -138,11 +138,11 @@ def test_what_is_no_list_of_ids_chooses_nothing(text: object) -> None:
 @pytest.mark.parametrize("color", sorted(component.COLORS))
 def test_the_state_is_plain_json(color: str) -> None:
     data = component.state(
-        "d", title="t\u202e", color=color, selected=5, found=np.array([7, 9]), neighbours=(9,),
+        "d", title="t\u202e", color=color, selected=5, found=np.array([7, 9]), neighbors=(9,),
         chosen=[0], hidden={"word"}, theme=DARK,
     )  # fmt: skip
     assert json.loads(json.dumps(data, allow_nan=False)) == data
-    assert (data["found"], data["neighbours"], data["chosen"]) == ([7, 9], [9], [0])
+    assert (data["found"], data["neighbors"], data["chosen"]) == ([7, 9], [9], [0])
     assert data["hidden"] == ["word"]
     assert data["theme"]["page"] == DARK.page
     assert "\u202e" not in data["title"]

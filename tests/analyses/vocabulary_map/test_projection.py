@@ -16,8 +16,8 @@ from inspector.analyses.vocabulary_map import compute_maps as mapping
 from inspector.analyses.vocabulary_map.compute import project
 from inspector.analyses.vocabulary_map.compute_components import principal_components
 from inspector.errors import NotInCheckpointError, RequestError
-from tests.analyses.vocabulary_map.test_neighbours import clustered
-from tests.analyses.vocabulary_map.test_preservation import naive_neighbours
+from tests.analyses.vocabulary_map.test_neighbors import clustered
+from tests.analyses.vocabulary_map.test_preservation import naive_neighbors
 from tests.conftest import silent
 
 UMAP = {"method": "umap", "neighbors": 10, "seed": 3}
@@ -31,7 +31,7 @@ def no_work(monkeypatch):
         raise AssertionError("computed again")
 
     def forbid() -> None:
-        for name in ("principal_components", "lay_out", "find_neighbours"):
+        for name in ("principal_components", "lay_out", "find_neighbors"):
             monkeypatch.setattr(mapping, name, fail)
 
     return forbid
@@ -89,7 +89,7 @@ def test_umap_keeps_planted_clusters(open_matrix, dimensions, metric):
     which = torch.randint(6, (240,), generator=generator).numpy()
     places = places_of(result)
     assert places.shape == (240, dimensions)
-    same = [np.mean([which[j] == which[row] for j in naive_neighbours(places, row, 10)]) for row in range(240)]
+    same = [np.mean([which[j] == which[row] for j in naive_neighbors(places, row, 10)]) for row in range(240)]
     assert np.mean(same) > 0.95
     assert result.metric == metric
 
@@ -98,7 +98,7 @@ def test_trust_of_every_row_by_a_double_loop(open_matrix):
     matrix = clustered(120, 16)
     result = project(open_matrix(matrix), progress=silent, method="umap", metric="euclidean")
     rows, places = matrix.double().numpy(), places_of(result)
-    naive = [len(naive_neighbours(rows, row, 15) & naive_neighbours(places, row, 15)) / 15 for row in range(120)]
+    naive = [len(naive_neighbors(rows, row, 15) & naive_neighbors(places, row, 15)) / 15 for row in range(120)]
     assert result.points["trust"].tolist() == pytest.approx(naive)
     assert result.kept_neighbours == pytest.approx(np.mean(naive))
     assert (result.judged_rows, result.neighbour_recall) == (120, 1.0)
@@ -109,13 +109,13 @@ def test_stability_is_what_the_next_seed_keeps(open_matrix):
     result = project(checkpoint, progress=silent, stability=True, **UMAP)
     first = places_of(result)
     again = places_of(project(checkpoint, progress=silent, **{**UMAP, "seed": 4}))
-    naive = [len(naive_neighbours(first, row, 15) & naive_neighbours(again, row, 15)) / 15 for row in range(80)]
+    naive = [len(naive_neighbors(first, row, 15) & naive_neighbors(again, row, 15)) / 15 for row in range(80)]
     assert result.points["stability"].tolist() == pytest.approx(naive)
     assert result.stability == pytest.approx(np.mean(naive))
     assert min(naive) < 1
 
 
-def test_a_large_pca_is_judged_by_a_sample_until_neighbours_are_known(open_matrix, monkeypatch):
+def test_a_large_pca_is_judged_by_a_sample_until_neighbors_are_known(open_matrix, monkeypatch):
     monkeypatch.setattr(mapping, "QUICK_ROWS", 10)
     monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_truth.JUDGED", 20)
     matrix = clustered(90, 8)
@@ -131,7 +131,7 @@ def test_a_large_pca_is_judged_by_a_sample_until_neighbours_are_known(open_matri
 
 def naive_trust(matrix: torch.Tensor, places: np.ndarray) -> list[float]:
     rows = matrix.double().numpy()
-    return [len(naive_neighbours(rows, row, 15) & naive_neighbours(places, row, 15)) / 15 for row in range(len(rows))]
+    return [len(naive_neighbors(rows, row, 15) & naive_neighbors(places, row, 15)) / 15 for row in range(len(rows))]
 
 
 @pytest.mark.parametrize("asked_at", ["once", "later"])
@@ -164,7 +164,7 @@ def test_trust_of_every_row_of_a_large_vocabulary(open_matrix, monkeypatch, no_w
     pd.testing.assert_frame_equal(again.points, whole.points)
 
 
-def test_a_map_does_not_depend_on_what_is_known_of_its_neighbours(open_matrix, monkeypatch):
+def test_a_map_does_not_depend_on_what_is_known_of_its_neighbors(open_matrix, monkeypatch):
     monkeypatch.setattr(mapping, "QUICK_ROWS", 10)
     monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_truth.EXACT_ROWS", 10)
     monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_cells.CELL_ROWS", 20)
@@ -269,19 +269,19 @@ def test_a_matrix_of_equal_rows(open_matrix, value):
     assert 0 <= result.kept_neighbours <= 1
 
 
-@pytest.mark.parametrize(("rows", "neighbours"), [(3, 15), (9, 15), (16, 15), (4, 3)])
-def test_few_rows_get_pca_and_the_reason(open_matrix, rows, neighbours):
+@pytest.mark.parametrize(("rows", "neighbors"), [(3, 15), (9, 15), (16, 15), (4, 3)])
+def test_few_rows_get_pca_and_the_reason(open_matrix, rows, neighbors):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         checkpoint = open_matrix(clustered(rows, 8))
-        result = project(checkpoint, progress=silent, method="umap", neighbors=neighbours)
+        result = project(checkpoint, progress=silent, method="umap", neighbors=neighbors)
     assert result.method == "pca"
-    expected = f"UMAP needs more than {neighbours + 1} tokens and there are {rows}: this is a PCA."
+    expected = f"UMAP needs more than {neighbors + 1} tokens and there are {rows}: this is a PCA."
     assert result.warnings == (expected,)
     assert result.points["token"].tolist()[0] == "id 0"
     assert len(result.points) == rows
     assert project(checkpoint, progress=silent).warnings == ()
-    again = project(checkpoint, progress=silent, method="umap", neighbors=neighbours)
+    again = project(checkpoint, progress=silent, method="umap", neighbors=neighbors)
     assert (again.cached, again.warnings) == (True, result.warnings)
 
 
@@ -291,7 +291,7 @@ def test_just_enough_rows(open_matrix):
     assert np.isfinite(places_of(result)).all()
 
 
-def test_more_neighbours_than_are_judged(open_matrix):
+def test_more_neighbors_than_are_judged(open_matrix):
     result = project(
         open_matrix(clustered(90, 8)), progress=silent, method="umap", neighbors=60
     )  # fmt: skip

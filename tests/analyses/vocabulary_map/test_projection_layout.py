@@ -11,12 +11,12 @@ from inspector.analyses.vocabulary_map.compute_compiled import kernels
 from inspector.analyses.vocabulary_map.compute_layout import CURVE, fuzzy_graph, lay_out, prune, rates, starting_places
 from inspector.analyses.vocabulary_map.compute_layout import forces as forces_by_bits
 from inspector.analyses.vocabulary_map.compute_neighbors import nearest
-from tests.analyses.vocabulary_map.test_neighbours import clustered
-from tests.analyses.vocabulary_map.test_preservation import naive_neighbours
+from tests.analyses.vocabulary_map.test_neighbors import clustered
+from tests.analyses.vocabulary_map.test_preservation import naive_neighbors
 from tests.conftest import silent
 
 
-def neighbour_graph(rows: int = 200, k: int = 10):
+def neighbor_graph(rows: int = 200, k: int = 10):
     matrix = clustered(rows, 12)
     found, far = nearest(matrix, torch.arange(rows), k, metric="euclidean")
     return matrix, found.numpy().astype(np.int32), far.numpy()
@@ -26,7 +26,7 @@ def test_the_graph_is_umaps():
     """umap-learn counts a row as its own first neighbor, at distance 0."""
     from umap.umap_ import fuzzy_simplicial_set
 
-    matrix, found, far = neighbour_graph()
+    matrix, found, far = neighbor_graph()
     own = np.arange(len(matrix), dtype=np.int32)[:, None]
     theirs, _, _ = fuzzy_simplicial_set(  # type: ignore[misc]
         matrix.numpy(),
@@ -61,7 +61,7 @@ def test_forces_are_right_to_half_a_per_cent():
 
 
 def test_edges_are_used_as_often_as_they_weigh():
-    _, found, far = neighbour_graph()
+    _, found, far = neighbor_graph()
     graph = fuzzy_graph(found, far)
     pruned, every = prune(graph, 50)
     assert (pruned.data >= graph.data.max() / 50).all()
@@ -107,7 +107,7 @@ def test_an_epoch_by_plain_python(dimensions, tmp_path):
 
 
 def test_nothing_depends_on_the_number_of_threads(tmp_path):
-    _, found, far = neighbour_graph()
+    _, found, far = neighbor_graph()
     graph = fuzzy_graph(found, far)
     start = np.random.default_rng(0).normal(size=(200, 2))
     threads = get_num_threads()
@@ -122,11 +122,11 @@ def test_nothing_depends_on_the_number_of_threads(tmp_path):
 
 
 @pytest.mark.parametrize("dimensions", [2, 3])
-def test_batches_keep_neighbours_as_the_loops_do(dimensions, tmp_path):
+def test_batches_keep_neighbors_as_the_loops_do(dimensions, tmp_path):
     """What runs on an accelerator, run by torch on the CPU."""
     from inspector.analyses.vocabulary_map import compute_layout as layout
 
-    matrix, found, far = neighbour_graph(300)
+    matrix, found, far = neighbor_graph(300)
     graph = fuzzy_graph(found, far)
     start = matrix.numpy()[:, :dimensions]
     epochs = 100
@@ -140,7 +140,7 @@ def test_batches_keep_neighbours_as_the_loops_do(dimensions, tmp_path):
 
     def kept(places: np.ndarray) -> float:
         return float(np.mean([
-            len(set(found[row].tolist()) & naive_neighbours(places, row, 10)) / 10
+            len(set(found[row].tolist()) & naive_neighbors(places, row, 10)) / 10
             for row in range(0, 300, 5)
         ]))  # fmt: skip
 

@@ -18,8 +18,8 @@ from inspector.analyses.vocabulary_map.compute import project
 from inspector.analyses.vocabulary_map.frames import side_by_side
 from inspector.analyses.vocabulary_map.request import ProjectRequest
 from inspector.errors import RequestError
-from tests.analyses.vocabulary_map.test_neighbours import clustered
-from tests.analyses.vocabulary_map.test_preservation import naive_neighbours
+from tests.analyses.vocabulary_map.test_neighbors import clustered
+from tests.analyses.vocabulary_map.test_preservation import naive_neighbors
 from tests.analyses.vocabulary_map.test_projection import naive_trust, places_of
 from tests.conftest import silent
 
@@ -68,7 +68,7 @@ def test_it_is_judged_as_ours_is_and_stands_beside_it(open_matrix):
     assert theirs.points["trust"].tolist() == pytest.approx(naive)
     again = direct(matrix, metric="euclidean", random_state=1)
     stays = [
-        len(naive_neighbours(places_of(theirs), row, 15) & naive_neighbours(again, row, 15)) / 15 for row in range(120)
+        len(naive_neighbors(places_of(theirs), row, 15) & naive_neighbors(again, row, 15)) / 15 for row in range(120)
     ]
     assert theirs.stability == pytest.approx(np.mean(stays))
     ours = project(checkpoint, progress=silent, **request.ours.parameters())

@@ -41,7 +41,7 @@ def state(
     color: str = "kind",
     selected: int | None = None,
     found: Iterable[int] = (),
-    neighbours: Iterable[int] = (),
+    neighbors: Iterable[int] = (),
     chosen: Iterable[int] = (),
     hidden: Iterable[str] = (),
     theme: Theme = LIGHT,
@@ -57,7 +57,7 @@ def state(
         color: One of COLORS; where the points lack the column, the kind.
         selected: Token id of the selected token, or None.
         found: Token ids that a search found; the first 5,000 are ringed.
-        neighbours: Token ids of the selected token's true neighbors, nearest first.
+        neighbors: Token ids of the selected token's true neighbors, nearest first.
         chosen: Token ids inside the lasso.
         hidden: Names of the layers that are switched off.
         theme: Colors.
@@ -81,7 +81,7 @@ def state(
         },
         "selected": selected,
         "found": [int(row) for row in found][:MOST_FOUND],
-        "neighbours": [int(row) for row in neighbours],
+        "neighbors": [int(row) for row in neighbors],
         "chosen": [int(row) for row in chosen],
         "hidden": sorted(hidden),
         "styles": {

@@ -63,7 +63,7 @@ class VocabularyMap {
       axes: data.axes,
       selected: data.selected,
       found: new Set(data.found),
-      neighbours: data.neighbours,
+      neighbors: data.neighbors,
       chosen: this.maskOf(data.chosen),
       whole: { x: 0, y: 0, scale: 1 },
     };
@@ -171,7 +171,7 @@ class VocabularyMap {
     const tokenId = row < 0 ? null : this.points.token_id[row];
     if (tokenId === this.scene.selected) return;
     this.scene.selected = tokenId;
-    this.scene.neighbours = []; // Python sends the new ones
+    this.scene.neighbors = []; // Python sends the new ones
     this.find(".spoken").textContent =
       row < 0 ? "Nothing selected" : linesAbout(this.points, row).join(", ");
     this.describe();

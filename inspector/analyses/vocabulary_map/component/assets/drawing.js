@@ -119,7 +119,7 @@ function drawPoints(context, scene, view, size, density, moving) {
   const { uv, depth, order } = scene.flat;
   const { shown, chosen } = scene;
   const { index, shown: paintShown } = scene.paint;
-  const dimmed = scene.found.size || scene.neighbours.length ? 1 : 0;
+  const dimmed = scene.found.size || scene.neighbors.length ? 1 : 0;
   const scale = view.scale * density;
   const left = width / 2 - view.x * scale;
   const top = height / 2 + view.y * scale;

@@ -1,10 +1,10 @@
-// What lies above the points: lines to true neighbours, rings, labels, names of the axes.
+// What lies above the points: lines to true neighbors, rings, labels, names of the axes.
 // The context may be a canvas' or the SVG writer.
 
 const FONT = '"Source Sans", "Source Sans Pro", "Source Sans 3", "Helvetica Neue", Arial, sans-serif';
 const NEARBY = 40; // with fewer points than this in view, all of them are labeled
 const RING = 16; // pixels around padding that no label may cover
-const LABELS = 40; // of search results, and of neighbours; the others have a ring
+const LABELS = 40; // of search results, and of neighbors; the others have a ring
 const FLAGGED = 4000; // under-trained tokens that are marked while the map moves
 
 function ring(context, x, y, radius, color, width) {
@@ -55,7 +55,7 @@ function labelsOf(scene, view, size) {
     add(row, kind.color, kind.ringed);
   }
   [...scene.found].slice(0, LABELS).forEach((id) => add(points.row.get(id), theme.ink, false));
-  scene.neighbours.slice(0, LABELS).forEach((id) => add(points.row.get(id), theme.accent, false));
+  scene.neighbors.slice(0, LABELS).forEach((id) => add(points.row.get(id), theme.accent, false));
   for (const row of nearby(scene, view, size)) add(row, theme.muted, false);
   return labels;
 }
@@ -156,11 +156,11 @@ function drawBoxes(context, boxes, ground) {
   }
 }
 
-/** Lines from the selected token to its true neighbours: where did the map put them? */
-function drawNeighbours(context, scene, view, size) {
+/** Lines from the selected token to its true neighbors: where did the map put them? */
+function drawNeighbors(context, scene, view, size) {
   const from = selectedRow(scene);
   if (from === undefined) return;
-  const rows = scene.neighbours.map((id) => scene.points.row.get(id));
+  const rows = scene.neighbors.map((id) => scene.points.row.get(id));
   const places = rows.filter((row) => row !== undefined && isShown(scene, row));
   const [x, y] = placeOf(scene, view, size, from);
   for (const row of places) {
@@ -245,7 +245,7 @@ function drawOverlay(context, scene, view, size, moving = false) {
   drawAxes(context, scene, size);
   const labels = placeLabels(context, scene, view, size);
   drawFlagged(context, scene, view, size, moving);
-  drawNeighbours(context, scene, view, size);
+  drawNeighbors(context, scene, view, size);
   drawLeaders(context, labels);
   drawRings(context, scene, view, size);
   drawBoxes(context, labels, scene.page);

@@ -53,11 +53,11 @@ function flatten(points, turn) {
     const x = points.place[3 * row] - middle[0];
     const y = points.place[3 * row + 1] - middle[1];
     const z = points.place[3 * row + 2] - middle[2];
-    const towards = g * x + h * y + i * z;
-    const nearer = far / (far - towards);
+    const toward = g * x + h * y + i * z;
+    const nearer = far / (far - toward);
     uv[2 * row] = (a * x + b * y + c * z) * nearer;
     uv[2 * row + 1] = (d * x + e * y + f * z) * nearer;
-    depth[row] = (towards / radius + 1) / 2;
+    depth[row] = (toward / radius + 1) / 2;
   }
   points.flat.order = farFirst(points, depth);
   return points.flat;

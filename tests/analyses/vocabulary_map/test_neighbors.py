@@ -1,4 +1,4 @@
-"""Neighbours by every way of finding them against brute force, one pair of rows after the other."""
+"""Neighbors by every way of finding them against brute force, one pair of rows after the other."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from inspector.analyses.vocabulary_map import compute_cells as cells
-from inspector.analyses.vocabulary_map import compute_neighbors as neighbours
+from inspector.analyses.vocabulary_map import compute_neighbors as neighbors
 from inspector.analyses.vocabulary_map import compute_truth as truth
 from inspector.analyses.vocabulary_map.compute_cells import nearest_by_cells
 from inspector.analyses.vocabulary_map.compute_neighbors import comparable, nearest, nearest_of_all
-from inspector.analyses.vocabulary_map.compute_truth import find_neighbours
+from inspector.analyses.vocabulary_map.compute_truth import find_neighbors
 from tests.conftest import silent
 
 METRICS = ["cosine", "euclidean"]
@@ -49,8 +49,8 @@ def assert_exact(matrix, indices, distances, *, metric, rows):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Several blocks, a last one that is not full, and compiled code also for few rows."""
-    monkeypatch.setattr(neighbours, "BLOCK_ROWS", 37)
-    monkeypatch.setattr(neighbours, "SMALL_ROWS", 0)
+    monkeypatch.setattr(neighbors, "BLOCK_ROWS", 37)
+    monkeypatch.setattr(neighbors, "SMALL_ROWS", 0)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -145,7 +145,7 @@ def test_a_large_vocabulary_is_judged_by_exact_rows(tmp_path, monkeypatch):
     monkeypatch.setattr(cells, "ROUNDS", (1, 1))
     matrix = clustered(500, 16)
     rows = comparable(matrix, metric="cosine")
-    found = find_neighbours(rows, 15, metric="cosine", home=tmp_path, progress=silent)
+    found = find_neighbors(rows, 15, metric="cosine", home=tmp_path, progress=silent)
     assert len(found.truth.rows) == 40
     hits = []
     for row, named in zip(found.truth.rows, found.truth.nearest, strict=True):

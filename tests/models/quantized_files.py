@@ -46,7 +46,7 @@ def wide_model(architecture: str):
 
 
 def by_bitsandbytes(folder: Path, architecture: str, **options: Any) -> Any:
-    """A model that transformers and bitsandbytes quantise, saved beside its tokenizer."""
+    """A model that transformers and bitsandbytes quantize, saved beside its tokenizer."""
     config = BitsAndBytesConfig(bnb_4bit_compute_dtype=torch.float32, **options)
     return AUTO[architecture].from_pretrained(folder, quantization_config=config, device_map="cpu", dtype=torch.float32)
 

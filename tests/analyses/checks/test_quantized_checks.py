@@ -13,7 +13,7 @@ from inspector.analyses.training.compute import training
 from inspector.analyses.what_if.compute import what_if
 from tests.conftest import silent
 from tests.families import save_checkpoint
-from tests.models.quantised_files import (
+from tests.models.quantized_files import (
     AUTO,
     BITS4,
     FINE_GRAINED,
@@ -48,7 +48,7 @@ def test_no_false_alarm_of_bitsandbytes(tmp_path, open_path, architecture, optio
     assert types.detail.startswith("Quantized: ")
     assert types.detail.endswith(f"; all others are kept as {str(dtype).removeprefix('torch.')}.")
     (codes,) = (each for each in types.evidence if each.problem == "codes")
-    assert codes.count == len(coded.quantised)
+    assert codes.count == len(coded.quantized)
 
 
 @pytest.mark.parametrize(

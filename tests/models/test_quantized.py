@@ -33,7 +33,7 @@ from inspector.errors import CheckpointError
 from inspector.models.quantized.codes import open_codes
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
-from tests.models.quantised_files import (
+from tests.models.quantized_files import (
     AUTO,
     BITS4,
     LAYER,
@@ -65,7 +65,7 @@ def test_four_bits_of_bitsandbytes(tmp_path, open_path, model, scheme):
     made.save_pretrained(tmp_path / "b")
     coded = open_path(tmp_path / "b")
     linear: dict[str, Any] = {name: module for name, module in made.named_modules() if isinstance(module, Linear4bit)}
-    assert {f"{name}.weight" for name in linear} == set(coded.quantised)
+    assert {f"{name}.weight" for name in linear} == set(coded.quantized)
     answering = wide_model(model)
     for name, module in linear.items():
         truth = dequantize_4bit(module.weight.data, module.weight.quant_state)
@@ -102,7 +102,7 @@ def test_int8_of_bitsandbytes(tmp_path, open_path, model):
     made.save_pretrained(tmp_path / "b")
     coded = open_path(tmp_path / "b")
     linear: dict[str, Any] = {name: module for name, module in made.named_modules() if isinstance(module, Linear8bitLt)}
-    assert {f"{name}.weight" for name in linear} == set(coded.quantised)
+    assert {f"{name}.weight" for name in linear} == set(coded.quantized)
     for name, module in linear.items():
         truth = int8_vectorwise_dequant(module.weight.data, module.weight.SCB)
         truth = truth.T if "GPT2" in model else truth
@@ -150,7 +150,7 @@ def test_compressed_tensors(stored, plain, form, options):
         return {f"{LAYER}.{name}": tensor for name, tensor in made.items()}
 
     coded = stored(compress, quantization={"quant_method": "compressed-tensors", "format": form})
-    assert list(coded.quantised) == [WEIGHT]
+    assert list(coded.quantized) == [WEIGHT]
     torch.testing.assert_close(coded.state[WEIGHT], truth[0], rtol=1e-6, atol=1e-7)
     result = ask(plain, coded)
     row = row_of(result, WEIGHT)
@@ -187,8 +187,8 @@ def test_floats_of_4_bits(stored, plain, form):
 
     said = {"quant_method": "compressed-tensors", "format": f"{form.lower()}-pack-quantized"}
     coded = stored(compress, quantization=said)
-    assert list(coded.quantised) == [WEIGHT]
-    assert coded.quantised[WEIGHT].scheme.startswith(f"{form} (compressed-tensors), groups of ")
+    assert list(coded.quantized) == [WEIGHT]
+    assert coded.quantized[WEIGHT].scheme.startswith(f"{form} (compressed-tensors), groups of ")
     torch.testing.assert_close(coded.state[WEIGHT], truth[0].float(), rtol=2**-7, atol=0)
     row = row_of(ask(plain, coded), WEIGHT)
     assert row["status"] == "quantised"
@@ -219,7 +219,7 @@ def test_floats_of_4_bits_by_modelopt(stored, plain):
     library = BaseCompressor.get_value_from_registry("nvfp4-pack-quantized")
     scheme = QuantizationScheme(targets=["Linear"], weights=PRESET_SCHEMES["NVFP4"]["weights"])
     truth: Any = library.decompress(kept[0], scheme)["weight"]
-    assert coded.quantised[WEIGHT].scheme == "NVFP4 (ModelOpt), groups of 16"
+    assert coded.quantized[WEIGHT].scheme == "NVFP4 (ModelOpt), groups of 16"
     torch.testing.assert_close(coded.state[WEIGHT], truth.float(), rtol=2**-7, atol=0)
     assert row_of(ask(plain, coded), WEIGHT)["nearest"] > 0.97
 
@@ -250,11 +250,11 @@ def test_experts_of_gpt_oss(tmp_path, open_path):
     (folder / "config.json").write_text(json.dumps(said), encoding="utf-8")
 
     coded = open_path(folder)
-    assert set(coded.quantised) == set(truth)
+    assert set(coded.quantized) == set(truth)
     assert len(truth) == 4
     for name, numbers in truth.items():
         assert torch.equal(coded.state[name].float(), numbers)
-        assert coded.quantised[name].scheme == "MXFP4 (gpt-oss), groups of 32"
+        assert coded.quantized[name].scheme == "MXFP4 (gpt-oss), groups of 32"
         row = row_of(ask(whole, coded), name)
         before = load_file(tmp_path / "a" / "model.safetensors")[name].double()
         apart = (numbers.double() - before).norm() / before.norm()
@@ -276,7 +276,7 @@ def test_float8_in_blocks(stored, plain, block, dtype):
     """As DeepSeek-V3 stores it and transformers reads it."""
     kept: list[torch.Tensor] = []
 
-    def quantise(weight):
+    def quantize(weight):
         down, across = (math.ceil(n / b) for n, b in zip(weight.shape, block, strict=True))
         scale = (0.001 * torch.rand(down, across) + 0.001).to(dtype)
         spread = scale.float().repeat_interleave(block[0], 0).repeat_interleave(block[1], 1)
@@ -285,7 +285,7 @@ def test_float8_in_blocks(stored, plain, block, dtype):
         return {WEIGHT: codes, f"{WEIGHT}_scale_inv": scale}
 
     quantization = {"quant_method": "fp8", "weight_block_size": block}
-    coded = stored(quantise, quantization=None if block == [128, 128] else quantization)
+    coded = stored(quantize, quantization=None if block == [128, 128] else quantization)
     truth = _dequantize_fp8_weight(kept[0], kept[1], block, torch.float32)
     torch.testing.assert_close(coded.state[WEIGHT], truth, rtol=0, atol=0)
     row = row_of(ask(plain, coded), WEIGHT)
@@ -355,7 +355,7 @@ def test_awq(stored):
     group = torch.arange(inputs) // 16
     truth = ((codes - zeros[group]) * scales.float()[group]).T
     torch.testing.assert_close(coded.state[WEIGHT], truth, rtol=1e-6, atol=1e-7)
-    opened = open_codes(coded.manifest, coded.quantised[WEIGHT])
+    opened = open_codes(coded.manifest, coded.quantized[WEIGHT])
     pieces = [opened.rows(slice(0, 3)), opened.rows(slice(3, 21)), opened.rows(slice(21, 99))]
     torch.testing.assert_close(torch.cat(pieces), truth, rtol=1e-6, atol=1e-7)
 
@@ -363,7 +363,7 @@ def test_awq(stored):
 def test_nearest_is_by_brute_force(stored, plain):
     """Codes that are all one too high are no nearest ones; half of them moved, half are."""
 
-    def quantise(weight, moved=0):
+    def quantize(weight, moved=0):
         scale = weight.abs().amax(dim=1, keepdim=True) / 100
         codes = (weight / scale).round()
         codes[:moved] += 1
@@ -371,7 +371,7 @@ def test_nearest_is_by_brute_force(stored, plain):
 
     rows = plain.state[WEIGHT].shape[0]
     for moved, share in ((0, 1.0), (rows // 2, 0.5), (rows, 0.0)):
-        coded = stored(lambda weight, m=moved: quantise(weight, m), f"moved{moved}")
+        coded = stored(lambda weight, m=moved: quantize(weight, m), f"moved{moved}")
         row = row_of(ask(plain, coded), WEIGHT)
         assert row["nearest"] == pytest.approx(share, abs=0.002)  # some lie in the middle
 
@@ -380,7 +380,7 @@ def test_the_tensor_that_is_no_rounding_is_named(tmp_path, open_path):
     """Most of a copy is the plain rounding, one tensor is not; and two copies are told apart."""
     other = "bert.encoder.layer.1.intermediate.dense.weight"
 
-    def quantise(tensors, moved):
+    def quantize(tensors, moved):
         for name in (WEIGHT, other):
             scale = tensors[name].abs().amax(dim=1, keepdim=True) / 100
             codes = (tensors[name] / scale).round() + (3 if name == moved else 0)
@@ -393,7 +393,7 @@ def test_the_tensor_that_is_no_rounding_is_named(tmp_path, open_path):
         folder = save_checkpoint(bert(), tmp_path / name)
         tensors = load_file(folder / "model.safetensors")
         if change is not None:
-            save_file(quantise(tensors, change), folder / "model.safetensors", metadata={"format": "pt"})
+            save_file(quantize(tensors, change), folder / "model.safetensors", metadata={"format": "pt"})
         opened[name] = open_path(folder)
     said = " ".join(ask(opened["a"], opened["b"]).summary)
     assert "Only in a: bert.embeddings.LayerNorm.bias." in said
@@ -503,7 +503,7 @@ def test_mlx(tmp_path, open_path, bits, group):
     checkpoint = open_path(folder)
     for found in (overview(checkpoint, progress=silent), sharing(checkpoint, progress=silent)):
         assert found.unique_parameters == count
-    assert {each.scheme for each in checkpoint.quantised.values()} == {f"{bits}-bit codes (MLX), groups of {group}" if
+    assert {each.scheme for each in checkpoint.quantized.values()} == {f"{bits}-bit codes (MLX), groups of {group}" if
                                                                        group < 64 else f"{bits}-bit codes (MLX), "
                                                                        "one scale a row", f"{bits}-bit codes (MLX), "
                                                                        f"groups of {group}"}  # fmt: skip
