@@ -1,4 +1,4 @@
-# make run     install what the app needs and start it
+# make run     install what the app needs and start it; make run OPEN=PATH: with a checkpoint of yours open
 # make test    the tests of the daily loop; make test ROOM=lens: those of one room or folder
 # make check   formatting, lint, types and every test: run it before you submit
 # make bench   timings against other libraries
@@ -19,7 +19,7 @@ TESTS = $(or $(wildcard tests/analyses/$(ROOM) tests/app/test_$(ROOM).py),tests/
 .PHONY: run test check lint bench faults fuzz sbom clean
 
 run: $(VENV)/run.stamp
-	$(PYTHON) -m streamlit run app.py --server.port $(PORT)
+	$(PYTHON) $(if $(OPEN),-m inspector serve "$(OPEN)" --port,-m streamlit run app.py --server.port) $(PORT)
 
 test: $(VENV)/dev.stamp
 	scripts/chromium

@@ -1,4 +1,4 @@
-"""What can be sent of this checkpoint, trusted and reproduced?"""
+"""What can you send to others about this checkpoint?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pages._ui import inputs, parts, session
 from pages._ui.words import source
 
 checkpoint = session.opened()
-parts.title("Report", "What can be sent of this checkpoint, trusted and reproduced?", checkpoint)
+parts.title("Report", "What can you send to others about this checkpoint?", checkpoint)
 st.caption(
     "One HTML file that needs no network: figures, tables, texts, and where every number comes "
     "from. The .zip has it with each figure as PNG and SVG, each table as CSV, a notebook that "

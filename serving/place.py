@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from ipaddress import ip_address
+from pathlib import Path
 
 import streamlit as st
 
 from inspector.errors import SettingsError
 from inspector.settings import Settings, settings
+from inspector.store.places import EVERYWHERE
 from serving.settings import serving
 
 
@@ -42,20 +44,39 @@ def is_local(host: str) -> bool:
         return host == "localhost"
 
 
+def open_roots() -> tuple[Path, ...]:
+    """The folders below which the pages may open checkpoints by path; none: paths are closed.
+
+    Where others are served, those of the settings, if a second setting opens them. On one's own machine those of
+    the settings and what the server was started with; without a setting every folder, as on the command line.
+    """
+    found = settings()
+    if serves_others():
+        return found.roots if serving().paths else ()
+    if found.roots:
+        return (*found.roots, *_started_with())
+    return EVERYWHERE if found.engine == "local" else ()  # a cluster's machines have settings of their own
+
+
+def _started_with() -> tuple[Path, ...]:
+    kind, _, value = serving().opened.partition(":")
+    path = Path(value).resolve()
+    return (path.parent if path.is_file() else path,) if kind == "path" else ()
+
+
 def paths_are_open() -> bool:
     """Whether the pages may open folders of this machine by path."""
-    return bool(settings().roots) and (serving().paths or not serves_others())
+    return bool(open_roots())
 
 
 def served_settings() -> Settings:
     """The settings under which the pages' engine works.
 
-    Without folders where none are open; where other machines reach the server, with a sandbox.
+    With the folders that are open; where other machines reach the server, with a sandbox.
     """
     found = settings()
-    roots = found.roots if paths_are_open() else ()
     required = found.confinement == "auto" and listens_beyond_loopback()
-    return replace(found, roots=roots, confinement="required" if required else found.confinement)
+    return replace(found, roots=open_roots(), confinement="required" if required else found.confinement)
 
 
 def check_confinement(found: Settings, missing: Callable[[], Sequence[str]]) -> None:

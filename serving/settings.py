@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, get_args
 
-from inspector.errors import SettingsError
+from inspector.errors import CheckpointError, SettingsError
+from inspector.store.names import is_text
+from inspector.store.reference import CheckpointRef
 
 SignIn = Literal["none", "oidc", "proxy"]
 SECRET_CHARACTERS = 16  # at least
@@ -19,13 +21,14 @@ SECRET_CHARACTERS = 16  # at least
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Who may use the server, and whether they may name paths of it."""
+    """Who may use the server, whether they may name paths of it, and what they see first."""
 
     paths: bool  # folders below the roots may be opened by path although others are served
     sign_in: SignIn
     people: tuple[str, ...]  # "ada@example.org" or "@example.org", small letters; empty: all
     header: str  # in which a proxy names the person
     secret: str = field(repr=False)  # that the proxy sends with it; empty: none is asked for
+    opened: str = ""  # reference that whoever started the server wants open at first; empty: a demo
 
 
 def read_serving(environ: Mapping[str, str]) -> Serving:
@@ -53,6 +56,7 @@ def read_serving(environ: Mapping[str, str]) -> Serving:
         people=people,
         header=environ.get("INSPECTOR_PROXY_HEADER") or "X-Forwarded-User",
         secret=secret,
+        opened=_reference(environ.get("INSPECTOR_OPEN") or ""),
     )
 
 
@@ -60,6 +64,15 @@ def read_serving(environ: Mapping[str, str]) -> Serving:
 def serving() -> Serving:
     """The settings of this process, read once."""
     return read_serving(os.environ)
+
+
+def _reference(text: str) -> str:
+    try:
+        return str(CheckpointRef.parse(text)) if text and is_text(text) else ""
+    except CheckpointError:
+        raise SettingsError(
+            f"INSPECTOR_OPEN is {text[:80]!r}: set it to a demo's name, path:FOLDER or hub:ORG/NAME."
+        ) from None
 
 
 def _sign_in(environ: Mapping[str, str]) -> Any:

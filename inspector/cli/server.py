@@ -1,12 +1,40 @@
-"""Verbs about the server itself: its limits and its store. They take no checkpoint."""
+"""Verbs about the server itself: start it, its limits and its store."""
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import inspector
 from inspector.cli.answering import AsJson, app, refusals, show
 from inspector.engine.local import LocalEngine
 from inspector.engine.report import confinement_of, server_limits
 from inspector.settings import settings
 from inspector.store.quota import account
+from inspector.store.reference import find_reference
+
+SCRIPT = Path(inspector.__file__).parents[1] / "app.py"
+
+
+@app.command()
+def serve(
+    checkpoint: Annotated[
+        str | None, typer.Argument(metavar="CHECKPOINT", help="What is open at first, as for every verb.")
+    ] = None,
+    port: Annotated[int, typer.Option(help="Where the app listens on this machine.")] = 8501,
+) -> None:
+    """Start the web app, with a checkpoint open."""
+    environment = dict(os.environ)
+    if checkpoint is not None:
+        with refusals():
+            typed = os.path.expanduser(checkpoint)  # noqa: PTH111 - it refuses no name
+            environment["INSPECTOR_OPEN"] = str(find_reference(typed))
+    command = [sys.executable, "-m", "streamlit", "run", str(SCRIPT), f"--server.port={port}"]
+    os.execve(sys.executable, command, environment)
 
 
 @app.command()

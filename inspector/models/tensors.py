@@ -11,6 +11,7 @@ import torch
 from inspector.errors import CheckpointError
 from inspector.store.manifest import Manifest, TensorInfo
 from inspector.store.ranges import map_range
+from inspector.store.streams import Part
 from inspector.text import nearest
 
 NEAR = 1 << 20  # bytes between two storages that are mapped together
@@ -48,6 +49,14 @@ def read_tensors(manifest: Manifest, names: Iterable[str] | None = None) -> dict
         for span in _spans(tensors):
             read |= _lay(span, lambda begin, end, path=manifest.paths[file]: map_range(path, begin, end))
     return {name: read[name] for name in wanted}
+
+
+def view_numbers(part: Part, data: np.ndarray) -> torch.Tensor:
+    """See the bytes of a part that was streamed as its numbers, in one dimension."""
+    dtype = _dtype(part.tensor)
+    if part.begin % dtype.itemsize:  # torch cannot view at an odd byte
+        data = data.copy()
+    return torch.from_numpy(data).view(dtype)
 
 
 def outline_tensors(manifest: Manifest, names: Iterable[str]) -> dict[str, torch.Tensor]:

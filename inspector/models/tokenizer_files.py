@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tokenizers import AddedToken, Tokenizer
+from tokenizers import Tokenizer
 from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
-from tokenizers.implementations.byte_level_bpe import ByteLevelBPETokenizer
-from tokenizers.processors import RobertaProcessing
 
-from inspector.errors import CheckpointError, NotInCheckpointError
+from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
 from inspector.models.panics import unprinted
 from inspector.store.manifest import Manifest
 
@@ -53,7 +52,7 @@ def _translated(what: str) -> Iterator[None]:
     try:
         with unprinted():
             yield
-    except (KeyboardInterrupt, SystemExit, MemoryError):
+    except (InspectorError, KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException as error:  # the Rust library panics past Exception
         raise CheckpointError(f"{what}: save them again with tokenizer.save_pretrained().") from error
@@ -85,38 +84,46 @@ def _read_wordpiece(manifest: Manifest) -> Tokenizer:
         strip_accents=settings.get("strip_accents"),
         handle_chinese_chars=bool(settings.get("tokenize_chinese_chars", True)),
     )
-    return _rust(wordpiece)
+    return Tokenizer.from_str(wordpiece.to_str())
 
 
-def _read_byte_level(manifest: Manifest) -> Tokenizer:
+def _read_merges(manifest: Manifest) -> Tokenizer:
+    """As transformers' class does, of the settings or of the model type.
+
+    The two files do not tell which tokens begin and end a text: RoBERTa adds two, GPT-2 none, OPT one.
+    """
+    import transformers
+
+    transformers.logging.set_verbosity(logging.CRITICAL)
+    try:
+        read = transformers.AutoTokenizer.from_pretrained(manifest.folder, local_files_only=True)
+    except Exception:  # of many kinds: it knows no class, or its class wants other files
+        read = None
+    # A class whose files are missing begins with an empty vocabulary instead of refusing.
+    if read is None or not read.is_fast or "merges.txt" not in read.vocab_files_names.values():
+        raise NotInCheckpointError(
+            "transformers has no tokenizer for this model type that reads vocab.json and merges.txt: add the "
+            "tokenizer.json that AutoTokenizer.from_pretrained(...).save_pretrained() writes."
+        )
+    content = json.loads(read.backend_tokenizer.to_str())
+    held = {*content["model"]["vocab"], *_added(manifest)}
+    # Its class makes up the special tokens that the files lack, past the vocabulary's last row.
+    content["added_tokens"] = [each for each in content["added_tokens"] if each["content"] in held]
+    return Tokenizer.from_str(json.dumps(content))
+
+
+def _added(manifest: Manifest) -> Iterator[str]:
+    """Tokens that the checkpoint's files add to the vocabulary."""
+    yield from _read_json(manifest, "added_tokens.json")
     settings = _read_json(manifest, "tokenizer_config.json")
-    bpe = ByteLevelBPETokenizer(
-        str(manifest.folder / "vocab.json"),
-        str(manifest.folder / "merges.txt"),
-        add_prefix_space=bool(settings.get("add_prefix_space", False)),
-    )
-    tokenizer = _rust(bpe)
-    special = [
-        token
-        for token in ("<s>", "</s>", "<pad>", "<unk>", "<mask>", "<|endoftext|>")
-        if tokenizer.token_to_id(token) is not None
-    ]
-    tokenizer.add_special_tokens([AddedToken(t, lstrip=t == "<mask>") for t in special])
-    begin, end = tokenizer.token_to_id("<s>"), tokenizer.token_to_id("</s>")
-    if begin is not None and end is not None:
-        tokenizer.post_processor = RobertaProcessing(("</s>", end), ("<s>", begin), add_prefix_space=False)
-    return tokenizer
-
-
-def _rust(wrapped: Any) -> Tokenizer:
-    """The library's own tokenizer inside one of its ready-made ones."""
-    return Tokenizer.from_str(wrapped.to_str())
+    for token in settings.get("added_tokens_decoder", {}).values():
+        yield token["content"]
 
 
 _READERS = (
     (("tokenizer.json",), _read_fast),
     (("vocab.txt",), _read_wordpiece),
-    (("vocab.json", "merges.txt"), _read_byte_level),
+    (("vocab.json", "merges.txt"), _read_merges),
 )
 
 

@@ -1,1 +1,1 @@
-"""Reports: what the pages show, as one file that can be sent, trusted and reproduced."""
+"""Reports: what the pages show, as one file to send; each number can be checked and computed again."""

@@ -114,10 +114,15 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and 0 < value < 1 << 31
 
 
+def _are_groups(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(k, str) and _is_count(v) for k, v in value.items())
+
+
 # Of quantization_config: what of it is kept, and what it must be.
 FACTS: dict[str, Callable[[Any], bool]] = {
     "bits": _is_count,
     "group_size": _is_count,
+    "groups": _are_groups,  # a module's name -> the group size of its own; MLX writes it another way
     "checkpoint_format": lambda value: isinstance(value, str) and bool(IDENTIFIER.fullmatch(value)),
     "weight_block_size": lambda value: isinstance(value, list) and len(value) == 2 and all(map(_is_count, value)),
 }
@@ -167,7 +172,9 @@ def _quantization(config: dict[str, Any]) -> dict[str, Any]:
     said = config.get("quantization_config", config.get(MLX))
     if not isinstance(said, dict):
         return {}
-    return {key: said[key] for key, fits in FACTS.items() if key in said and fits(said[key])}
+    facts = {key: said[key] for key, fits in FACTS.items() if key in said and fits(said[key])}
+    own = {name: each["group_size"] for name, each in said.items() if isinstance(each, dict) and "group_size" in each}
+    return facts | {"groups": own} if own and _are_groups(own) else facts
 
 
 def _warnings(config: dict[str, Any], dropped: set[str]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from inspector.errors import CheckpointError
 from inspector.settings import Settings
 from inspector.store.names import is_archive, weight_format
 from inspector.store.reference import CheckpointRef
-from inspector.store.sources import Source, file_source, folder_source, is_below, is_regular
+from inspector.store.sources import BLOB, Source, file_source, folder_source, is_below, is_regular
 from inspector.text import quoted
 
 # Names that training scripts and packages give to any model's folder.
@@ -19,6 +19,9 @@ OUTSIDE = (
     "This path cannot be opened here: give a checkpoint's folder, archive or weight file below "
     "one of the folders that this server may open (INSPECTOR_ROOTS), or upload it."
 )
+
+
+EVERYWHERE = (Path("/"),)  # roots under which nothing is outside
 
 
 def demo_source(reference: CheckpointRef) -> Source:
@@ -46,10 +49,11 @@ def path_source(reference: CheckpointRef, settings: Settings, *, restrict: bool)
     Raises:
         CheckpointError: If it may not be opened, or cannot be a checkpoint.
     """
+    restrict = restrict and settings.roots != EVERYWHERE
     roots = settings.roots if restrict else ()
     path = _resolve(reference.value, roots, restrict=restrict)
     if path.is_dir():
-        return folder_source(path, kind="folder", name=_folder_name(path), within=roots)
+        return folder_source(path, kind="folder", name=folder_name(path), within=roots)
     if is_archive(path.name):
         return path
     if weight_format(path.name):
@@ -60,11 +64,20 @@ def path_source(reference: CheckpointRef, settings: Settings, *, restrict: bool)
     )
 
 
-def _folder_name(path: Path) -> str:
-    """What a folder is called; one whose name says nothing has its parent's before it."""
+def folder_name(path: Path) -> str:
+    """What a folder is called: the hub's id in its cache; a name that says nothing has its parent's before it."""
+    if model := hub_id(path):
+        return model[:80]
     if SAYS_NOTHING.fullmatch(path.name) and path.parent.name:
         return f"{path.parent.name}/{path.name}"[-80:]
     return path.name[:80]
+
+
+def hub_id(folder: Path) -> str:
+    """The hub's id of a model's version in the hub's cache; "" for any other folder."""
+    kind, _, name = folder.parent.parent.name.partition("--")
+    inside = folder.parent.name == "snapshots" and kind == "models" and bool(BLOB.fullmatch(folder.name))
+    return name.replace("--", "/", 1) if inside else ""
 
 
 def refuse_outside(path: str, settings: Settings) -> None:

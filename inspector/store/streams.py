@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -31,6 +31,7 @@ PAGE, PAGES = 1 << 14, 64  # of a tensor that is sampled
 SAMPLED_NBYTES = 1_000_000_000  # that a sample reads of a checkpoint, or a page a tensor
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,9 @@ class Part:
         return self.tensor.begin + self.place
 
 
+Row = tuple[Part, ...]  # one part of each checkpoint
 Work = Callable[[Part, np.ndarray], T]  # the bytes are the thread's own until it returns
+JointWork = Callable[[Row, tuple[np.ndarray, ...]], T]
 Run = tuple[int, int, int]  # first byte in the file, how many, and where in the buffer
 
 
@@ -92,42 +95,94 @@ def stream(
     Raises:
         CheckpointError: If a file cannot be read, or is no longer the one that was opened.
     """
-    readers = threading.local()
+    rows = ((part,) for part in parts)
+    for (part,), made in stream_together((manifest,), rows, lambda row, data: work(row[0], data[0]), threads=threads):
+        yield part, made
+
+
+def stream_together(
+    manifests: Sequence[Manifest], rows: Iterable[Row], work: JointWork[T], *, threads: int = THREADS
+) -> Generator[tuple[Row, T]]:
+    """Read parts of several checkpoints side by side, and work on those of each row.
+
+    Args:
+        manifests: Of the checkpoints.
+        rows: A part of each, in the order of `manifests`; rising in the first one's files.
+        work: Called in a thread of its own, with a row and the bytes of its parts.
+        threads: How many.
+
+    Yields:
+        Each row, and what was made of it, in their order.
+
+    Raises:
+        CheckpointError: If a file cannot be read, or is no longer the one that was opened.
+    """
+    own = threading.local()
     opened: list[_Reader] = []
 
     def start() -> None:
-        readers.own = _Reader(manifest)
-        opened.append(readers.own)
+        own.readers = [_Reader(manifest) for manifest in manifests]
+        opened.extend(own.readers)
 
-    waiting: deque[Future[list[tuple[Part, T]]]] = deque()
-    pool = ThreadPoolExecutor(threads, initializer=start)
-    pieces = _pieces(parts)
+    def run(piece: list[Row]) -> list[tuple[Row, T]]:
+        columns = zip(*piece, strict=True)
+        read = [reader.read(parts) for reader, parts in zip(own.readers, columns, strict=True)]
+        return [(row, work(row, data)) for row, data in zip(piece, zip(*read, strict=True), strict=True)]
+
     try:
-        for piece in islice(pieces, threads * AHEAD):
-            waiting.append(pool.submit(lambda piece=piece: readers.own.work(piece, work)))
-        while waiting:
-            yield from waiting.popleft().result()
-            for piece in islice(pieces, 1):
-                waiting.append(pool.submit(lambda piece=piece: readers.own.work(piece, work)))
+        for made in work_ahead(_pieces(rows), run, threads=threads, start=start):
+            yield from made
     finally:
-        pool.shutdown(cancel_futures=True)
         for reader in opened:
             reader.close()
 
 
-def _pieces(parts: Iterable[Part]) -> Iterator[list[Part]]:
-    """Parts of one file that a buffer holds together."""
-    piece: list[Part] = []
-    taken = 0
-    for part in parts:
-        wanted = part.nbytes + NEAR + LINE
-        if piece and (piece[0].tensor.file != part.tensor.file or taken + wanted > PIECE):
+def work_ahead(
+    items: Iterable[Item], work: Callable[[Item], T], *, threads: int = THREADS, start: Callable[[], None] | None = None
+) -> Generator[T]:
+    """Work on items in several threads, a few ahead of what is asked for.
+
+    Args:
+        items: Taken in the caller's thread, one by one.
+        work: What is done with each.
+        threads: How many.
+        start: Called first in each of them.
+
+    Yields:
+        What was made of the items, in their order.
+    """
+    waiting: deque[Future[T]] = deque()
+    pool = ThreadPoolExecutor(threads, initializer=start)
+    left = iter(items)
+    try:
+        for item in islice(left, threads * AHEAD):
+            waiting.append(pool.submit(work, item))
+        while waiting:
+            yield waiting.popleft().result()
+            for item in islice(left, 1):
+                waiting.append(pool.submit(work, item))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _pieces(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Rows whose parts lie in one file each, and that the buffers hold together."""
+    piece: list[Row] = []
+    taken: list[int] = []
+    for row in rows:
+        wanted = [part.nbytes + NEAR + LINE for part in row]
+        full = [before + more for before, more in zip(taken, wanted, strict=True)] if piece else wanted
+        if piece and (max(full) > PIECE or _files(row) != _files(piece[0])):
             yield piece
-            piece, taken = [], 0
-        piece.append(part)
-        taken += wanted
+            piece, full = [], wanted
+        piece.append(row)
+        taken = full
     if piece:
         yield piece
+
+
+def _files(row: Row) -> tuple[str, ...]:
+    return tuple(part.tensor.file for part in row)
 
 
 def _runs(piece: Iterable[Part]) -> tuple[list[Run], list[int]]:
@@ -149,7 +204,7 @@ def _runs(piece: Iterable[Part]) -> tuple[list[Run], list[int]]:
 
 
 class _Reader:
-    """What one thread reads with: a buffer, and the file that it is at."""
+    """What one thread reads a checkpoint with: a buffer, and the file that it is at."""
 
     def __init__(self, manifest: Manifest) -> None:
         self._files = {file.name: file for file in manifest.files}
@@ -157,8 +212,8 @@ class _Reader:
         self._name = ""
         self._file: BinaryIO | None = None
 
-    def work(self, piece: list[Part], work: Work[T]) -> list[tuple[Part, T]]:
-        """Read a piece and work on its parts."""
+    def read(self, piece: Sequence[Part]) -> list[np.ndarray]:
+        """Read the parts of a piece, all of one file; they are there until the next is read."""
         name = piece[0].tensor.file
         runs, places = _runs(piece)
         try:
@@ -170,7 +225,7 @@ class _Reader:
                 f"{name} cannot be read ({error.strerror or type(error).__name__}): the disk may be failing; copy "
                 "the file from its source again."
             ) from error
-        return [(part, work(part, self._buffer[at : at + part.nbytes])) for part, at in zip(piece, places, strict=True)]
+        return [self._buffer[at : at + part.nbytes] for part, at in zip(piece, places, strict=True)]
 
     def _opened(self, name: str) -> BinaryIO:
         if self._file is None or self._name != name:

@@ -11,6 +11,7 @@ from inspector.store.reference import CheckpointRef, Kind
 from inspector.text import visible
 from serving.agreements import AGREEMENTS
 from serving.place import paths_are_open
+from serving.settings import serving
 from serving.uploads import browser_of
 
 AGREED = "agreed"  # references of this session
@@ -33,7 +34,8 @@ def must_ask(reference: str) -> bool:
     kind = _kind(reference)
     if kind not in WHAT or (kind == "path" and not paths_are_open()):
         return False
-    if reference in st.session_state.get(AGREED, ()):
+    # Whoever started the server agreed to what it was started with.
+    if reference in st.session_state.get(AGREED, ()) or reference == serving().opened:
         return False
     browser = browser_of(st.context.cookies)
     return browser is None or not AGREEMENTS.has(browser, reference)
@@ -52,6 +54,7 @@ def ask(reference: str, instead: str = "", on_instead: Callable[[], None] | None
     with st.container(border=True):
         st.markdown(f":material/link: {sentence}")
         st.code(visible(ref.value), language=None, wrap_lines=True)
+        st.caption("Links can come from anybody, so nothing is read until you agree.")
         with st.container(horizontal=True):
             st.button(button, type="primary", key=f"agreed {reference}", on_click=agree, args=(reference,))
             if instead:

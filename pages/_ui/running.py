@@ -10,8 +10,14 @@ from inspector.settings import settings
 from inspector.store import registry
 from inspector.store.reference import CheckpointRef
 from serving.place import served_settings
+from serving.settings import serving
 
-FIRST = "demo-bert"  # open at first paint
+FIRST = "demo-bert"  # open at first paint, unless the server was started with another
+
+
+def first() -> str:
+    """The reference of what is open at first paint."""
+    return serving().opened or FIRST
 
 
 @st.cache_resource(show_spinner=False)
@@ -24,5 +30,5 @@ def engine() -> Engine:
     started = start_engine(served_settings())
     registry.sweep(settings())  # what servers that were killed left half-written
     if "checkpoint" not in st.query_params:
-        started.open(CheckpointRef("demo", FIRST))
+        started.open(CheckpointRef.parse(first()))
     return started

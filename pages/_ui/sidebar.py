@@ -13,10 +13,9 @@ from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store import uploads
 from inspector.text import literal
-from pages._ui import agreeing, arrivals, pins, running, session, sign_in, uploading
-from serving.place import paths_are_open, serves_others
+from pages._ui import agreeing, arrivals, folders, pins, running, session, sign_in, uploading
+from serving.place import paths_are_open
 
-CLOSED_PATHS = "Folders cannot be opened by path here: this server serves others, and INSPECTOR_PATHS=1 is not set."
 LINK_DIGITS = 16  # of an upload's fingerprint in a link
 HERE = Path(__file__).parent
 STYLE = """<style>
@@ -91,7 +90,7 @@ def _follow_link() -> str | None:
         return None
     if agreeing.must_ask(link):
         return link
-    checkpoint = session.open_checkpoint(link or running.FIRST)
+    checkpoint = session.open_checkpoint(link or running.first())
     if checkpoint and "linked" in state:
         arrivals.forget_refusal("sidebar")
     state["linked"] = link
@@ -197,29 +196,21 @@ def _offer_ways() -> None:
     ways = ["Files", "Folder", "Hub", *(["Path"] if paths_are_open() else [])]
     way = st.segmented_control("From", ways, default="Files", required=True, key="way")
     if way == "Hub":
-        _ask_for("Hub id", "hub", "org/name", "Downloaded once; code in the repository never runs.")
+        _ask_for_model()
     elif way == "Path":
-        _ask_for("Folder, archive or weight file", "path", *_path_hints())
+        folders.draw()
     else:
         uploading.draw("sidebar", "Folder" if way == "Folder" else "Files")
-    if settings().roots and not paths_are_open():
-        st.caption(CLOSED_PATHS)
+    if not paths_are_open():
+        st.caption(literal(folders.why_closed()))
 
 
-def _path_hints() -> tuple[str, str]:
-    """What stands in the empty field and below it; others are not told where folders lie."""
-    if serves_others():
-        return "folder/checkpoint", "Below one of the folders that this server may open."
-    roots = ", ".join(str(root) for root in settings().roots)
-    return roots, f"On this server, below {roots}."
-
-
-def _ask_for(label: str, kind: str, placeholder: str, explanation: str) -> None:
-    with st.form(f"open {kind}", border=False):
-        value = st.text_input(label, placeholder=placeholder, key=f"{kind} typed").strip()
-        st.caption(literal(explanation))
+def _ask_for_model() -> None:
+    with st.form("open hub", border=False):
+        value = st.text_input("Hub id", placeholder="org/name", key="hub typed").strip()
+        st.caption("Downloaded once; code in the repository never runs.")
         if st.form_submit_button("Open") and value:
-            session.want(f"{kind}:{value}")
+            session.want(f"hub:{value}")
 
 
 def _link(reference: str) -> str:

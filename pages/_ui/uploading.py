@@ -25,8 +25,8 @@ HINT = (
     "that holds them."
 )
 OTHER_WAY = (
-    "An upload passes through this server's memory: for several gigabytes, a hub id is the better way, or a path "
-    "below INSPECTOR_ROOTS."
+    "An upload passes through this server's memory: for several gigabytes, a hub id or the path of a folder is the "
+    "better way."
 )
 SHARED = "Everyone with access to this server can see, rename and delete uploads."
 LABELS: dict[Way, str] = {"Files": "Checkpoint files", "Folder": "Checkpoint folder", "Archive": "Archive of snapshots"}

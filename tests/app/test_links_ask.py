@@ -13,6 +13,8 @@ from streamlit.testing.v1 import AppTest
 from inspector.demo import DEMOS, RUNS
 from inspector.store.reference import CheckpointRef
 from pages._ui import running
+from serving import place
+from serving.settings import serving
 from tests.app.looking import button, marked, metrics, said
 
 Open = Callable[..., AppTest]
@@ -88,10 +90,35 @@ def test_a_demo_and_what_is_no_reference_are_not_asked_about(opened: list[str], 
     assert opened == ["demo-gpt2"]
 
 
-def test_where_folders_are_closed_the_refusal_comes_at_once(open_app: Open) -> None:
+def test_on_ones_own_machine_a_link_to_any_folder_asks(open_app: Open) -> None:
+    app = open_app("overview", checkpoint="path:/etc")
+    assert QUESTION in said(app)
+    assert not app.error
+
+
+def test_where_folders_are_closed_the_refusal_comes_at_once(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(place, "serves_others", lambda: True)
+    running.engine.clear()
     app = open_app("overview", checkpoint="path:/etc")
     assert QUESTION not in said(app)
     assert "cannot be opened here" in app.error[0].value
+    running.engine().close()
+    running.engine.clear()
+
+
+def test_what_the_server_was_started_with_opens_at_once(
+    opened: list[str], roots: Path, open_app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INSPECTOR_OPEN", f"path:{roots / 'ours'}")
+    serving.cache_clear()
+    app = open_app("overview")
+    assert opened == [f"path:{roots / 'ours'}"]
+    assert QUESTION not in said(app)
+    assert metrics(app)["Parameters"]
+    assert QUESTION not in said(open_app("sharing", checkpoint=f"path:{roots / 'ours'}"))
+    assert QUESTION in said(open_app("overview", checkpoint=f"path:{roots}"))
+    monkeypatch.undo()
+    serving.cache_clear()
 
 
 @pytest.mark.parametrize("name", ["[click](http:\u200b//x) <b>`x`", "a\u202egpj.b", "ours\x1b[31m"])

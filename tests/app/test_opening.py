@@ -114,8 +114,6 @@ def test_equal_files_are_spoken_of_by_the_name_that_each_gave_them(open_app: Ope
     [
         ("upload:0123456789ab", "is no longer in the store"),
         ("demo-elephant", "There is no demo"),
-        ("path:/etc", "This path cannot be opened here"),
-        ("path:/proc/self/environ", "This path cannot be opened here"),
         ("what is this?", "does not name a checkpoint"),
         ("![x](http://example.com/x.png)", "does not name a checkpoint"),
     ],
@@ -127,6 +125,20 @@ def test_a_bad_link_says_what_is_wrong_and_offers_the_demo(link: str, sentence: 
     button(app, "Open demo-bert").click().run()
     assert not app.error
     assert metrics(app)["Shared groups"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("/etc", "no checkpoint files here"),
+        ("/proc/self/environ", "is not a checkpoint"),
+        ("/no/such/folder", "There is no file or folder"),
+    ],
+)
+def test_a_link_to_a_folder_that_is_no_checkpoint(path: str, sentence: str, open_app: Open) -> None:
+    app = open_app("sharing", checkpoint=f"path:{path}", agreed=f"path:{path}")
+    assert len(app.error) == 1
+    assert sentence in app.error[0].value.replace("\\", "")
 
 
 def test_another_demo_can_be_picked(open_app: Open) -> None:

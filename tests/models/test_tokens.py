@@ -13,7 +13,7 @@ from inspector.analyses.checks.compute import check
 from inspector.analyses.overview.compute import overview
 from inspector.analyses.tokenization.compute import tokenize
 from inspector.catalog import answer
-from inspector.errors import CheckpointError, RequestError
+from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
 from inspector.models.tokens import BYTE_ALPHABET, printable
 from tests.conftest import silent
 from tests.families import VOCAB, random_model, save_checkpoint
@@ -87,6 +87,52 @@ def test_byte_level_encodes_as_transformers_does_and_reads_as_text(tmp_path, ope
     for word in only_spaced:  # as it stands in a text
         assert tokens.find(word) == words[word]
     assert tokens.role("mask") == (None, None)
+
+
+def merges_of(folder, *special, **settings):
+    """Files from before tokenizer.json: every byte is a token, and the special ones are rows like others."""
+    vocabulary = [*special, *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    (folder / "vocab.json").write_text(json.dumps({token: row for row, token in enumerate(vocabulary)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n")
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("architecture", "said"),
+    [
+        ("OPTForCausalLM", {"tokenizer_class": "GPT2Tokenizer", "add_bos_token": True, "bos_token": "</s>"}),
+        ("OPTForCausalLM", {"tokenizer_class": "GPT2Tokenizer", "bos_token": "</s>", "eos_token": "</s>"}),
+        ("GPT2LMHeadModel", {}),
+        ("GPT2LMHeadModel", {"add_bos_token": True, "add_eos_token": True}),
+        ("GPTNeoXForCausalLM", {}),
+        ("RobertaForMaskedLM", {}),
+        ("BartForConditionalGeneration", {"tokenizer_class": "BartTokenizer"}),
+    ],
+)
+def test_merges_are_read_as_the_family_reads_them(tmp_path, open_path, architecture, said):
+    folder = save_checkpoint(random_model(architecture, vocab_size=300), tmp_path / "old", tokenizer=False)
+    merges_of(folder, "<s>", "<pad>", "</s>", "<unk>", "<mask>", "<|endoftext|>", **said)
+    tokens, truth = open_path(folder).require_tokens(), AutoTokenizer.from_pretrained(folder)
+    for given in (("the cat<mask> sat</s>",), ("a", "b")):
+        assert list(tokens.encode(*given).ids) == truth(*given)["input_ids"]
+
+
+def test_special_tokens_that_the_files_lack_are_not_made_up(tmp_path, open_path):
+    folder = save_checkpoint(random_model("GPT2LMHeadModel", vocab_size=300), tmp_path / "old", tokenizer=False)
+    merges_of(folder, added_tokens_decoder={"256": {"content": "<mine>", "special": True}})
+    assert len(AutoTokenizer.from_pretrained(folder)) == 258  # transformers adds <|endoftext|>
+    tokens = open_path(folder).require_tokens()
+    assert tokens.size == 257
+    assert tokens.encode("<mine>").ids == (256,)
+    assert tokens.role("bos") == (None, None)
+
+
+def test_merges_of_a_family_that_reads_others_are_refused(tmp_path, open_path):
+    folder = save_checkpoint(random_model("BertForMaskedLM", vocab_size=300), tmp_path / "old", tokenizer=False)
+    checkpoint = open_path(merges_of(folder, "[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]"))
+    with pytest.raises(NotInCheckpointError, match=r"no tokenizer for this model type that reads vocab\.json"):
+        checkpoint.require_tokens()
 
 
 def test_what_has_no_glyph_is_shown():

@@ -54,6 +54,7 @@ def test_without_settings_nobody_signs_in_and_paths_are_for_this_machine():
         ("INSPECTOR_PEOPLE", "a@b.c, @", "separated by commas"),
         ("INSPECTOR_PEOPLE", "ada@example.org", "sign-in is off"),
         ("INSPECTOR_PROXY_SECRET", "short", "fewer than 16 characters"),
+        ("INSPECTOR_OPEN", "/models/bert", "path:FOLDER"),
     ],
 )
 def test_a_wrong_value_is_one_sentence_with_its_name(name, value, words):
@@ -103,9 +104,24 @@ def test_paths_are_closed_beyond_localhost(listening, tmp_path, address, allowed
     assert settings().roots == (root,)  # the command line's
 
 
-def test_without_roots_no_path_is_open(listening):
-    listening("localhost", INSPECTOR_PATHS="1", INSPECTOR_ROOTS="")
-    assert not place.paths_are_open()
+@pytest.mark.parametrize(
+    ("address", "environment", "roots"),
+    [
+        ("localhost", {}, ["/"]),  # as on the command line
+        ("localhost", {"INSPECTOR_OPEN": "path:/elsewhere"}, ["/"]),
+        ("localhost", {"INSPECTOR_ROOTS": "/models", "INSPECTOR_OPEN": "path:/else"}, ["/models", "/else"]),
+        ("localhost", {"INSPECTOR_ROOTS": "/models", "INSPECTOR_OPEN": "hub:org/name"}, ["/models"]),
+        ("localhost", {"INSPECTOR_ENGINE": "ray"}, []),
+        ("0.0.0.0", {}, []),
+        ("0.0.0.0", {"INSPECTOR_PATHS": "1"}, []),
+        ("0.0.0.0", {"INSPECTOR_PATHS": "1", "INSPECTOR_OPEN": "path:/elsewhere"}, []),
+        ("0.0.0.0", {"INSPECTOR_PATHS": "1", "INSPECTOR_ROOTS": "/models"}, ["/models"]),
+    ],
+)
+def test_which_folders_are_open(listening, address, environment, roots):
+    listening(address, **{"INSPECTOR_ROOTS": "", **environment})
+    assert place.served_settings().roots == tuple(map(Path, roots))
+    assert place.paths_are_open() is bool(roots)
 
 
 def test_commands_tell_others_no_folder_of_the_server(listening):

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 
-from inspector.models.tensors import read_tensors
+from inspector.models.tensors import read_tensors, view_numbers
 from inspector.progress import Pace, Progress
 from inspector.store.copies import is_packed
 from inspector.store.manifest import Manifest, TensorInfo
@@ -113,19 +112,12 @@ def _count(numbers: torch.Tensor) -> Found:
 
 
 def _looked_at(manifest: Manifest, parts: Iterable[Part], loose: Iterable[TensorInfo]) -> Iterator[tuple[Part, Found]]:
-    yield from stream(manifest, parts, lambda part, data: look(_numbers(part, data)))
+    yield from stream(manifest, parts, lambda part, data: look(view_numbers(part, data)))
     for tensor in loose:  # a view with gaps, of old files: as it is mapped
         whole = read_tensors(manifest, [tensor.name])[tensor.name]
         size = tensor.nbytes // len(whole)
         for row, part in enumerate(whole.split(1)):
             yield Part(tensor, row * size, size), look(part.reshape(-1))
-
-
-def _numbers(part: Part, data: np.ndarray) -> torch.Tensor:
-    dtype = getattr(torch, part.tensor.dtype)
-    if part.begin % dtype.itemsize:  # no number begins at an odd byte
-        data = data.copy()
-    return torch.from_numpy(data).view(dtype)
 
 
 def _add(census: Census, part: Part, found: Found) -> Census:

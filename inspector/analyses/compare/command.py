@@ -34,16 +34,17 @@ def compare(
     ] = False,
     align: Annotated[bool, flagged(CompareRequest, "align")] = CompareRequest.align,
     moved: Annotated[int, flagged(CompareRequest, "moved")] = CompareRequest.moved,
+    values: Annotated[str, flagged(CompareRequest, "values")] = CompareRequest.values,
     as_json: AsJson = False,
 ) -> None:
     """What changed between two checkpoints, or between the first of several and each of the others?"""
     given = checkpoints or []
     with refusals(CompareRequest):
-        request = CompareRequest(other=given[-1] if given else "", align=align, moved=moved)
+        request = CompareRequest(other=given[-1] if given else "", align=align, moved=moved, values=values)
         entries = _pairable(seek(checkpoints, listed))
         if not _is_pair(given, listed, entries):
             pairs = _pairs(entries, previous=previous)
-            question = {"verb": request.verb, "previous": previous, "align": align, "moved": moved}
+            question = {"verb": request.verb, "previous": previous, "align": align, "moved": moved, "values": values}
             lines = ask_many(
                 [pair for pair, _ in pairs],
                 lambda engine: _asking(engine, dict(pairs), request),

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from inspector.analyses.compare.compute_names import Spelling, base_of, match_names, names_of, packed_names
+from inspector.analyses.compare.compute_streams import Stored
 from inspector.analyses.compare.compute_table import Row, count, not_finite_warnings, tables, whole
-from inspector.analyses.compare.compute_tensors import Measured, Stored, compare_tensors
+from inspector.analyses.compare.compute_tensors import Measured, compare_tensors
 from inspector.analyses.compare.compute_ties import changed_ties
 from inspector.analyses.compare.compute_tokens import COLUMNS, compare_rows
 from inspector.analyses.compare.request import CompareRequest
@@ -43,14 +44,14 @@ class _Two:
 def compare(checkpoint: Checkpoint, request: CompareRequest, *, progress: Progress) -> Comparison:
     """Compare a checkpoint with another one that has been opened.
 
-    Tensors are read block by block, summed in float64, and never in memory whole. Names that differ
-    by the base model's prefix alone, in an old spelling, or that are tied to another name that the
-    other file stores, are matched too.
+    Both are read side by side, a piece at a time, and summed in float64; no tensor is in memory
+    whole. Names that differ by the base model's prefix alone, in an old spelling, or that are tied
+    to another name that the other file stores, are matched too.
 
     Args:
         checkpoint: The first: before.
-        request: The fingerprint of the second (after), and whether to rotate the first embedding
-            space onto its own (orthogonal Procrustes, Schönemann 1966).
+        request: The fingerprint of the second (after), whether to rotate the first embedding
+            space onto its own (orthogonal Procrustes, Schönemann 1966), and whether numbers are read.
         progress: Told what is being done.
 
     Raises:
@@ -66,11 +67,12 @@ def compare(checkpoint: Checkpoint, request: CompareRequest, *, progress: Progre
         _both_shared(checkpoint, second, warnings, progress),
         Spelling([base_of(checkpoint), base_of(second)]),
     )
-    rows = _walk(two, progress)
+    read = request.values == "all"
+    rows = _walk(two, progress, read=read)
     ties = None
     if two.shared:
         ties = changed_ties(*two.shared, names=two.names, spelling=two.spelling)
-    vocabulary, tokens = _tokens(two, warnings, align=request.align, progress=progress)
+    vocabulary, tokens = _tokens(two, warnings, request, progress=progress)
     table, layers = tables(rows, two.spelling)
     sums = whole(rows)
     overall = {
@@ -89,6 +91,7 @@ def compare(checkpoint: Checkpoint, request: CompareRequest, *, progress: Progre
         same=same,
         summary=summary(
             same=same,
+            read=read,
             names=two.names,
             tensors=table,
             counts=counts,
@@ -106,6 +109,7 @@ def compare(checkpoint: Checkpoint, request: CompareRequest, *, progress: Progre
         vocabulary=vocabulary,
         tokens_moved=furthest,
         warnings=(*warnings, *not_finite_warnings(rows, two.names), *_token_warnings(two, vocabulary)),
+        values=request.values,
         tokens=tokens,
     )
 
@@ -145,21 +149,18 @@ def _both_shared(
     return found[0], found[1]
 
 
-def _walk(two: _Two, progress: Progress) -> list[Row]:
+def _walk(two: _Two, progress: Progress, *, read: bool) -> list[Row]:
     first, second = two.first, two.second
     shared, other_shared = two.shared or (None, None)
     ones, others = _stored(first), _stored(second)
     pairs = match_names(names_of(first, shared), names_of(second, other_shared), two.spelling)
     instead = packed_names(second.unread, two.spelling), packed_names(first.unread, two.spelling)
-    total = sum(ones[pair.name].info.nbytes for pair in pairs if pair.name) or 1
-    done, rows = 0, []
-    for pair in pairs:
-        one, other = ones.get(pair.name or ""), others.get(pair.other or "")
-        progress(done / total, f"Comparing {pair.name or pair.other}")
-        found = compare_tensors(one, other) if one and other else _alone(one, other, instead, two.spelling)
-        done += one.info.nbytes if one else 0
-        rows.append(Row(pair, one, other, found))
-    return rows
+    both = [(ones.get(pair.name or ""), others.get(pair.other or "")) for pair in pairs]
+    measured = iter(compare_tensors([(one, other) for one, other in both if one and other], progress, read=read))
+    return [
+        Row(pair, one, other, next(measured) if one and other else _alone(one, other, instead, two.spelling))
+        for pair, (one, other) in zip(pairs, both, strict=True)
+    ]
 
 
 def _stored(checkpoint: Checkpoint) -> dict[str, Stored]:
@@ -183,10 +184,12 @@ def _alone(
 
 
 def _tokens(
-    two: _Two, warnings: list[str], *, align: bool, progress: Progress
+    two: _Two, warnings: list[str], request: CompareRequest, *, progress: Progress
 ) -> tuple[VocabularyMatch | None, pd.DataFrame]:
     try:
-        return compare_rows(two.first, two.second, align=align, progress=progress)
+        if request.values == "all":
+            return compare_rows(two.first, two.second, align=request.align, progress=progress)
+        warnings.append("Tokens are not compared: no numbers were read.")
     except InspectorError as error:
         warnings.append(f"Tokens are not compared. {error}")
     return None, pd.DataFrame(columns=pd.Index(list(COLUMNS)))

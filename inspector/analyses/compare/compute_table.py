@@ -10,7 +10,9 @@ import pandas as pd
 
 from inspector.analyses.compare.compute_layers import layer_frame, place_of
 from inspector.analyses.compare.compute_names import Pair, Spelling
-from inspector.analyses.compare.compute_tensors import Measured, Stored, Sums
+from inspector.analyses.compare.compute_streams import Stored
+from inspector.analyses.compare.compute_sums import Sums
+from inspector.analyses.compare.compute_tensors import Measured
 from inspector.analyses.compare.result import STATUSES
 
 NAMED = 3  # names in a warning

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from inspector.request import Request, option
 
+VALUES = ("all", "none")
+
 
 @dataclass(frozen=True)
 class CompareRequest(Request):
@@ -23,4 +25,10 @@ class CompareRequest(Request):
     )
     moved: int = option(
         50, "Tokens listed, those that moved furthest first", label="Tokens that moved most", least=1, most=1_000
+    )
+    values: str = option(
+        "all",
+        "Numbers that are read: all of both checkpoints, or none: names, shapes and dtypes are then compared alone",
+        label="Numbers read",
+        choices=VALUES,
     )

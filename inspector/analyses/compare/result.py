@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
 
 # What can have become of a tensor. "dtype changed": the same numbers, or exactly what rounding them
 # to the other dtype gives. "quantised": one side has codes and scales that stand for about the same
-# numbers. "not compared": one side cannot be read as numbers.
+# numbers. "not compared": one side cannot be read as numbers, or no number was to be read.
 STATUSES = ("changed", "dtype changed", "quantised", "reshaped", "added", "removed", "not compared", "equal")
 # How a tensor found its partner: under the same name, under another prefix or ending of the same
 # name, or under a name that is one tensor with it.
@@ -101,4 +101,5 @@ class Comparison:
     # relative_change, cosine, norm, other_norm
     tokens_moved: pd.DataFrame
     warnings: tuple[str, ...]
+    values: str  # stored numbers that were read: "all" or "none"
     tokens: pd.DataFrame = local()  # the same for every matched row, in the order of the first

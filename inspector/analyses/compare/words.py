@@ -41,6 +41,7 @@ ROTATION = (
     "it is a true difference. Where the widths differ, the narrower rows are padded with zeros first. For a "
     "fine-tuned model, leave it off: its space has not been rotated, and the rotation would hide a part of what moved."
 )
+HEADERS = "Only names, shapes and dtypes were compared: choose all values (--values all) for the numbers."
 ROUNDED = 0.99  # share of nearest numbers that only plain rounding gives
 NAMED = 3  # names listed in a sentence
 
@@ -48,6 +49,7 @@ NAMED = 3  # names listed in a sentence
 def summary(
     *,
     same: bool,
+    read: bool,
     names: tuple[str, str],
     tensors: pd.DataFrame,
     counts: dict[str, int],
@@ -60,6 +62,8 @@ def summary(
     sentences = []
     if same:
         sentences.append(_same(names))
+    if not read:
+        sentences.append(HEADERS)
     sentences.append(_tensors(len(tensors), counts))
     sentences += _alone(tensors, names)
     sentences += _quantized(tensors, names)

@@ -41,8 +41,7 @@ def fill_together(text: MaskedText, tokens: Tokens, order: str) -> Question:
             most likely, then looks again (easiest first).
 
     Returns:
-        Up to five joint answers, most likely first; none for more than LARGEST_JOINT masks, and
-        none where the head answers with NaN.
+        Up to five joint answers, most likely first; none for more than LARGEST_JOINT masks.
     """
     if len(text.masks) > LARGEST_JOINT:
         return ()

@@ -176,7 +176,7 @@ def _hover(row: _Token) -> str:
     if not row.judged:
         return f"{head}<br>not judged: the model is given it as it is"
     if not row.colored:
-        return f"{head}<br>no number: the model answers with NaN or infinity"
+        return f"{head}<br>probability 0: the model rules this token out"
     best = (
         "the most likely token here"
         if row.rank == 1

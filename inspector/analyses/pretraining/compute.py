@@ -15,6 +15,7 @@ from inspector.analyses.pretraining.request import PretrainRequest
 from inspector.analyses.pretraining.result import Pretraining
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.damage import damaged
 from inspector.models.inputs import HeadInput, HeadRun, arguments, encode_all, run_head
 from inspector.models.running import Loaded
 from inspector.progress import Progress
@@ -46,6 +47,7 @@ def pretrain(checkpoint: Checkpoint, request: PretrainRequest, *, progress: Prog
 
     Raises:
         NotInCheckpointError: If there is no masked-LM head, no tokenizer or no mask token.
+        CheckpointError: If the model answers with NaN or infinity.
         RequestError: If there is nothing to mask in the text.
     """
     _require_head(checkpoint)
@@ -61,13 +63,13 @@ def pretrain(checkpoint: Checkpoint, request: PretrainRequest, *, progress: Prog
     progress(None, "Running the model")
     label = (0 if request.follows else 1) if asked else None
     run = _run(loaded, given, masking, label)
+    if run.broken():
+        raise damaged(checkpoint.name, loaded)
     warnings = list(loaded.notes)
     if pair.strip() and not both:
         warnings.append(
             f"{checkpoint.name} has no next-sentence head: the objective is masked-LM alone, on both texts."
         )
-    if run.broken():
-        warnings.append(f"{checkpoint.name} answers with NaN or infinity: no loss means anything.")
     logits = run.fields["prediction_logits" if both else "logits"][0]
     tokens = _frame(checkpoint, masking, logits)
     kinds = tokens["what"].tolist()

@@ -199,12 +199,14 @@ def _grid_words(shape: Sequence[int], grid: Grid) -> str:
 def mlx(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
     """Read MLX's affine codes: a number is scale · code + bias, both of a group of inputs.
 
-    The groups' size stands in config.json alone; bits follow from it, as layers may have more of them.
+    The groups' size stands in config.json alone, for all modules or for one; bits follow from it.
     """
     codes, scales, biases = (tensors[f"{base}.{part}"] for part in ("weight", "scales", "biases"))
     _check(codes.dtype == "uint32", scales.dtype in FLOATS, len(codes.shape) in (2, 3), math.prod(scales.shape))
     _check(biases.dtype == scales.dtype, biases.shape == scales.shape, codes.shape[:-1] == scales.shape[:-1])
-    inputs = scales.shape[-1] * _positive(manifest.quantization.get("group_size", MLX_GROUP))
+    said = manifest.quantization
+    group = said.get("groups", {}).get(base, said.get("group_size", MLX_GROUP))
+    inputs = scales.shape[-1] * _positive(group)
     bits, rest = divmod(32 * codes.shape[-1], inputs)
     _check(not rest, bits in (2, 3, 4, 5, 6, 8))
     scheme = f"{bits}-bit codes (MLX), {_groups(inputs, scales.shape[-1])}"

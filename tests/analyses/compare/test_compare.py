@@ -12,12 +12,15 @@ import torch
 from safetensors.torch import load_file, save_file
 from scipy.linalg import orthogonal_procrustes
 
-from inspector.analyses.compare import compute_tensors as compare_tensors
+from inspector.analyses.compare import compute_sums
 from inspector.analyses.compare.compute import compare
 from inspector.analyses.compare.compute_layers import Place, label_stacks, place_of
 from inspector.analyses.compare.compute_names import Names, Pair, Spelling, match_names
+from inspector.analyses.compare.compute_streams import Stored
+from inspector.analyses.compare.compute_tensors import compare_tensors
 from inspector.errors import RequestError
 from inspector.results.plain import to_json
+from inspector.store import streams
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, WITHOUT_HEAD, random_model, save_checkpoint, words
 
@@ -88,15 +91,16 @@ def test_every_number_is_that_of_the_state_dicts(name, tmp_path, open_path):
     assert not result.same
 
 
-def test_blocks_give_what_the_whole_gives(monkeypatch, open_model):
+@pytest.mark.parametrize(("piece", "span"), [(1 << 24, 7), (12, 1 << 15), (1_000, 100)])
+def test_pieces_give_what_the_whole_gives(monkeypatch, open_model, piece, span):
     first = open_model("BertForMaskedLM")
     second = open_model("GPT2LMHeadModel")
     one = next(t for t in first.manifest.tensors if t.name == EMBEDDING)
     other = next(t for t in second.manifest.tensors if t.name == "transformer.wte.weight")
     assert one.shape == other.shape
-    monkeypatch.setattr(compare_tensors, "BLOCK", 7)
-    stored = compare_tensors.Stored
-    found = compare_tensors.compare_tensors(stored(first.manifest, one), stored(second.manifest, other))
+    monkeypatch.setattr(streams, "PIECE", piece)
+    monkeypatch.setattr(compute_sums, "SPAN", span)
+    (found,) = compare_tensors([(Stored(first.manifest, one), Stored(second.manifest, other))], silent)
     relative, cosine, largest = truth(first.embedding_matrix(), second.state["transformer.wte.weight"])
     assert found.sums is not None
     assert found.sums.count == 60 * 32

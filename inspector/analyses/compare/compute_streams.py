@@ -1,0 +1,241 @@
+"""Read the tensors of two checkpoints side by side, a bounded piece at a time, and compare the pieces."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from inspector.analyses.compare.compute_sums import Found, compare_bits, compare_numbers
+from inspector.analyses.compare.result import FLOATS
+from inspector.models.quantized.codes import Opened, open_codes
+from inspector.models.quantized.layout import Quantized
+from inspector.models.tensors import read_tensors, view_numbers
+from inspector.models.threads import single_threaded
+from inspector.progress import Pace, Progress
+from inspector.store import streams
+from inspector.store.copies import is_packed
+from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.streams import Part, Row, sampled_parts, stream_together, work_ahead
+
+BLOCK = 1 << 18  # numbers that are dequantized at once, of each
+HALF = 1.001  # of what separates two codes: numbers that lie between them fall either way
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A tensor of a checkpoint's files."""
+
+    manifest: Manifest
+    info: TensorInfo
+    quantized: Quantized | None = None  # how, where it is stored as codes
+    unread: bool = False  # codes that cannot be read as numbers
+
+    @property
+    def readable(self) -> bool:
+        """Whether there are numbers to compare."""
+        return self.quantized is not None or (self.info.dtype in FLOATS and not self.unread)
+
+    @property
+    def dtype(self) -> str:
+        """What it is stored as, in words."""
+        return self.quantized.scheme if self.quantized else self.info.dtype
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """Where and how it lies; the same for names on the same bytes."""
+        if self.quantized:
+            return (self.info.name,)
+        return _place_of(self.info)
+
+    @property
+    def nbytes(self) -> int:
+        """Of the files, that are read for it."""
+        parts = self.quantized.parts.values() if self.quantized else (self.info,)
+        return sum(part.nbytes for part in parts)
+
+
+Two = tuple[Stored, Stored]
+Key = tuple[tuple[Any, ...], ...]  # where both lie
+Looked = Generator[tuple[Key, Found]]
+
+
+def find_differences(pairs: Sequence[Two], progress: Progress) -> list[Found]:
+    """Compare pairs of tensors of one shape, those of the same bytes once.
+
+    Args:
+        pairs: Of the same two checkpoints each; both readable, or of one dtype.
+        progress: Told how far it has come, and how fast.
+
+    Returns:
+        What was found of each pair.
+
+    Raises:
+        CheckpointError: If a file cannot be read, or has changed.
+    """
+    ways: defaultdict[Any, dict[Key, Two]] = defaultdict(dict)
+    found: dict[Key, Found] = {}
+    for pair in pairs:
+        ways[_way(*pair)][_key(pair)] = pair
+        found[_key(pair)] = Found()
+    total = sum(each.nbytes for way in ways.values() for pair in way.values() for each in pair)
+    pace = Pace(progress, "Comparing every number", total)
+    with single_threaded():
+        for way, held in ways.items():
+            for key, piece in way(held, found, pace):
+                found[key].add(piece)
+    return [found[_key(pair)] for pair in pairs]
+
+
+def _way(one: Stored, other: Stored) -> Any:
+    if one.quantized or other.quantized:
+        return _dequantized
+    if is_packed(one.info) and is_packed(other.info) and one.info.strides == other.info.strides:
+        return _side_by_side
+    return _mapped  # another order, or gaps: only old .bin files
+
+
+def _key(pair: Two) -> Key:
+    return tuple(each.place for each in pair)
+
+
+def _place_of(tensor: TensorInfo) -> tuple[Any, ...]:
+    return tensor.file, tensor.begin, tensor.dtype, tensor.shape, tensor.strides
+
+
+def _side_by_side(pairs: Mapping[Key, Two], found: Mapping[Key, Found], pace: Pace) -> Looked:
+    """Compare what lies in one order in both, as the files have it."""
+    if not pairs:
+        return
+    two = next(iter(pairs.values()))
+    names = {_key(pair): pair[0].readable for pair in pairs.values()}
+
+    def unknown() -> Iterator[Row]:
+        """Leave out the rest of a tensor that is known to differ, where no more than that is asked."""
+        for row in _rows(pairs.values()):
+            key = tuple(_place_of(part.tensor) for part in row)
+            if names[key] or found[key].equal:
+                yield row
+            else:
+                pace.add(sum(part.nbytes for part in row))
+
+    for row, piece in stream_together([each.manifest for each in two], unknown(), _compare_parts):
+        yield tuple(_place_of(part.tensor) for part in row), piece
+        pace.add(sum(part.nbytes for part in row))
+
+
+def _rows(pairs: Iterable[Two]) -> Iterator[Row]:
+    """The same numbers of both; of what is compared for equality alone, pages all over it first."""
+    for one, other in sorted(pairs, key=lambda pair: (pair[0].info.file, pair[0].info.begin)):
+        numbers = math.prod(one.info.shape)
+        if not numbers:
+            continue
+        size, other_size = one.info.nbytes // numbers, other.info.nbytes // numbers
+        count = max(1, streams.PIECE // max(size, other_size))
+        if not one.readable:
+            for part in sampled_parts([one.info]):
+                yield part, Part(other.info, part.place, part.nbytes)
+        for begin in range(0, numbers, count):
+            more = min(count, numbers - begin)
+            yield Part(one.info, begin * size, more * size), Part(other.info, begin * other_size, more * other_size)
+
+
+def _compare_parts(row: Row, data: tuple[np.ndarray, ...]) -> Found:
+    if row[0].tensor.dtype in FLOATS and row[1].tensor.dtype in FLOATS:
+        return compare_numbers(*map(view_numbers, row, data))
+    return compare_bits(*map(torch.from_numpy, data))
+
+
+def _mapped(pairs: Mapping[Key, Two], found: Mapping[Key, Found], pace: Pace) -> Looked:
+    """Compare tensors whose numbers lie in different orders in the files, some rows at a time."""
+    for key, (one, other) in pairs.items():
+        compare = compare_numbers if one.readable else compare_bits
+        for a, b in zip(_split(one), _split(other), strict=True):
+            yield key, compare(a.reshape(-1), b.reshape(-1))
+        pace.add(one.nbytes + other.nbytes)
+
+
+def _split(stored: Stored) -> tuple[torch.Tensor, ...]:
+    name = stored.info.name
+    tensor = torch.atleast_1d(read_tensors(stored.manifest, [name])[name])
+    return tensor.split(max(1, BLOCK * len(tensor) // max(1, tensor.numel())))
+
+
+@dataclass(frozen=True, slots=True)
+class _Matrices:
+    """Two tensors as matrices of the same shape, at least one of them stored as codes."""
+
+    pair: Two
+    one: Opened
+    other: Opened
+
+    def compare(self, part: slice) -> Found:
+        """Compare some rows; where one side is plain, count the codes that are as near to it as they can be."""
+        a, b = self.one.rows(part), self.other.rows(part)
+        found = compare_numbers(a.reshape(-1), b.reshape(-1))
+        first, second = self.pair
+        if first.quantized and second.quantized:
+            return found
+        plain, codes, coded = (a, b, self.other) if second.quantized else (b, a, self.one)
+        best = coded.nearest(part, plain.float()).double()
+        plain, codes = plain.double(), codes.double()
+        found.near = int(((codes - plain).abs() <= HALF * (best - plain).abs()).sum())
+        return found
+
+
+def _dequantized(pairs: Mapping[Key, Two], found: Mapping[Key, Found], pace: Pace) -> Looked:
+    """Compare what codes stand for, with other codes or with plain floats."""
+
+    def blocks() -> Iterator[tuple[Key, _Matrices, slice, int]]:
+        for key, pair in pairs.items():
+            one, other = pair
+            turned = any(each.quantized and each.quantized.flipped for each in pair)
+            columns = one.info.shape[-2 if turned else -1]
+            rows = math.prod(one.info.shape) // columns
+            matrix = _matrix(one, turned=turned)
+            matrices = _Matrices(pair, matrix, matrix if _is_copy(one, other) else _matrix(other, turned=turned))
+            size = max(1, BLOCK // columns)
+            for begin in range(0, rows, size):
+                part = slice(begin, min(begin + size, rows))
+                yield key, matrices, part, (one.nbytes + other.nbytes) * (part.stop - begin) // rows
+
+    def compare(block: tuple[Key, _Matrices, slice, int]) -> tuple[Key, Found, int]:
+        key, matrices, part, nbytes = block
+        return key, matrices.compare(part), nbytes
+
+    for key, piece, nbytes in work_ahead(blocks(), compare):
+        yield key, piece
+        pace.add(nbytes)
+
+
+def _is_copy(one: Stored, other: Stored) -> bool:
+    """Whether both are codes that stand for the same numbers, byte for byte."""
+    mine, theirs = one.quantized, other.quantized
+    if not (mine and theirs) or (mine.kind, mine.options) != (theirs.kind, theirs.options):
+        return False
+    if mine.parts.keys() != theirs.parts.keys():
+        return False
+    first, second = (
+        read_tensors(each.manifest, [part.name for part in how.parts.values()])
+        for each, how in ((one, mine), (other, theirs))
+    )
+    return all(
+        part.dtype == theirs.parts[role].dtype and torch.equal(first[part.name], second[theirs.parts[role].name])
+        for role, part in mine.parts.items()
+    )
+
+
+def _matrix(stored: Stored, *, turned: bool) -> Opened:
+    """A tensor as rows of a matrix (out, in); `turned`: its model keeps it as (..., in, out)."""
+    if stored.quantized:
+        return open_codes(stored.manifest, stored.quantized)
+    name = stored.info.name
+    tensor = read_tensors(stored.manifest, [name])[name]
+    tensor = tensor.mT if turned else tensor
+    matrix = tensor.reshape(-1, tensor.shape[-1])
+    return Opened(matrix.__getitem__, lambda part, _: matrix[part])
