@@ -156,6 +156,11 @@ def peek(verb: str | Request, **parameters: Any) -> Any:
         return None
 
 
+def begin(request: Request) -> Job[Any]:
+    """Ask the open checkpoint, and wait for nothing: a page follows the job beside what it draws."""
+    return _start(opened(), *_asked(request, {}))
+
+
 def quietly(verb: str | Request, *, of: Opened | None = None, beside: Opened | None = None, **parameters: Any) -> Any:
     """Ask for what is quick, and what the page can do without; the arguments are those of `ask`.
 
