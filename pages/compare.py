@@ -23,8 +23,16 @@ parts.heading("compare", checkpoint)
 
 second = inputs.choose(checkpoint)
 align = options.ask(CompareRequest, "align")
-request = options.make(CompareRequest, other=second.opened.fingerprint, align=align)
+values = options.ask(CompareRequest, "values", segmented=True)
+request = options.make(CompareRequest, other=second.opened.fingerprint, align=align, values=values)
+first = st.empty()
+if values != "none":
+    headers: Comparison | None = session.quietly(replace(request, values="none"), beside=second.opened)
+    if headers:
+        with first.container():
+            tables.draw_early(headers)
 result: Comparison = session.run(request, beside=second.opened)
+first.empty()
 names = (result.name, result.other_name)
 both = " and ".join(names)
 parts.warnings(result.warnings)

@@ -10,6 +10,7 @@ from inspector.analyses.overview.result import Overview
 from inspector.analyses.overview.words import HEADS
 from inspector.catalog import PAGES
 from inspector.text import bytes_text
+from pages._overview import identity
 from pages._ui import options, parts, session
 
 checkpoint = session.opened()
@@ -102,11 +103,5 @@ with right:
     st.subheader("Configuration", anchor=False)
     with st.expander(f"config.json as it is used ({len(overview.config)} keys)"):
         st.json(overview.config, expanded=1)
-    st.caption(
-        "Fingerprint: the SHA-256 of the files' names and contents."
-        if overview.identity == "content"
-        else "Quick fingerprint: headers, sizes, small files and samples of the weights, with "
-        "the times of the files. `overview --hash` and reports compute each file's SHA-256."
-    )
-    st.code(overview.fingerprint, language=None, wrap_lines=True)
+    identity.draw(checkpoint, overview)
     parts.elsewhere(checkpoint, OverviewRequest(find=find))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pandas as pd
+import streamlit as st
 
+from inspector.analyses.compare import words
 from inspector.analyses.compare.result import Comparison
 from inspector.text import bytes_text, literal, shape_text
+from pages._ui import parts
 
 STATUS = {
     "changed": "orange",
@@ -20,6 +23,21 @@ STATUS = {
     "equal": "gray",
 }
 PRECISE = ("cosine", "distance", "max_abs", "relative_change")
+
+
+def draw_early(headers: Comparison) -> None:
+    """Draw what headers decide, while the numbers of both are being read."""
+    st.subheader("From the headers", anchor=False)
+    for sentence in headers.summary:
+        st.markdown(literal(sentence))
+    tensors = headers.tensors
+    decided = tensors[(tensors["note"] != words.UNREAD) | (tensors["dtype"] != tensors["other_dtype"])]
+    if len(decided):
+        parts.table(
+            pd.DataFrame(decided[["name", "status", "shape", "other_shape", "dtype", "other_dtype", "note"]]),
+            height=min(360, 38 * (len(decided) + 1)),
+            alt="Tensors whose headers differ",
+        )
 
 
 def counts(result: Comparison) -> str:

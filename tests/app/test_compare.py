@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import streamlit as st
 from safetensors.numpy import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
@@ -70,6 +71,27 @@ def table(app: AppTest, column: str):
 def heat(app: AppTest) -> dict:
     spec = next(each.proto.spec for each in app.get("plotly_chart") if "heatmap" in each.proto.spec)
     return json.loads(spec)
+
+
+def test_what_headers_decide_is_there_while_numbers_are_read(
+    open_app: Open, narrow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "run", lambda *_, **__: st.stop())
+    app = open_app("compare", other=narrow)
+    assert not app.exception
+    assert "From the headers" in [each.value for each in app.subheader]
+    shown = table(app, "other_shape")
+    tensors = load_file(BERT / "model.safetensors")
+    reshaped = {name for name, tensor in tensors.items() if {160, 640} & set(tensor.shape)}
+    assert set(shown["name"]) == reshaped
+    assert set(shown["status"]) == {"reshaped"}
+
+
+def test_headers_alone_are_compared_where_that_is_asked(open_app: Open, tuned: str) -> None:
+    app = open_app("compare", other=tuned, values="none")
+    assert not app.exception
+    assert "no numbers were read" in said(app)
+    assert set(table(app, "status")["status"]) == {"not compared"}
 
 
 def test_without_a_second_checkpoint_the_page_teaches(open_app: Open) -> None:
