@@ -194,7 +194,7 @@ def test_every_analysis_has_a_page_a_verb_a_test_and_a_readme_row():
         assert f"| {analysis.title} |" in readme
         assert f"`{analysis.verb}`" in readme
         assert f"{function}(" in tests
-    assert verbs == set(CATALOG) | {"cluster", "limits", "store", "report", "screenshot"}
+    assert verbs == set(CATALOG) | {"cluster", "limits", "serve", "store", "report", "screenshot"}
 
 
 def test_every_function_that_the_catalog_names_takes_what_the_engine_gives():
