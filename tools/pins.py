@@ -190,11 +190,11 @@ def _page(session: Any, place: str, name: str) -> tuple[File, ...] | None:
         return read_page(path.read_bytes(), "text/html") if path.exists() else None
     try:
         answered = session.get(f"{place}/{name}/", headers=ACCEPT)
-    except OSError:
+        if answered.status_code == 404:
+            return ()
+        return read_page(answered.content, answered.headers.get("content-type", "")) if answered.ok else None
+    except (OSError, ValueError, KeyError):  # out of reach, or no page of an index
         return None
-    if answered.status_code == 404:
-        return ()
-    return read_page(answered.content, answered.headers.get("content-type", "")) if answered.ok else None
 
 
 def main() -> int:
