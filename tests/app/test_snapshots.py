@@ -118,7 +118,7 @@ def test_a_run_outside_the_folders_that_are_open_is_one_sentence(open_app: Open,
     app = open_app("snapshots", run=run, agreed=run)
     assert not app.exception
     (error,) = app.error
-    assert "INSPECTOR_ROOTS" in error.value
+    assert "cannot be opened here" in error.value
     assert str(roots) not in error.value
 
 
