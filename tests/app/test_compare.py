@@ -120,7 +120,7 @@ def test_what_changed_is_measured_and_linked_on(open_app: Open, tuned: str) -> N
     assert "Of 78 tensors: 2 changed and 76 equal" in said(app)
     rows = table(app, "status")
     assert rows["name"].tolist()[:2] == [EMBEDDING, SCALED]
-    assert rows["precise relative_change"].tolist()[1] == pytest.approx(0.1, rel=1e-5)
+    assert rows["relative_change"].tolist()[1] == pytest.approx(0.1, rel=1e-5)
     drawn = heat(app)
     layer, kind = drawn["layout"]["xaxis"]["ticktext"], drawn["layout"]["yaxis"]["ticktext"]
     text = drawn["data"][0]["text"]
@@ -128,7 +128,7 @@ def test_what_changed_is_measured_and_linked_on(open_app: Open, tuned: str) -> N
     assert sum(cell != "=" for row in text for cell in row) == 1
     moved = table(app, "token")
     assert moved["token_id"].tolist() == [MOVED]
-    assert moved["precise distance"].tolist() == [pytest.approx(160**0.5, rel=1e-5)]
+    assert moved["distance"].tolist() == [pytest.approx(160**0.5, rel=1e-5)]
     assert app.code[-1].value.startswith("python -m inspector compare demo-bert tuned")
     button(app, "Masked LM: what both predict for a mask").click().run()
     assert not app.exception
