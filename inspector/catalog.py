@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from inspector.request import Request
+
+# What a question reads of a checkpoint. "names": headers, configuration and tokenizer, and of weights at most two
+# copies of one tensor that a loader would tie if they are equal. "rows": stored numbers besides. "model": what a model
+# computes, so it is built with its numbers.
+Needs = Literal["names", "rows", "model"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +25,7 @@ class Analysis:
     question: str  # the question it answers, in the reader's words
     function: str  # "package.module:function", imported in the worker only
     symbol: str  # Material symbol of the page
+    needs: Needs
     # "package.module:function" (checkpoint, requests, *, progress) -> for each request, in their
     # order, its result or the InspectorError that refuses it: answers many at once. What it raises
     # refuses them all.
@@ -51,6 +57,7 @@ _QUESTIONS = (
         "What is in this checkpoint?",
         _by("overview", "overview"),
         "inventory_2",
+        "names",
         result=_of("overview", "Overview"),
     ),
     Analysis(
@@ -60,6 +67,7 @@ _QUESTIONS = (
         "Which parameters share memory?",
         _by("sharing", "sharing"),
         "hub",
+        "rows",
         result=_of("sharing", "Sharing"),
     ),
     Analysis(
@@ -69,6 +77,7 @@ _QUESTIONS = (
         "Which ties break when the model is changed?",
         _by("what_if", "what_if"),
         "link_off",
+        "model",
         result=_of("what_if", "WhatIf"),
     ),
     Analysis(
@@ -78,6 +87,7 @@ _QUESTIONS = (
         "Which classes is this model made of, and what does it return?",
         _by("classes", "classes"),
         "account_tree",
+        "names",
         result=_of("classes", "ModelClasses"),
     ),
     Analysis(
@@ -87,6 +97,7 @@ _QUESTIONS = (
         "What do the static embeddings look like?",
         _by("embeddings", "embeddings"),
         "scatter_plot",
+        "rows",
         result=_of("embeddings", "Embeddings"),
     ),
     Analysis(
@@ -96,6 +107,7 @@ _QUESTIONS = (
         "Which tokens lie close together on a map?",
         _by("vocabulary_map", "project"),
         "scatter_plot",
+        "rows",
         result=_of("vocabulary_map", "Projection"),
         compiled_by="inspector.analyses.vocabulary_map.compute_compiling",
     ),
@@ -106,6 +118,7 @@ _QUESTIONS = (
         "Why is the padding vector not zero?",
         _by("padding", "padding"),
         "padding",
+        "model",
         result=_of("padding", "Padding"),
     ),
     Analysis(
@@ -115,6 +128,7 @@ _QUESTIONS = (
         "What does each layer's hidden state say in tokens?",
         _by("lens", "lens"),
         "layers",
+        "model",
         result=_of("lens", "Lens"),
     ),
     Analysis(
@@ -124,6 +138,7 @@ _QUESTIONS = (
         "Where would the model run, and in which precision?",
         _by("placement", "placement"),
         "layers",
+        "names",
         result="inspector.results.placement:Placement",
     ),
     Analysis(
@@ -133,6 +148,7 @@ _QUESTIONS = (
         "What does each step of the head do to a token?",
         _by("ladder", "climb"),
         "layers",
+        "model",
         result=_of("ladder", "Climb"),
     ),
     Analysis(
@@ -142,6 +158,7 @@ _QUESTIONS = (
         "What does the model predict for a mask?",
         _by("masked_lm", "predict"),
         "stylus_note",
+        "model",
         batch=_by("masked_lm", "predict_many"),
         result=_of("masked_lm", "Prediction"),
     ),
@@ -152,6 +169,7 @@ _QUESTIONS = (
         "How plausible is each token in its place?",
         _by("plausibility", "plausibility"),
         "stylus_note",
+        "model",
         result=_of("plausibility", "Plausibility"),
     ),
     Analysis(
@@ -161,6 +179,7 @@ _QUESTIONS = (
         "Which tokens does one text make more likely than another?",
         _by("contrast", "contrast"),
         "stylus_note",
+        "model",
         result=_of("contrast", "Contrast"),
     ),
     Analysis(
@@ -170,6 +189,7 @@ _QUESTIONS = (
         "What does each task head answer?",
         _by("heads", "heads"),
         "label",
+        "model",
         result=_of("heads", "HeadAnswer"),
     ),
     Analysis(
@@ -179,6 +199,7 @@ _QUESTIONS = (
         "What do masking and next-sentence prediction ask of the model?",
         _by("pretraining", "pretrain"),
         "label",
+        "model",
         result=_of("pretraining", "Pretraining"),
     ),
     Analysis(
@@ -188,6 +209,7 @@ _QUESTIONS = (
         "How is a text split into tokens?",
         _by("tokenization", "tokenize"),
         "label",
+        "names",
         result=_of("tokenization", "Tokenization"),
     ),
     Analysis(
@@ -197,6 +219,7 @@ _QUESTIONS = (
         "What would AdamW decay, and how would the learning rate change?",
         _by("training", "training"),
         "model_training",
+        "rows",
         result=_of("training", "TrainingPlan"),
     ),
     Analysis(
@@ -206,6 +229,7 @@ _QUESTIONS = (
         "What changed between two checkpoints?",
         _by("compare", "compare"),
         "compare_arrows",
+        "rows",
         result=_of("compare", "Comparison"),
     ),
     Analysis(
@@ -215,6 +239,7 @@ _QUESTIONS = (
         "What changes over training steps?",
         _by("snapshots", "vitals"),
         "timeline",
+        "rows",
         result=_of("snapshots", "Vitals"),
     ),
     Analysis(
@@ -224,6 +249,7 @@ _QUESTIONS = (
         "Is anything wrong with this checkpoint?",
         _by("checks", "check"),
         "fact_check",
+        "rows",
         result=_of("checks", "Checks"),
     ),
 )

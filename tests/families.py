@@ -79,6 +79,7 @@ RENAMED: dict[str, dict[str, Any]] = {
     "MixtralForCausalLM": DECODER | {"num_local_experts": 4, "sliding_window": None},
     "Qwen2MoeForCausalLM": DECODER | {"num_experts": 4, "moe_intermediate_size": 48,
                                       "shared_expert_intermediate_size": 48},
+    "Qwen3MoeForCausalLM": DECODER | {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 48},
     "DeepseekV3ForCausalLM": DECODER | {
         "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 48,
         "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8,

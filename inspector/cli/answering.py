@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from inspector import __version__
-from inspector.catalog import request_of
+from inspector.catalog import CATALOG, request_of
 from inspector.demo import DEMOS
 from inspector.engine.choice import start_engine
 from inspector.engine.protocol import Job
@@ -96,7 +96,7 @@ def ask(
 ) -> Any:
     """Open and run as `answer` does, and give the result back instead of printing it."""
     with refusals(request_of(verb)):
-        engine = start_engine(settings(), restrict_paths=False, spare=False)
+        engine = start_engine(settings(), restrict_paths=False, spare=False, needs=CATALOG[verb].needs)
         try:
             opened: Opened = waited(engine.open(find_reference(checkpoint)))
             called = [opened.name]

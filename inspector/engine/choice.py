@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from inspector.catalog import Needs
 from inspector.engine.local import LocalEngine
 from inspector.engine.protocol import Engine
 from inspector.engine.ray.engine import RayEngine
+from inspector.engine.wire import WorkerFunctions
 from inspector.settings import Settings
 
-ENGINES = {"local": LocalEngine, "ray": RayEngine}
 
-
-def start_engine(settings: Settings, *, restrict_paths: bool = True, spare: bool = True) -> Engine:
+def start_engine(
+    settings: Settings, *, restrict_paths: bool = True, spare: bool = True, needs: Needs = "model"
+) -> Engine:
     """Start an engine.
 
     Args:
         settings: Which one, its limits, and where the store is.
         restrict_paths: True: folders are opened under the allowed roots only.
         spare: True: keep one process warm for the next checkpoint.
+        needs: Of all questions that will be asked. For names alone no worker imports torch before one asks for it.
     """
-    return ENGINES[settings.engine](settings, restrict_paths=restrict_paths, spare=spare)
+    if settings.engine == "ray":
+        return RayEngine(settings, restrict_paths=restrict_paths, spare=spare)
+    functions = WorkerFunctions(warm_up=()) if needs == "names" else WorkerFunctions()
+    return LocalEngine(settings, restrict_paths=restrict_paths, spare=spare, functions=functions)

@@ -232,7 +232,9 @@ def keyed_request(
         known = ", ".join(analyses)
         raise RequestError(f"There is no analysis {verb!r}: choose one of {known}.")
     names = tuple(called)[: 2 if "other" in parameters else 1]
-    request = RunRequest(fingerprint, analysis.function, parameters, analysis.batch, names, analysis.result)
+    request = RunRequest(
+        fingerprint, analysis.function, parameters, analysis.batch, names, analysis.result, analysis.needs
+    )
     return (fingerprint, verb, freeze(parameters), request.called), request
 
 

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from inspector import errors
+from inspector.catalog import Needs
 from inspector.encoding import DecodeError, decode, encode
 from inspector.engine.protocol import Confinement, Progress
 from inspector.errors import InspectorError, WorkerError
@@ -71,6 +72,7 @@ class RunRequest:
     batch: str | None = None  # function that answers many such requests at once
     called: tuple[str, ...] = ()  # as in Engine.run
     result: str = ""  # "package.module:Class" of the answer; empty: plain values
+    needs: Needs = "model"  # of the catalog
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,7 @@ class Worker:
         self._setup = setup
         self._loaded: tuple[Any, ...] = ()  # fingerprint of the checkpoint, and where its files lie
         self._checkpoint: Any = None
+        self._admitted = False  # whether the limits count its files
         self._shown = ("", 0.0)
 
     def serve(self, requests: SimpleQueue[Any]) -> None:
@@ -100,6 +101,8 @@ class Worker:
         if isinstance(first, OpenRequest):
             return [self._open(first)]
         checkpoint = self._load(first.fingerprint)
+        if first.needs != "names":
+            self._admit_files(checkpoint.manifest)
         checkpoint.called = first.called
         if first.batch is None:
             function = _find(first.function)
@@ -129,10 +132,16 @@ class Worker:
         files = getattr(manifest, "files", ())
         loaded = fingerprint, *(file.path for file in files)  # equal files may have been opened elsewhere since
         if self._loaded != loaded:
-            limits.admit_files(sum(file.nbytes for file in files))
+            self._admitted = False
             self._checkpoint = _find(functions.checkpoint)(manifest, settings=settings)
             self._loaded = loaded
         return self._checkpoint
+
+    def _admit_files(self, manifest: Any) -> None:
+        """Let the checkpoint's files be mapped."""
+        if not self._admitted:
+            limits.admit_files(sum(file.nbytes for file in getattr(manifest, "files", ())))
+            self._admitted = True
 
     def _progress(self, fraction: float | None, text: str) -> None:
         shown_text, shown_at = self._shown

@@ -13,8 +13,14 @@ if TYPE_CHECKING:
 
 # Older versions of transformers stored them; they are no weights.
 FORMER_BUFFERS = (r"position_ids$", r"rotary_emb\.inv_freq$", r"\.attn\.(masked_)?bias$")
-# Tables that old files store although no training ever changes them.
-BUFFERS = (".position_ids", ".attn.masked_bias", ".rotary_emb.inv_freq", ".embeddings.token_type_ids")
+# What files store although no gradient ever changes it.
+BUFFERS = (
+    ".position_ids",
+    ".attn.masked_bias",
+    ".rotary_emb.inv_freq",
+    ".embeddings.token_type_ids",
+    ".e_score_correction_bias",  # DeepSeek-V3's: set from how often experts are chosen, without a gradient
+)
 
 
 def is_buffer(tensor: TensorInfo) -> bool:

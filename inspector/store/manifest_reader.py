@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -31,7 +32,7 @@ from inspector.store.hashing import fingerprint_of, stamp_of
 from inspector.store.manifest import FileInfo, Manifest, TensorInfo
 from inspector.store.names import clean_name, file_format
 from inspector.store.readers.pickles import ITEMSIZES
-from inspector.store.readers.safetensors import MAX_NDIM, MAX_TENSORS
+from inspector.store.readers.safetensors import MAX_NDIM, MAX_TENSORS, SHAPES
 
 FORMAT = 1
 FOLDER = "folder"  # Manifest.folder, in an entry
@@ -158,7 +159,7 @@ def _read_tensor(values: Any, nbytes: dict[str, int]) -> TensorInfo:
     if type(values) is not list or len(values) != len(TENSOR_FIELDS):
         raise DamagedError("tensor")
     name, dtype, shape, strides, file, begin, size, storage, storage_nbytes = values
-    shape, strides = (as_list(each, as_size, most=MAX_NDIM) for each in (shape, strides))
+    shape, strides = _read_sizes(shape), _read_sizes(strides)
     tensor = TensorInfo(
         name=as_text(name),
         dtype=as_one_of(dtype, ITEMSIZES),
@@ -171,12 +172,29 @@ def _read_tensor(values: Any, nbytes: dict[str, int]) -> TensorInfo:
         storage_nbytes=as_size(storage_nbytes),
     )
     itemsize = ITEMSIZES[tensor.dtype]
-    if len(shape) != len(strides) or tensor.nbytes != math.prod(shape) * itemsize:
+    count, reach = _measure(shape, strides)
+    if tensor.nbytes != count * itemsize:
         raise DamagedError("shape")
-    reach = 1 + sum((count - 1) * stride for count, stride in zip(shape, strides, strict=True))
     if tensor.nbytes and tensor.begin + reach * itemsize > nbytes[tensor.file]:
         raise DamagedError("reach")
     return tensor
+
+
+def _read_sizes(values: Any) -> tuple[int, ...]:
+    """A list of whole numbers from 0 on."""
+    if type(values) is not list or len(values) > MAX_NDIM or not set(map(type, values)) <= {int}:
+        raise DamagedError("sizes")
+    return tuple(values)
+
+
+@lru_cache(maxsize=SHAPES)
+def _measure(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int]:
+    """How many numbers a tensor has, and how many lie between its first and its last, these included."""
+    if len(shape) != len(strides):
+        raise DamagedError("shape")
+    for size in (*shape, *strides):
+        as_size(size)
+    return math.prod(shape), 1 + sum((count - 1) * stride for count, stride in zip(shape, strides, strict=True))
 
 
 def _read_config(stored: Any) -> dict[str, Any]:

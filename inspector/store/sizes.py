@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from inspector.errors import CheckpointError
@@ -45,8 +45,9 @@ def refuse_wrong_sizes(config: dict[str, Any], tensors: Sequence[TensorInfo]) ->
     """
     _refuse_absent_dimensions(config, tensors)
     parts = list(_configs(config))
+    shown = _layers_shown(_stacks(tensors)) or len(tensors)
     for settings in parts:
-        _refuse_layers(settings, tensors)
+        _refuse_layers(settings, shown)
         _refuse_labels(settings, tensors)
         # Of several models in one, nothing says whose table of positions a tensor is.
         _refuse_positions(settings, tensors if len(parts) == 1 else ())
@@ -57,7 +58,7 @@ def size_warnings(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> tupl
     """Say it where a configuration has another vocabulary, or fewer layers than the weights' only stack."""
     found = forgotten_resize(config, tensors)
     stacks = _stacks(tensors)
-    shown = _layers_shown(tensors)
+    shown = _layers_shown(stacks)
     resized = (found,) if found else ()
     if len(stacks) != 1 or SHARED_LAYERS & config.keys():
         return resized
@@ -109,13 +110,12 @@ def _refuse_absent_dimensions(config: dict[str, Any], tensors: Sequence[TensorIn
             )
 
 
-def _refuse_layers(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
-    shown = _layers_shown(tensors)
+def _refuse_layers(config: dict[str, Any], shown: int) -> None:
     for key in LAYERS:
         layers = config.get(key)
         if type(layers) is not int:
             continue
-        most = 1_000 if SHARED_LAYERS & config.keys() else (shown or len(tensors))
+        most = 1_000 if SHARED_LAYERS & config.keys() else shown
         if layers < 0:
             raise CheckpointError(
                 f"config.json sets {key} to {layers:,}, which is not a number of layers: use the "
@@ -128,9 +128,9 @@ def _refuse_layers(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> Non
             )
 
 
-def _layers_shown(tensors: Sequence[TensorInfo]) -> int:
-    """The most layers that one stack of the names shows; 0 where names show none."""
-    return max((len(indices) for indices in _stacks(tensors).values()), default=0)
+def _layers_shown(stacks: Mapping[str, set[str]]) -> int:
+    """The most layers that one stack shows; 0 where names show none."""
+    return max(map(len, stacks.values()), default=0)
 
 
 def _stacks(tensors: Sequence[TensorInfo]) -> dict[str, set[str]]:

@@ -279,9 +279,9 @@ ANALYSES = (echo, frame, step, report_from_threads, refuse, break_down, panic, g
             die, leave, smuggle, flood, environment, modules, descriptors, chatter)  # fmt: skip
 RESULTS = {"frame": "inspector.analyses.masked_lm.result:Mask"}  # the others return plain values
 CATALOG = (
-    *(Analysis(name, name, name, "?", f"{HERE}:{name}", "", result=RESULTS.get(name, ""))
+    *(Analysis(name, name, name, "?", f"{HERE}:{name}", "", "model", result=RESULTS.get(name, ""))
       for name in (function.__name__ for function in ANALYSES)),
-    *(Analysis(name, name, name, "?", f"tests.engine.engine_attempts:{name}", "")
+    *(Analysis(name, name, name, "?", f"tests.engine.engine_attempts:{name}", "", "model")
       for name in ("attempt", "overdo")),
-    Analysis("note", "note", "note", "?", f"{HERE}:note", "", batch=f"{HERE}:note_many"),
+    Analysis("note", "note", "note", "?", f"{HERE}:note", "", "model", batch=f"{HERE}:note_many"),
 )  # fmt: skip

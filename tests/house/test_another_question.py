@@ -92,6 +92,7 @@ LINE = """    Analysis(
         "Which tensors are largest?",
         _by("largest", "largest"),
         "scale",
+        "names",
         result=_of("largest", "Largest"),
     ),
 """

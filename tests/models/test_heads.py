@@ -12,7 +12,8 @@ from inspector.results.checkpoint import HEADS
 from tests.conftest import silent
 from tests.families import MODELS, WITHOUT_HEAD, random_model
 
-EVERY = sorted(MODELS | WITHOUT_HEAD)
+MIXTURES = [f"{name}ForCausalLM" for name in ("Mixtral", "Qwen2Moe", "Qwen3Moe", "DeepseekV3")]
+EVERY = sorted([*MODELS, *WITHOUT_HEAD, *MIXTURES])
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -28,7 +29,7 @@ def test_tying_by_default_is_the_config_class_own(model_type):
     assert FAMILIES[model_type].tied_by_default == AutoConfig.for_model(model_type).tie_word_embeddings
 
 
-@pytest.mark.parametrize("name", sorted(MODELS))
+@pytest.mark.parametrize("name", sorted([*MODELS, *MIXTURES]))
 def test_ties_are_the_class_own(name):
     model = random_model(name)
     family = FAMILIES[model.config.model_type]

@@ -216,18 +216,15 @@ def _row_warnings(tokenizer: TokenizerInfo | None, rows: int | None) -> list[str
     ]
 
 
-def _table(tensors: Iterable[TensorInfo]) -> pd.DataFrame:
+def _table(tensors: Sequence[TensorInfo]) -> pd.DataFrame:
+    shapes = {shape: shape_text(shape) for shape in {tensor.shape for tensor in tensors}}
     return pd.DataFrame(
-        [
-            {
-                "name": tensor.name,
-                "shape": shape_text(tensor.shape),
-                "dtype": tensor.dtype,
-                "parameters": _numel(tensor),
-                "nbytes": tensor.nbytes,
-                "file": tensor.file,
-            }
-            for tensor in tensors
-        ],
-        columns=["name", "shape", "dtype", "parameters", "nbytes", "file"],
+        {
+            "name": [tensor.name for tensor in tensors],
+            "shape": [shapes[tensor.shape] for tensor in tensors],
+            "dtype": [tensor.dtype for tensor in tensors],
+            "parameters": [_numel(tensor) for tensor in tensors],
+            "nbytes": [tensor.nbytes for tensor in tensors],
+            "file": [tensor.file for tensor in tensors],
+        }
     )

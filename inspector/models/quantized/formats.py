@@ -13,12 +13,14 @@ import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.store.copies import read_pieces
 from inspector.store.manifest import Manifest, TensorInfo
 from inspector.store.readers.jsons import parse_json
+from inspector.store.readers.safetensors import SHAPES
 
 FLOAT8 = frozenset({"float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"})
 FLOATS = ("float32", "bfloat16", "float16")
@@ -127,7 +129,7 @@ def scaled(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
     _check(scale.dtype in (*FLOATS, "float8_e8m0fnu"))
     blocks = manifest.quantization.get("weight_block_size", BLOCK)
     # DeepSeek's name for it means a scale of blocks; any other is of rows, if it can be.
-    grid = _grid(codes.shape, scale.shape, blocks, blocks_first=ending == "_scale_inv")
+    grid = _grid(codes.shape, scale.shape, tuple(blocks), blocks_first=ending == "_scale_inv")
     parts = {"codes": codes, "scale": scale}
     if zero:
         _check(zero.shape == scale.shape, zero.dtype in ("int8", "uint8", *WHOLE, *FLOATS))
@@ -172,7 +174,8 @@ def _float4(codes: TensorInfo, scale: TensorInfo, whole: TensorInfo | None, *, h
     return Codes(shape, "float4", scheme, parts, {"group": group, "how": how})
 
 
-def _grid(shape: Sequence[int], scale: Sequence[int], blocks: Sequence[int], *, blocks_first: bool) -> Grid:
+@lru_cache(maxsize=SHAPES)
+def _grid(shape: tuple[int, ...], scale: tuple[int, ...], blocks: tuple[int, ...], *, blocks_first: bool) -> Grid:
     *experts, rows, columns = shape
     if not experts and math.prod(scale) == 1:
         return 1, rows, 1, columns

@@ -10,6 +10,7 @@ from typing import Any
 from inspector.errors import CheckpointError
 from inspector.models.quantized.formats import CONVENTIONS, FLOAT8, FLOATS, Codes, UnreadableError
 from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.readers.safetensors import contiguous_strides
 
 # What stands in the place of a ".weight" and is no number of it.
 PACKED = (".qweight", ".weight_packed", ".W_q")
@@ -35,8 +36,9 @@ class Quantized:
         """A header as if the numbers were stored plainly, in the place of the codes."""
         *before, rows, columns = self.shape
         shape = (*before, columns, rows) if self.flipped else self.shape
-        steps = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
-        return replace(self.parts["codes"], name=self.name, dtype=self.dtype, shape=shape, strides=steps)
+        return replace(
+            self.parts["codes"], name=self.name, dtype=self.dtype, shape=shape, strides=contiguous_strides(shape)
+        )
 
 
 def find_quantized(manifest: Manifest) -> dict[str, Quantized]:
@@ -47,7 +49,10 @@ def find_quantized(manifest: Manifest) -> dict[str, Quantized]:
     tensors = manifest.by_name
     config = manifest.config or {}
     found: dict[str, Quantized] = {}
+    endings = tuple(CONVENTIONS)
     for name in tensors:
+        if not name.endswith(endings):  # one look at most names, of which there may be a hundred thousand
+            continue
         for ending, (instead, read) in CONVENTIONS.items():
             if not name.endswith(ending):
                 continue

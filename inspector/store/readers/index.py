@@ -76,12 +76,16 @@ def _indexed(files: Mapping[str, Path], index: str, wanted: str) -> Weights:
     weight_map = parsed.get("weight_map") if isinstance(parsed, dict) else None
     if not isinstance(weight_map, dict) or not weight_map:
         raise CheckpointError(f"{index} has no weight_map: get the file again.")
+    known: set[str] = set()
     for shard in weight_map.values():
+        if isinstance(shard, str) and shard in known:
+            continue
         if not _is_shard(shard, wanted):
             raise CheckpointError(
                 f"{index} points to {quoted(str(shard))}, which is not a {wanted} file in the "
                 "same folder: an index may only name shards next to it."
             )
+        known.add(shard)
     names = sorted(set(weight_map.values()))
     missing = [name for name in names if name not in files]
     if missing:

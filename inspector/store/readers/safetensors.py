@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ MAX_TENSORS = 100_000
 MAX_HEADER_NBYTES = 250 * MAX_TENSORS  # the format allows four times as many
 MAX_NDIM = 64
 MAX_NAME = 1_000  # characters
+SHAPES = 1_000  # that are remembered: a model has few, and up to a hundred thousand tensors of them
 
 # safetensors' name -> (torch's name, bytes an element)
 DTYPES = {
@@ -151,12 +153,19 @@ def refuse_huge(tensor: str, file: str, shape: Sequence[int], itemsize: int) -> 
     Raises:
         CheckpointError: Naming the tensor.
     """
-    if math.prod(max(size, 1) for size in shape) * itemsize >= 2**63:
+    if _most(tuple(shape)) * itemsize >= 2**63:
         raise CheckpointError(
             f"The tensor {quoted(tensor)} in {file} has a shape that is too large for any memory: get the file again."
         )
 
 
+@lru_cache(maxsize=SHAPES)
+def _most(shape: tuple[int, ...]) -> int:
+    """The numbers of a shape, an empty size counted as one."""
+    return math.prod(max(size, 1) for size in shape)
+
+
+@lru_cache(maxsize=SHAPES)
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The strides that torch gives a contiguous tensor, in elements."""
     sizes = [max(size, 1) for size in reversed(shape[1:])]
@@ -211,7 +220,9 @@ def _refuse_many(count: int, name: str) -> None:
 
 
 def _are_sizes(values: Any) -> bool:
-    return isinstance(values, list) and all(type(value) is int and 0 <= value < 2**63 for value in values)
+    if not isinstance(values, list) or not set(map(type, values)) <= {int}:  # True is an int, but no size
+        return False
+    return not values or (min(values) >= 0 and max(values) < 2**63)
 
 
 def _refuse_gaps(tensors: list[TensorInfo], name: str, start: int, file_nbytes: int) -> None:
