@@ -22,7 +22,7 @@ from transformers import PreTrainedModel
 from inspector.analyses.padding.compute_batch import IGNORED, Batch
 from inspector.errors import NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.naming import embedding_matrix
+from inspector.models.execution import input_embedding
 from inspector.models.running import Loaded
 
 MEMORY_SHARE = 0.8  # of what a worker may use: the rest is for what is not counted below
@@ -62,31 +62,16 @@ def predicting(work: Work) -> torch.Tensor:
     return there
 
 
-def input_matrix(model: PreTrainedModel) -> torch.Tensor:
-    """The parameter that looks tokens up, (vocab, d_model).
-
-    Raises:
-        NotInCheckpointError: If transformers names none.
-    """
-    weight = embedding_matrix(model)
-    if weight is None:
-        raise NotInCheckpointError(
-            f"transformers does not say in which matrix {type(model).__name__} looks tokens up, so no gradient on "
-            "its rows was measured."
-        )
-    return weight
-
-
 def reads_input_matrix(model: PreTrainedModel) -> bool:
     """Whether the encoder looks tokens up in it: untied, BART's has a matrix of its own."""
-    weight = input_matrix(model)
+    weight = input_embedding(model)
     encoder: Any = model.get_encoder()
     return any(isinstance(module, nn.Embedding) and module.weight is weight for module in encoder.modules())
 
 
 def look_ups(model: PreTrainedModel) -> list[nn.Embedding]:
     """The modules that look tokens up: the one, or those of an encoder and a decoder."""
-    weight = input_matrix(model)
+    weight = input_embedding(model)
     return [module for module in model.modules() if isinstance(module, nn.Embedding) and module.weight is weight]
 
 
@@ -107,7 +92,7 @@ def output_matrix(model: PreTrainedModel) -> torch.Tensor:
 
 def is_tied(model: PreTrainedModel) -> bool:
     """Whether the output layer's matrix is the embedding matrix itself."""
-    return output_matrix(model) is input_matrix(model)
+    return output_matrix(model) is input_embedding(model)
 
 
 def split(work: Work, rows: Sequence[int], *, padding_idx: bool = True, masked: bool = True) -> Paths:
@@ -122,7 +107,7 @@ def split(work: Work, rows: Sequence[int], *, padding_idx: bool = True, masked: 
     Raises:
         NotInCheckpointError: If the output layer has no matrix of its own name.
     """
-    look_up, output = input_matrix(work.model), output_matrix(work.model)
+    look_up, output = input_embedding(work.model), output_matrix(work.model)
     inside, outside = (matrix.detach().requires_grad_() for matrix in (look_up, output))
     names = _names(work.model, work.model.get_output_embeddings())
     replaced = {
@@ -149,7 +134,7 @@ def total(work: Work, rows: Sequence[int]) -> torch.Tensor:
     Returns:
         The gradient on rows of the embedding matrix, (rows, d_model) in float32 on the CPU.
     """
-    weight = input_matrix(work.model)
+    weight = input_embedding(work.model)
     leaf = weight.detach().requires_grad_()
     replaced = {
         name: leaf for name, parameter in work.model.named_parameters(remove_duplicate=False) if parameter is weight
