@@ -18,7 +18,7 @@ LARGE = 4_000_000_000  # bytes from which a pass would read too much
 
 
 def input_embedding(model: PreTrainedModel) -> torch.Tensor:
-    """The matrix that looks tokens up, (vocab, d_model), detached.
+    """The parameter that looks tokens up, (vocab, d_model).
 
     Raises:
         NotInCheckpointError: If transformers names none.
@@ -29,7 +29,7 @@ def input_embedding(model: PreTrainedModel) -> torch.Tensor:
             f"transformers does not say in which matrix {type(model).__name__} looks tokens up, so this tool cannot "
             "read its states as tokens. Its weights can be inspected all the same."
         )
-    return weight.detach()
+    return weight
 
 
 def reused_modules(

@@ -46,7 +46,7 @@ class Loaded:
     @property
     def input_embedding(self) -> torch.Tensor:
         """(vocab, d_model), on the model's device, detached."""
-        return input_embedding(self.model)
+        return input_embedding(self.model).detach()
 
     @cached_property
     def nbytes(self) -> int:

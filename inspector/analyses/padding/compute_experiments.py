@@ -13,7 +13,6 @@ from inspector.analyses.padding.compute_gradient import (
     Paths,
     Work,
     fresh_model,
-    input_matrix,
     is_tied,
     look_ups,
     norms,
@@ -27,6 +26,7 @@ from inspector.analyses.padding.result import AS_IT_IS, FRESH, LIFTED, UNMASKED,
 from inspector.models.build import MODEL_ERRORS
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.device import pick_device
+from inspector.models.execution import input_embedding
 from inspector.models.reading.setting import decoder_start
 from inspector.models.running import Loaded, memory_guard
 from inspector.progress import Progress
@@ -223,7 +223,7 @@ def _add_fresh(table: _Table, work: Work, loaded: Loaded) -> None:
     model = fresh_model(loaded)
     paths = split(replace(work, model=model), [table.row])
     table.tied = is_tied(model)
-    weight = input_matrix(model).detach()[[table.row]]
+    weight = input_embedding(model).detach()[[table.row]]
     table.add(FRESH, paths, None, row_norm=norms(weight.float().cpu())[0])
 
 

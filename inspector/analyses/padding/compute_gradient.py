@@ -20,9 +20,17 @@ from torch.func import functional_call
 from transformers import PreTrainedModel
 
 from inspector.analyses.padding.compute_batch import IGNORED, Batch
+from inspector.analyses.padding.compute_taps import (
+    is_plain,
+    keep_sparse,
+    moved,
+    rows_looked_up,
+    rows_multiplied,
+    tapped,
+)
 from inspector.errors import NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.naming import embedding_matrix
+from inspector.models.execution import input_embedding
 from inspector.models.running import Loaded
 
 MEMORY_SHARE = 0.8  # of what a worker may use: the rest is for what is not counted below
@@ -62,31 +70,16 @@ def predicting(work: Work) -> torch.Tensor:
     return there
 
 
-def input_matrix(model: PreTrainedModel) -> torch.Tensor:
-    """The parameter that looks tokens up, (vocab, d_model).
-
-    Raises:
-        NotInCheckpointError: If transformers names none.
-    """
-    weight = embedding_matrix(model)
-    if weight is None:
-        raise NotInCheckpointError(
-            f"transformers does not say in which matrix {type(model).__name__} looks tokens up, so no gradient on "
-            "its rows was measured."
-        )
-    return weight
-
-
 def reads_input_matrix(model: PreTrainedModel) -> bool:
     """Whether the encoder looks tokens up in it: untied, BART's has a matrix of its own."""
-    weight = input_matrix(model)
+    weight = input_embedding(model)
     encoder: Any = model.get_encoder()
     return any(isinstance(module, nn.Embedding) and module.weight is weight for module in encoder.modules())
 
 
 def look_ups(model: PreTrainedModel) -> list[nn.Embedding]:
     """The modules that look tokens up: the one, or those of an encoder and a decoder."""
-    weight = input_matrix(model)
+    weight = input_embedding(model)
     return [module for module in model.modules() if isinstance(module, nn.Embedding) and module.weight is weight]
 
 
@@ -96,18 +89,22 @@ def output_matrix(model: PreTrainedModel) -> torch.Tensor:
     Raises:
         NotInCheckpointError: If there is none, or not one vector for each token.
     """
+    return _output_layer(model).weight
+
+
+def _output_layer(model: PreTrainedModel) -> Any:
     layer: Any = model.get_output_embeddings()
     if layer is None or layer is model.get_input_embeddings():
         raise NotInCheckpointError(
             f"The output layer of a {type(model).__name__} has no matrix of its own name, so its "
             "two paths cannot be taken apart."
         )
-    return layer.weight
+    return layer
 
 
 def is_tied(model: PreTrainedModel) -> bool:
     """Whether the output layer's matrix is the embedding matrix itself."""
-    return output_matrix(model) is input_matrix(model)
+    return output_matrix(model) is input_embedding(model)
 
 
 def split(work: Work, rows: Sequence[int], *, padding_idx: bool = True, masked: bool = True) -> Paths:
@@ -122,23 +119,31 @@ def split(work: Work, rows: Sequence[int], *, padding_idx: bool = True, masked: 
     Raises:
         NotInCheckpointError: If the output layer has no matrix of its own name.
     """
-    look_up, output = input_matrix(work.model), output_matrix(work.model)
-    inside, outside = (matrix.detach().requires_grad_() for matrix in (look_up, output))
-    names = _names(work.model, work.model.get_output_embeddings())
+    model = work.model
+    look_up, output_layer = input_embedding(model), _output_layer(model)
+    plain = is_plain(output_layer)
+    inside, outside = look_up.detach().requires_grad_(), output_layer.weight.detach().requires_grad_(not plain)
+    names = _names(model, output_layer)
     replaced = {
         name: outside if name in names else inside
-        for name, parameter in work.model.named_parameters(remove_duplicate=False)
+        for name, parameter in model.named_parameters(remove_duplicate=False)
         if parameter is look_up or name in names
     }
-    with _lifted(look_ups(work.model), lifted=not padding_idx):
+    modules = look_ups(model)
+    with _lifted(modules, lifted=not padding_idx), keep_sparse(modules), tapped(output_layer) as taps:
         output = _run(work, replaced, masked=masked)
-        into_look_up, into_output = torch.autograd.grad(output.loss, (inside, outside), materialize_grads=True)
+        ends = [scores for _, scores in taps] if plain else [outside]
+        found, *pushed = torch.autograd.grad(output.loss, (inside, *ends), allow_unused=True)
+    into_look_up, rows_look_up = rows_looked_up(found, rows, look_up.shape[1])
+    into_output, rows_output = (
+        rows_multiplied(taps, pushed, rows) if plain else rows_looked_up(pushed[0], rows, outside.shape[1])
+    )
     return Paths(
         loss=float(output.loss.detach()),
-        into_look_up=into_look_up[list(rows)].float().cpu(),
-        into_output=into_output[list(rows)].float().cpu(),
-        rows_look_up=int(into_look_up.ne(0).any(dim=1).sum()),
-        rows_output=int(into_output.ne(0).any(dim=1).sum()),
+        into_look_up=into_look_up,
+        into_output=into_output,
+        rows_look_up=rows_look_up,
+        rows_output=rows_output,
         probability=_probability(work, output.logits.detach(), rows),
     )
 
@@ -149,13 +154,20 @@ def total(work: Work, rows: Sequence[int]) -> torch.Tensor:
     Returns:
         The gradient on rows of the embedding matrix, (rows, d_model) in float32 on the CPU.
     """
-    weight = input_matrix(work.model)
-    leaf = weight.detach().requires_grad_()
-    replaced = {
-        name: leaf for name, parameter in work.model.named_parameters(remove_duplicate=False) if parameter is weight
-    }
-    (gradient,) = torch.autograd.grad(_run(work, replaced, masked=True).loss, (leaf,))
-    return gradient[list(rows)].float().cpu()
+    model, modules = work.model, look_ups(work.model)
+    weight, layer = input_embedding(model), _output_layer(model)
+    once = list(dict.fromkeys(rows))
+    names = {name for name, each in model.named_parameters(remove_duplicate=False) if each is weight}
+    used = set().union(*(_names(model, module) for module in (*modules, layer)))
+    if names <= used and (is_plain(layer) or not is_tied(model)):
+        leaf = torch.zeros(len(once), weight.shape[1], dtype=weight.dtype, device=weight.device, requires_grad=True)
+        with moved(modules, layer if is_tied(model) else None, once, leaf):
+            (found,) = torch.autograd.grad(_run(work, {}, masked=True).loss, (leaf,))
+    else:  # the matrix is used in a way of the model's own
+        leaf = weight.detach().requires_grad_()
+        (whole,) = torch.autograd.grad(_run(work, dict.fromkeys(names, leaf), masked=True).loss, (leaf,))
+        found = whole[once]
+    return found[[once.index(row) for row in rows]].float().cpu()
 
 
 def fresh_model(loaded: Loaded, *, seed: int = 0) -> PreTrainedModel:
@@ -186,11 +198,11 @@ def too_large(checkpoint: Checkpoint, batch: Batch, device: torch.device, *, mod
     layers, hidden, heads = (
         getattr(config, name, None) or 1 for name in ("num_hidden_layers", "hidden_size", "num_attention_heads")
     )
-    vocab, columns = checkpoint.embedding.shape
+    vocab = checkpoint.embedding.shape[0]
     positions, width = batch.ids.numel(), batch.ids.shape[1]
     parameters = sum(math.prod(tensor.shape) for tensor in checkpoint.manifest.tensors)
     states = layers * positions * (STATES * hidden + SCORES * heads * width)
-    numbers = models * parameters + 2 * vocab * columns + SCORES * positions * vocab + states
+    numbers = models * parameters + SCORES * positions * vocab + states
     allowed = checkpoint.settings.worker_nbytes
     if device.type == "cuda":
         allowed = torch.cuda.get_device_properties(device).total_memory
