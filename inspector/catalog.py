@@ -97,7 +97,7 @@ _QUESTIONS = (
         _by("vocabulary_map", "project"),
         "scatter_plot",
         result=_of("vocabulary_map", "Projection"),
-        compiled_by="inspector.analyses.vocabulary_map.compute_compiling",
+        compiled_by="inspector.analyses.vocabulary_map.compute_umap.compiling",
     ),
     Analysis(
         "padding",

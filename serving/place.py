@@ -11,7 +11,7 @@ import streamlit as st
 
 from inspector.errors import SettingsError
 from inspector.settings import Settings, settings
-from inspector.store.places import EVERYWHERE
+from inspector.store.origins.places import EVERYWHERE
 from serving.settings import serving
 
 

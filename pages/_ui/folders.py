@@ -10,9 +10,9 @@ from pathlib import Path
 import streamlit as st
 
 from inspector.settings import settings
-from inspector.store.finding import Found, Search
-from inspector.store.hub import hub_folder
-from inspector.store.places import EVERYWHERE
+from inspector.store.origins.finding import Found, Search
+from inspector.store.origins.hub import hub_folder
+from inspector.store.origins.places import EVERYWHERE
 from inspector.text import literal, plural, shorten_middle, visible
 from pages._ui import session
 from serving.place import open_roots, serves_others

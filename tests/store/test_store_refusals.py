@@ -474,7 +474,7 @@ def test_paths_outside_the_roots_all_get_the_same_words(folder, settings, path):
     import dataclasses
 
     from inspector.store.opening import open_checkpoint
-    from inspector.store.places import OUTSIDE
+    from inspector.store.origins.places import OUTSIDE
     from inspector.store.reference import CheckpointRef
 
     roots = dataclasses.replace(settings, roots=(folder,))
