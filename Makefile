@@ -3,6 +3,7 @@
 # make check   formatting, lint, types and every test: run it before you submit
 # make bench   timings against other libraries
 # make faults  kill servers and workers, fill disks, and write docs/faults.md
+# make pins    ask the package indexes whether they still offer what is pinned
 # make sbom    list all installed packages, their versions and licenses as CycloneDX JSON
 # make fuzz MINUTES=30   search for input that breaks a reader
 
@@ -12,11 +13,12 @@ PORT ?= 8501
 MINUTES ?= 10
 # Two processes take files in the order that tests/conftest.py gives them.
 SHARED := -n 2 --dist loadfile --no-loadscope-reorder
+PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check
 DAILY := not (cluster or faults or scan or fuzz or crowd)
 # A room's tests and its page's; else a folder of tests.
 TESTS = $(or $(wildcard tests/analyses/$(ROOM) tests/app/test_$(ROOM).py),tests/$(ROOM))
 
-.PHONY: run test check lint bench faults fuzz sbom clean
+.PHONY: run test check lint bench faults fuzz pins sbom clean
 
 run: $(VENV)/run.stamp
 	$(PYTHON) $(if $(OPEN),-m inspector serve "$(OPEN)" --port,-m streamlit run app.py --server.port) $(PORT)
@@ -45,6 +47,9 @@ faults: $(VENV)/dev.stamp
 fuzz: $(VENV)/dev.stamp
 	$(PYTHON) -m tools.fuzz --minutes $(MINUTES)
 
+pins: $(VENV)/dev.stamp
+	$(PYTHON) -m tools.pins
+
 sbom: $(VENV)/run.stamp
 	@$(PYTHON) -m tools.sbom
 
@@ -54,10 +59,13 @@ clean:
 $(VENV)/bin/python:
 	scripts/venv $(VENV)
 
-$(VENV)/run.stamp: requirements.txt | $(VENV)/bin/python
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements.txt
+# In CI by hashes, but for torch: pip would rather have its CUDA build, whose hash its index tells, than one for CPUs.
+$(VENV)/run.stamp: requirements.txt requirements-hashes.txt | $(VENV)/bin/python
+	$(if $(CI),$(PIP) --no-deps $(shell grep ^torch== requirements.txt))
+	$(if $(CI),$(PIP) --no-deps --require-hashes -r requirements-hashes.txt)
+	$(PIP) -r requirements.txt
 	touch $@
 
 $(VENV)/dev.stamp: requirements-dev.txt requirements-auth.txt requirements-ray.txt $(VENV)/run.stamp
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	$(PIP) -r requirements-dev.txt
 	touch $@

@@ -20,6 +20,7 @@ Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 Confine = Literal["auto", "required", "off"]
 Evict = Literal["results", "uploads"]
 MB = 1_000_000
+EVERYWHERE = (Path("/"),)  # roots under which nothing is outside
 MODEL_SHARE = 0.6  # of a worker's memory: the rest is for libraries, and for what is computed
 
 

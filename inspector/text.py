@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import html
 import re
 import unicodedata
@@ -15,9 +14,6 @@ if TYPE_CHECKING:
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 FORMULA = ("=", "+", "-", "@", "\t", "\n")
 HIDDEN = {"Cc", "Cs", "Zl", "Zp"}  # controls, lone surrogates, line and paragraph separators
-HOLE = "\ufdd0"  # stands for a number in a pattern; Unicode gives it to nobody
-LISTED = re.compile(r"\.(\d{1,9})(?=\.|$)")  # a module's place in a list
-NEAR = 0.75  # likeness from which on a mistyped name was meant to be another
 MARKUP = re.compile(r"([!-/:-@\[-`{-~])")  # ASCII punctuation: all that Markdown gives a meaning
 
 
@@ -104,35 +100,6 @@ def shorten_name(name: str, length: int) -> str:
         parts[index] = part[: len(part) - cut] + "…"
         excess -= cut - 1
     return shorten_middle(".".join(parts), length)
-
-
-def list_pattern(name: str) -> tuple[str, tuple[int, ...]]:
-    """A dotted name with a HOLE for each place in a list, and the numbers that were there."""
-    return LISTED.sub(f".{HOLE}", name), tuple(map(int, LISTED.findall(name)))
-
-
-def fill_pattern(pattern: str, numbers: Iterable[tuple[int, ...]]) -> str:
-    """Write a pattern with the spans of the numbers that fill it: "layers.[0–11].bias"."""
-    for found in zip(*numbers, strict=True):
-        pattern = pattern.replace(HOLE, _span(sorted(set(found))), 1)
-    return pattern
-
-
-def _span(numbers: list[int]) -> str:
-    """Write the numbers of a list: [0–11]; with gaps between them [0…22]."""
-    if len(numbers) == 1:
-        return f"[{numbers[0]}]"
-    whole = numbers[-1] - numbers[0] == len(numbers) - 1
-    return f"[{numbers[0]}{'–' if whole else '…'}{numbers[-1]}]"
-
-
-def nearest(wanted: str, names: Iterable[str]) -> str | None:
-    """The name that a mistyped one was meant to be; of numbered names first by pattern, then by number."""
-    patterns: dict[str, list[str]] = {}
-    for name in names:
-        patterns.setdefault(list_pattern(name)[0], []).append(name)
-    near = difflib.get_close_matches(list_pattern(wanted)[0], patterns, n=1, cutoff=NEAR)
-    return difflib.get_close_matches(wanted, patterns[near[0]], n=1, cutoff=0)[0] if near else None
 
 
 def count_text(number: float) -> str:

@@ -11,7 +11,7 @@ from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.classes.result import ModelClasses
 from inspector.text import literal, plural
 from pages._classes import tables
-from pages._ui import inputs, parts, session
+from pages._ui import inputs, parts, session, table_files
 
 checkpoint = session.opened()
 parts.heading("classes", checkpoint)
@@ -89,9 +89,9 @@ with above:
         if matching.empty:
             st.info("No module matches: clear the search field, or try a part of a name.")
         else:
-            parts.table(matching, height=420, alt="Every module with its class and parameters")
+            parts.table(matching, height=420, find="find", alt="Every module with its class and parameters")
         with st.container(horizontal=True, vertical_alignment="center"):
-            parts.download(matching, name=f"{checkpoint.name}-modules")
+            table_files.offer(matching, name=f"{checkpoint.name}-modules")
             st.caption(f"{len(matching):,} of {plural(len(frame), 'module')}.")
     with by_class:
         parts.table(

@@ -23,8 +23,16 @@ parts.heading("compare", checkpoint)
 
 second = inputs.choose(checkpoint)
 align = options.ask(CompareRequest, "align")
-request = options.make(CompareRequest, other=second.opened.fingerprint, align=align)
+values = options.ask(CompareRequest, "values", segmented=True)
+request = options.make(CompareRequest, other=second.opened.fingerprint, align=align, values=values)
+first = st.empty()
+if values != "none":
+    headers: Comparison | None = session.quietly(replace(request, values="none"), beside=second.opened)
+    if headers:
+        with first.container():
+            tables.draw_early(headers)
 result: Comparison = session.run(request, beside=second.opened)
+first.empty()
 names = (result.name, result.other_name)
 both = " and ".join(names)
 parts.warnings(result.warnings)
@@ -88,9 +96,11 @@ matching = tables.shown_tensors(result.tensors, find=find, statuses=statuses)
 if matching.empty:
     st.info("No tensor matches: clear the search field, or try a part of a name.")
 else:
-    parts.table(tables.precise(matching), height=360, alt="Every tensor of both with its status and distance")
+    parts.table(
+        matching, height=360, find="find", precise=True, alt="Every tensor of both with its status and distance"
+    )
 with st.container(horizontal=True, vertical_alignment="center"):
-    parts.download(matching, name=f"{result.name}-{result.other_name}-tensors")
+    table_files.offer(matching, name=f"{result.name}-{result.other_name}-tensors")
     st.caption(f"{len(matching):,} of {len(result.tensors):,}, the most changed first.")
 
 st.subheader("Ties", anchor=False)
@@ -109,7 +119,7 @@ else:
     matched, *_ = words.describe_rows(match, names, result.tokens_moved)  # the rest is in the summary above
     st.markdown(literal(f"{matched} {words.describe_rotation(match)}"))
     if len(result.tokens_moved):
-        parts.table(tables.precise(result.tokens_moved), height=360, alt="Tokens whose embedding moved furthest")
+        parts.table(result.tokens_moved, precise=True, height=360, alt="Tokens whose embedding moved furthest")
         table_files.offer(result.tokens, name=f"{result.name}-{result.other_name}-tokens", label="Every matched row")
 with st.expander("When to rotate, and what it does"):
     st.markdown(literal(words.ROTATION))

@@ -9,8 +9,10 @@ from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
 from inspector.analyses.overview.words import HEADS
 from inspector.catalog import PAGES
+from inspector.names import find_rows
 from inspector.text import bytes_text
-from pages._ui import options, parts, session
+from pages._overview import identity
+from pages._ui import options, parts, session, table_files
 
 checkpoint = session.opened()
 parts.heading("overview", checkpoint)
@@ -81,14 +83,13 @@ find = options.ask(
     OverviewRequest, "find", type="search", live=True, placeholder="such as layer.0 or bias", icon=":material/search:"
 )
 if find:
-    text = tensors[["name", "dtype", "shape", "file"]].agg(" ".join, axis=1)
-    tensors = pd.DataFrame(tensors[text.str.contains(find, case=False, regex=False)])
+    tensors = find_rows(tensors, find, ("name", "dtype", "shape", "file"))
 if tensors.empty:
     st.info("No tensor matches: clear the search field, or try a part of a name.")
 else:
-    parts.table(tensors, height=360, alt="Names, shapes, dtypes and sizes of the stored tensors")
+    parts.table(tensors, height=360, find="find", alt="Names, shapes, dtypes and sizes of the stored tensors")
 with st.container(horizontal=True, vertical_alignment="center"):
-    parts.download(tensors, name=f"{checkpoint.name}-tensors")
+    table_files.offer(tensors, name=f"{checkpoint.name}-tensors")
     st.caption(f"{len(tensors):,} of {len(overview.tensors):,} stored tensors. Click a column's head to sort.")
 
 left, right = st.columns([3, 2], gap="large")
@@ -102,11 +103,5 @@ with right:
     st.subheader("Configuration", anchor=False)
     with st.expander(f"config.json as it is used ({len(overview.config)} keys)"):
         st.json(overview.config, expanded=1)
-    st.caption(
-        "Fingerprint: the SHA-256 of the files' names and contents."
-        if overview.identity == "content"
-        else "Quick fingerprint: headers, sizes, small files and samples of the weights, with "
-        "the times of the files. `overview --hash` and reports compute each file's SHA-256."
-    )
-    st.code(overview.fingerprint, language=None, wrap_lines=True)
+    identity.draw(checkpoint, overview)
     parts.elsewhere(checkpoint, OverviewRequest(find=find))

@@ -86,7 +86,5 @@ parts.chart(
 )
 st.caption(":material/ads_click: Click a module to look inside, its parent to come back.")
 
-with st.expander(f"Every name ({len(sharing.tensors):,})"):
-    parts.table(sharing.tensors.drop(columns="row"), height=420, alt="Every parameter name with its group")
-    parts.download(sharing.tensors, name=f"{checkpoint.name}-sharing")
+sharing_parts.draw_names(sharing, checkpoint)
 parts.elsewhere(checkpoint, SharingRequest())

@@ -75,9 +75,9 @@ matching = tables.found(plan.parameters, find)
 if matching.empty:
     st.info("No parameter matches: clear the search field, or try a part of a name.")
 else:
-    parts.table(matching, height=360, alt="Every parameter with its group and the reason")
+    parts.table(matching, height=360, find="find", alt="Every parameter with its group and the reason")
 with st.container(horizontal=True, vertical_alignment="center"):
-    parts.download(matching, name=f"{checkpoint.name}-decay")
+    table_files.offer(matching, name=f"{checkpoint.name}-decay")
     st.caption(f"{len(matching):,} of {plural(len(plan.parameters), 'tensor')}, each once.")
 
 st.subheader("What decay alone would do", anchor=False)

@@ -10,8 +10,7 @@ from pathlib import Path
 import streamlit as st
 
 from inspector.errors import SettingsError
-from inspector.settings import Settings, settings
-from inspector.store.origins.places import EVERYWHERE
+from inspector.settings import EVERYWHERE, Settings, settings
 from serving.settings import serving
 
 

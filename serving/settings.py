@@ -11,9 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, get_args
 
-from inspector.errors import CheckpointError, SettingsError
-from inspector.store.names import is_text
-from inspector.store.reference import CheckpointRef
+from inspector.errors import SettingsError
 
 SignIn = Literal["none", "oidc", "proxy"]
 SECRET_CHARACTERS = 16  # at least
@@ -56,7 +54,7 @@ def read_serving(environ: Mapping[str, str]) -> Serving:
         people=people,
         header=environ.get("INSPECTOR_PROXY_HEADER") or "X-Forwarded-User",
         secret=secret,
-        opened=_reference(environ.get("INSPECTOR_OPEN") or ""),
+        opened=environ.get("INSPECTOR_OPEN") or "",
     )
 
 
@@ -64,15 +62,6 @@ def read_serving(environ: Mapping[str, str]) -> Serving:
 def serving() -> Serving:
     """The settings of this process, read once."""
     return read_serving(os.environ)
-
-
-def _reference(text: str) -> str:
-    try:
-        return str(CheckpointRef.parse(text)) if text and is_text(text) else ""
-    except CheckpointError:
-        raise SettingsError(
-            f"INSPECTOR_OPEN is {text[:80]!r}: set it to a demo's name, path:FOLDER or hub:ORG/NAME."
-        ) from None
 
 
 def _sign_in(environ: Mapping[str, str]) -> Any:

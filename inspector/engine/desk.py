@@ -2,7 +2,8 @@
 
 The engine makes the folder before the process starts, because a sandbox cannot be widened later.
 Before each request it links there what the request is about, and nothing else of the store; after
-it, it takes what was computed. A link is another name for the same bytes and costs nothing.
+it, it copies what was computed. A link is another name for the same bytes and costs nothing; what
+the worker may write is copied both ways, so that it changes nothing of the store's.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import threading
 import uuid
 from contextlib import suppress
 from dataclasses import replace
@@ -18,10 +20,11 @@ from pathlib import Path
 from inspector.engine.sandbox.privileges import give_to, worker_user
 from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.settings import Settings
-from inspector.store.documents import is_fingerprint, is_plain_file
+from inspector.store.documents import DamagedError, copy_file, is_fingerprint, is_plain_file
 from inspector.store.files import LOCK, below, fresh_folder, remove_file, remove_folder, share
-from inspector.store.hashing import HASHES
+from inspector.store.hashing import HASHES, HashCache
 from inspector.store.keeping.quota import trim
+from inspector.store.keeping.arrays import MAX_NBYTES
 from inspector.store.manifest_reader import FOLDER, WEIGHTS
 from inspector.store.manifests import ENTRY, MANIFEST, OPENED, UPLOADS, results_folder
 from inspector.store.reference import ARRIVED, STORED, CheckpointRef
@@ -33,7 +36,7 @@ Signature = tuple[int, ...]  # tells an entry from a later one of the same name
 
 
 class Desk:
-    """A folder in the store for one worker; it goes with the worker.
+    """A folder in the store for one worker; it goes with the worker. Any thread may call its methods.
 
     Args:
         settings: The server's.
@@ -42,8 +45,12 @@ class Desk:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._folder, self._lock = fresh_folder(settings.home / WORKERS, uuid.uuid4().hex)
+        self._turn = threading.Lock()  # a worker that lies answers while it is given what it was asked about
+        self._closed = False
         self._links: dict[Path, tuple[Signature, int | None]] = {}  # entry given -> what it was, and its lock
-        self._about: set[str] = set()  # fingerprints that the worker was asked about
+        self._about: set[str] = set()  # fingerprints that the worker was asked about, and not only compared with
+        self._results: dict[Path, Signature] = {}  # of the worker's -> what it was when it was copied
+        self._left = MAX_NBYTES  # of results that are still taken
         self._user = worker_user(settings.worker_user)
         self.own, self.given = self._folder / "own", self._folder / "given"
         self._make(self.own / TEMPORARY)
@@ -57,7 +64,9 @@ class Desk:
 
     def prepare(self, request: OpenRequest | RunRequest) -> None:
         """Give the worker what a request is about; what is gone from the store goes here as well."""
-        with suppress(OSError):  # the worker says what is missing
+        with self._turn, suppress(OSError):  # the worker says what is missing
+            if self._closed:
+                return
             if isinstance(request, OpenRequest):
                 self._prepare_opening(request.reference)
                 return
@@ -65,31 +74,33 @@ class Desk:
                 if isinstance(fingerprint, str) and is_fingerprint(fingerprint):
                     self._give(fingerprint)
                     self._give_results(fingerprint)
+            if any(self._links.get(self.given / kind / request.fingerprint) for kind in ENTRIES):
+                self._about.add(request.fingerprint)
 
     def collect(self) -> None:
         """Take what the worker computed into the store, for later workers of the same checkpoint."""
-        new = False
-        for fingerprint in self._about:
-            there = results_folder(fingerprint, settings=self._settings)
-            for path in below(results_folder(fingerprint, settings=self.settings)):
-                with suppress(OSError):
-                    if RESULT.fullmatch(path.name) and is_plain_file(path) and not _is_same(path, there / path.name):
-                        there.mkdir(parents=True, exist_ok=True)
-                        _put_link(path, there / path.name)
-                        new = True
-        if new:
+        with self._turn:
+            taken = [
+                self._take(path, results_folder(fingerprint, settings=self._settings) / path.name)
+                for fingerprint in self._about
+                for path in below(results_folder(fingerprint, settings=self.settings))
+                if RESULT.fullmatch(path.name)
+            ]
+        if any(taken):
             with suppress(OSError):
                 trim(self._settings)
 
     def close(self) -> None:
         """Remove it; the worker has ended."""
         self.collect()
-        for entry in list(self._links):
-            self._take_back(entry)
-        remove_folder(self._folder)
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        with self._turn:
+            self._closed = True
+            for entry in list(self._links):
+                self._take_back(entry)
+            remove_folder(self._folder)
+            if self._lock is not None:
+                os.close(self._lock)
+                self._lock = None
 
     def _prepare_opening(self, reference: CheckpointRef) -> None:
         if reference.kind in STORED:
@@ -131,13 +142,39 @@ class Desk:
             os.close(lock)
 
     def _give_results(self, fingerprint: str) -> None:
-        if fingerprint not in self._about and any(self._links.get(self.given / k / fingerprint) for k in ENTRIES):
-            self._about.add(fingerprint)
         own = results_folder(fingerprint, settings=self.settings)
         for path in below(results_folder(fingerprint, settings=self._settings)):
             if RESULT.fullmatch(path.name) and not (own / path.name).exists():
                 self._make(own)
-                _link(path, own / path.name)
+                with suppress(OSError, DamagedError):
+                    copy_file(path, own / path.name, limit=_limit(path))
+                    give_to(own / path.name, self._user)
+                    self._results[own / path.name] = _stamp(own / path.name)
+
+    def _take(self, path: Path, target: Path) -> bool:
+        """Copy a result that is new; of one that was only used, note that."""
+        with suppress(OSError, DamagedError):
+            known, found = self._results.get(path), _stamp(path)
+            if known == found:
+                return False
+            self._results[path] = found
+            if known and known[:2] == found[:2]:
+                os.utime(target)
+                return False
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self._left -= _put_copy(path, target, limit=min(_limit(path), self._left))
+            return True
+        return False
+
+
+def _limit(path: Path) -> int:
+    """Bytes of a result of this name; no reader takes more."""
+    return HashCache.MAX_NBYTES if path.name == HASHES else MAX_NBYTES
+
+
+def _stamp(path: Path) -> Signature:
+    found = path.lstat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 ENTRIES = (UPLOADS, OPENED)
@@ -183,19 +220,13 @@ def _link(path: Path, target: Path) -> None:
         shutil.copyfile(path, target, follow_symlinks=False)
 
 
-def _put_link(path: Path, target: Path) -> None:
-    """The same in the place of what is there."""
+def _put_copy(path: Path, target: Path, *, limit: int) -> int:
+    """Put a copy of a file in the place of what is there; its size."""
     fresh = target.with_name(f".new-{uuid.uuid4().hex}")
     try:
-        _link(path, fresh)
+        copy_file(path, fresh, limit=limit)
         fresh.replace(target)
     finally:
         with suppress(OSError):
             remove_file(fresh)
-
-
-def _is_same(path: Path, other: Path) -> bool:
-    try:
-        return path.samefile(other)
-    except OSError:
-        return False
+    return target.lstat().st_size

@@ -48,6 +48,7 @@ from inspector.engine.wire import (
     Warm,
     WorkerFunctions,
     read_outcomes,
+    read_progress,
 )
 from inspector.errors import CLOSING, STOPPED, CancelledError, CheckpointError, InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
@@ -293,8 +294,9 @@ class LocalEngine:
             elif isinstance(message, Warm):
                 worker.warm = True
             elif isinstance(message, Progress):
+                progress = read_progress(message)
                 for job in worker.jobs:
-                    job.report(message)
+                    job.report(progress)
                 return
             elif worker.jobs and worker.jobs is jobs:  # or its last words: it was dropped
                 self._finish(worker, outcomes, nbytes)

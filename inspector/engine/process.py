@@ -178,8 +178,10 @@ class WorkerProcess:
         else:
             log = follow_log(self._process.log, "worker", self.pid)
             fault, exit_code = self._read(), self._wait()
-            self._desk.close()
-            self._on_end(self, fault, exit_code)
+            try:
+                self._desk.close()
+            finally:  # whatever it left there: those who asked it are told
+                self._on_end(self, fault, exit_code)
             log.join()
         with self._sending:
             self._connection.close()

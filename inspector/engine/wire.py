@@ -20,6 +20,7 @@ from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
 from inspector.store.documents import is_fingerprint
 from inspector.store.reference import CheckpointRef
+from inspector.text import escaped, shorten
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,8 @@ class Warm:
 
 
 NOW, WARM = b"n", b"w"  # when a fork server forks: at once, or with everything slow imported
+MAX_TEXT = 2_000  # characters of a sentence that a worker says; of each in an answer to "open"
+MAX_WARNINGS, MAX_OPTION = 1_000, 100
 SAID = (Ready, Warm, Progress, Answers, Failure)  # by a worker
 ASKED = (OpenRequest, RunRequest)
 
@@ -139,8 +142,16 @@ def read_outcomes(message: Any, requests: Sequence[OpenRequest | RunRequest]) ->
     return [_error(value) if isinstance(value, Failure) else value for value in found]
 
 
+def read_progress(said: Progress) -> Progress:
+    """What a bar can show of what an untrusted process says."""
+    known = said.fraction is not None and 0 <= said.fraction <= 1
+    return Progress(said.fraction if known else None, escaped(shorten(said.text, MAX_TEXT)))
+
+
 def _refuse_other(opened: Opened, asked: CheckpointRef) -> None:
     """Believe no worker that names another checkpoint: it would answer for that one from then on."""
+    if len(opened.warnings) > MAX_WARNINGS or any(len(warning) > MAX_TEXT for warning in opened.warnings):
+        raise DecodeError("These are too many warnings.")
     upload = f"upload:{opened.fingerprint}"
     names = {"upload": upload.startswith(str(asked)) and upload, "incoming": upload, "snapshots": upload}
     if not is_fingerprint(opened.fingerprint) or opened.reference != names.get(asked.kind, str(asked)):
@@ -167,4 +178,4 @@ def _error(failure: Failure) -> InspectorError:
     found = getattr(errors, failure.error, None)
     if not (isinstance(found, type) and issubclass(found, InspectorError)):
         raise DecodeError("A failure names no error of ours.")
-    return found(failure.text, option=failure.option)
+    return found(shorten(failure.text, MAX_TEXT), option=shorten(failure.option, MAX_OPTION))

@@ -28,7 +28,7 @@ class Places:
         """Names in the file that have no place in the model."""
         return [stored for stored, names in self.filled.items() if not names]
 
-    @property
+    @cached_property
     def covered(self) -> set[str]:
         """Names in the model that the file fills."""
         return {name for names in self.filled.values() for name in names}

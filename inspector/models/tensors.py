@@ -9,10 +9,10 @@ import numpy as np
 import torch
 
 from inspector.errors import CheckpointError
+from inspector.names import nearest
 from inspector.store.manifest import Manifest, TensorInfo
 from inspector.store.readers.ranges import map_range
 from inspector.store.readers.streams import Part
-from inspector.text import nearest
 
 NEAR = 1 << 20  # bytes between two storages that are mapped together
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 MAX_NBYTES = 64_000_000  # the manifest of 100,000 tensors has 20 million
+PIECE = 1 << 20
 MAX_VALUES = 8_000_000  # of one document; 100,000 tensors have 2 million
 FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 _SEPARATORS = (b",", b"[", b"{")
@@ -43,6 +44,23 @@ def read_bytes(path: Path, *, limit: int) -> bytes:
     if len(data) > limit:
         raise DamagedError(path.name)
     return data
+
+
+def copy_file(path: Path, target: Path, *, limit: int) -> None:
+    """Copy a plain file of at most `limit` bytes, as many as it has now; no link is followed.
+
+    Raises:
+        OSError: If it is not there or a link, or the copy is there.
+        DamagedError: If it is longer, or no plain file.
+    """
+    with os.fdopen(os.open(path, os.O_RDONLY | _NO_LINK), "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_size > limit:
+            raise DamagedError(path.name)
+        left = found.st_size
+        with target.open("xb") as copy:
+            while piece := file.read(min(left, PIECE)):
+                left -= copy.write(piece)
 
 
 def read_document(path: Path, *, limit: int = MAX_NBYTES) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ ATTEMPTS = 5
 LOCK = ".lock"
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 BY_DESCRIPTOR = os.rename in os.supports_dir_fd and os.listdir in os.supports_fd  # not on Windows
+AS_PLACE = getattr(os, "O_PATH", 0)  # opens what may not be read
 NEW = ".new-"  # start of a folder's name until it is locked
 
 
@@ -136,7 +138,58 @@ def _empty(grave: Path, above: int | None) -> None:
     try:
         os.unlink(_name(grave, above), dir_fd=above)
     except OSError:  # it is a folder, or gone
-        shutil.rmtree(_name(grave, above), ignore_errors=True, dir_fd=above)
+        if above is None:
+            shutil.rmtree(grave, ignore_errors=True)
+        else:
+            _remove_tree(grave.name, above)
+
+
+def _remove_tree(grave: str, above: int) -> None:
+    """Remove a folder that whoever wrote it may have made to stay: too deep to descend, or closed.
+
+    Each folder in it is moved up before it is emptied, so that no depth is too much.
+    """
+    with contextlib.suppress(OSError):
+        with _unlocked(grave, above) as top:
+            waiting = list(_emptied(top, top))
+            while waiting:
+                name = waiting.pop()
+                with contextlib.suppress(OSError):
+                    with _unlocked(name, top) as folder:
+                        waiting += _emptied(folder, top)
+                    os.rmdir(name, dir_fd=top)
+        os.rmdir(grave, dir_fd=above)
+
+
+def _emptied(folder: int, top: int) -> Iterator[str]:
+    """Remove the files of a folder, and move its folders to the top, under the names that are told."""
+    for name in os.listdir(folder):
+        try:
+            os.unlink(name, dir_fd=folder)
+        except OSError:  # a folder
+            moved = name if folder == top else uuid.uuid4().hex
+            with contextlib.suppress(OSError):
+                if folder != top:
+                    with _unlocked(name, folder):
+                        os.rename(name, moved, src_dir_fd=folder, dst_dir_fd=top)
+                yield moved
+
+
+@contextlib.contextmanager
+def _unlocked(name: str, above: int) -> Iterator[int]:
+    """The descriptor of a folder that is no link, whose owner may list and change it from now on."""
+    if AS_PLACE:
+        place = os.open(name, AS_PLACE | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+        try:
+            if os.fstat(place).st_mode & stat.S_IRWXU != stat.S_IRWXU:
+                os.chmod(f"/proc/self/fd/{place}", stat.S_IRWXU)  # noqa: PTH101 - a descriptor
+        finally:
+            os.close(place)
+    descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _name(path: Path, above: int | None) -> str | Path:

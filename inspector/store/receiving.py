@@ -22,10 +22,10 @@ from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
 from inspector.store.documents import (
     DamagedError,
+    copy_file,
     is_fingerprint,
     is_plain_file,
     is_plain_folder,
-    read_bytes,
     read_document,
 )
 from inspector.store.files import below, put_folder, workspace
@@ -102,9 +102,10 @@ def _received(
         return _received_uploads(fingerprint, reference, own, settings, progress)
     for source in _sources(reference, settings, restrict_paths=restrict_paths):
         with suppress(DamagedError), _taken(own / OPENED / fingerprint, settings) as (taken, built):
-            files = _copy_opened(taken, built, source)
+            document = read_document(taken / MANIFEST)  # once: its worker may hold it open
+            files = _copy_opened(taken, built, document, source)
             known = identify(files, owned=False, progress=progress)
-            manifest = _checked(read_document(taken / MANIFEST), built, files, known)
+            manifest = _checked(document, built, files, known)
             manifest = replace(manifest, source=source.kind, name=clean_name(source.name))
             return _put(manifest, built, settings.home / OPENED / fingerprint, owned=False)
     raise DamagedError("source")
@@ -156,9 +157,9 @@ def _put_upload(
     progress: Progress,
 ) -> str:
     """Put one upload into the store; its fingerprint."""
-    found = _move_upload(taken, place, arrived)
+    document = read_document(taken / MANIFEST)  # once: its worker may hold it open
+    found = _move_upload(taken, place, document, arrived)
     known = identify(found, owned=True, progress=progress)
-    document = read_document(taken / MANIFEST)
     document, built, files = _named(document, place, found, known) if arrived else (document, place, found)
     if asked and asked.fingerprint != built.name:
         raise CheckpointError(OTHER)
@@ -194,14 +195,16 @@ def _taken(staged: Path, settings: Settings) -> Iterator[tuple[Path, Path]]:
             raise
 
 
-def _move_upload(taken: Path, built: Path, arrived: Mapping[str, Path] | None) -> dict[str, Path]:
+def _move_upload(
+    taken: Path, built: Path, document: Mapping[str, Any], arrived: Mapping[str, Path] | None
+) -> dict[str, Path]:
     """Move an upload's files into its entry: those that the server received, or that a worker unpacked.
 
     Returns:
         Where each file of the manifest lies as it was uploaded.
     """
     found = {}
-    for name, place in _places(taken).items():
+    for name, place in read_places(document).items():
         rebuilt = place.parent.name == FOLDER and name in CONFIGS
         target = built / (ORIGINALS if rebuilt else place.parent.name) / name
         unpacked = taken / target.relative_to(built)
@@ -215,14 +218,14 @@ def _move_upload(taken: Path, built: Path, arrived: Mapping[str, Path] | None) -
     return found
 
 
-def _copy_opened(taken: Path, built: Path, source: Source) -> dict[str, Path]:
+def _copy_opened(taken: Path, built: Path, document: Mapping[str, Any], source: Source) -> dict[str, Path]:
     """Copy what a worker made of a checkpoint's small files; the others stay where they are.
 
     Returns:
         Where each file of the manifest lies, as the server finds it.
     """
     found = {}
-    for name, place in _places(taken).items():
+    for name, place in read_places(document).items():
         path = source.files.get(name)
         if path is None or (place != PurePath(FOLDER, name) and place != path.resolve()):
             raise DamagedError("path")
@@ -237,11 +240,7 @@ def _copy_rest(taken: Path, built: Path) -> None:
         if path.name in CONFIGS or path.name in VOCABULARIES:
             target = built / FOLDER / path.name
             if not target.exists():
-                target.write_bytes(read_bytes(path, limit=MAX_FOLDER_FILE))
-
-
-def _places(taken: Path) -> dict[str, Path]:
-    return read_places(read_document(taken / MANIFEST))
+                copy_file(path, target, limit=MAX_FOLDER_FILE)
 
 
 def _move(path: Path, target: Path) -> None:

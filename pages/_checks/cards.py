@@ -52,17 +52,22 @@ def draw_early(headers: Checks) -> None:
     st.subheader("From the headers", anchor=False)
     for check in headers.worst_first():
         if check.checked:
-            draw(check)
+            draw(check, place=" in the headers")
 
 
-def draw(check: Check) -> None:
-    """Draw one check; one that found nothing wrong takes a line, and its evidence."""
+def draw(check: Check, *, place: str = "") -> None:
+    """Draw one check; one that found nothing wrong takes a line, and its evidence.
+
+    Args:
+        check: With its evidence.
+        place: Where it was found, in words, while more is being looked at.
+    """
     word, symbol, color = STATUS["note" if check.severity == "note" else check.status]
     if check.status == "ok":
         badge = f":{color}-badge[:material/{symbol}: {word}]"
         st.markdown(f"{badge} **{literal(check.name)}:** {literal(check.detail)}")
         if check.evidence:
-            _draw_evidence(check)
+            _draw_evidence(check, place)
         return
     badge = f":{color}-badge[:material/{symbol}: {word} · {check.severity}]"
     with st.container(border=True, gap="small"):
@@ -70,7 +75,7 @@ def draw(check: Check) -> None:
         st.markdown(literal(check.detail))
         st.markdown(f":material/arrow_forward: **Next step:** {literal(check.next_step)}")
         if check.evidence:
-            _draw_evidence(check)
+            _draw_evidence(check, place)
         _link(check)
 
 
@@ -88,14 +93,14 @@ def as_json(checks: Checks) -> str:
     return json.dumps(to_json(checks), ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _draw_evidence(check: Check) -> None:
+def _draw_evidence(check: Check, place: str) -> None:
     listed = len(check.evidence)
     label = f"Evidence ({check.found:,}" + (f"; the first {listed:,} listed)" if listed < check.found else ")")
     with st.expander(label):
         frame = pd.DataFrame([dataclasses.asdict(each) for each in check.evidence])
         if all(each.count is None for each in check.evidence):
             frame = frame.drop(columns="count")
-        parts.table(frame, height=min(380, 38 * (listed + 1)), alt=f"Evidence of {check.name}")
+        parts.table(frame, height=min(380, 38 * (listed + 1)), alt=f"Evidence of {check.name}{place}")
 
 
 def _link(check: Check) -> None:

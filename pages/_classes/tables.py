@@ -7,6 +7,7 @@ import pandas as pd
 from inspector.analyses.classes.result import AncestorClass, ModelClasses, ModuleRow, OutputField, SiblingClass
 from inspector.analyses.classes.words import remarks
 from inspector.analyses.overview.words import HEADS
+from inspector.names import find_rows
 from inspector.text import literal, shape_text
 
 ROOT = "the model itself"
@@ -57,8 +58,7 @@ def found(frame: pd.DataFrame, text: str) -> pd.DataFrame:
     """Rows whose name, class, shapes or note hold a text."""
     if not text:
         return frame
-    joined = frame[["name", "class", "shapes", "note"]].agg(" ".join, axis=1)
-    return pd.DataFrame(frame[joined.str.contains(text, case=False, regex=False)])
+    return find_rows(frame, text, ("name", "class", "shapes", "note"))
 
 
 def below(modules: tuple[ModuleRow, ...], name: str) -> tuple[ModuleRow, ...]:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pandas as pd
+import streamlit as st
 
+from inspector.analyses.compare import words
 from inspector.analyses.compare.result import Comparison
+from inspector.names import find_rows
 from inspector.text import bytes_text, literal, shape_text
+from pages._ui import parts
 
 STATUS = {
     "changed": "orange",
@@ -19,7 +23,21 @@ STATUS = {
     "not compared": "gray",
     "equal": "gray",
 }
-PRECISE = ("cosine", "distance", "max_abs", "relative_change")
+
+
+def draw_early(headers: Comparison) -> None:
+    """Draw what headers decide, while the numbers of both are being read."""
+    st.subheader("From the headers", anchor=False)
+    for sentence in headers.summary:
+        st.markdown(literal(sentence))
+    tensors = headers.tensors
+    decided = tensors[(tensors["note"] != words.UNREAD) | (tensors["dtype"] != tensors["other_dtype"])]
+    if len(decided):
+        parts.table(
+            pd.DataFrame(decided[["name", "status", "shape", "other_shape", "dtype", "other_dtype", "note"]]),
+            height=min(360, 38 * (len(decided) + 1)),
+            alt="Tensors whose headers differ",
+        )
 
 
 def counts(result: Comparison) -> str:
@@ -35,14 +53,8 @@ def shown_tensors(tensors: pd.DataFrame, *, find: str, statuses: Sequence[str]) 
     if statuses:
         kept = pd.DataFrame(kept[kept["status"].isin(list(statuses))])
     if find:
-        text = kept[["name", "other_name", "status", "layer", "dtype", "note"]].agg(" ".join, axis=1)
-        kept = pd.DataFrame(kept[text.str.contains(find, case=False, regex=False)])
+        kept = find_rows(kept, find, ("name", "other_name", "status", "layer", "dtype", "note"))
     return kept.sort_values("relative_change", ascending=False, kind="stable")
-
-
-def precise(frame: pd.DataFrame) -> pd.DataFrame:
-    """A table's frame with heads under which small changes have digits enough."""
-    return frame.rename(columns={name: f"precise {name}" for name in PRECISE})
 
 
 def tie_rows(result: Comparison) -> pd.DataFrame:

@@ -14,8 +14,6 @@ from inspector.text import literal, plural
 from pages._embeddings import inputs
 from pages._ui import parts, table_files
 
-LISTED = 10_000  # rows of a table in the browser; the files hold all
-
 
 def found(hits: Found, *, checkpoint: Opened, selected: int | None) -> None:
     """List what the search found, and name what it did not find."""
@@ -43,7 +41,7 @@ def found(hits: Found, *, checkpoint: Opened, selected: int | None) -> None:
     )
     if len(hits.tokens) > len(ids):
         with st.expander(f"All {len(hits.tokens):,}"):
-            parts.table(hits.tokens.head(LISTED), alt="Tokens that were found", height=220)
+            parts.table(hits.tokens, alt="Tokens that were found", height=220)
     table_files.offer(hits.tokens, name=f"{checkpoint.name}-found")
 
 
@@ -88,7 +86,5 @@ def chosen(points: pd.DataFrame, ids: Sequence[int], *, checkpoint: Opened) -> N
         return
     rows = points[points["token_id"].isin(ids)]
     st.subheader(f"{plural(len(ids), 'chosen token')}", anchor=False)
-    parts.table(pd.DataFrame(rows).head(LISTED), alt="Tokens inside the lasso", height=260)
-    if len(rows) > LISTED:
-        st.caption(f"The first {LISTED:,} are shown; the files hold all {len(rows):,}.")
+    parts.table(pd.DataFrame(rows), alt="Tokens inside the lasso", height=260)
     table_files.offer(pd.DataFrame(rows), name=f"{checkpoint.name}-chosen", label="Chosen")

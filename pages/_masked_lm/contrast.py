@@ -11,7 +11,7 @@ from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Prediction
 from inspector.results.checkpoint import Opened
 from inspector.text import literal
-from pages._ui import options, parts, session, table_files
+from pages._ui import options, parts, session, table_files, tables
 
 KEPT = "masked second"  # the field's text, for coming back
 SUGGESTED = "masked suggested"  # what was put into it last
@@ -24,7 +24,7 @@ COLUMNS = {
         "first", format="%.3f", help="Log probability in the first sentence (natural logarithm)."
     ),
     "second": st.column_config.NumberColumn("second", format="%.3f", help="Log probability in the second sentence."),
-    "token_id": parts.COLUMNS["token_id"],
+    "token_id": tables.COLUMNS["token_id"],
 }
 # For the demo's examples: the same sentence with another word or two.
 SECONDS = {

@@ -13,8 +13,10 @@ from inspector.analyses.sharing.figures_layout import groups_of_rows
 from inspector.analyses.sharing.figures_words import file_place
 from inspector.analyses.sharing.frames import group_table
 from inspector.analyses.sharing.result import SharedGroup, Sharing
+from inspector.names import find_rows
+from inspector.results.checkpoint import Opened
 from inspector.text import bytes_text, literal, percent_text, plural, shape_text
-from pages._ui import parts
+from pages._ui import parts, table_files
 
 CARDS = 12  # groups shown at length; the table holds all of them
 NAMES = 200  # of a row, written out
@@ -70,9 +72,39 @@ def draw_row(sharing: Sharing, row: int) -> None:
     with left:
         parts.facts(properties(sharing, row))
     with right:
-        st.caption(plural(len(names), "name") + (f", the first {NAMES}" if len(names) > NAMES else ""))
-        height = "content" if len(names) < 10 else 240
-        st.code("\n".join(names[:NAMES]), language=None, wrap_lines=True, height=height)
+        st.caption(plural(len(names), "name"))
+        _list_names(names)
+
+
+def _list_names(names: Sequence[str]) -> None:
+    height = "content" if len(names) < 10 else 240
+    st.code("\n".join(names[:NAMES]), language=None, wrap_lines=True, height=height)
+    if len(names) > NAMES:
+        st.caption(f"The first {NAMES} of {len(names):,}; the table of names below has all.")
+
+
+@st.fragment
+def draw_names(sharing: Sharing, checkpoint: Opened) -> None:
+    """List every name, and offer all of them as files."""
+    st.subheader("Names", anchor=False)
+    find = st.text_input(
+        "Find names by name, shape, dtype or file",
+        type="search",
+        live=True,
+        key="find",
+        bind="query-params",
+        icon=":material/search:",
+        placeholder="such as layer.0 or bias",
+    )
+    every = sharing.tensors.drop(columns="row")
+    matching = find_rows(every, find, ("name", "dtype", "shape", "file"))
+    if matching.empty:
+        st.info("No name matches: clear the search field, or try a part of a name.")
+    else:
+        parts.table(matching, height=360, find="find", alt="Every parameter name with its group")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        table_files.offer(matching, name=f"{checkpoint.name}-sharing")
+        st.caption(f"{len(matching):,} of {plural(len(every), 'name')}.")
 
 
 def draw_groups(sharing: Sharing) -> None:
@@ -104,9 +136,12 @@ def _draw_group(sharing: Sharing, alike: Sequence[int]) -> None:
             )
         st.markdown(truths(group))
         st.markdown(literal(words.sizes(group)))
-        st.code("\n".join(group.names), language=None, height="content" if len(group.names) < 10 else 240)
+        _list_names(group.names)
         with st.expander("Storage of each name"):
-            parts.table(pd.DataFrame(_members(group)), alt="Names with storage, offset and stride")
+            parts.table(
+                pd.DataFrame(_members(group)),
+                alt=f"Group {group_letter(number)}: names with storage, offset and stride",
+            )
 
 
 def truths(group: SharedGroup) -> str:

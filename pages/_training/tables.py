@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from inspector.analyses.training.result import DecayExample
+from inspector.names import find_rows
 from inspector.text import bytes_text
 
 
@@ -19,10 +20,9 @@ def found(frame: pd.DataFrame, text: str) -> pd.DataFrame:
     """Rows whose names, module, group or reason hold a text."""
     if not text:
         return frame
-    joined = frame[["name", "other_names", "module", "group", "reason"]].agg(" ".join, axis=1)
-    # "decayed" is a part of "not decayed": a group's whole name means that group.
-    mask = frame["group"] == text if text in set(frame["group"]) else joined.str.contains(text, case=False, regex=False)
-    return pd.DataFrame(frame[mask])
+    if text in set(frame["group"]):  # "decayed" is a part of "not decayed": a group's whole name means that group
+        return pd.DataFrame(frame[frame["group"] == text])
+    return find_rows(frame, text, ("name", "other_names", "module", "group", "reason"))
 
 
 def after_frame(example: DecayExample) -> pd.DataFrame:

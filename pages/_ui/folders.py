@@ -9,10 +9,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from inspector.settings import settings
+from inspector.settings import EVERYWHERE, settings
 from inspector.store.origins.finding import Found, Search
 from inspector.store.origins.hub import hub_folder
-from inspector.store.origins.places import EVERYWHERE
 from inspector.text import literal, plural, shorten_middle, visible
 from pages._ui import session
 from serving.place import open_roots, serves_others
@@ -82,7 +81,7 @@ def _offer_found() -> None:
         return
     st.session_state[PICKED] = None
     st.selectbox(
-        f"Found on this machine ({len(found):,})",
+        "Found on this machine",
         list(found),
         format_func=lambda reference: labels.get(reference) or str(reference),
         key=PICKED,

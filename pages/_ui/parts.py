@@ -14,36 +14,15 @@ from inspector.catalog import PAGES
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.text import as_csv, count_text, literal
-from pages._ui import figure_files, screenshot, session
-from pages._ui.words import command, shown
+from pages._ui import figure_files, screenshot, session, tables
+from pages._ui.words import command
 
 # Plotly's own buttons: nothing that sends data away. The images stand below the chart.
 CHART = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
 VERDICTS = {"tied": "green", "equal copies": "orange", "diverged": "blue", "declared only": "red", "alias only": "red"}
-COLUMNS = {
-    "nbytes": st.column_config.NumberColumn("size", format="bytes"),
-    "parameters": st.column_config.NumberColumn("parameters", format="localized"),
-    "own_parameters": st.column_config.NumberColumn("own parameters", format="localized"),
-    "token_id": st.column_config.NumberColumn("id", format="%d"),
-    "norm": st.column_config.NumberColumn("norm", format="%.3f"),
-    "score": st.column_config.NumberColumn("score", format="%.3f"),
-    "percentile": st.column_config.NumberColumn("percentile", format="%.1f"),
-    "bias": st.column_config.NumberColumn("bias", format="%.2f"),
-    "similarity": st.column_config.NumberColumn("similarity", format="%.4f"),
-    "dot product": st.column_config.NumberColumn("dot product", format="%.4f"),
-    "distance": st.column_config.NumberColumn("distance", format="%.4f"),
-    "trust": st.column_config.NumberColumn("true neighbors kept", format="percent"),
-    "stability": st.column_config.NumberColumn("kept by another seed", format="percent"),
-    "true neighbors found": st.column_config.NumberColumn(format="percent"),
-    "seconds": st.column_config.NumberColumn("seconds", format="%.1f"),
-    "probability": st.column_config.NumberColumn("probability", format="percent"),
-    "log_probability": st.column_config.NumberColumn("log probability", format="%.3f"),
-    "logit": st.column_config.NumberColumn("logit", format="%.3f"),
-    "precise cosine": st.column_config.NumberColumn("cosine", format="%.8g"),
-    "precise distance": st.column_config.NumberColumn("distance", format="%.4g"),
-    "precise max_abs": st.column_config.NumberColumn("largest difference", format="%.4g"),
-    "precise relative_change": st.column_config.NumberColumn("relative change", format="%.4g"),
-}
+
+
+table = tables.table  # every table of a page
 
 
 def heading(slug: str, checkpoint: Opened) -> None:
@@ -83,21 +62,6 @@ def chart(figure: go.Figure, *, alt: str, key: str | None = None) -> None:
 def _opaque(figure: go.Figure) -> go.Figure:
     """Give a figure the page's ground, without which a saved dark one cannot be read."""
     return figure.update_layout(paper_bgcolor=session.theme().page)
-
-
-def table(frame: pd.DataFrame, *, alt: str, height: int | None = None) -> None:
-    """Show a frame with readable heads and sizes; it can be searched, sorted and copied."""
-    st.dataframe(
-        shown(frame),
-        hide_index=True,
-        lazy=False,
-        height=height or "auto",
-        alt=alt,
-        placeholder="–",  # where there is no number
-        column_config={
-            name: COLUMNS.get(name, st.column_config.Column(name.replace("_", " "))) for name in frame.columns
-        },
-    )
 
 
 def facts(pairs: dict[str, str]) -> None:

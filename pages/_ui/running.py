@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import streamlit as st
 
 from inspector.engine.choice import start_engine
 from inspector.engine.protocol import Engine
+from inspector.errors import CheckpointError
 from inspector.settings import settings
 from inspector.store import registry
 from inspector.store.reference import CheckpointRef
@@ -30,5 +33,6 @@ def engine() -> Engine:
     started = start_engine(served_settings())
     registry.sweep(settings())  # what servers that were killed left half-written
     if "checkpoint" not in st.query_params:
-        started.open(CheckpointRef.parse(first()))
+        with suppress(CheckpointError):  # the first page says what is wrong with it
+            started.open(CheckpointRef.parse(first()))
     return started

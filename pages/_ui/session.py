@@ -156,14 +156,19 @@ def peek(verb: str | Request, **parameters: Any) -> Any:
         return None
 
 
-def quietly(verb: str | Request, *, of: Opened | None = None, **parameters: Any) -> Any:
-    """Ask for what is quick, and what the page can do without.
+def begin(request: Request) -> Job[Any]:
+    """Ask the open checkpoint, and wait for nothing: a page follows the job beside what it draws."""
+    return _start(opened(), *_asked(request, {}))
+
+
+def quietly(verb: str | Request, *, of: Opened | None = None, beside: Opened | None = None, **parameters: Any) -> Any:
+    """Ask for what is quick, and what the page can do without; the arguments are those of `ask`.
 
     Returns:
         The analysis' result; None where there is none, which another question explains.
     """
     try:
-        return wait(_start(of or opened(), *_asked(verb, parameters)), stopped_key=None)
+        return wait(_start(of or opened(), *_asked(verb, parameters), beside=beside), stopped_key=None)
     except InspectorError:
         return None
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import streamlit as st
 from safetensors.numpy import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
@@ -72,6 +73,27 @@ def heat(app: AppTest) -> dict:
     return json.loads(spec)
 
 
+def test_what_headers_decide_is_there_while_numbers_are_read(
+    open_app: Open, narrow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "run", lambda *_, **__: st.stop())
+    app = open_app("compare", other=narrow)
+    assert not app.exception
+    assert "From the headers" in [each.value for each in app.subheader]
+    shown = table(app, "other_shape")
+    tensors = load_file(BERT / "model.safetensors")
+    reshaped = {name for name, tensor in tensors.items() if {160, 640} & set(tensor.shape)}
+    assert set(shown["name"]) == reshaped
+    assert set(shown["status"]) == {"reshaped"}
+
+
+def test_headers_alone_are_compared_where_that_is_asked(open_app: Open, tuned: str) -> None:
+    app = open_app("compare", other=tuned, values="none")
+    assert not app.exception
+    assert "no numbers were read" in said(app)
+    assert set(table(app, "status")["status"]) == {"not compared"}
+
+
 def test_without_a_second_checkpoint_the_page_teaches(open_app: Open) -> None:
     app = open_app("compare")
     assert not app.exception
@@ -98,7 +120,7 @@ def test_what_changed_is_measured_and_linked_on(open_app: Open, tuned: str) -> N
     assert "Of 78 tensors: 2 changed and 76 equal" in said(app)
     rows = table(app, "status")
     assert rows["name"].tolist()[:2] == [EMBEDDING, SCALED]
-    assert rows["precise relative_change"].tolist()[1] == pytest.approx(0.1, rel=1e-5)
+    assert rows["relative_change"].tolist()[1] == pytest.approx(0.1, rel=1e-5)
     drawn = heat(app)
     layer, kind = drawn["layout"]["xaxis"]["ticktext"], drawn["layout"]["yaxis"]["ticktext"]
     text = drawn["data"][0]["text"]
@@ -106,7 +128,7 @@ def test_what_changed_is_measured_and_linked_on(open_app: Open, tuned: str) -> N
     assert sum(cell != "=" for row in text for cell in row) == 1
     moved = table(app, "token")
     assert moved["token_id"].tolist() == [MOVED]
-    assert moved["precise distance"].tolist() == [pytest.approx(160**0.5, rel=1e-5)]
+    assert moved["distance"].tolist() == [pytest.approx(160**0.5, rel=1e-5)]
     assert app.code[-1].value.startswith("python -m inspector compare demo-bert tuned")
     button(app, "Masked LM: what both predict for a mask").click().run()
     assert not app.exception

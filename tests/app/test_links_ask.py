@@ -121,6 +121,16 @@ def test_what_the_server_was_started_with_opens_at_once(
     serving.cache_clear()
 
 
+def test_a_server_that_was_started_with_nonsense_says_so(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INSPECTOR_OPEN", "/models/bert")
+    serving.cache_clear()
+    app = open_app("overview")
+    assert "does not name a checkpoint" in app.error[0].value
+    assert button(app, "Open demo-bert")
+    monkeypatch.undo()
+    serving.cache_clear()
+
+
 @pytest.mark.parametrize("name", ["[click](http:\u200b//x) <b>`x`", "a\u202egpj.b", "ours\x1b[31m"])
 def test_the_name_is_shown_as_it_is(name: str, opened: list[str], open_app: Open) -> None:
     app = open_app("overview", checkpoint=f"path:{name}")

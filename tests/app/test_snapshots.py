@@ -105,12 +105,21 @@ def test_a_folder_of_this_server_with_a_broken_snapshot(open_app: Open, roots: P
     assert "2 of 3 snapshots" in drawn["layout"]["title"]["subtitle"]["text"]
 
 
-@pytest.mark.parametrize("run", ["path:/", "path:gone", "uploads:gone", "upload:0", "\x00"])
+@pytest.mark.parametrize("run", ["path:gone", "uploads:gone", "upload:0", "\x00"])
 def test_a_run_that_is_not_there_is_one_sentence(open_app: Open, run: str) -> None:
-    app = open_app("snapshots", run=run)
+    app = open_app("snapshots", run=run, agreed=run)
     assert not app.exception
     assert len(app.error) == 1
     assert button(app, "Show demo-run")
+
+
+@pytest.mark.parametrize("run", ["path:/", "path:gone"])
+def test_a_run_outside_the_folders_that_are_open_is_one_sentence(open_app: Open, roots: Path, run: str) -> None:
+    app = open_app("snapshots", run=run, agreed=run)
+    assert not app.exception
+    (error,) = app.error
+    assert "cannot be opened here" in error.value
+    assert str(roots) not in error.value
 
 
 def test_an_uploaded_archive_is_shown_as_a_run(open_app: Open) -> None:

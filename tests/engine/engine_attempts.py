@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import signal
 import socket
@@ -155,12 +156,60 @@ def spin(_: str) -> None:
         sum(range(10**6))
 
 
+def signal_by_file(pid: str) -> None:
+    """Have the kernel send a signal of one's choice when something comes through a pipe."""
+    reader, writer = os.pipe()
+    fcntl.fcntl(reader, fcntl.F_SETOWN, int(pid))
+    fcntl.fcntl(reader, 10, signal.SIGKILL)  # F_SETSIG
+    fcntl.fcntl(reader, fcntl.F_SETFL, fcntl.fcntl(reader, fcntl.F_GETFL) | os.O_ASYNC)
+    os.write(writer, b"x")
+
+
+def signal_by_native_file(pid: str) -> None:
+    """The same, the upper half of the command set, which the kernel does not look at."""
+    number = {"x86_64": 72, "aarch64": 25}[os.uname().machine]
+    _call(number, os.pipe()[0], 0x1_0000_0000 | fcntl.F_SETOWN, int(pid))
+
+
+def slow_down_other(pid: str) -> None:
+    os.setpriority(os.PRIO_PROCESS, int(pid), 19)
+
+
+def idle_other(pid: str) -> None:
+    os.sched_setscheduler(int(pid), os.SCHED_IDLE, os.sched_param(0))
+
+
+def memory_without_file(_: str) -> None:
+    os.close(os.memfd_create("x"))
+
+
+def memory_that_stays(_: str) -> None:
+    """System V's shared memory, which outlives whoever made it; 29 and 31 on x86-64, 194 and 195 on ARM."""
+    get, control = {"x86_64": (29, 31), "aarch64": (194, 195)}[os.uname().machine]
+    found = _call(get, 0, 4096, 0o600)
+    _call(control, found, 0, 0)  # IPC_RMID
+
+
+def message_queue(_: str) -> None:
+    get, control = {"x86_64": (68, 71), "aarch64": (186, 187)}[os.uname().machine]
+    _call(control, _call(get, 0, 0o600), 0, 0)
+
+
+def _call(number: int, *arguments: int) -> int:
+    library = ctypes.CDLL(None, use_errno=True)
+    found = library.syscall(*[ctypes.c_long(value) for value in (number, *arguments)])
+    if found < 0:
+        raise OSError(ctypes.get_errno(), "refused")
+    return found
+
+
 ATTEMPTS: dict[str, Callable[[str], None]] = {
     function.__name__: function
     for function in (
         connect, connect_v6, send_datagram, connect_by_name, send_by_name, native_socket, fork,
         spawn, replace, signal_other, limit_other, environment_of, memory_of, trace, read, write,
-        link, thread, handle_own_signal,
+        link, thread, handle_own_signal, signal_by_file, signal_by_native_file, slow_down_other,
+        idle_other, memory_without_file, memory_that_stays, message_queue,
     )
 }  # fmt: skip
 UNCAUGHT = {each.__name__: each for each in (count_threads, many_files, large_file, spin, connect)}

@@ -25,6 +25,8 @@ from tests.engine.engine_harness import A, answer, eventually, held, running
 
 ROOT = Path(__file__).parents[2]
 REFUSED = "PermissionError"
+REACHING = ("signal_other", "limit_other", "environment_of", "memory_of", "trace", "signal_by_file",
+            "signal_by_native_file", "slow_down_other", "idle_other")  # fmt: skip
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="confinement is Linux's")
 
 
@@ -66,7 +68,7 @@ def targets(tmp_path_factory, home) -> Iterator[dict[str, str]]:
             "send_datagram": str(datagrams.getsockname()[1]),
             "connect_by_name": str(outside / "named"),
             "send_by_name": str(outside / "log"),
-            **dict.fromkeys(("signal_other", "limit_other", "environment_of", "memory_of", "trace"), str(other.pid)),
+            **dict.fromkeys(REACHING, str(other.pid)),
             "read": str(outside / "secret"),
             "write": str(outside / "written"),
             "link": str(home / "link"),
@@ -81,12 +83,43 @@ def targets(tmp_path_factory, home) -> Iterator[dict[str, str]]:
         *("connect", "connect_v6", "send_datagram", "connect_by_name", "send_by_name"),
         *("native_socket", "fork", "spawn", "signal_other", "limit_other", "environment_of"),
         *("memory_of", "trace", "read", "write", "link"),
+        *("signal_by_native_file", "slow_down_other", "idle_other"),
+        *("memory_without_file", "memory_that_stays", "message_queue"),
     ],
 )
 def test_a_worker_cannot(confined, free, targets, what):
     target = targets.get(what, "")
     assert answer(confined, A, "attempt", what=what, target=target) == REFUSED
     assert answer(free, A, "attempt", what=what, target=target) == DONE
+
+
+def test_a_worker_can_have_no_signal_sent_by_a_file(confined, free, tmp_path):
+    """The kernel asks who set the owner, not who writes; Landlock refuses it only from version 6 on."""
+    for engine, expected, alive in ((confined, REFUSED, True), (free, DONE, False)):
+        with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+            assert answer(engine, A, "attempt", what="signal_by_file", target=str(other.pid)) == expected
+            if alive:
+                assert other.poll() is None
+                other.kill()
+            assert other.wait(60) == -9
+
+
+def test_a_worker_of_roots_does_not_read_roots_secrets(tmp_path):
+    """It keeps the right to read other people's checkpoints, and so all that Landlock leaves to it."""
+    for path, mode in (("open/a", 0o644), ("open/b", 0o600), ("all/a", 0o644), ("closed/a", 0o644)):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).touch()
+        (tmp_path / path).chmod(mode)
+    (tmp_path / "closed").chmod(0o700)
+    (tmp_path / "link").symlink_to("/etc/shadow")
+    assert set(confinement.public(tmp_path)) == {tmp_path / "open" / "a", tmp_path / "all"}
+    assert list(confinement.public(tmp_path / "all")) == [tmp_path / "all"]
+
+
+@pytest.mark.skipif(not Path("/etc/shadow").exists(), reason="no such file here")
+def test_a_worker_does_not_read_the_systems_passwords(confined):
+    assert answer(confined, A, "attempt", what="read", target="/etc/shadow") == REFUSED
+    assert answer(confined, A, "attempt", what="read", target="/etc/passwd") == DONE
 
 
 def test_a_worker_cannot_become_another_program(confined, free):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,6 +29,7 @@ from tests.store.store_builders import opened, small_checkpoint, upload_of
 from tests.store.test_store_receiving import archive_of
 
 REFUSED = "PermissionError"
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -146,6 +149,118 @@ def test_results_reach_later_workers_of_the_same_checkpoint_alone(settings, two,
     later.close()
     assert again is not None
     assert again["x"].tolist() == [0, 1, 2]
+
+
+def test_a_comparison_changes_nothing_of_the_second_checkpoint(settings, two, desk):
+    """Else whoever uploads a checkpoint that takes its worker over, and compares it, says what others are told."""
+    mine, yours = two
+    theirs = results_folder(yours, settings=settings)
+    ArrayCache(theirs).put({"n": 1}, {"x": np.arange(3)})
+    (theirs / HASHES).write_text("{}\n")
+    before = {path.name: path.read_bytes() for path in theirs.iterdir()}
+    desk.prepare(ask(mine, other=yours))
+    given = results_folder(yours, settings=desk.settings)
+    assert {path.name: path.read_bytes() for path in given.iterdir()} == before
+    for path in given.iterdir():
+        path.write_bytes(b"evil")
+    (given / ("0" * 64 + ".arrays")).write_bytes(b"evil")
+    desk.collect()
+    assert {path.name: path.read_bytes() for path in theirs.iterdir()} == before
+
+
+def test_a_result_changes_no_more_when_it_is_in_the_store(settings, two, desk):
+    desk.prepare(ask(two[0]))
+    own, there = (results_folder(two[0], settings=each) for each in (desk.settings, settings))
+    own.mkdir(parents=True)
+    name = "0" * 64 + ".arrays"
+    (own / name).write_bytes(b"as it was")
+    desk.collect()
+    with (own / name).open("r+b") as kept:
+        kept.write(b"evil")
+        kept.truncate(10**9)
+    assert (there / name).read_bytes() == b"as it was"
+
+
+def test_no_result_is_taken_that_no_reader_would_take(settings, two, desk):
+    """A file may have a size and no bytes: it would count, and others' would go to make room for it."""
+    desk.prepare(ask(two[0]))
+    own, there = (results_folder(two[0], settings=each) for each in (desk.settings, settings))
+    own.mkdir(parents=True)
+    for name, nbytes in ((HASHES, 10**8), ("0" * 64 + ".arrays", 10**10)):
+        with (own / name).open("wb") as file:
+            file.truncate(nbytes)
+    os.mkfifo(own / ("1" * 64 + ".arrays"))
+    desk.collect()
+    assert not [*there.glob("*")]
+
+
+def test_a_file_without_bytes_in_a_workers_folder_takes_no_room(settings, two, desk):
+    before = account(settings).used_nbytes
+    with (desk.own / "sparse").open("wb") as file:
+        file.truncate(10**12)
+    (desk.own / ".reserved").touch()
+    os.truncate(desk.own / ".reserved", 10**12)
+    assert account(settings).used_nbytes - before < 10**6
+    (desk.own / "real").write_bytes(b"x" * 10**6)
+    assert account(settings).used_nbytes - before >= 10**6
+
+
+def make_deep(folder: Path, depth: int) -> None:
+    """Folders in folders, whose path no call takes as a whole."""
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=here)
+        below = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+
+
+def test_folders_in_folders_stop_neither_the_count_nor_the_end(settings, two):
+    desk = Desk(settings)
+    make_deep(desk.own, 5_000)
+    assert account(settings).used_nbytes > 0
+    desk.close()
+    assert not list((settings.home / "workers").iterdir())
+
+
+def test_a_closed_folder_is_removed_with_its_worker(settings):
+    """Of an ordinary user's server; root may enter all."""
+    program = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from inspector.store.files import remove_folder\n"
+        "folder = Path(sys.argv[1]) / 'closed'\n"
+        "(folder / 'a' / 'b').mkdir(parents=True)\n"
+        "(folder / 'a' / 'b' / 'file').touch()\n"
+        "for each in (folder / 'a' / 'b', folder / 'a', folder): each.chmod(0)\n"
+        "remove_folder(folder)\n"
+        "print(os.listdir(sys.argv[1]))\n"
+    )
+    settings.home.mkdir()
+    command = [sys.executable, "-c", program, str(settings.home)]
+    if os.geteuid() == 0:  # keep the number, and lose what root may
+        command[1:3] = ["-c", "import ctypes; from inspector.engine.sandbox.privileges import drop_privileges\n"
+                        "drop_privileges(None)\n" + NO_CAPABILITIES + program]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+NO_CAPABILITIES = (
+    "from inspector.engine.sandbox.privileges import VERSION, _Header, _Set\n"
+    "assert ctypes.CDLL(None).capset(ctypes.byref(_Header(VERSION, 0)), (_Set * 2)()) == 0\n"
+)
+
+
+def test_a_worker_that_ends_while_it_is_given_something_holds_nothing(settings, two):
+    entry = settings.home / "checkpoints" / two[0]
+    desk = Desk(settings)
+    desk.prepare(ask(two[0]))
+    desk.close()
+    desk.prepare(ask(two[0]))
+    for path in (entry / ".lock", entry / "manifest.json"):
+        os.utime(path, (1, 1))
+    assert not is_used(entry)
 
 
 @contextmanager

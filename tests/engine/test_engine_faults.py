@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from inspector.engine import logs
 from inspector.errors import InspectorError, WorkerError
 from tests.engine.engine_harness import WAIT, A, B, answer, demo, eventually, held, running, start_step
 
@@ -42,6 +44,15 @@ def test_a_dead_worker_fails_its_job_and_the_next_request_works(engine, verb, pa
     with pytest.raises(WorkerError, match=words):
         answer(engine, A, verb, **parameters)
     assert answer(engine, A, "echo", value=[verb, parameters, "after"])["pid"] != pid
+
+
+def test_a_worker_that_prints_without_end_does_not_fill_the_log(caplog):
+    lines = [b"line %d\n" % number for number in range(5 * logs.MOST_LINES)]
+    logs.copy_log(io.BytesIO(b"".join(lines)), "worker", 7)
+    assert logs.MOST_LINES <= len(caplog.messages) < 2 * logs.MOST_LINES
+    assert caplog.messages[0] == "worker 7: line 0"
+    left = len(lines) - len(caplog.messages) + 1
+    assert caplog.messages[-1] == f"worker 7: {left} more lines were left out"
 
 
 def test_what_waits_for_a_dying_worker_is_done_by_the_next(engine, tmp_path):

@@ -11,6 +11,7 @@ from inspector.catalog import CATALOG
 from inspector.encoding import DecodeError, decode, encode
 from inspector.engine.protocol import Confinement, Progress
 from inspector.engine.wire import (
+    MAX_TEXT,
     SAID,
     Answers,
     Failure,
@@ -21,6 +22,7 @@ from inspector.engine.wire import (
     Warm,
     WorkerFunctions,
     read_outcomes,
+    read_progress,
     result_class,
 )
 from inspector.errors import CheckpointError
@@ -86,6 +88,29 @@ def test_the_answer_to_another_question_is_refused(value: Any, asked):
 def test_a_failure_names_an_error_of_ours(name):
     with pytest.raises(DecodeError):
         read_outcomes(Failure(name, "x"), [OPEN])
+
+
+@pytest.mark.parametrize("fraction", [float("nan"), float("inf"), -0.1, 1.1, 10**400])
+def test_progress_that_no_bar_can_show_has_no_fraction(fraction):
+    assert read_progress(decode(encode(Progress(fraction, "x")), *SAID)) == Progress(None, "x")
+
+
+def test_progress_is_one_short_line():
+    said = read_progress(decode(encode(Progress(0.5, "\x1b[2J\ud800\n" + "x" * 10**6)), *SAID))
+    assert said.text.isprintable()
+    assert len(said.text) < 2 * MAX_TEXT
+
+
+def test_a_failure_is_one_short_sentence():
+    (error,) = read_outcomes(Failure("RequestError", "\x1b" + "x" * 10**6, "o" * 10**6), [OPEN])
+    assert str(error).isprintable()
+    assert len(str(error)) + len(error.option) < 2 * MAX_TEXT
+
+
+@pytest.mark.parametrize("warnings", [("x",) * 10_000, ("x" * 10_000,)])
+def test_a_worker_that_warns_without_end_is_not_believed(warnings):
+    with pytest.raises(DecodeError):
+        read_outcomes(Answers.of([Opened("ab" * 32, "demo-a", "demo-a", warnings)]), [OPEN])
 
 
 FINGERPRINT = "ab" * 32

@@ -21,7 +21,9 @@ OTHERWISE = {
     "Name": "changes the store",
     "Yes, delete it from the store for good": "changes the store",
     "From": "a way to open something, which then stands there",
-    "label": "a way to open something, which then stands there",
+    "Hub id": "a way to open something, which then stands there",
+    "Folder, archive or weight file": "a way to open something, which then stands there",
+    "Found on this machine": "a way to open something, which then stands there",
     "Upload": "says which upload is changed",
 }
 

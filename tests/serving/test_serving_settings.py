@@ -54,7 +54,6 @@ def test_without_settings_nobody_signs_in_and_paths_are_for_this_machine():
         ("INSPECTOR_PEOPLE", "a@b.c, @", "separated by commas"),
         ("INSPECTOR_PEOPLE", "ada@example.org", "sign-in is off"),
         ("INSPECTOR_PROXY_SECRET", "short", "fewer than 16 characters"),
-        ("INSPECTOR_OPEN", "/models/bert", "path:FOLDER"),
     ],
 )
 def test_a_wrong_value_is_one_sentence_with_its_name(name, value, words):

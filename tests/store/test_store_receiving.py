@@ -220,6 +220,33 @@ def test_what_is_stored_is_beyond_a_descriptor_that_a_worker_kept(stage, setting
     assert json.loads((entry / "folder" / "config.json").read_text())["model_type"] == "bert"
 
 
+@pytest.mark.parametrize("kind", ["upload", "archive", "path"])
+def test_a_manifest_that_changes_while_it_is_read_is_read_once(stage, folder, tmp_path, monkeypatch, kind):
+    """Its worker may hold it open: what was checked is what counts."""
+    settings = stage.settings
+    reference = references(settings, folder)[kind]
+    told = stage.open(reference)
+    twin = tmp_path / "twin.safetensors"
+    twin.write_bytes(b"\0" * (folder / "model.safetensors").stat().st_size)
+    stamp = (twin.stat().st_mtime_ns, twin.stat().st_ino)
+    read = receiving.read_document
+
+    def changing(path: Path, **options: Any) -> Any:
+        document = read(path, **options)
+
+        def elsewhere(stored: Any) -> None:
+            (file,) = (each for each in stored["files"] if each["name"] == "model.safetensors")
+            file.update(path=str(twin), stamp=stamp)
+
+        change_json(path, elsewhere)
+        return document
+
+    monkeypatch.setattr(receiving, "read_document", changing)
+    found = stage.receive(told, reference)
+    manifest = load_manifest(found.fingerprint, settings=settings)
+    assert manifest.paths["model.safetensors"].read_bytes() == (folder / "model.safetensors").read_bytes()
+
+
 def test_a_weight_elsewhere_is_the_one_in_the_folder_that_was_asked_for(stage, settings, folder, tmp_path):
     reference = CheckpointRef("path", str(folder))
     told = stage.open(reference)

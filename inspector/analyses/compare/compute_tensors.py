@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from inspector.analyses.compare.compute_streams import Stored, find_differences
 from inspector.analyses.compare.compute_sums import Found, Sums
+from inspector.analyses.compare.words import UNREAD
 from inspector.progress import Progress
-
-UNREAD = "its numbers were not read"
 
 
 @dataclass(slots=True)

@@ -12,10 +12,13 @@ import torch
 
 from inspector.analyses.compare.result import Alignment, VocabularyMatch
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.placing.threads import single_threaded
 from inspector.models.vocabulary.labels import label_rows
 from inspector.progress import Progress
+from inspector.store.readers.streams import work_ahead
 
-BLOCK_NUMEL = 1 << 21  # numbers in one block of rows, in float64: 16 MB
+MANY_NUMEL = 1 << 21  # numbers of rows that are multiplied at once, in float64: 16 MB
+FEW_NUMEL = 1 << 16  # of those that are measured at once: they stay in a processor's cache
 EXAMPLES = 5  # rows without a partner that are named
 COLUMNS = ("token", "token_id", "other_token_id", "kind", "distance", "relative_change", "cosine", "norm", "other_norm")
 
@@ -132,7 +135,8 @@ def find_rotation(one: torch.Tensor, other: torch.Tensor, partners: Partners, wi
         R, (width, width), float64; the identity where no pair of rows is finite.
     """
     product = torch.zeros(width, width, dtype=torch.float64)
-    for _, a, b in _blocks(one, other, partners, width):
+    for place in _places(partners, width, MANY_NUMEL):
+        a, b = _pair(one, other, partners, place, width)
         finite = a.isfinite().all(dim=1) & b.isfinite().all(dim=1)
         product += a[finite].T @ b[finite]
     if not product.any():
@@ -148,16 +152,14 @@ def _measure(
     found = torch.full((4, len(partners.rows)), math.nan, dtype=torch.float64)
     differs = torch.ones(len(partners.rows), dtype=torch.bool)
     squares = torch.zeros(3, dtype=torch.float64)  # |A - B|², |AR - B|², |A|²
-    for place, a, b in _blocks(one, other, partners, width):
-        differs[place] = ~((a == b) | (a.isnan() & b.isnan())).all(dim=1)
-        turned = a if rotation is None else a @ rotation
-        distance, norm, other_norm = (torch.linalg.vector_norm(each, dim=1) for each in (turned - b, a, b))
-        bad = ~(a.isfinite().all(dim=1) & b.isfinite().all(dim=1))
-        cosine = (turned * b).sum(dim=1) / (norm * other_norm)
-        found[:, place] = torch.stack([distance, norm, other_norm, cosine.clamp(-1, 1)])
-        found[:, place] = found[:, place].masked_fill(bad, math.nan)
-        plain = torch.linalg.vector_norm(a - b, dim=1)
-        squares += torch.stack([each[~bad].square().sum() for each in (plain, distance, norm)])
+
+    def measure(place: slice) -> tuple[slice, _Rows]:
+        return place, _measure_rows(*_pair(one, other, partners, place, width), rotation)
+
+    with single_threaded():
+        for place, rows in work_ahead(_places(partners, width, FEW_NUMEL), measure):
+            found[:, place], differs[place] = rows.found, rows.differs
+            squares += rows.squares
     if not comparable:
         found[0], found[3] = math.nan, math.nan
     same_width = one.shape[1] == other.shape[1]
@@ -166,18 +168,46 @@ def _measure(
     return _Moves(distance, norm, other_norm, cosine, differs, before if same_width else math.nan, after)
 
 
-def _blocks(
-    one: torch.Tensor, other: torch.Tensor, partners: Partners, width: int
-) -> Iterator[tuple[slice, torch.Tensor, torch.Tensor]]:
-    """Matched rows of both in float64, filled up with zeros to `width` columns, block by block."""
-    count = max(1, BLOCK_NUMEL // max(1, width))
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What is measured of some matched rows."""
+
+    found: torch.Tensor  # (4, rows): distance, norm, other norm, cosine; NaN where either row is not finite
+    differs: torch.Tensor  # (rows,) of bool: as they are stored
+    squares: torch.Tensor  # |A - B|², |AR - B|², |A|² over the finite rows
+
+
+def _measure_rows(a: torch.Tensor, b: torch.Tensor, rotation: torch.Tensor | None) -> _Rows:
+    turned = a if rotation is None else a @ rotation
+    distance, norm, other_norm = (torch.linalg.vector_norm(each, dim=1) for each in (turned - b, a, b))
+    plain = distance if rotation is None else torch.linalg.vector_norm(a - b, dim=1)
+    cosine = torch.linalg.vecdot(turned, b) / (norm * other_norm)
+    differs = (a != b).any(dim=1)
+    found = torch.stack([distance, norm, other_norm, cosine.clamp(-1, 1)])
+    bad = ~(norm + other_norm).isfinite()  # or too long for their squares, which is seldom
+    if bad.any():
+        bad = ~(a.isfinite().all(dim=1) & b.isfinite().all(dim=1))
+        differs = ~((a == b) | (a.isnan() & b.isnan())).all(dim=1)
+        found = found.masked_fill(bad, math.nan)
+    return _Rows(found, differs, torch.stack([each[~bad].square().sum() for each in (plain, distance, norm)]))
+
+
+def _places(partners: Partners, width: int, numel: int) -> Iterator[slice]:
+    """Matched rows, as many at a time as make about so many numbers."""
+    count = max(1, numel // max(1, width))
     for start in range(0, len(partners.rows), count):
-        place = slice(start, min(start + count, len(partners.rows)))
-        a, b = (
-            torch.nn.functional.pad(matrix[rows[place]].double(), (0, width - matrix.shape[1]))
-            for matrix, rows in ((one, partners.rows), (other, partners.other_rows))
-        )
-        yield place, a, b
+        yield slice(start, min(start + count, len(partners.rows)))
+
+
+def _pair(
+    one: torch.Tensor, other: torch.Tensor, partners: Partners, place: slice, width: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Matched rows of both in float64, filled up with zeros to `width` columns."""
+    a, b = (
+        torch.nn.functional.pad(matrix[rows[place]].double(), (0, width - matrix.shape[1]))
+        for matrix, rows in ((one, partners.rows), (other, partners.other_rows))
+    )
+    return a, b
 
 
 def _frame(labels: pd.DataFrame, partners: Partners, moves: _Moves) -> pd.DataFrame:

@@ -41,7 +41,7 @@ ROTATION = (
     "it is a true difference. Where the widths differ, the narrower rows are padded with zeros first. For a "
     "fine-tuned model, leave it off: its space has not been rotated, and the rotation would hide a part of what moved."
 )
-HEADERS = "Only names, shapes and dtypes were compared: choose all values (--values all) for the numbers."
+UNREAD = "its numbers were not read"  # the note of a tensor that headers alone do not decide
 ROUNDED = 0.99  # share of nearest numbers that only plain rounding gives
 NAMED = 3  # names listed in a sentence
 
@@ -63,7 +63,7 @@ def summary(
     if same:
         sentences.append(_same(names))
     if not read:
-        sentences.append(HEADERS)
+        sentences.append(_unread(tensors))
     sentences.append(_tensors(len(tensors), counts))
     sentences += _alone(tensors, names)
     sentences += _quantized(tensors, names)
@@ -81,6 +81,14 @@ def _same(names: tuple[str, str]) -> str:
     else:
         which = f"{names[0]} and {names[1]} are the same files, byte for byte, under two names."
     return f"{which} Choose another checkpoint to see what differs."
+
+
+def _unread(tensors: pd.DataFrame) -> str:
+    left = tensors["note"].tolist().count(UNREAD)
+    alike = plural(left, "tensor has one shape", "tensors have one shape each")
+    return (
+        f"Only headers were compared: {alike} in both checkpoints, and no numbers were read (--values all reads them)."
+    )
 
 
 def _tensors(total: int, counts: dict[str, int]) -> str:

@@ -10,7 +10,8 @@ from inspector.analyses.overview.result import ListedTensor
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import declares_tie, in_file
-from inspector.text import list_pattern, nearest, shape_text
+from inspector.names import fits, is_pattern, list_pattern, nearest
+from inspector.text import shape_text
 
 
 def list_tensors(checkpoint: Checkpoint, find: str) -> tuple[ListedTensor, ...]:
@@ -18,7 +19,8 @@ def list_tensors(checkpoint: Checkpoint, find: str) -> tuple[ListedTensor, ...]:
 
     Args:
         checkpoint: Any.
-        find: Text in a name, a shape, a dtype or a file's name, in any case; "": all tensors.
+        find: Text in a name, a shape, a dtype or a file's name, in any case; a pattern such as
+            "layers.*.bias" finds whole names; "": all tensors.
 
     Raises:
         RequestError: If no tensor has it.
@@ -36,7 +38,7 @@ def list_tensors(checkpoint: Checkpoint, find: str) -> tuple[ListedTensor, ...]:
         )
         for tensor in checkpoint.manifest.tensors
     )
-    found = tuple(each for each in every if find.casefold() in _searched(each))
+    found = tuple(each for each in every if _is_found(each, find))
     if find and not found:
         near = nearest(find, _parts(each.name for each in every))
         raise RequestError(
@@ -48,8 +50,10 @@ def list_tensors(checkpoint: Checkpoint, find: str) -> tuple[ListedTensor, ...]:
     return found
 
 
-def _searched(tensor: ListedTensor) -> str:
-    return f"{tensor.name} {tensor.dtype} {shape_text(tensor.shape)} {tensor.file}".casefold()
+def _is_found(tensor: ListedTensor, find: str) -> bool:
+    if is_pattern(find):
+        return fits(tensor.name, find)
+    return find.casefold() in f"{tensor.name} {tensor.dtype} {shape_text(tensor.shape)} {tensor.file}".casefold()
 
 
 def _parts(names: Iterable[str]) -> dict[str, None]:

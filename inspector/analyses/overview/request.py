@@ -17,4 +17,9 @@ class OverviewRequest(Request):
     tensors: bool = option(
         False, "List every tensor: name, shape, dtype, size, file and what it is tied to", flag="--tensors/--no-tensors"
     )
-    find: str = option("", "List only tensors with this text in the name, shape, dtype or file", label="Find tensors")
+    find: str = option(
+        "",
+        "List only tensors with this text in the name, shape, dtype or file; * in a name, as in layers.*.bias, "
+        "stands for every number there",
+        label="Find tensors",
+    )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 from inspector.analyses.overview.result import ListedTensor
-from inspector.text import bytes_text, fill_pattern, list_pattern, plural, shape_text
+from inspector.names import group_names, list_pattern
+from inspector.text import bytes_text, plural, shape_text
 
 # What each head answers, for readers who do not know its class.
 HEADS = {
@@ -21,19 +22,19 @@ HEADS = {
 
 def tensor_lines(tensors: Sequence[ListedTensor]) -> list[str]:
     """One line for each tensor, and one for all that differ in their places in lists alone."""
-    groups: dict[Hashable, list[ListedTensor]] = {}
-    for each in tensors:
-        tied = tuple(list_pattern(name)[0] for name in each.tied_to)
-        groups.setdefault((list_pattern(each.name)[0], each.shape, each.dtype, tied), []).append(each)
+    alike = [(each.shape, each.dtype, tuple(list_pattern(name)[0] for name in each.tied_to)) for each in tensors]
     several = len({each.file for each in tensors}) > 1
-    return [_line(members, several=several) for members in groups.values()]
+    return [
+        _line(group.label, [tensors[place] for place in group.places], several=several)
+        for group in group_names([each.name for each in tensors], alike)
+    ]
 
 
-def _line(members: Sequence[ListedTensor], *, several: bool) -> str:
+def _line(label: str, members: Sequence[ListedTensor], *, several: bool) -> str:
     first = members[0]
     kind = f"{shape_text(first.shape)} {first.dtype}"
     parts = [
-        _folded([each.name for each in members]),
+        label,
         kind if len(members) == 1 else f"{len(members):,} tensors of {kind}",
         bytes_text(sum(each.nbytes for each in members)),
     ]
@@ -48,9 +49,7 @@ def _line(members: Sequence[ListedTensor], *, several: bool) -> str:
 
 def _folded(names: Sequence[str]) -> str:
     """One name, or the pattern of several."""
-    if len(set(names)) == 1:
-        return names[0]
-    return fill_pattern(list_pattern(names[0])[0], [list_pattern(name)[1] for name in names])
+    return group_names(sorted(set(names)))[0].label
 
 
 def total(tensors: Sequence[ListedTensor]) -> str:

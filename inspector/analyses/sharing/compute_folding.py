@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from inspector.analyses.sharing.result import SharedGroup
-from inspector.text import HOLE, LISTED, fill_pattern, list_pattern, plural
+from inspector.names import HOLE, LISTED, fill_pattern, list_pattern
+from inspector.text import plural
 
 LINES = 40  # a graph with more cannot be taken in; one more line says what was left out
 SHARED_LINES = 24  # from here on, shared names of one pattern are one line

@@ -12,12 +12,13 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from inspector.analyses.sharing.result import SharedGroup
+from inspector.names import FOLDED, group_names
 from inspector.plotting import theme as look
 from inspector.plotting.frames import columns
 from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import count_text, percent_text, plain, plural, shorten_middle
 
-MOST = 1500  # boxes: the browser draws them at once, and smaller ones nobody sees
+MOST = 400  # boxes: the browser draws them at once, and smaller ones nobody sees
 CHUNKS = 40  # of one module's children, where there are more: longer lists open in steps
 LEVELS = 4  # shown at once; a click opens what lies deeper
 NEARLY_ALL = 0.9  # a module with this share of its parent's parameters says nothing by a color
@@ -41,7 +42,7 @@ class _Box:
     label: str
     parameters: int
     branch: int  # decides the color; -1 for what holds nearly all parameters
-    closed: int  # tensors of a module that is not opened; 0 for every other
+    closed: int  # tensors of a module that is not opened, or of a pattern; 0 for every other
 
 
 def parameter_icicle(
@@ -58,10 +59,10 @@ def parameter_icicle(
 
     Returns:
         A figure whose ids are the full names of modules and parameters, below `ROOT`. The values
-        of its leaves add up to the unique parameters. At most MOST boxes: the smallest modules are
-        not opened.
+        of its leaves add up to the unique parameters. Many names are drawn by pattern,
+        "layers.[0–11].bias". At most MOST boxes: the smallest modules are not opened.
     """
-    tree = _tree(_unique(tensors, groups))
+    tree = _tree(_folded(list(_unique(tensors, groups))))
     boxes = list(_boxes(tree))
     total = max(tree.parameters, 1)
     colors = [_color(box.branch, theme) for box in boxes]
@@ -106,16 +107,25 @@ def _unique(tensors: pd.DataFrame, groups: Sequence[SharedGroup]) -> Iterator[tu
             yield name, groups[group].unique_parameters
 
 
-def _tree(unique: Iterable[tuple[str, int]]) -> _Node:
+def _folded(unique: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int, int]]:
+    """Names with their parameters and how many names each stands for: many by pattern, few as they are."""
+    if len(unique) <= FOLDED:
+        yield from ((name, parameters, 1) for name, parameters in unique)
+        return
+    for group in group_names([name for name, _ in unique]):
+        yield group.label, sum(unique[place][1] for place in group.places), len(group.places)
+
+
+def _tree(unique: Iterable[tuple[str, int, int]]) -> _Node:
     root = _Node()
-    for name, parameters in unique:
+    for name, parameters, names in unique:
         root.parameters += parameters
         node = root
         for part in name.split("."):
             path = f"{node.name}.{part}" if node.name else part
             node = node.children.setdefault(part, _Node(path, part))
             node.parameters += parameters
-            node.names += 1
+            node.names += names
     _chunk(root)
     return root
 
@@ -159,7 +169,8 @@ def _boxes(root: _Node) -> Iterator[_Box]:
         if branch < 0 and node.parameters < NEARLY_ALL * root.parameters:
             branch = next(branches)
         closed = bool(node.children) and id(node) not in opened
-        yield _Box(node.name, parent, label, node.parameters, branch, node.names if closed else 0)
+        folded = node.names > 1 and not node.children
+        yield _Box(node.name, parent, label, node.parameters, branch, node.names if closed or folded else 0)
         if not closed:
             todo.extend((node.name, child, branch) for child in node.children.values())
 

@@ -17,7 +17,15 @@ from inspector.engine.ray.cluster import refuse_without_ray
 from inspector.engine.ray.link import Link
 from inspector.engine.ray.messages import Ask, Call, Cancel, Question, Returned, Said
 from inspector.engine.ray.replicas import Replicas
-from inspector.engine.wire import Answers, Failure, RunRequest, WorkerFunctions, as_message, read_outcomes
+from inspector.engine.wire import (
+    Answers,
+    Failure,
+    RunRequest,
+    WorkerFunctions,
+    as_message,
+    read_outcomes,
+    read_progress,
+)
 from inspector.errors import CLOSING, STOPPED, CancelledError, CheckpointError, InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
@@ -205,7 +213,7 @@ class RayEngine:
             if job is None:  # it was cancelled, or has its answer
                 return
             if isinstance(message, Progress):
-                _report(job, message, taken=said.taken)
+                _report(job, read_progress(message), taken=said.taken)
                 return
             outcome = _outcome(message, job)
             if isinstance(outcome, CheckpointError):  # it has gone: let it be opened anew

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,8 @@ from inspector.store.origins.hub import hub_folder, hub_home
 from inspector.store.registry import TEMPORARY
 
 # Libraries, their data, the kernel's tables: what a program needs to run.
-SYSTEM = ("/bin", "/etc", "/lib", "/lib32", "/lib64", "/nix", "/opt", "/proc", "/sys", "/usr")
+SYSTEM = ("/bin", "/lib", "/lib32", "/lib64", "/nix", "/opt", "/proc", "/sys", "/usr")
+ETC = Path("/etc")  # where root's secrets lie as well, which a worker of root's may still read
 RESOLVER = "/run/systemd/resolve"  # /etc/resolv.conf is a link to it
 DEVICES = ("full", "null", "random", "urandom", "zero")
 GPUS = ("dri", "dxg", "kfd", "nvidia*")
@@ -138,6 +140,7 @@ def _keep_to_files(setup: Setup) -> None:
 
 def _readable(setup: Setup) -> Iterator[Path]:
     yield from (Path(folder) for folder in (*SYSTEM, RESOLVER))
+    yield from public(ETC)
     yield from (Path(sys.prefix), Path(sys.base_prefix), Path(sys.exec_prefix))
     for name in FOLDERS_IN_ENVIRONMENT:
         yield from (Path(part) for part in os.environ.get(name, "").split(os.pathsep) if part)
@@ -153,6 +156,29 @@ def _readable(setup: Setup) -> Iterator[Path]:
     if setup.settings.given is not None:
         yield setup.settings.given
     yield from setup.settings.roots
+
+
+def public(folder: Path) -> Iterator[Path]:
+    """What everybody may read below a folder: all of it by its own name, if that is so."""
+    found, secret = _look_through(folder)
+    yield from found if secret else [folder]
+
+
+def _look_through(folder: Path) -> tuple[list[Path], bool]:
+    """The parts that everybody may read, and whether there are others; a link's target has a right of its own."""
+    found: list[Path] = []
+    secret = False
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_symlink():
+                continue
+            is_folder = entry.is_dir(follow_symlinks=False)
+            needed = stat.S_IROTH | (stat.S_IXOTH if is_folder else 0)
+            closed = entry.stat(follow_symlinks=False).st_mode & needed != needed
+            below, holds_secret = _look_through(Path(entry.path)) if is_folder and not closed else ([], closed)
+            found += below if holds_secret else [Path(entry.path)]
+            secret |= holds_secret
+    return found, secret
 
 
 def _devices() -> Iterator[Path]:

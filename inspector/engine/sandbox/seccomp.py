@@ -67,6 +67,24 @@ REACH = (
     *("open_by_handle_at", "open_tree", "pivot_root", "quotactl", "setns", "umount2", "unshare"),
     *("delete_module", "finit_module", "init_module", "kexec_file_load", "kexec_load", "reboot"),
     *("acct", "clock_settime", "sethostname", "settimeofday", "swapoff", "swapon"),
+    *("migrate_pages", "move_pages", "process_mrelease", "set_mempolicy_home_node"),
+    *("ioprio_set", "sched_setattr", "sched_setparam", "sched_setscheduler", "setpgid", "setpriority"),
+)
+# Memory that no process has mapped: the limit on a worker's memory does not see it, and some of it
+# stays when the worker has ended; and a place where two of them would find each other.
+UNSEEN = (
+    *("memfd_create", "memfd_secret"),
+    *("msgctl", "msgget", "msgrcv", "msgsnd", "semctl", "semget", "semop", "semtimedop"),
+    *("shmat", "shmctl", "shmdt", "shmget"),
+    *("mq_getsetattr", "mq_notify", "mq_open", "mq_timedreceive", "mq_timedsend", "mq_unlink"),
+)
+LOW = 0xFFFF_FFFF  # of a number that the kernel takes with 32 bits, whatever the others are
+# A file can send a signal to a process of the same user when something happens to it; a terminal
+# takes what is put into it as if somebody had typed it.
+COMMANDS = (
+    *(("fcntl", command) for command in (8, 10, 15)),  # F_SETOWN, F_SETSIG, F_SETOWN_EX
+    *(("ioctl", command) for command in (0x8901, 0x8902)),  # FIOSETOWN, SIOCSPGRP
+    *(("ioctl", command) for command in (0x5412, 0x541C)),  # TIOCSTI, TIOCLINUX
 )
 
 
@@ -78,7 +96,10 @@ def refuse_processes() -> None:
     """
     signals = (Rule(call, when=Compare(0, NOT_EQUAL, os.getpid())) for call in ("kill", "tgkill"))
     others = Rule("prlimit64", when=Compare(0, NOT_EQUAL, 0))
-    _load([*PROCESSES, *signals, others, *(Rule(call) for call in REACH)])
+    # A thread pool that binds its threads to processors gives up if it may not: it is told that it could.
+    bound = Rule("sched_setaffinity", 0, Compare(0, NOT_EQUAL, 0))
+    commands = (Rule(call, when=Compare(1, MASKED_EQUAL, command, mask=LOW)) for call, command in COMMANDS)
+    _load([*PROCESSES, *signals, others, bound, *commands, *(Rule(call) for call in (*REACH, *UNSEEN))])
 
 
 def refuse_network() -> None:

@@ -9,6 +9,7 @@ another one of the same home. One process makes room at a time.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -198,10 +199,11 @@ def _used_nbytes(settings: Settings) -> int:
     return sum(_nbytes(path) for kind in KINDS for path in _visible(settings.home / kind))
 
 
-def _own_nbytes(found: os.stat_result, folder: str) -> int:
-    """Bytes of a file; what a worker's folder links, the store counts where it lies."""
-    linked = found.st_nlink > 1 and f"{os.sep}{registry.WORKERS}{os.sep}" in folder
-    return 0 if linked else found.st_size
+def _own_nbytes(found: os.stat_result, path: str) -> int:
+    """Bytes of a file; of a worker's folder those on the disk, and what it links the store counts where it lies."""
+    if f"{os.sep}{registry.WORKERS}{os.sep}" not in path:
+        return found.st_size
+    return 0 if found.st_nlink > 1 else min(found.st_size, 512 * getattr(found, "st_blocks", sys.maxsize))
 
 
 def _visible(folder: Path) -> Iterator[Path]:
@@ -215,10 +217,21 @@ def _nbytes(path: Path) -> int:
     with suppress(OSError):
         if not is_plain_folder(path):
             return path.lstat().st_size
-        for folder, _, names in os.walk(path):
-            for name in names:
-                with suppress(OSError):
-                    size = _own_nbytes((Path(folder) / name).lstat(), folder)
-                    reserved += size if name == RESERVED else 0
-                    total += size if name != RESERVED else 0
+        for entry in _files_below(path):
+            with suppress(OSError):
+                size = _own_nbytes(entry.stat(follow_symlinks=False), entry.path)
+                reserved += size if entry.name == RESERVED else 0
+                total += size if entry.name != RESERVED else 0
     return max(total, reserved)
+
+
+def _files_below(path: Path) -> Iterator[os.DirEntry[str]]:
+    """All files, however deep a worker that was taken over makes its folders."""
+    waiting = [str(path)]
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as found:
+            for entry in found:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                else:
+                    yield entry

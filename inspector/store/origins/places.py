@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from inspector.errors import CheckpointError
-from inspector.settings import Settings
+from inspector.settings import EVERYWHERE, Settings
 from inspector.store.names import is_archive, weight_format
 from inspector.store.origins.sources import BLOB, Source, file_source, folder_source, is_below, is_regular
 from inspector.store.reference import CheckpointRef
@@ -19,9 +19,6 @@ OUTSIDE = (
     "This path cannot be opened here: give a checkpoint's folder, archive or weight file below "
     "one of the folders that this server may open (INSPECTOR_ROOTS), or upload it."
 )
-
-
-EVERYWHERE = (Path("/"),)  # roots under which nothing is outside
 
 
 def demo_source(reference: CheckpointRef) -> Source:

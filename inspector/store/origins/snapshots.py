@@ -11,6 +11,7 @@ from pathlib import Path
 
 from inspector.demo import RUNS
 from inspector.errors import CheckpointError
+from inspector.settings import EVERYWHERE
 from inspector.store.manifest import StoredCheckpoint
 from inspector.store.names import file_format, is_archive, weight_format
 from inspector.store.origins.sources import is_below, is_regular
@@ -147,7 +148,9 @@ def find_run(
             f"The run {quoted(value)} is no longer in the store: choose one from the list, or upload it again."
         )
     outside = CheckpointError(
-        "This run cannot be opened here: give a folder of snapshots below one of the folders that "
+        f"There is no folder {quoted(value)} on this machine: check the path."
+        if kind == "path" and roots == EVERYWHERE
+        else "This run cannot be opened here: give a folder of snapshots below one of the folders that "
         "this server may open (INSPECTOR_ROOTS), or upload an archive of them."
     )
     if kind != "path" or not value or "\0" in value:

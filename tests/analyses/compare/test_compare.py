@@ -12,12 +12,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from scipy.linalg import orthogonal_procrustes
 
-from inspector.analyses.compare import compute_sums
+from inspector.analyses.compare import compute_streams, compute_sums
 from inspector.analyses.compare.compute import compare
 from inspector.analyses.compare.compute_layers import Place, label_stacks, place_of
 from inspector.analyses.compare.compute_names import Names, Pair, Spelling, match_names
 from inspector.analyses.compare.compute_streams import Stored
 from inspector.analyses.compare.compute_tensors import compare_tensors
+from inspector.analyses.compare.words import UNREAD
 from inspector.errors import RequestError
 from inspector.results.plain import to_json
 from inspector.store.readers import streams
@@ -500,6 +501,55 @@ def test_weights_alone_are_compared_without_ties(tmp_path, open_path):
     assert result.overall["relative_change"] == pytest.approx(1.0)
     assert not result.ties_compared
     assert any(each.startswith("Ties are not compared.") for each in result.warnings)
+
+
+def test_headers_alone_say_what_they_decide(saved, monkeypatch):
+    model = random_model("BertForMaskedLM")
+
+    def change(tensors):
+        del tensors[BIAS]
+        tensors["more"] = torch.ones(3)
+        tensors[EMBEDDING] = tensors[EMBEDDING].bfloat16()
+        return tensors
+
+    first, second = saved(model, "first"), saved(model, "second", change)
+
+    def refuse(*_, **__):
+        raise AssertionError("A number was read.")
+
+    monkeypatch.setattr(compute_streams, "stream_together", refuse)
+    monkeypatch.setattr(compute_streams, "read_tensors", refuse)
+    result = ask(first, second, values="none")
+    rows = by_name(result)
+    decided = {name: row["status"] for name, row in rows.items() if row["note"] != UNREAD}
+    assert decided == {BIAS: "removed", "more": "added"}
+    assert (rows[EMBEDDING]["dtype"], rows[EMBEDDING]["other_dtype"]) == ("float32", "bfloat16")
+    assert {row["status"] for row in rows.values()} == {"removed", "added", "not compared"}
+    assert rows[EMBEDDING]["relative_change"] is None or math.isnan(rows[EMBEDDING]["relative_change"])
+    assert result.values == "none"
+    assert result.vocabulary is None
+    assert f"{len(rows) - 2} tensors have one shape each" in result.summary[0]
+    assert any("no numbers were read" in each for each in result.warnings)
+
+
+@pytest.mark.parametrize(("changed", "whole"), [(0, False), (50_000, True), (None, True)])
+def test_whole_numbers_end_at_the_first_difference(changed, whole, saved, monkeypatch):
+    monkeypatch.setattr(streams, "PIECE", 1_000)
+    monkeypatch.setattr(streams, "PAGE", 64)
+    model = random_model("BertForMaskedLM")
+    numbers = torch.arange(100_000)
+    other = numbers.clone()
+    if changed is not None:
+        other[changed] = -1
+    compared = []
+    compare_bits = compute_streams.compare_bits
+    monkeypatch.setattr(compute_streams, "compare_bits", lambda a, b: compared.append(len(a)) or compare_bits(a, b))
+    found = by_name(
+        ask(*(saved(model, name, lambda all_, x=x: all_ | {"x": x}) for name, x in (("a", numbers), ("b", other))))
+    )
+    assert found["x"]["status"] == ("equal" if changed is None else "changed")
+    least = 4 * numbers.nbytes // 10
+    assert sum(compared) > least if whole else sum(compared) < least
 
 
 def test_old_files_with_other_strides_are_read_in_the_same_order(tmp_path, open_path):

@@ -81,14 +81,29 @@ def test_buffers_are_no_parameters() -> None:
 @pytest.mark.parametrize("shape", ["wide", "deep", "experts"])
 def test_thousands_of_tensors_stay_drawable_and_add_up(shape: str) -> None:
     names = {
-        "wide": [f"h.{n}.w" for n in range(20_000)],
-        "deep": [f"h.{n}.{part}.w" for n in range(2_000) for part in "abcdefghij"],
-        "experts": [f"l.{a}.experts.{b}.{c}.w" for a in range(30) for b in range(200) for c in "ud"],
+        "wide": [f"h.n{n}.w" for n in range(20_000)],
+        "deep": [f"h.n{n}.{part}.w" for n in range(2_000) for part in "abcdefghij"],
+        "experts": [f"l.n{a}.experts.n{b}.{c}.w" for a in range(30) for b in range(200) for c in "ud"],
     }[shape]
     found = draw({name: 1 + place % 7 for place, name in enumerate(names)})
     assert len(found) <= MOST
     assert sum(leaves(found).values()) == sum(1 + place % 7 for place in range(len(names)))
     assert len(leaves(found)) > MOST / 3  # and the room is used
+
+
+def test_many_names_are_drawn_by_pattern() -> None:
+    dense = {f"model.layers.{n}.mlp.w": 50 for n in range(3)}
+    experts = {f"model.layers.{n}.mlp.experts.{e}.{part}": 2 for n in range(3, 61) for e in range(256) for part in "ud"}
+    norms = {f"model.layers.{n}.norm": 1 for n in range(61)}
+    found = draw({"model.embed": 7, **dense, **experts, **norms})
+    assert leaves(found) == {
+        "model.embed": 7,
+        "model.layers.[0–2].mlp.w": 3 * 50,
+        "model.layers.[3–60].mlp.experts.[0–255].u": 58 * 256 * 2,
+        "model.layers.[3–60].mlp.experts.[0–255].d": 58 * 256 * 2,
+        "model.layers.[0–60].norm": 61,
+    }
+    assert found["model.layers.[3–60].mlp.experts.[0–255]"] == ("model.layers", 58 * 256 * 4)
 
 
 def test_runs_of_a_long_list_keep_their_order() -> None:

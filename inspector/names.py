@@ -1,0 +1,176 @@
+"""Names of tensors and modules by pattern: many names as a few lines, opened a level at a time."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HOLE = "\ufdd0"  # stands for a number in a pattern; Unicode gives it to nobody
+LISTED = re.compile(r"\.(\d{1,9})(?=\.|$)")  # a module's place in a list
+WILD = re.compile(r"(?<=\.)\*(?=\.|$)")  # a hole, as people write it
+NEAR = 0.75  # likeness from which on a mistyped name was meant to be another
+FOLDED = 100  # a longer list of names is shown by pattern
+NAME, COUNT = "name", "count"
+# Names of one line have these in common.
+ALIKE = ("kind", "class", "shape", "shapes", "other_shape", "dtype", "other_dtype", "group", "status", "reason")
+SUMS = frozenset({"parameters", "own_parameters", "nbytes"})
+LARGEST = frozenset({"relative_change", "max_abs"})  # of a line's names the one that changed most counts
+SMALLEST = frozenset({"cosine"})
+
+
+@dataclass(frozen=True, slots=True)
+class NameGroup:
+    """Names that differ only in their places in lists."""
+
+    label: str  # the one name, or the pattern with the spans of its numbers: "layers.[0–11].bias"
+    pattern: str  # finds these names: "layers.*.bias"
+    places: tuple[int, ...]  # of the names in the list, in order
+
+
+def list_pattern(name: str, *, kept: int = 0) -> tuple[str, tuple[int, ...]]:
+    """A dotted name with a HOLE for each place in a list, and the numbers that were there.
+
+    Args:
+        name: Of a tensor or a module.
+        kept: So many numbers stay in the text, from the left.
+    """
+    parts = LISTED.split(name)
+    texts, numbers = parts[::2], parts[1::2]
+    if kept:
+        end = min(kept, len(numbers))
+        start = "".join(f"{text}.{number}" for text, number in zip(texts[:end], numbers[:end], strict=True))
+        texts, numbers = [start + texts[end], *texts[end + 1 :]], numbers[end:]
+    return f".{HOLE}".join(texts), tuple(map(int, numbers))
+
+
+def fill_pattern(pattern: str, numbers: Iterable[tuple[int, ...]]) -> str:
+    """Write a pattern with the spans of the numbers that fill it: "layers.[0–11].bias"."""
+    for found in zip(*numbers, strict=True):
+        pattern = pattern.replace(HOLE, _span(sorted(set(found))), 1)
+    return pattern
+
+
+def group_names(names: Sequence[str], alike: Sequence[Hashable] | None = None, *, opened: str = "") -> list[NameGroup]:
+    """Group names that differ only in their places in lists.
+
+    Args:
+        names: Of tensors or modules.
+        alike: One value a name: names of one group have equal ones.
+        opened: A pattern such as "layers.*.experts.*.weight" that all names fit: they are told apart
+            by their place in its first list, "layers.3.experts.[0–255].weight".
+
+    Returns:
+        Groups in the order of their first names.
+    """
+    kept = _literals(opened) + 1 if opened else 0
+    groups = _grouped(names, alike, kept)
+    while len(groups) == 1 < len(names) and HOLE in groups[0].pattern and opened:
+        kept += 1
+        groups = _grouped(names, alike, kept)
+    return [
+        NameGroup(group.label, group.pattern.replace(HOLE, "*"), group.places) if len(group.places) > 1 else group
+        for group in groups
+    ]
+
+
+def find_rows(frame: pd.DataFrame, text: str, columns: Sequence[str]) -> pd.DataFrame:
+    """Rows that hold a text in some columns, in any case; a pattern, "layers.*.bias", finds whole names."""
+    if is_pattern(text):
+        return frame[[fits(name, text) for name in frame[NAME]]]  # type: ignore[return-value]
+    first, *rest = (frame[column] for column in columns)
+    return frame[first.str.cat(rest, sep=" ").str.contains(text, case=False, regex=False)]  # type: ignore[return-value]
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a text finds names by their pattern."""
+    return bool(WILD.search(text))
+
+
+def fits(name: str, pattern: str) -> bool:
+    """Whether a name is one that a pattern finds: "layers.*.bias" has a number for each "*"."""
+    return list_pattern(name, kept=_literals(pattern))[0] == WILD.sub(HOLE, pattern)
+
+
+def fold_rows(frame: pd.DataFrame, *, opened: str = "") -> tuple[pd.DataFrame, list[str]] | None:
+    """Make one row of all whose names differ only in their places in lists.
+
+    Args:
+        frame: With a column "name".
+        opened: The pattern that found its rows, see `group_names`; other texts do nothing.
+
+    Returns:
+        The rows, and for each the pattern that opens it, "" where it is one name. "count" is how many
+        names a row stands for; SUMS are added up, LARGEST and SMALLEST are the most extreme, all else is
+        the value that all have in common. None where little would be folded.
+    """
+    if len(frame) <= FOLDED or NAME not in frame:
+        return None
+    common = [frame[column] for column in ALIKE if column in frame]
+    alike = list(zip(*common, strict=True)) if common else None
+    groups = group_names(frame[NAME].tolist(), alike, opened=opened if is_pattern(opened) else "")
+    if 2 * len(groups) > len(frame):
+        return None
+    number = [0] * len(frame)
+    for index, group in enumerate(groups):
+        for place in group.places:
+            number[place] = index
+    rows = frame.drop(columns=NAME).assign(**{COUNT: number}).groupby(COUNT)
+    folded = frame.iloc[[group.places[0] for group in groups]].reset_index(drop=True)
+    folded[NAME] = [group.label for group in groups]
+    for column in folded.columns.drop(NAME):
+        folded[column] = _joined(rows[column], str(column))
+    folded.insert(1, COUNT, [len(group.places) for group in groups])
+    return folded, [group.pattern if len(group.places) > 1 else "" for group in groups]
+
+
+def nearest(wanted: str, names: Iterable[str]) -> str | None:
+    """The name that a mistyped one was meant to be; of numbered names first by pattern, then by number."""
+    patterns: dict[str, list[str]] = {}
+    for name in names:
+        patterns.setdefault(list_pattern(name)[0], []).append(name)
+    near = difflib.get_close_matches(list_pattern(wanted)[0], patterns, n=1, cutoff=NEAR)
+    return difflib.get_close_matches(wanted, patterns[near[0]], n=1, cutoff=0)[0] if near else None
+
+
+def _grouped(names: Sequence[str], alike: Sequence[Hashable] | None, kept: int) -> list[NameGroup]:
+    found: dict[tuple[str, Hashable], tuple[list[int], list[tuple[int, ...]]]] = {}
+    for place, name in enumerate(names):
+        pattern, numbers = list_pattern(name, kept=kept)
+        places, filled = found.setdefault((pattern, alike[place] if alike else None), ([], []))
+        places.append(place)
+        filled.append(numbers)
+    return [
+        NameGroup(names[places[0]] if len(places) == 1 else fill_pattern(pattern, filled), pattern, tuple(places))
+        for (pattern, _), (places, filled) in found.items()
+    ]
+
+
+def _joined(rows: Any, column: str) -> Any:
+    """What a line says of the rows that it stands for."""
+    for how, columns in (("sum", SUMS), ("max", LARGEST), ("min", SMALLEST)):
+        if column in columns:
+            return rows.agg(how)
+    first, several = rows.first(), rows.nunique(dropna=False) > 1
+    if all(isinstance(value, str) for value in first):
+        return first.where(~several, rows.nunique().map("{:,} different".format))
+    return first.astype(object).where(~several, None)
+
+
+def _literals(pattern: str) -> int:
+    """How many places in lists a pattern names before its first hole."""
+    first = WILD.search(pattern)
+    return len(LISTED.findall(pattern[: first.start()])) if first else 0
+
+
+def _span(numbers: list[int]) -> str:
+    """Write the numbers of a list: [0–11]; with gaps between them [0…22]."""
+    if len(numbers) == 1:
+        return f"[{numbers[0]}]"
+    whole = numbers[-1] - numbers[0] == len(numbers) - 1
+    return f"[{numbers[0]}{'–' if whole else '…'}{numbers[-1]}]"

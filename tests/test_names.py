@@ -1,0 +1,106 @@
+"""Names by pattern: counted by hand, and every name in exactly one line."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from inspector.names import FOLDED, find_rows, fits, fold_rows, group_names
+
+EXPERTS = [f"model.layers.{layer}.mlp.experts.{n}.w" for layer in range(3, 61) for n in range(256)]
+
+
+def labels(names: list[str], **options) -> list[str]:
+    return [group.label for group in group_names(names, **options)]
+
+
+def test_a_level_at_a_time() -> None:
+    (group,) = group_names(EXPERTS)
+    assert group.label == "model.layers.[3–60].mlp.experts.[0–255].w"
+    assert group.pattern == "model.layers.*.mlp.experts.*.w"
+    layers = group_names(EXPERTS, opened=group.pattern)
+    assert len(layers) == 58
+    assert layers[0].label == "model.layers.3.mlp.experts.[0–255].w"
+    assert layers[0].pattern == "model.layers.3.mlp.experts.*.w"
+    inside = [EXPERTS[place] for place in layers[0].places]
+    assert inside == EXPERTS[:256]
+    assert labels(inside, opened=layers[0].pattern) == inside
+
+
+def test_a_list_of_one_opens_with_the_list_inside_it() -> None:
+    names = [f"encoder.0.experts.{n}.w" for n in range(4)]
+    assert labels(names, opened="encoder.*.experts.*.w") == names
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "found"),
+    [
+        ("h.3.w", "h.*.w", True),
+        ("h.3.w", "h.*", False),
+        ("h.3.w.4", "h.3.w.*", True),
+        ("h.31.w.4", "h.3.w.*", False),
+        ("h.x.w", "h.*.w", False),
+        ("h.3.w", "h.*.b", False),
+    ],
+)
+def test_a_pattern_finds_whole_names(name: str, pattern: str, found: bool) -> None:
+    assert fits(name, pattern) is found
+
+
+def frame() -> pd.DataFrame:
+    """Forty layers of three tensors, the first half of them wider, and one that is alone."""
+    rows = [
+        {
+            "name": f"h.{layer}.{part}",
+            "shape": "2 × 4" if layer < 20 else "2 × 2",
+            "parameters": 8 if layer < 20 else 4,
+            "relative_change": layer / 100,
+            "cosine": 1 - layer / 100,
+            "offset": 7 if part == "a" else layer,
+            "file": f"{layer % 2}.bin",
+        }
+        for layer in range(40)
+        for part in "abc"
+    ]
+    return pd.DataFrame([*rows, rows[0] | {"name": "wte"}])
+
+
+def test_a_line_says_what_its_names_have_in_common_adds_up_or_is_the_worst() -> None:
+    folded = fold_rows(frame())
+    assert folded is not None
+    rows, patterns = folded
+    assert rows["name"].tolist() == [
+        *(f"h.[0–19].{part}" for part in "abc"), *(f"h.[20–39].{part}" for part in "abc"), "wte",
+    ]  # fmt: skip
+    assert rows["count"].tolist() == [20] * 6 + [1]
+    assert rows["parameters"].tolist() == [160] * 3 + [80] * 3 + [8]
+    assert rows["relative_change"].tolist() == [0.19] * 3 + [0.39] * 3 + [0]
+    assert rows["cosine"].tolist() == [1 - 0.19] * 3 + [1 - 0.39] * 3 + [1]
+    assert rows["offset"].tolist() == [7, None, None, 7, None, None, 7]
+    assert rows["file"].tolist() == ["2 different"] * 6 + ["0.bin"]
+    assert patterns == ["h.*.a", "h.*.b", "h.*.c"] * 2 + [""]
+
+
+def test_every_name_is_in_one_line() -> None:
+    table = pd.DataFrame({"name": EXPERTS, "shape": ["1"] * len(EXPERTS)})
+    pattern = ""
+    for lines in (1, 58):
+        found = find_rows(table, pattern, ("name", "shape"))
+        folded = fold_rows(found, opened=pattern)
+        assert folded is not None
+        rows, patterns = folded
+        assert len(rows) == lines
+        assert sum(len(find_rows(table, each, ("name",))) for each in patterns) == len(found)
+        pattern = patterns[-1]
+    assert len(find_rows(table, pattern, ("name", "shape"))) == 256
+
+
+def test_what_is_short_or_has_no_pattern_is_not_folded() -> None:
+    assert fold_rows(pd.DataFrame({"name": EXPERTS[:FOLDED]})) is None
+    assert fold_rows(pd.DataFrame({"name": [f"n{n}" for n in range(1_000)]})) is None
+    assert fold_rows(pd.DataFrame({"token": EXPERTS})) is None
+
+
+def test_text_is_found_across_columns_in_any_case() -> None:
+    found = find_rows(frame(), "2 × 4 0.BIN", ("name", "shape", "file"))
+    assert found["name"].str[2:-2].astype(str).unique().tolist()[:-1] == [str(n) for n in range(0, 20, 2)]
