@@ -57,11 +57,6 @@ def predict_many(
 ) -> list[Prediction | InspectorError]:
     """Answer several requests in the same passes, each as `predict` would alone.
 
-    Args:
-        checkpoint: With a masked-LM head.
-        requests: Parameters of `predict`.
-        progress: Told what is being done.
-
     Returns:
         For each request its prediction, or the error that refuses it.
     """

@@ -78,10 +78,6 @@ def account(settings: Settings) -> StoreAccount:
 def reserve_upload(nbytes: int, settings: Settings) -> tuple[str, Path]:
     """Start an upload for which there is room, and make room if there is not.
 
-    Args:
-        nbytes: Its size as it arrives.
-        settings: Where the store is, and what it may hold.
-
     Returns:
         As `registry.new_upload`.
 
