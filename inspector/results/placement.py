@@ -15,6 +15,19 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Way:
+    """One of the ways to run a model."""
+
+    device: str  # what the option `device` is for it
+    dtype: str  # of its weights while they are computed with; "" where it cannot run so
+    memory_nbytes: int  # of weights on devices and in main memory; a streamed model: beside its blocks
+    disk_nbytes: int  # of weights that are read again at every pass, in that dtype
+    fits: bool  # within what weights may take
+    seconds: float | None  # that the blocks of one pass are estimated to take; None: not estimated
+    note: str  # what the estimate is made of, or why the model cannot run so
+
+
+@dataclass(frozen=True, slots=True)
 class Placement:
     """The plan by which a model is put on devices."""
 
@@ -25,3 +38,4 @@ class Placement:
     places: tuple[Place, ...]  # in the order in which they are filled
     reason: str  # one or two sentences: what is done, and why
     streamed: bool = False  # True: its blocks of layers are read one at a time, at every pass
+    ways: tuple[Way, ...] = ()  # each way to run it, if that was asked for

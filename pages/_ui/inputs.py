@@ -14,7 +14,7 @@ from inspector.results.checkpoint import Opened
 from inspector.results.placement import Placement
 from inspector.settings import Device, Dtype
 from inspector.text import literal
-from pages._ui import options, running, session
+from pages._ui import options, running, session, ways
 
 PLAIN = "the capital and largest city of France."  # for checkpoints that bring no example
 
@@ -124,13 +124,17 @@ def require_head(head: str, *, verb: str) -> None:
 
 
 def placement() -> tuple[Device, Dtype]:
-    """Ask where and in which precision the model runs."""
+    """Ask where and in which precision the model runs; what a streamed pass takes is said before it begins."""
     device = options.ask(PlacementRequest, "device")
     dtype = options.ask(PlacementRequest, "dtype")
     # By the headers alone: it is there before the model is.
     plan: Placement | None = session.quietly(PlacementRequest(device=device, dtype=dtype))
     if plan:
         st.caption(literal(f"Plan: {plan.reason}"))
+    every = options.ask(PlacementRequest, "every")
+    if every or (plan and plan.streamed):
+        found: Placement | None = session.quietly(PlacementRequest(device=device, dtype=dtype, every=True))
+        ways.draw(found, listed=every)
     return device, dtype
 
 

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 from inspector.analyses.placement.request import PlacementRequest
+from inspector.errors import InspectorError
 from inspector.progress import Progress
 from inspector.request import answers
-from inspector.results.placement import Placement
+from inspector.results.placement import Placement, Way
+from inspector.settings import Device, Dtype
 
 if TYPE_CHECKING:
     from inspector.models.checkpoint import Checkpoint
+    from inspector.models.pacing import Estimate
+    from inspector.models.placing.placement import Plan
 
+DISK = "disk"  # a place of a plan
 LANGUAGE = ("masked_lm", "causal_lm")  # heads that the pages run, if the file has them
 
 
 @answers(PlacementRequest)
 def placement(checkpoint: Checkpoint, request: PlacementRequest, *, progress: Progress) -> Placement:
-    """Plan where a model runs, by its sizes.
+    """Plan where a model runs, by its sizes; its other ways, and a streamed pass's time, only on request.
+
+    Args:
+        checkpoint: Whose model it is.
+        request: Head, device and precision, and whether every way is planned.
+        progress: Told what is being done.
 
     Raises:
         CheckpointError: If no model can be built.
@@ -27,7 +39,32 @@ def placement(checkpoint: Checkpoint, request: PlacementRequest, *, progress: Pr
     progress(None, "Adding up sizes")
     chosen = request.task or _task(checkpoint)
     plan = checkpoint.plan(chosen, device=request.device, dtype=request.dtype)
-    return plan.result()
+    ways = _ways(checkpoint, chosen, plan, request.dtype, progress) if request.every else ()
+    return replace(plan.result(), ways=tuple(ways))
+
+
+def _ways(checkpoint: Checkpoint, task: str, plan: Plan, dtype: Dtype, progress: Progress) -> Iterator[Way]:
+    """On one device, spread and streamed, each as if it had been chosen."""
+    for device in cast("tuple[Device, ...]", (plan.device.type, "spread", "stream")):
+        try:
+            there = checkpoint.plan(task, device=device, dtype=dtype)
+            timed = _timed(checkpoint, task, dtype, progress) if device == "stream" else None
+        except InspectorError as error:
+            yield Way(device, "", 0, 0, fits=False, seconds=None, note=str(error))
+            continue
+        found = there.result()
+        on_disk = sum(place.nbytes for place in found.places if place.device == DISK)
+        fits = all(place.allowed_nbytes is None or place.nbytes <= place.allowed_nbytes for place in found.places)
+        seconds, note = (timed.seconds, timed.basis) if timed else (None, "")
+        yield Way(device, found.dtype, found.nbytes - on_disk, on_disk, fits=fits, seconds=seconds, note=note)
+
+
+def _timed(checkpoint: Checkpoint, task: str, dtype: Dtype, progress: Progress) -> Estimate | None:
+    from inspector.models.pacing import estimate
+
+    loaded = checkpoint.load(task, device="stream", dtype=dtype, progress=progress)
+    progress(None, "Timing a block")
+    return estimate(checkpoint, loaded, loaded.stream) if loaded.stream else None
 
 
 def _task(checkpoint: Checkpoint) -> str:

@@ -24,7 +24,7 @@ TASKS = (
 
 @dataclass(frozen=True)
 class PlacementRequest(Request):
-    """Options of `placement`; no weight is read."""
+    """Options of `placement`; no weight is read but where `every` is set."""
 
     verb = "placement"
 
@@ -33,3 +33,8 @@ class PlacementRequest(Request):
     )
     device: Device = placing.device()
     dtype: Dtype = placing.dtype()
+    every: bool = option(
+        False,
+        "Plan every way to run the model, and estimate how long a streamed pass takes: two blocks are read and run",
+        label="Compare the ways to run it",
+    )

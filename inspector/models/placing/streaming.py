@@ -11,6 +11,7 @@ first, codes all be turned into numbers, and every weight be copied.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -48,7 +49,10 @@ class Stream:
     device: torch.device
     held: dict[str, torch.Tensor]  # name in the model -> what stands for it
     recipes: dict[int, Recipe]  # id of what stands for a tensor -> what makes it
+    blocks: dict[str, list[str]] = field(default_factory=dict)  # those that come and go -> their tensors
+    mixtures: list[Experts] = field(default_factory=list)  # whose experts do
     progress: Progress = field(default=lambda *_: None)
+    began: float = 0.0  # when the first block of the pass came in
 
     def make(self, names: Iterable[str]) -> dict[int, torch.Tensor]:
         """Read some of the model's tensors, each once; those that the files hold."""
@@ -83,7 +87,7 @@ class Stream:
         """Have some tensors in the model only while a module of it runs."""
 
         def enter(*_: object) -> None:
-            self.progress((number - 1) / count, f"Block {number} of {count}")
+            self.progress((number - 1) / count, f"Block {number} of {count}{self._left(number, count)}")
             made = self.make(names)
             for name in names:
                 self.put(name, made[id(self.held[name])])
@@ -95,6 +99,14 @@ class Stream:
         module = self.model.get_submodule(block)
         module.register_forward_pre_hook(enter)
         module.register_forward_hook(leave, always_call=True)
+
+    def _left(self, number: int, count: int) -> str:
+        """How long the blocks from one on take, by those before it."""
+        now = time.monotonic()
+        if number == 1:
+            self.began = now
+            return ""
+        return f", {(now - self.began) / (number - 1) * (count - number + 1):,.0f} s left"
 
     def route(self, experts: Experts) -> None:
         """Have the experts of a module in the model only while tokens are routed to them."""
@@ -137,8 +149,8 @@ def stream_model(checkpoint: Checkpoint, task: str, plan: Plan) -> Stream:
     for recipe in find_recipes(model, checkpoint.outlines):
         for name in recipe.names:
             recipes.setdefault(id(held[name]), recipe)
-    stream = Stream(model, checkpoint.read, plan.device, held, recipes)
     mixtures = find_experts(model, held, recipes, checkpoint.outlines)
+    stream = Stream(model, checkpoint.read, plan.device, held, recipes, mixtures=mixtures)
     routed = frozenset().union(*(experts.names for experts in mixtures))
     blocks = {
         block: [name for name in held if name.startswith(f"{block}.") and name not in routed]
@@ -146,7 +158,9 @@ def stream_model(checkpoint: Checkpoint, task: str, plan: Plan) -> Stream:
     }
     inside = routed.union(*blocks.values())
     stay = {id(held[name]) for name in held if name not in inside or id(held[name]) not in recipes}
-    going = {block: [name for name in names if id(held[name]) not in stay] for block, names in blocks.items()}
+    going = stream.blocks = {
+        block: [name for name in names if id(held[name]) not in stay] for block, names in blocks.items()
+    }
     beside = [name for name in held if id(held[name]) in stay]
     most = max((experts.at_once * experts.nbytes for experts in mixtures), default=0)
     _refuse_large(checkpoint, stream, beside, going, routed=most)

@@ -1,0 +1,45 @@
+"""The ways to run a model, side by side."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from inspector.results.placement import Placement, Way
+from inspector.text import bytes_text, literal
+from pages._ui import parts
+
+HOW = {"spread": "offloaded to memory and disk", "stream": "streamed a block at a time"}
+
+
+def draw(plan: Placement | None, *, listed: bool) -> None:
+    """Say how long a streamed pass takes, and list every way where that is asked for."""
+    if plan is None:
+        return
+    for way in plan.ways:
+        if way.seconds is not None:
+            st.caption(literal(f"A streamed pass takes about {_time(way.seconds)}, besides the head. {way.note}"))
+        elif way.note:
+            st.caption(literal(f"{_how(way).capitalize()}: {way.note}"))
+    if listed:
+        parts.table(pd.DataFrame([_row(way) for way in plan.ways]), alt="The ways to run the model")
+
+
+def _row(way: Way) -> dict[str, str]:
+    return {
+        "way": _how(way),
+        "device": way.device,
+        "dtype": way.dtype or "–",
+        "weights in memory": bytes_text(way.memory_nbytes),
+        "read at every pass": bytes_text(way.disk_nbytes),
+        "fits": "yes" if way.fits else "no",
+        "time of a pass": "not estimated" if way.seconds is None else _time(way.seconds),
+    }
+
+
+def _how(way: Way) -> str:
+    return HOW.get(way.device, f"whole on {way.device}")
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:,.0f} s" if seconds >= 1 else "less than a second"

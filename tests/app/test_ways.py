@@ -1,0 +1,32 @@
+"""The ways to run a model under Options, and the time of a streamed pass before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from streamlit.testing.v1 import AppTest
+
+Open = Callable[..., AppTest]
+
+
+def captions(app: AppTest) -> list[str]:
+    return [each.value for each in app.caption]
+
+
+def test_a_streamed_pass_is_timed_before_it_begins(open_app: Open) -> None:
+    app = open_app("lens", device="stream")
+    assert not app.exception
+    (said,) = [each for each in captions(app) if each.startswith("A streamed pass takes")]
+    assert "was read and run in" in said
+    assert not [each for each in app.dataframe if "time of a pass" in each.value.columns]
+
+
+def test_every_way_is_listed_on_request(open_app: Open) -> None:
+    app = open_app("lens")
+    assert not [each for each in captions(app) if "streamed pass" in each]
+    app.toggle(key="every").set_value(True).run()
+    assert not app.exception
+    (listed,) = [each.value for each in app.dataframe if "time of a pass" in each.value.columns]
+    assert listed["device"].tolist() == ["cpu", "spread", "stream"]
+    assert listed["time of a pass"].tolist()[:2] == ["not estimated", "not estimated"]
+    assert listed["time of a pass"].tolist()[2] != "not estimated"
