@@ -109,7 +109,7 @@ _QUESTIONS = (
         "scatter_plot",
         "rows",
         result=_of("vocabulary_map", "Projection"),
-        compiled_by="inspector.analyses.vocabulary_map.compute_compiling",
+        compiled_by="inspector.analyses.vocabulary_map.compute_umap.compiling",
     ),
     Analysis(
         "padding",

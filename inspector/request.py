@@ -158,9 +158,6 @@ def switch_of(flag: str) -> tuple[str, str]:
 def answers(request: type[Request]) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Let a function `(checkpoint, request, *, progress)` be called with the request's options.
 
-    Args:
-        request: The room's request.
-
     Returns:
         A decorator: `lens(checkpoint, progress=…, text="a dog", k=3)` makes the request, which
         refuses what is out of bounds, and calls the function with it.

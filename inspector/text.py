@@ -34,9 +34,6 @@ def visible(text: str) -> str:
 def plain(text: str) -> str:
     """Make text safe for Plotly, which reads "<b>" and "&lt;" as markup.
 
-    Args:
-        text: Any text.
-
     Returns:
         The text, made visible, with every character standing for itself.
     """

@@ -9,7 +9,7 @@ import streamlit as st
 
 from inspector.engine.report import confinement_of, server_limits
 from inspector.settings import settings
-from inspector.store.quota import account
+from inspector.store.keeping.quota import account
 from inspector.text import bytes_text, literal, plural
 from pages._ui import pins, session
 

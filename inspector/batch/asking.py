@@ -12,7 +12,7 @@ from typing import Any, Literal
 from inspector.engine.protocol import Engine, Job
 from inspector.errors import CancelledError, CheckpointError, InspectorError, NotInCheckpointError, RequestError
 from inspector.results.checkpoint import Opened
-from inspector.store.snapshots import Snapshot
+from inspector.store.origins.snapshots import Snapshot
 
 Status = Literal["done", "refused", "failed"]
 Wait = Callable[[Job[Any]], Any]  # for a job's result; a fleet that is cancelled cancels the job

@@ -26,8 +26,8 @@ from inspector.render import write_table
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store.names import ARCHIVE_SUFFIXES
+from inspector.store.origins.snapshots import Snapshot, identity_of, is_run, list_snapshots, step_of
 from inspector.store.reference import CheckpointRef, find_reference
-from inspector.store.snapshots import Snapshot, identity_of, is_run, list_snapshots, step_of
 from inspector.text import escaped
 
 STATUSES = ("done", "refused", "failed")

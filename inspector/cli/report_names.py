@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from inspector.batch.asking import Entry
-from inspector.store.snapshots import Snapshot
+from inspector.store.origins.snapshots import Snapshot
 
 
 def file_names(sought: Sequence[Snapshot | Entry], folder: Path) -> dict[Snapshot, Path]:

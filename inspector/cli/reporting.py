@@ -28,8 +28,8 @@ from inspector.report.screenshots import check_pages, take_pictures
 from inspector.report.sections import BY_SLUG
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
+from inspector.store.origins.snapshots import Snapshot
 from inspector.store.reference import find_reference
-from inspector.store.snapshots import Snapshot
 
 
 @app.command()

@@ -14,7 +14,7 @@ from inspector.cli.answering import AsJson, app, refusals, show
 from inspector.engine.local import LocalEngine
 from inspector.engine.report import confinement_of, server_limits
 from inspector.settings import settings
-from inspector.store.quota import account
+from inspector.store.keeping.quota import account
 from inspector.store.reference import find_reference
 
 SCRIPT = Path(inspector.__file__).parents[1] / "app.py"

@@ -15,8 +15,8 @@ from pathlib import Path
 from inspector.catalog import Analysis
 from inspector.engine.sandbox.environment import worker_environment
 from inspector.settings import Settings
-from inspector.store.compiled import CHECKED, compiled_folder, is_made
 from inspector.store.files import NEW, acquire, below, remove_folder
+from inspector.store.keeping.compiled import CHECKED, compiled_folder, is_made
 
 COMPILERS = ("numba", "llvmlite")
 

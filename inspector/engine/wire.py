@@ -30,7 +30,7 @@ class WorkerFunctions:
 
     open: str = "inspector.store.opening:open_checkpoint"
     receive: str = "inspector.store.receiving:receive"  # the engine's own: it puts into the store what is staged
-    load_manifest: str = "inspector.store.holding:load_held"
+    load_manifest: str = "inspector.store.keeping.holding:load_held"
     checkpoint: str = "inspector.models.checkpoint:Checkpoint"
     # Modules that a worker imports while nobody asks it anything, one at a time: two threads that
     # import transformers at once fail.

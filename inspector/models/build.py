@@ -302,10 +302,6 @@ def _counted_modules(most: int) -> Iterator[None]:
 def first_pass(model: PreTrainedModel, name: str) -> Iterator[None]:
     """Say what a model that could be built did not run on.
 
-    Args:
-        model: That runs.
-        name: Of the checkpoint.
-
     Raises:
         NotInCheckpointError: If it fails and reads more than text.
         CheckpointError: If it fails otherwise.

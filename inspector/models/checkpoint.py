@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # torch and transformers are imported when a model is first n
     from transformers import PreTrainedConfig, PreTrainedModel
 
     from inspector.models.naming import Places
-    from inspector.models.placement import Plan
+    from inspector.models.placing.placement import Plan
     from inspector.models.running import Loaded
     from inspector.models.tokens import Tokens
 
@@ -115,8 +115,8 @@ class Checkpoint:
     @cached_property
     def tokens(self) -> Tokens | None:
         """The tokenizer; None where the checkpoint brings none."""
-        from inspector.models.tokenizer_files import has_tokenizer
         from inspector.models.tokens import Tokens
+        from inspector.models.vocabulary.tokenizer_files import has_tokenizer
 
         return Tokens(self.manifest) if has_tokenizer(self.manifest) else None
 
@@ -138,7 +138,7 @@ class Checkpoint:
             CheckpointError: If the file holds codes that cannot be read as numbers, or that stand
                 for more of them than main memory may hold.
         """
-        from inspector.models.placement import main_memory
+        from inspector.models.placing.placement import main_memory
 
         refuse_codes(self.name, self.unread)
         refuse_many_numbers(self.name, self.quantized, main_memory(self.settings))
@@ -320,7 +320,7 @@ class Checkpoint:
         import torch
 
         from inspector.models import build
-        from inspector.models.placement import make_plan
+        from inspector.models.placing.placement import make_plan
 
         key = (task, device, dtype)
         if key not in self._plans:
@@ -361,8 +361,8 @@ class Checkpoint:
 
     def _stream(self, task: str, plan: Plan) -> Loaded:
         """Build a model that is read a block at a time, whenever it runs."""
+        from inspector.models.placing.streaming import stream_model
         from inspector.models.running import Loaded
-        from inspector.models.streaming import stream_model
 
         stream = stream_model(self, task, plan)
         return Loaded(stream.model, plan.device, plan.dtype, reason=plan.reason, stream=stream)
@@ -372,8 +372,8 @@ class Checkpoint:
         import torch
 
         from inspector.models import build
+        from inspector.models.placing.spreading import put_in_place
         from inspector.models.running import Loaded, forward, memory_guard
-        from inspector.models.spreading import put_in_place
 
         model, missing = build.build_model(
             build.task_class(self.config, task),

@@ -98,7 +98,6 @@ def _decoder(
     norm: str,
     *,
     tied: bool = False,
-    head: str = "lm_head",
     softcap: str | None = None,
     after: tuple[Step, ...] = (),
 ) -> Family:
@@ -107,10 +106,10 @@ def _decoder(
         f"{base}.{embedding}",
         tied_by_default=tied,
         causal_lm=(),
-        ties={f"{head}.weight": f"{base}.{embedding}"},
+        ties={"lm_head.weight": f"{base}.{embedding}"},
         steps=(Step("final norm", f"{base}.{norm}", inside=True), *after),
-        unembedding=f"{head}.weight",
-        bias=f"{head}.bias",
+        unembedding="lm_head.weight",
+        bias="lm_head.bias",
         softcap=softcap,
     )
 

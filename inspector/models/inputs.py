@@ -99,10 +99,6 @@ def arguments(loaded: Loaded, given: HeadInput, *, choices: bool = False) -> dic
 def run_head(loaded: Loaded, inputs: Mapping[str, Any]) -> HeadRun:
     """Run the whole model once, head included.
 
-    Args:
-        loaded: The model.
-        inputs: Arguments of its forward method.
-
     Raises:
         WorkerError: If the device has too little memory.
         RequestError: If the model's own code refuses this input.

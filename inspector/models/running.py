@@ -15,11 +15,11 @@ import torch
 from transformers import PreTrainedModel
 
 from inspector.errors import WorkerError
-from inspector.models.device import release
 from inspector.models.execution import input_embedding
+from inspector.models.placing.device import release
 
 if TYPE_CHECKING:
-    from inspector.models.streaming import Stream
+    from inspector.models.placing.streaming import Stream
 
 WAYS_ON = {"input": "a smaller dtype, a shorter text, or the CPU", "model": "a smaller dtype, or the CPU"}
 ON_CPU = "a smaller dtype or a shorter text"

@@ -11,8 +11,8 @@ import torch
 from inspector.errors import CheckpointError
 from inspector.names import nearest
 from inspector.store.manifest import Manifest, TensorInfo
-from inspector.store.ranges import map_range
-from inspector.store.streams import Part
+from inspector.store.readers.ranges import map_range
+from inspector.store.readers.streams import Part
 
 NEAR = 1 << 20  # bytes between two storages that are mapped together
 

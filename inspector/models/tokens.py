@@ -12,8 +12,8 @@ import pandas as pd
 from tokenizers import Encoding
 
 from inspector.errors import RequestError
-from inspector.models.reachable import find_unreachable
-from inspector.models.tokenizer_files import careful, read_settings, read_tokenizer
+from inspector.models.vocabulary.reachable import find_unreachable
+from inspector.models.vocabulary.tokenizer_files import careful, read_settings, read_tokenizer
 from inspector.results.checkpoint import TokenizerInfo
 from inspector.store.manifest import Manifest
 

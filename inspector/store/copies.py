@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from inspector.store.manifest import Manifest, TensorInfo
-from inspector.store.ranges import Handles
+from inspector.store.readers.ranges import Handles
 
 CHUNK = 1 << 22  # bytes read at once: what a comparison costs in memory, twice
 PLACES = 64  # of two tensors that are looked at before all of them are

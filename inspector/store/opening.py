@@ -13,18 +13,18 @@ from inspector.settings import Settings
 from inspector.store.disk import disk_sentence
 from inspector.store.documents import is_fingerprint, is_plain_folder
 from inspector.store.files import below, remove_folder, workspace
-from inspector.store.hub import download
+from inspector.store.keeping.quota import make_room
 from inspector.store.manifest import Manifest
 from inspector.store.manifests import UPLOADS, load_manifest
 from inspector.store.names import is_archive, weight_format
-from inspector.store.places import demo_source, path_source
-from inspector.store.quota import make_room
+from inspector.store.origins.hub import download
+from inspector.store.origins.places import demo_source, path_source
+from inspector.store.origins.sources import Source, choose_members, folder_source
 from inspector.store.readers.archives import unpack
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import incoming_folder, read_names
 from inspector.store.shared.marks import read_told
 from inspector.store.snapshot_uploads import open_snapshots
-from inspector.store.sources import Source, choose_members, folder_source
 from inspector.store.staging import stage
 from inspector.text import quoted
 

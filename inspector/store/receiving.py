@@ -30,17 +30,17 @@ from inspector.store.documents import (
 )
 from inspector.store.files import below, put_folder, workspace
 from inspector.store.hashing import Identity, fingerprint_of, identify
-from inspector.store.hub import hub_folder
+from inspector.store.keeping.quota import make_room
 from inspector.store.manifest import Manifest
 from inspector.store.manifest_reader import FOLDER, WEIGHTS, read_manifest, read_places
 from inspector.store.manifests import MANIFEST, OPENED, ORIGINALS, UPLOADS, load_manifest, save_manifest
 from inspector.store.names import CONFIGS, VOCABULARIES, clean_name, is_archive
-from inspector.store.places import demo_source, path_source
-from inspector.store.quota import make_room
+from inspector.store.origins.hub import hub_folder
+from inspector.store.origins.places import demo_source, path_source
+from inspector.store.origins.sources import Source, choose_members, folder_source
 from inspector.store.reference import ARRIVED, STORED, CheckpointRef
 from inspector.store.registry import incoming_folder, read_names, write_entry
 from inspector.store.shared.marks import Told, read_told
-from inspector.store.sources import Source, choose_members, folder_source
 from inspector.store.staging import is_kept
 
 MAX_FOLDER_FILE = 250_000_000  # bytes of a vocabulary, a little above what is staged

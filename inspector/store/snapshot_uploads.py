@@ -9,13 +9,13 @@ from inspector.errors import CheckpointError
 from inspector.progress import Progress
 from inspector.settings import Settings
 from inspector.store.files import remove_folder, workspace
+from inspector.store.keeping.quota import make_room
 from inspector.store.manifest import Manifest
 from inspector.store.names import is_archive
-from inspector.store.quota import make_room
+from inspector.store.origins.sources import Source
 from inspector.store.readers.archives import unpack_snapshots
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import incoming_folder, read_names
-from inspector.store.sources import Source
 from inspector.store.staging import stage
 from inspector.text import quoted
 

@@ -19,12 +19,12 @@ from inspector.store.manifest import FileInfo, Manifest, TensorInfo
 from inspector.store.manifest_reader import FOLDER, WEIGHTS
 from inspector.store.manifests import OPENED, ORIGINALS, UPLOADS, find_manifest, load_manifest, save_manifest
 from inspector.store.names import CONFIGS, INDEXES, file_format, weight_format
+from inspector.store.origins.sources import Source
 from inspector.store.readers.index import Weights, choose_weights, refuse_wrong_index
 from inspector.store.readers.pytorch import read_pytorch
 from inspector.store.readers.safetensors import Header, read_safetensors, refuse_repeated_names
 from inspector.store.registry import clean_name, write_entry
 from inspector.store.sizes import refuse_wrong_sizes, size_warnings
-from inspector.store.sources import Source
 from inspector.store.tokenizer_files import stage_tokenizer
 
 READERS: dict[str, Callable[[Path, str], Header]] = {"safetensors": read_safetensors, "pytorch": read_pytorch}

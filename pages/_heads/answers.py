@@ -30,7 +30,6 @@ from inspector.text import literal, percent_text, plural
 from pages._ui import parts, session
 
 COLORS = ("blue", "green", "orange", "violet", "red", "yellow", "primary")
-LONGEST_TEXT = 60  # characters of a choice beside a bar
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from inspector.batch.job import FleetJob
 from inspector.errors import CancelledError, InspectorError, RequestError
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
-from inspector.store.snapshots import Snapshot
+from inspector.store.origins.snapshots import Snapshot
 from inspector.text import literal, plural
 from pages._snapshots.runs import Run
 from pages._ui import parts, session

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from inspector.analyses.snapshots.request import SeriesRequest, VitalsRequest
-from inspector.store.snapshots import Snapshot
+from inspector.store.origins.snapshots import Snapshot
 from inspector.text import literal, plural
 from pages._snapshots.runs import Run
 from pages._ui import options, screenshot, session

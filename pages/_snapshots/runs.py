@@ -11,7 +11,7 @@ from inspector.demo import RUNS
 from inspector.errors import InspectorError
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
-from inspector.store.snapshots import UPLOADS, Snapshot, find_run, uploaded_runs
+from inspector.store.origins.snapshots import UPLOADS, Snapshot, find_run, uploaded_runs
 from inspector.store.uploads import list_uploads
 from inspector.text import literal
 from pages._ui import agreeing, arrivals, parts, uploading

@@ -18,8 +18,9 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from inspector.errors import CheckpointError, InspectorError
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
-from inspector.store import quota, registry
+from inspector.store import registry
 from inspector.store.disk import disk_sentence
+from inspector.store.keeping import quota
 from inspector.text import bytes_text
 from pages._ui import session
 from serving.uploads import LEDGER, browser_of

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.demo import DEMOS
 from inspector.settings import settings
-from inspector.store.quota import account, reserve_upload
+from inspector.store.keeping.quota import account, reserve_upload
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import delete_checkpoint, list_checkpoints, write_upload
 from pages._ui import session

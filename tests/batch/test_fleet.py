@@ -22,8 +22,8 @@ from inspector.batch.records import Records
 from inspector.engine.protocol import Progress
 from inspector.errors import CancelledError, CheckpointError, RequestError, WorkerError
 from inspector.results.checkpoint import Opened
+from inspector.store.origins.snapshots import Snapshot
 from inspector.store.reference import CheckpointRef
-from inspector.store.snapshots import Snapshot
 
 SECONDS = 60  # until a test gives up
 

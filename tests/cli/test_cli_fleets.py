@@ -22,8 +22,8 @@ from inspector.cli import main as cli
 from inspector.cli.report_names import file_names
 from inspector.engine.local import LocalEngine
 from inspector.settings import read_settings
+from inspector.store.origins.snapshots import Snapshot
 from inspector.store.reference import CheckpointRef
-from inspector.store.snapshots import Snapshot
 from tests.store.store_builders import small_checkpoint
 
 ROOT = Path(__file__).parents[2]

@@ -312,7 +312,7 @@ def refusals() -> Iterator[type[Exception]]:
 FUNCTIONS = WorkerFunctions(
     open=f"{HERE}:open_and_lie",
     checkpoint=f"{HERE}:Held",
-    light=("inspector.store.hashing", "inspector.store.opening", "inspector.store.holding"),
+    light=("inspector.store.hashing", "inspector.store.opening", "inspector.store.keeping.holding"),
     warm_up=(),
 )  # the store's own functions receive, and load what is held
 CATALOG = tuple(

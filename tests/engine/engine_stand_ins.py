@@ -152,7 +152,7 @@ def grow(checkpoint, *, progress, nbytes: int):
 
 def look_through(checkpoint, *, progress, path: str, watched: str):
     """Touch every page of a mapped file, and keep them until somebody has looked."""
-    from inspector.store.ranges import map_range
+    from inspector.store.readers.ranges import map_range
 
     pages = map_range(Path(path), 0, Path(path).stat().st_size)[::4096]
     found = int(pages.sum(dtype="int64"))

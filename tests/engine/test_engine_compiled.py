@@ -16,8 +16,8 @@ from inspector.catalog import CATALOG
 from inspector.engine.compiling import Compiler, versions_of
 from inspector.engine.sandbox.environment import worker_environment
 from inspector.settings import read_settings
-from inspector.store.compiled import CODE, LIST, compiled_folder, copy_checked, is_made, put_compiled
 from inspector.store.files import acquire
+from inspector.store.keeping.compiled import CODE, LIST, compiled_folder, copy_checked, is_made, put_compiled
 from tests.engine.engine_attempts import DONE
 from tests.engine.engine_harness import A, answer, eventually, running
 
@@ -111,8 +111,8 @@ def test_workers_keep_what_libraries_compile_in_folders_of_their_own(tmp_path):
 PROGRAM = """
 import sys
 from pathlib import Path
-from inspector.analyses.vocabulary_map.compute_compiled import kernels
-from inspector.analyses.vocabulary_map.compute_compiling import run_loops
+from inspector.analyses.vocabulary_map.compute_umap.compiled import kernels
+from inspector.analyses.vocabulary_map.compute_umap.compiling import run_loops
 run_loops(Path(sys.argv[1]))
 for name, loop in vars(kernels(Path(sys.argv[1]))).items():
     if hasattr(loop, "stats") and loop.signatures:

@@ -16,11 +16,11 @@ from inspector.engine.desk import Desk
 from inspector.engine.local import LocalEngine
 from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.settings import read_settings
-from inspector.store.arrays import ArrayCache
 from inspector.store.hashing import HASHES
-from inspector.store.holding import is_used
+from inspector.store.keeping.arrays import ArrayCache
+from inspector.store.keeping.holding import is_used
+from inspector.store.keeping.quota import account
 from inspector.store.manifests import results_folder
-from inspector.store.quota import account
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import delete_checkpoint, list_checkpoints, new_upload, rename_checkpoint, write_upload
 from tests.engine.engine_attempts import DONE

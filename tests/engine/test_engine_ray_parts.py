@@ -23,7 +23,7 @@ from inspector.engine.ray.messages import HEARD, Ask, Call, Cancel, Question, Re
 from inspector.engine.wire import SAID, Answers, Failure
 from inspector.errors import CancelledError, CheckpointError, SettingsError, WorkerError
 from inspector.settings import read_settings
-from inspector.store.places import OUTSIDE
+from inspector.store.origins.places import OUTSIDE
 from tests.engine.engine_harness import WAIT, A, eventually
 from tests.engine.engine_stand_ins import CATALOG, FUNCTIONS
 from tests.models import loops

@@ -90,7 +90,7 @@ def room_of(path: Path) -> tuple[str, str] | None:
 
 
 def piece_of(name: str) -> str:
-    """The furniture that a file's name begins with: compute_layout is a compute."""
+    """The furniture that a file's name begins with: compute_maps is a compute."""
     return name if name.startswith("__") else name.partition("_")[0]
 
 
@@ -166,7 +166,7 @@ def test_the_web_side_loads_no_torch(part):
     modules = [
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         for path in SOURCES
-        if part_of(path) == part and path.name != "worker.py" and not path.name.startswith("compute")
+        if part_of(path) == part and path.name != "worker.py" and (room_of(path) or ("", ""))[1] != "compute"
     ]
     code = f"""
 import importlib, sys

@@ -12,7 +12,7 @@ from inspector.models import copies as module
 from inspector.models.copies import LiveCopies, StoredCopies, equal_bytes, measure
 from inspector.store import copies as stored
 from inspector.store.copies import equal_copies, same_bytes
-from inspector.store.ranges import Handles
+from inspector.store.readers.ranges import Handles
 
 CONFIG = '{"model_type": "bert", "architectures": ["BertModel"]}'
 

@@ -145,7 +145,9 @@ def test_a_model_too_large_for_its_device_is_a_sentence(open_model, monkeypatch)
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
 
     checkpoint = open_model("BertForMaskedLM")
-    monkeypatch.setattr("inspector.models.placement.pick_device", lambda _: torch.device("cuda"))  # there is none
+    monkeypatch.setattr(
+        "inspector.models.placing.placement.pick_device", lambda _: torch.device("cuda")
+    )  # there is none
     monkeypatch.setattr("inspector.models.running.release", lambda _: None)
     monkeypatch.setattr(torch.nn.Module, "to", exhausted)
     with pytest.raises(WorkerError) as error:

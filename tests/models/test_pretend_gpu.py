@@ -18,8 +18,8 @@ from inspector.analyses.masked_lm.result import Prediction
 from inspector.analyses.padding.compute import padding
 from inspector.analyses.plausibility.compute import plausibility
 from inspector.analyses.pretraining.compute import pretrain
-from inspector.analyses.vocabulary_map import compute_layout as layout
 from inspector.analyses.vocabulary_map.compute import project
+from inspector.analyses.vocabulary_map.compute_umap import layout
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
 from tests.models import alike

@@ -20,8 +20,8 @@ from inspector.analyses.masked_lm.compute import predict
 from inspector.analyses.placement.compute import placement
 from inspector.analyses.plausibility.compute import plausibility
 from inspector.errors import RequestError
-from inspector.models import routing
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.placing import routing
 from inspector.models.running import forward
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, RENAMED, UNLISTED, random_model, save_checkpoint

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from inspector.store import finding
-from inspector.store.finding import Bounds, Search, find_checkpoints
+from inspector.store.origins import finding
+from inspector.store.origins.finding import Bounds, Search, find_checkpoints
 
 VERSION = "0123456789abcdef0123456789abcdef01234567"
 

@@ -22,11 +22,11 @@ from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
 from inspector.errors import InspectorError
 from inspector.settings import read_settings
+from inspector.store.origins.sources import choose_members
 from inspector.store.readers.archives import unpack
 from inspector.store.readers.pickles import unpickle
 from inspector.store.readers.pytorch import read_pytorch
 from inspector.store.readers.safetensors import read_safetensors
-from inspector.store.sources import choose_members
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
 from tests.store.store_builders import small_checkpoint

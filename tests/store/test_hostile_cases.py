@@ -24,7 +24,7 @@ from inspector.analyses.masked_lm.compute import predict
 from inspector.analyses.vocabulary_map.compute import project
 from inspector.engine.local import LocalEngine
 from inspector.errors import CheckpointError, InspectorError
-from inspector.models.panics import unprinted
+from inspector.models.vocabulary.panics import unprinted
 from inspector.settings import read_settings
 from inspector.store.readers.pytorch import read_pytorch
 from tests.conftest import silent

@@ -15,9 +15,10 @@ import pytest
 
 from inspector.errors import CancelledError, CheckpointError, SettingsError
 from inspector.settings import Settings, read_settings
-from inspector.store import quota, registry
+from inspector.store import registry
 from inspector.store.files import share
 from inspector.store.hashing import fingerprint_of
+from inspector.store.keeping import quota
 from inspector.store.opening import load_manifest
 from inspector.store.reference import CheckpointRef
 from inspector.store.shared import publishing as shared

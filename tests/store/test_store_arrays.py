@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inspector.store.arrays import STALE_SECONDS, ArrayCache
+from inspector.store.keeping.arrays import STALE_SECONDS, ArrayCache
 
 ARRAYS = {"places": np.arange(6, dtype=np.float32).reshape(3, 2), "told": np.array('{"a": "é"}')}
 

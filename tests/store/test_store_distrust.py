@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from inspector.errors import CheckpointError
+from inspector.store.keeping.quota import account, make_room, trim
 from inspector.store.manifests import load_manifest
-from inspector.store.quota import account, make_room, trim
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import delete_checkpoint, list_checkpoints, pin_checkpoint, rename_checkpoint, sweep
 from tests.store.store_builders import opened, small_checkpoint, upload_of

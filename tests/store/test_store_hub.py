@@ -12,7 +12,7 @@ from tools.faults.cases import silent_hub
 ROOT = Path(__file__).parents[2]
 DOWNLOAD = """
 from inspector.errors import CheckpointError
-from inspector.store import hub
+from inspector.store.origins import hub
 hub.SILENT_SECONDS = 0.5
 try:
     hub.download("org/name", progress=lambda *_: None)

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from inspector.settings import read_settings
-from inspector.store.arrays import ArrayCache
-from inspector.store.compiled import put_compiled
 from inspector.store.files import acquire, workspace
 from inspector.store.hashing import HASHES, HashCache
-from inspector.store.holding import load_held
+from inspector.store.keeping.arrays import ArrayCache
+from inspector.store.keeping.compiled import put_compiled
+from inspector.store.keeping.holding import load_held
+from inspector.store.keeping.quota import reserve_upload
 from inspector.store.manifests import results_folder
-from inspector.store.quota import reserve_upload
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import pin_checkpoint, write_upload
 from inspector.store.shared import publishing as shared

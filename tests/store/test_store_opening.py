@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save_file
 from inspector.demo import DEMOS
 from inspector.errors import CheckpointError
 from inspector.store import files
-from inspector.store.hub import download
+from inspector.store.origins.hub import download
 from inspector.store.reference import CheckpointRef
 from inspector.store.sizes import refuse_wrong_sizes
 from inspector.store.staging import NO_CONFIG, NO_TOKENIZER

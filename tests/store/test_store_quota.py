@@ -16,13 +16,13 @@ from safetensors.numpy import load_file
 
 from inspector.errors import CheckpointError
 from inspector.settings import MB, read_settings
-from inspector.store import holding
-from inspector.store.arrays import ArrayCache
 from inspector.store.hashing import HASHES
-from inspector.store.holding import load_held
+from inspector.store.keeping import holding
+from inspector.store.keeping.arrays import ArrayCache
+from inspector.store.keeping.holding import load_held
+from inspector.store.keeping.quota import RESERVED, account, make_room, reserve_upload, trim
 from inspector.store.manifests import load_manifest
 from inspector.store.opening import open_checkpoint
-from inspector.store.quota import RESERVED, account, make_room, reserve_upload, trim
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import (
     delete_checkpoint,
@@ -41,7 +41,7 @@ LONG_AGO = time.time() - 2 * holding.RECENT_SECONDS
 HOLD = """
 import sys
 from inspector.settings import settings
-from inspector.store.holding import load_held
+from inspector.store.keeping.holding import load_held
 from inspector.errors import CheckpointError
 load_held(sys.argv[1], settings=settings())
 print("held", flush=True)
@@ -57,7 +57,7 @@ from pathlib import Path
 from inspector.errors import CheckpointError
 from inspector.settings import settings
 from inspector.store.opening import open_checkpoint
-from inspector.store.quota import reserve_upload
+from inspector.store.keeping.quota import reserve_upload
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import write_upload
 files = sorted(Path(sys.argv[1]).iterdir())
@@ -78,8 +78,8 @@ import sys
 import numpy as np
 from functools import partial
 from inspector.settings import settings
-from inspector.store.arrays import ArrayCache
-from inspector.store.quota import trim
+from inspector.store.keeping.arrays import ArrayCache
+from inspector.store.keeping.quota import trim
 cache = ArrayCache(settings().home / "maps" / sys.argv[1], after_put=partial(trim, settings()))
 for number in range(30):
     cache.put({"n": number}, {"x": np.full(50_000, number)})

@@ -13,8 +13,8 @@ from safetensors.torch import save_file
 
 from inspector.errors import CheckpointError
 from inspector.progress import Pace
-from inspector.store import streams
-from inspector.store.streams import sampled_parts, stream, whole_parts
+from inspector.store.readers import streams
+from inspector.store.readers.streams import sampled_parts, stream, whole_parts
 
 NUMBERS = torch.arange(3_000, dtype=torch.float32)
 

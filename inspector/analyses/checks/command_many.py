@@ -16,7 +16,7 @@ from inspector.cli.fleets import ask_many, show_many
 from inspector.engine.protocol import Engine
 from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
-from inspector.store.snapshots import Snapshot
+from inspector.store.origins.snapshots import Snapshot
 from inspector.text import escaped
 
 Line = dict[str, Any]

@@ -35,12 +35,7 @@ IN_QUANTIZING = (
 
 
 def check_numbers(census: Sequence[Census], quantized: Mapping[str, Quantized]) -> Check:
-    """No number of any tensor is NaN or infinite.
-
-    Args:
-        census: Of every stored tensor.
-        quantized: The weights that are stored as codes.
-    """
+    """No number of any tensor is NaN or infinite."""
     weights = _weights_of_parts(quantized)
     evidence = []
     for each in census:

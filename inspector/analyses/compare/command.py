@@ -19,7 +19,7 @@ from inspector.engine.protocol import Engine
 from inspector.errors import CheckpointError, RequestError
 from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
-from inspector.store.snapshots import Snapshot
+from inspector.store.origins.snapshots import Snapshot
 
 CHANGED_SHOWN = 20  # tensors on a terminal, those that changed most
 

@@ -23,7 +23,7 @@ from inspector.errors import CheckpointError, InspectorError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.progress import Progress
 from inspector.request import answers
-from inspector.store.holding import load_held
+from inspector.store.keeping.holding import load_held
 
 
 @dataclass(frozen=True, slots=True)

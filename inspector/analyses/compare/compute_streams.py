@@ -13,15 +13,15 @@ import torch
 
 from inspector.analyses.compare.compute_sums import Found, compare_bits, compare_numbers
 from inspector.analyses.compare.result import FLOATS
+from inspector.models.placing.threads import single_threaded
 from inspector.models.quantized.codes import Opened, open_codes
 from inspector.models.quantized.layout import Quantized
 from inspector.models.tensors import read_tensors, view_numbers
-from inspector.models.threads import single_threaded
 from inspector.progress import Pace, Progress
-from inspector.store import streams
 from inspector.store.copies import is_packed
 from inspector.store.manifest import Manifest, TensorInfo
-from inspector.store.streams import Part, Row, sampled_parts, stream_together, work_ahead
+from inspector.store.readers import streams
+from inspector.store.readers.streams import Part, Row, sampled_parts, stream_together, work_ahead
 
 BLOCK = 1 << 18  # numbers that are dequantized at once, of each
 HALF = 1.001  # of what separates two codes: numbers that lie between them fall either way

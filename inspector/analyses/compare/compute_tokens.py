@@ -12,10 +12,10 @@ import torch
 
 from inspector.analyses.compare.result import Alignment, VocabularyMatch
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.threads import single_threaded
+from inspector.models.placing.threads import single_threaded
 from inspector.models.vocabulary.labels import label_rows
 from inspector.progress import Progress
-from inspector.store.streams import work_ahead
+from inspector.store.readers.streams import work_ahead
 
 MANY_NUMEL = 1 << 21  # numbers of rows that are multiplied at once, in float64: 16 MB
 FEW_NUMEL = 1 << 16  # of those that are measured at once: they stay in a processor's cache

@@ -11,7 +11,7 @@ import torch
 from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.lens.result import Lens
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.device import release
+from inspector.models.placing.device import release
 from inspector.models.reading.frames import (
     WITHOUT_SOFTMAX,
     by_layer,

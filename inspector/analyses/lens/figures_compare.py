@@ -23,12 +23,6 @@ class Apart:
 def same_top(cells: pd.DataFrame, layer: int, first: str, second: str) -> tuple[int, int]:
     """Count the positions of a layer where two steps name the same top token.
 
-    Args:
-        cells: `Lens.cells`.
-        layer: Which hidden states.
-        first: A step.
-        second: Another.
-
     Returns:
         How many, and of how many.
     """

@@ -39,14 +39,7 @@ def rung_means(states: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 
 def rung_lines(
-    states: pd.DataFrame,
-    *,
-    measure: str,
-    rungs: Sequence[str],
-    layers: Sequence[str],
-    title: str,
-    subtitle: str = "",
-    theme: Theme = LIGHT,
+    states: pd.DataFrame, *, measure: str, rungs: Sequence[str], layers: Sequence[str], title: str, theme: Theme = LIGHT
 ) -> go.Figure:
     """Draw the mean of a measure over layers, one line a step.
 
@@ -56,12 +49,11 @@ def rung_lines(
         rungs: In the ladder's order, which keeps a rung's color and symbol.
         layers: Label of each layer.
         title: Of the figure.
-        subtitle: One more line of plain text, with the checkpoint's name.
         theme: Colors.
     """
     means = rung_means(states, measure)
-    above = look.title_height(title, subtitle)
-    figure = look.figure(title, subtitle, theme=theme, height=HEIGHT + above)
+    above = look.title_height(title, "")
+    figure = look.figure(title, "", theme=theme, height=HEIGHT + above)
     low = min([0.0, *column(means, measure)])
     shares = {} if measure == "correlation" else {"tickformat": ".0%"}
     stops = thinned(len(layers))

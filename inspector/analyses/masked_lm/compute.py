@@ -16,9 +16,9 @@ from inspector.analyses.masked_lm.result import Mask, Prediction
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.damage import damaged
-from inspector.models.device import describe_run, peak_memory, start_counting_memory
 from inspector.models.masking.reading import Question, Reading, Wanted, answer_all
 from inspector.models.masking.text import MaskedText, Word, read_targets, read_text
+from inspector.models.placing.device import describe_run, peak_memory, start_counting_memory
 from inspector.models.reading.readout import top_tokens
 from inspector.models.running import Loaded
 from inspector.models.tokens import Tokens
@@ -56,11 +56,6 @@ def predict_many(
     checkpoint: Checkpoint, requests: Sequence[Mapping[str, Any]], *, progress: Progress
 ) -> list[Prediction | InspectorError]:
     """Answer several requests in the same passes, each as `predict` would alone.
-
-    Args:
-        checkpoint: With a masked-LM head.
-        requests: Parameters of `predict`.
-        progress: Told what is being done.
 
     Returns:
         For each request its prediction, or the error that refuses it.

@@ -40,11 +40,6 @@ HEAD_OF_CLASS = {
 def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Progress) -> Overview:
     """Describe a checkpoint: files, sizes, heads, tokenizer, and what is wrong with it.
 
-    Args:
-        checkpoint: Any.
-        request: Whether to hash the files.
-        progress: Told what is being done.
-
     Raises:
         InspectorError: Only for what staging let through and no page could use.
     """

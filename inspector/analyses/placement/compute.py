@@ -15,8 +15,8 @@ from inspector.settings import Device, Dtype
 
 if TYPE_CHECKING:
     from inspector.models.checkpoint import Checkpoint
-    from inspector.models.pacing import Estimate
-    from inspector.models.placement import Plan
+    from inspector.models.placing.pacing import Estimate
+    from inspector.models.placing.placement import Plan
 
 DISK = "disk"  # a place of a plan
 LANGUAGE = ("masked_lm", "causal_lm")  # heads that the pages run, if the file has them
@@ -60,7 +60,7 @@ def _ways(checkpoint: Checkpoint, task: str, plan: Plan, dtype: Dtype, progress:
 
 
 def _timed(checkpoint: Checkpoint, task: str, dtype: Dtype, progress: Progress) -> Estimate | None:
-    from inspector.models.pacing import estimate
+    from inspector.models.placing.pacing import estimate
 
     loaded = checkpoint.load(task, device="stream", dtype=dtype, progress=progress)
     progress(None, "Timing a block")

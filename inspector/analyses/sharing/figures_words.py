@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 import pandas as pd
@@ -14,6 +15,7 @@ from inspector.plotting.frames import column, columns
 from inspector.text import bytes_text, count_text, plain, plural, shape_text, shorten_name
 
 WIDTH = 330.0  # pixels inside a row's box in a figure of 600: what its two texts must share
+LINE = 64  # characters of a line of text: Plotly breaks none
 NAME_PIXELS, DETAIL_PIXELS = 7.25, 5.5  # of one character
 
 
@@ -170,18 +172,8 @@ def node_hover(node: Node, groups: Sequence[SharedGroup]) -> str:
         names.append(f"and {len(first.names) - 12} more")
     if len(node.groups) > 1:
         names.append(f"and so for {plural(len(node.groups) - 1, 'more group')} of this pattern")
-    reason = "<br>".join(_wrapped(first.reason))
+    reason = "<br>".join(wrap(plain(first.reason), LINE, break_long_words=False, break_on_hyphens=False))
     return "<br>".join([f"<b>{plain(first.verdict)}</b>", *names, "", reason])
-
-
-def _wrapped(text: str, length: int = 64) -> list[str]:
-    """Break text into lines: Plotly does not."""
-    lines = [""]
-    for word in plain(text).split():
-        if len(lines[-1]) + len(word) >= length and lines[-1]:
-            lines.append("")
-        lines[-1] += f" {word}" if lines[-1] else word
-    return lines
 
 
 def _alike(group: SharedGroup) -> bool:

@@ -15,8 +15,8 @@ from inspector.cli.verbs import flagged, gathered
 from inspector.engine.protocol import Engine
 from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
+from inspector.store.origins.snapshots import Snapshot
 from inspector.store.reference import CheckpointRef
-from inspector.store.snapshots import Snapshot
 from inspector.text import escaped
 
 NOWHERE = CheckpointRef("path", "")  # these were asked already, or are known

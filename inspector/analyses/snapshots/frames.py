@@ -14,7 +14,7 @@ from inspector.analyses.embeddings.result import Norms
 from inspector.analyses.sharing.result import Sharing
 from inspector.analyses.snapshots.result import Vitals
 from inspector.errors import RequestError
-from inspector.store.snapshots import Snapshot
+from inspector.store.origins.snapshots import Snapshot
 
 T = TypeVar("T")
 DRAWN = "rows drawn at random"

@@ -26,7 +26,7 @@ def project(checkpoint: Checkpoint, request: ProjectRequest, *, progress: Progre
     Args:
         checkpoint: What to read.
         request: Which map: a PCA of the centered rows, or a UMAP (McInnes et al. 2018), in our own
-            loops (see `compute_layout`) or by umap-learn. The same seed gives the same map on the
+            loops (see `compute_umap/layout.py`) or by umap-learn. The same seed gives the same map on the
             same machine. PCA makes no random choices: it has no stability. To judge every row, all
             rows are compared with all; kept on disk, the true neighbors serve every later map with
             that metric.

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from inspector.analyses.vocabulary_map.compute_compiled import kernels
 from inspector.analyses.vocabulary_map.compute_neighbors import measured
+from inspector.analyses.vocabulary_map.compute_umap.compiled import kernels
 from inspector.progress import Progress
 
 CELL_ROWS = 512  # members of a cell, on average

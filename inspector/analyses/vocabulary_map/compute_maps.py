@@ -15,17 +15,17 @@ from inspector.analyses.vocabulary_map import words
 from inspector.analyses.vocabulary_map.compute_cache import MapCache
 from inspector.analyses.vocabulary_map.compute_components import principal_components
 from inspector.analyses.vocabulary_map.compute_kept import Map, map_from_arrays
-from inspector.analyses.vocabulary_map.compute_layout import fuzzy_graph, lay_out
 from inspector.analyses.vocabulary_map.compute_neighbors import comparable
 from inspector.analyses.vocabulary_map.compute_trust import JUDGED_NEIGHBORS, shared
 from inspector.analyses.vocabulary_map.compute_trust import stability as stable_share
 from inspector.analyses.vocabulary_map.compute_trust import trust as trusted_share
 from inspector.analyses.vocabulary_map.compute_truth import Neighbors, Truth, find_neighbors, sample_truth, whole_truth
+from inspector.analyses.vocabulary_map.compute_umap.layout import fuzzy_graph, lay_out
 from inspector.analyses.vocabulary_map.compute_umap_learn import lay_out_by_umap_learn
 from inspector.analyses.vocabulary_map.request import SEEDS, UMAP_LEARN, ProjectRequest
 from inspector.errors import NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.device import pick_device
+from inspector.models.placing.device import pick_device
 from inspector.models.vocabulary.rows import RowFacts, read_facts
 from inspector.progress import Progress
 

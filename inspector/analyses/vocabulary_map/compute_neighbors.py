@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from inspector.analyses.vocabulary_map.compute_compiled import kernels
+from inspector.analyses.vocabulary_map.compute_umap.compiled import kernels
 from inspector.models.vocabulary.rows import blocks
 from inspector.progress import Progress
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from inspector.analyses.vocabulary_map.compute_compiled import keep_compiled
+from inspector.analyses.vocabulary_map.compute_umap.compiled import keep_compiled
 from inspector.analyses.vocabulary_map.request import ProjectRequest
 from inspector.errors import RequestError
 from inspector.progress import Progress

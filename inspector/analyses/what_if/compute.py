@@ -92,11 +92,6 @@ def _model_class(checkpoint: Checkpoint) -> type[PreTrainedModel]:
 def _check_memory(checkpoint: Checkpoint, model: PreTrainedModel, *, optimizer: str | None) -> None:
     """Refuse what would not fit: at once there are the model, its copy, and one loaded again.
 
-    Args:
-        checkpoint: Its settings say how much may be used.
-        model: As it was built.
-        optimizer: Of the training; None: there is none.
-
     Raises:
         RequestError: If it needs more memory than a worker may use.
     """

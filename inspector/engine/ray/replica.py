@@ -23,7 +23,7 @@ from inspector.engine.wire import Answers, as_message
 from inspector.errors import CheckpointError, InspectorError
 from inspector.settings import read_settings
 from inspector.store.manifests import MANIFEST, OPENED, UPLOADS
-from inspector.store.places import refuse_outside
+from inspector.store.origins.places import refuse_outside
 from inspector.store.reference import CheckpointRef
 
 NODE_DIGITS = 8  # of a node's id, shown to people

@@ -24,8 +24,8 @@ from inspector.engine.sandbox import landlock, seccomp
 from inspector.engine.sandbox.privileges import drop_privileges, worker_user
 from inspector.engine.wire import Setup
 from inspector.errors import WorkerError
-from inspector.store.compiled import CHECKED, COMPILED, OWN
-from inspector.store.hub import hub_folder, hub_home
+from inspector.store.keeping.compiled import CHECKED, COMPILED, OWN
+from inspector.store.origins.hub import hub_folder, hub_home
 from inspector.store.registry import TEMPORARY
 
 # Libraries, their data, the kernel's tables: what a program needs to run.

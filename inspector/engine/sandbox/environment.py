@@ -9,7 +9,7 @@ from pathlib import Path
 
 import inspector
 from inspector.settings import Settings
-from inspector.store.compiled import CHECKED, OWN, compiled_folder
+from inspector.store.keeping.compiled import CHECKED, OWN, compiled_folder
 
 KEPT = {
     "CUDA_HOME",

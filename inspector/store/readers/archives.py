@@ -17,8 +17,8 @@ from inspector.errors import CheckpointError
 from inspector.progress import Progress
 from inspector.settings import Settings
 from inspector.store.names import ARCHIVE_SUFFIXES
+from inspector.store.origins.sources import Source, choose_members, choose_snapshots
 from inspector.store.readers.pieces import TarMember, TarPieces, ZipPieces
-from inspector.store.sources import Source, choose_members, choose_snapshots
 from inspector.text import quoted
 
 CHUNK_NBYTES = 1 << 20

@@ -14,7 +14,7 @@ from inspector.analyses.checks.result import read_checks
 from inspector.analyses.checks.words import reading
 from inspector.errors import RequestError
 from inspector.results.plain import to_json
-from inspector.store import streams
+from inspector.store.readers import streams
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
 

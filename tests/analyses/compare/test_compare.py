@@ -21,7 +21,7 @@ from inspector.analyses.compare.compute_tensors import compare_tensors
 from inspector.analyses.compare.words import UNREAD
 from inspector.errors import RequestError
 from inspector.results.plain import to_json
-from inspector.store import streams
+from inspector.store.readers import streams
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, WITHOUT_HEAD, random_model, save_checkpoint, words
 

@@ -354,7 +354,7 @@ def test_targets_keep_the_probability_of_the_whole_vocabulary(open_model):
 
 def test_how_it_ran_is_said(open_model, monkeypatch):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "amx_bf16": False})
-    from inspector.models.device import has_bfloat16
+    from inspector.models.placing.device import has_bfloat16
 
     has_bfloat16.cache_clear()
     checkpoint = open_model("BertForMaskedLM")

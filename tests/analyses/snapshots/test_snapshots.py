@@ -15,8 +15,7 @@ from inspector.demo import RUNS, SNAPSHOTS
 from inspector.errors import CheckpointError
 from inspector.store import registry
 from inspector.store.manifest import StoredCheckpoint
-from inspector.store.reference import CheckpointRef
-from inspector.store.snapshots import (
+from inspector.store.origins.snapshots import (
     find_run,
     identity_of,
     in_order,
@@ -26,6 +25,7 @@ from inspector.store.snapshots import (
     step_of,
     uploaded_runs,
 )
+from inspector.store.reference import CheckpointRef
 from tests.store.store_builders import opened, small_checkpoint, uploaded
 from tools.train_demos.snapshots import CARD, RECIPE, STEPS, sentences, train
 

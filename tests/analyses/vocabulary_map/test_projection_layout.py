@@ -7,10 +7,17 @@ import pytest
 import torch
 from numba import get_num_threads, set_num_threads
 
-from inspector.analyses.vocabulary_map.compute_compiled import kernels
-from inspector.analyses.vocabulary_map.compute_layout import CURVE, fuzzy_graph, lay_out, prune, rates, starting_places
-from inspector.analyses.vocabulary_map.compute_layout import forces as forces_by_bits
 from inspector.analyses.vocabulary_map.compute_neighbors import nearest
+from inspector.analyses.vocabulary_map.compute_umap.compiled import kernels
+from inspector.analyses.vocabulary_map.compute_umap.layout import (
+    CURVE,
+    fuzzy_graph,
+    lay_out,
+    prune,
+    rates,
+    starting_places,
+)
+from inspector.analyses.vocabulary_map.compute_umap.layout import forces as forces_by_bits
 from tests.analyses.vocabulary_map.test_neighbors import clustered
 from tests.analyses.vocabulary_map.test_preservation import naive_neighbors
 from tests.conftest import silent
@@ -124,7 +131,7 @@ def test_nothing_depends_on_the_number_of_threads(tmp_path):
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_batches_keep_neighbors_as_the_loops_do(dimensions, tmp_path):
     """What runs on an accelerator, run by torch on the CPU."""
-    from inspector.analyses.vocabulary_map import compute_layout as layout
+    from inspector.analyses.vocabulary_map.compute_umap import layout
 
     matrix, found, far = neighbor_graph(300)
     graph = fuzzy_graph(found, far)

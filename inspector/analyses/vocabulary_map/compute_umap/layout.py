@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inspector.analyses.vocabulary_map.compute_batches import lay_out_in_batches
-from inspector.analyses.vocabulary_map.compute_compiled import kernels
+from inspector.analyses.vocabulary_map.compute_umap.batches import lay_out_in_batches
+from inspector.analyses.vocabulary_map.compute_umap.compiled import kernels
 from inspector.progress import Progress
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from inspector.errors import CheckpointError
 from inspector.settings import EVERYWHERE
 from inspector.store.manifest import StoredCheckpoint
 from inspector.store.names import file_format, is_archive, weight_format
+from inspector.store.origins.sources import is_below, is_regular
 from inspector.store.reference import CheckpointRef
-from inspector.store.sources import is_below, is_regular
 from inspector.text import quoted
 
 MAX_SNAPSHOTS = 10_000

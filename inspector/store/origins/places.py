@@ -8,8 +8,8 @@ from pathlib import Path
 from inspector.errors import CheckpointError
 from inspector.settings import EVERYWHERE, Settings
 from inspector.store.names import is_archive, weight_format
+from inspector.store.origins.sources import BLOB, Source, file_source, folder_source, is_below, is_regular
 from inspector.store.reference import CheckpointRef
-from inspector.store.sources import BLOB, Source, file_source, folder_source, is_below, is_regular
 from inspector.text import quoted
 
 # Names that training scripts and packages give to any model's folder.

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
 
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
-from inspector.models.panics import unprinted
+from inspector.models.vocabulary.panics import unprinted
 from inspector.store.manifest import Manifest
 
 

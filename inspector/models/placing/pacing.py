@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from inspector.models.execution import count_reuse, example_inputs
-from inspector.models.placement import shown_size
-from inspector.models.routing import Experts
+from inspector.models.placing.placement import shown_size
+from inspector.models.placing.routing import Experts
 from inspector.models.running import Loaded, memory_guard, wait, without_cache
 
 if TYPE_CHECKING:
     from inspector.models.checkpoint import Checkpoint
-    from inspector.models.streaming import Stream
+    from inspector.models.placing.streaming import Stream
 
 TOKENS = 16  # of the pass that is timed
 RUN = 2  # blocks that run for it: the first pays for what torch sets up lazily

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from inspector.models.device import pick_device, pick_dtype
+from inspector.models.placing.device import pick_device, pick_dtype
 from inspector.results.placement import Place, Placement
 from inspector.settings import MB, Device, Dtype, Settings
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from inspector.store.compiled import CHECKED, OWN, compiled_folder, copy_checked
+from inspector.store.keeping.compiled import CHECKED, OWN, compiled_folder, copy_checked
 
 SETTING = "CACHE_DIR"
 
@@ -21,7 +21,7 @@ def kernels(home: Path) -> ModuleType:
         home: The store's folder.
     """
     keep_compiled(home)
-    return import_module("inspector.analyses.vocabulary_map.compute_kernels")
+    return import_module("inspector.analyses.vocabulary_map.compute_umap.kernels")
 
 
 @cache

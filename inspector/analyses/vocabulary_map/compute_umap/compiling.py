@@ -14,11 +14,11 @@ from pathlib import Path
 import torch
 
 from inspector.analyses.vocabulary_map.compute_cells import nearest_by_cells
-from inspector.analyses.vocabulary_map.compute_layout import fuzzy_graph, lay_out
 from inspector.analyses.vocabulary_map.compute_neighbors import SMALL_ROWS, nearest_of_all
+from inspector.analyses.vocabulary_map.compute_umap.layout import fuzzy_graph, lay_out
 from inspector.progress import untold
-from inspector.store.compiled import OWN, put_compiled
 from inspector.store.files import NEW, remove_folder
+from inspector.store.keeping.compiled import OWN, put_compiled
 
 NEIGHBORS = 5
 

@@ -22,11 +22,11 @@ from inspector.errors import CheckpointError
 from inspector.results.store import StoreAccount, StoredKind, StoredUpload
 from inspector.settings import MB, Settings
 from inspector.store import registry
-from inspector.store.arrays import STALE_SECONDS
-from inspector.store.compiled import COMPILED
 from inspector.store.documents import is_plain_folder
 from inspector.store.files import below, create_file, remove_file, remove_folder, turn
-from inspector.store.holding import is_used, last_used
+from inspector.store.keeping.arrays import STALE_SECONDS
+from inspector.store.keeping.compiled import COMPILED
+from inspector.store.keeping.holding import is_used, last_used
 from inspector.store.manifests import MAPS, OPENED, UPLOADS
 from inspector.store.shared.marks import is_marked
 
@@ -77,10 +77,6 @@ def account(settings: Settings) -> StoreAccount:
 
 def reserve_upload(nbytes: int, settings: Settings) -> tuple[str, Path]:
     """Start an upload for which there is room, and make room if there is not.
-
-    Args:
-        nbytes: Its size as it arrives.
-        settings: Where the store is, and what it may hold.
 
     Returns:
         As `registry.new_upload`.

@@ -26,8 +26,8 @@ from inspector.errors import CheckpointError, RequestError
 from inspector.models.build import own_config, require, task_class
 from inspector.models.memory import named_tensors
 from inspector.models.naming import Recipe, find_recipes
-from inspector.models.placement import Plan, find_blocks, shown_size
-from inspector.models.routing import Experts, find_experts, join, run_routed
+from inspector.models.placing.placement import Plan, find_blocks, shown_size
+from inspector.models.placing.routing import Experts, find_experts, join, run_routed
 from inspector.progress import Progress
 from inspector.settings import MB
 
