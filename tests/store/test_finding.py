@@ -20,7 +20,8 @@ def make(folder: Path, *, age: float = 0.0, files: tuple[str, ...] = ("config.js
     folder.mkdir(parents=True)
     for name in files:
         (folder / name).touch()
-        os.utime(folder / name, (time.time() - age,) * 2)
+        modified = time.time() - age
+        os.utime(folder / name, (modified, modified))
     return folder
 
 
