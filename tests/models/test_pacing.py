@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from inspector.analyses.placement.compute import placement
-from inspector.models import pacing
+from inspector.models.placing import pacing
 from inspector.models.running import forward
 from tests.conftest import silent
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 from inspector.analyses.checks.compute_parts import at_least, conclude, example
 from inspector.analyses.checks.result import Check, Evidence
@@ -60,6 +61,9 @@ def check_files(manifest: Manifest) -> Check:
 
 
 def _sizes(manifest: Manifest) -> Iterator[Evidence]:
+    spans: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    for tensor in manifest.tensors:
+        spans[tensor.file].append((tensor.begin, tensor.begin + tensor.nbytes))
     for file in manifest.files:
         if file.format not in WEIGHTS:
             if file.nbytes > LARGE_NBYTES:
@@ -72,7 +76,7 @@ def _sizes(manifest: Manifest) -> Iterator[Evidence]:
                 )
             continue
         yield from _hole(file)
-        yield from _unexplained(manifest, file)
+        yield from _unexplained(file, sorted(spans[file.name]))
 
 
 def _hole(file: FileInfo) -> Iterator[Evidence]:
@@ -92,10 +96,9 @@ def _hole(file: FileInfo) -> Iterator[Evidence]:
         )
 
 
-def _unexplained(manifest: Manifest, file: FileInfo) -> Iterator[Evidence]:
-    """Bytes of a weight file that no tensor takes."""
+def _unexplained(file: FileInfo, spans: Sequence[tuple[int, int]]) -> Iterator[Evidence]:
+    """Bytes of a weight file that no tensor takes; tensors lie at spans, in their order."""
     taken, end = 0, 0
-    spans = sorted((t.begin, t.begin + t.nbytes) for t in manifest.tensors if t.file == file.name)
     for begin, stop in spans:
         taken += max(0, stop - max(begin, end))
         end = max(end, stop)

@@ -22,6 +22,7 @@ from inspector.text import plural, shape_text
 
 NUMBERS, ZEROS, DTYPES = "NaN and infinity", "Zero tensors", "Number types"
 EXAMPLES = 3
+FORMER = re.compile("|".join(FORMER_BUFFERS))
 FEW_ROWS = 8  # of a quantized weight that is sampled
 MOST_ROWS = 1 << 10  # of a quantized weight that are dequantized at once
 IN_TRAINING = (
@@ -236,4 +237,4 @@ def _is_matrix(tensor: TensorInfo) -> bool:
 
 def _is_table(tensor: TensorInfo) -> bool:
     """Whether it is a constant table that no training changes."""
-    return is_buffer(tensor) or any(re.search(each, tensor.name) for each in FORMER_BUFFERS)
+    return is_buffer(tensor) or FORMER.search(tensor.name) is not None
