@@ -76,7 +76,7 @@ with above:
                 * (len(named) > tables.OFFERED)
             ),
         )
-        module = named.get(name, classes.modules[0])
+        module = named.get(name or tables.ROOT, classes.modules[0])
         left, right = st.columns([2, 3], gap="large")
         with left:
             parts.facts(tables.module_facts(classes, module))
