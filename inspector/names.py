@@ -6,13 +6,15 @@ import difflib
 import re
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
 
 HOLE = "\ufdd0"  # stands for a number in a pattern; Unicode gives it to nobody
-LISTED = re.compile(r"\.(\d{1,9})(?=\.|$)")  # a module's place in a list
+NUMBER = r"\d{1,9}"
+LISTED = re.compile(rf"\.({NUMBER})(?=\.|$)")  # a module's place in a list
 WILD = re.compile(r"(?<=\.)\*(?=\.|$)")  # a hole, as people write it
 NEAR = 0.75  # likeness from which on a mistyped name was meant to be another
 FOLDED = 100  # a longer list of names is shown by pattern
@@ -94,7 +96,12 @@ def is_pattern(text: str) -> bool:
 
 def fits(name: str, pattern: str) -> bool:
     """Whether a name is one that a pattern finds: "layers.*.bias" has a number for each "*"."""
-    return list_pattern(name, kept=_literals(pattern))[0] == WILD.sub(HOLE, pattern)
+    return bool(_compiled(pattern).fullmatch(name))
+
+
+@lru_cache(maxsize=1)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(NUMBER.join(map(re.escape, WILD.split(pattern))))
 
 
 def fold_rows(frame: pd.DataFrame, *, opened: str = "") -> tuple[pd.DataFrame, list[str]] | None:

@@ -64,8 +64,19 @@ with above:
         st.code(classes.tree_text, language=None, height=520)
     with one:
         named = {module.name or tables.ROOT: module for module in classes.modules}
-        name = st.selectbox("Open a module", named, key="module", bind="query-params", help="Type a part of its name.")
-        module = named.get(name, classes.modules[0])
+        name = st.selectbox(
+            "Open a module",
+            tables.offered(tuple(named), st.session_state.get("module") or st.query_params.get("module", "")),
+            key="module",
+            bind="query-params",
+            accept_new_options=len(named) > tables.OFFERED,
+            help="Type a part of its name."
+            + (
+                " Of modules in a list the first is offered; any other's whole name works."
+                * (len(named) > tables.OFFERED)
+            ),
+        )
+        module = named.get(name or tables.ROOT, classes.modules[0])
         left, right = st.columns([2, 3], gap="large")
         with left:
             parts.facts(tables.module_facts(classes, module))

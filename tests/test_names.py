@@ -40,6 +40,9 @@ def test_a_list_of_one_opens_with_the_list_inside_it() -> None:
         ("h.3.w.4", "h.3.w.*", True),
         ("h.31.w.4", "h.3.w.*", False),
         ("h.x.w", "h.*.w", False),
+        ("h.3.x.4.w", "h.*.x.4.w", True),
+        ("h.3.x.5.w", "h.*.x.4.w", False),
+        ("h+.3.w", "h+.*.w", True),
         ("h.3.w", "h.*.b", False),
     ],
 )

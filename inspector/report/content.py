@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from inspector.analyses.overview.result import Overview
 from inspector.analyses.placement.request import PlacementRequest
 from inspector.errors import InspectorError
+from inspector.names import fold_rows
 from inspector.plotting.theme import Theme
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
@@ -58,6 +59,12 @@ class Tabled:
     title: str
     frame: pd.DataFrame
     rows: int = ROWS  # that the page shows at most
+
+    @property
+    def lines(self) -> pd.DataFrame:
+        """What the page shows rows of: many names by pattern."""
+        folded = fold_rows(self.frame)
+        return folded[0] if folded else self.frame
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from inspector.analyses.classes.result import AncestorClass, ModelClasses, ModuleRow, OutputField, SiblingClass
 from inspector.analyses.classes.words import remarks
 from inspector.analyses.overview.words import HEADS
-from inspector.names import find_rows
+from inspector.names import find_rows, group_names
 from inspector.text import literal, shape_text
 
 ROOT = "the model itself"
+OFFERED = 2_000  # modules by name
 ANSWERS = {name: title for name, (title, _) in HEADS.items()} | {"base model": "No head"}
 
 
@@ -59,6 +62,14 @@ def found(frame: pd.DataFrame, text: str) -> pd.DataFrame:
     if not text:
         return frame
     return find_rows(frame, text, ("name", "class", "shapes", "note"))
+
+
+def offered(names: Sequence[str], chosen: str) -> list[str]:
+    """Modules to choose from: all, or of very many the first of each pattern and the one that is chosen."""
+    if len(names) <= OFFERED:
+        return list(names)
+    first = [names[group.places[0]] for group in group_names(names)]
+    return [*first, chosen] if chosen in names and chosen not in first else first
 
 
 def below(modules: tuple[ModuleRow, ...], name: str) -> tuple[ModuleRow, ...]:

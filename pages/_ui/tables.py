@@ -64,7 +64,7 @@ def table(frame: pd.DataFrame, *, alt: str, height: int | None = None, find: str
     if folded:
         st.caption(
             f":material/ads_click: {plural(len(frame), 'name')} in {plural(len(rows), 'line')}, one for all that "
-            "differ only in their numbers. Click a line's name to open it; the files below have every name."
+            "differ only in their numbers. Click a line to open it. The downloads hold every name."
         )
     rows, patterns = _page(rows, patterns, key=NO_WORD.sub("_", alt.lower()).strip("_"))
     _draw(rows, patterns, alt=alt, height=height, find=find, precise=precise)

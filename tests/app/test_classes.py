@@ -9,6 +9,7 @@ from tokenizers import Tokenizer
 from transformers import BertConfig, BertForPreTraining
 
 from inspector.demo import DEMOS
+from pages._classes.tables import offered
 from tests.app.looking import metrics, said
 
 Open = Callable[..., AppTest]
@@ -84,3 +85,11 @@ def test_too_long_a_text_leaves_the_rest_of_the_page(open_app: Open) -> None:
 def test_the_view_has_its_command_line(open_app: Open) -> None:
     app = open_app("classes", text=TEXT)
     assert f"python -m inspector classes demo-bert '--text={TEXT}'" in [c.value for c in app.code]
+
+
+def test_of_very_many_modules_the_first_of_each_pattern_is_offered() -> None:
+    names = ["the model itself", *(f"h.{layer}.experts.{n}" for layer in range(30) for n in range(100))]
+    assert offered(names[:5], "") == names[:5]
+    assert offered(names, "") == ["the model itself", "h.0.experts.0"]
+    assert offered(names, "h.7.experts.3") == ["the model itself", "h.0.experts.0", "h.7.experts.3"]
+    assert offered(names, "h.x") == ["the model itself", "h.0.experts.0"]
