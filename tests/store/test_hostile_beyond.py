@@ -164,6 +164,21 @@ def test_a_sparse_type_whose_name_speaks(tmp_path):
     )
 
 
+@pytest.mark.parametrize("order", [b"", b"\xff" * 9, b"middle", b"little endian"])
+def test_a_byte_order_that_is_none(tmp_path, order):
+    """torch refuses it as well; read as little, the numbers may be others."""
+    sound = tmp_path / "sound.bin"
+    torch.save({"w": torch.arange(3.0)}, sound)
+    broken = tmp_path / "w.bin"
+    with zipfile.ZipFile(sound) as before, zipfile.ZipFile(broken, "w") as packed:
+        for name in before.namelist():
+            packed.writestr(name, order if name.endswith("/byteorder") else before.read(name))
+    with pytest.raises((ValueError, RuntimeError)):
+        torch.load(broken)  # noqa: TID251 - a file of our own
+    expected = "w.bin is broken: its byte order is neither little nor big. Get the file again."
+    assert refusal(lambda: read_pytorch(broken, "w.bin")) == expected
+
+
 @pytest.mark.parametrize("key", ["../../etc/passwd", "0/../0", "a b", ""])
 def test_a_storage_key_is_no_path(tmp_path, key):
     pid = PID.replace(b"X\x01\0\0\x000", b"X" + struct.pack("<I", len(key)) + key.encode())

@@ -281,7 +281,7 @@ def test_there_must_be_room_for_what_an_archive_held(stage, settings, folder):
 
 @pytest.mark.parametrize("kind", ["demo", "upload", "path", "hub"])
 def test_only_what_arrives_becomes_an_upload(stage, settings, folder, kind):
-    """Of a folder the worker goes on: it would change the weights after they were hashed, through what it holds open."""
+    """Of a folder the worker goes on: it would change weights after they were hashed, through what it holds open."""
     told = stage.open(archive_of(folder, settings))
     values = {"demo": "demo-bert", "upload": "f" * 64, "path": str(folder), "hub": "org/name"}
     with pytest.raises(WorkerError, match=LIED):
