@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -18,7 +18,6 @@ from inspector.catalog import Analysis
 from inspector.encoding import encode
 from inspector.engine.protocol import Confinement, Progress
 from inspector.engine.wire import Answers, Failure, Ready, Warm, WorkerFunctions
-from inspector.errors import CheckpointError, WorkerError
 from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
 from inspector.store.hashing import HASHES, HashCache
@@ -302,11 +301,6 @@ MESSAGES: Mapping[str, Any] = {  # each allowed at some time, or nearly
     "base error": Failure("InspectorError", ""),
     "an option": Failure("RequestError", "no", "../../x"),
 }
-
-
-def refusals() -> Iterator[type[Exception]]:
-    """What a lie ends in."""
-    yield from (CheckpointError, WorkerError)
 
 
 FUNCTIONS = WorkerFunctions(
