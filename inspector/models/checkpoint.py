@@ -230,7 +230,7 @@ class Checkpoint:
                 name = in_file(wanted, tensors.keys(), self.family.base)
                 if name and len(tensors[name].shape) == 2:
                     return tensors[name]
-        if name := self._looked_up():
+        if (name := self._looked_up()) and len(tensors[name].shape) == 2:
             return tensors[name]
         rows = (self.manifest.config or {}).get("vocab_size")
         matrices = [

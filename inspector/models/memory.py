@@ -174,13 +174,16 @@ def _meet(first: Block, second: Block) -> bool:
         return True
 
 
+NOT_NULL = 4096  # where there is no memory, the first byte's place is 0, which numpy takes for no place at all
+
+
 def _shadow(block: Block) -> np.ndarray:
     """An array with the block's addresses, whose elements must not be read."""
 
     class Addresses:
         __array_interface__ = {  # noqa: RUF012 - numpy's protocol
             "version": 3,
-            "data": (block.begin, True),
+            "data": (NOT_NULL + block.begin, True),
             "typestr": f"|V{block.itemsize}",
             "shape": block.shape,
             "strides": tuple(stride * block.itemsize for stride in block.strides),

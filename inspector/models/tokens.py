@@ -11,13 +11,14 @@ from typing import Any
 import pandas as pd
 from tokenizers import Encoding
 
-from inspector.errors import RequestError
+from inspector.errors import CheckpointError, RequestError
 from inspector.models.vocabulary.reachable import find_unreachable
 from inspector.models.vocabulary.tokenizer_files import careful, read_settings, read_tokenizer
 from inspector.results.checkpoint import TokenizerInfo
 from inspector.store.manifest import Manifest
 
 MAX_CHARACTERS = 20_000
+MAX_NORMALIZED = 500_000  # characters that a normalizer may make of them
 MAX_SHOWN = 300  # characters of one token; real vocabularies have up to 128
 SPECIAL_ROLES = ("pad", "mask", "unk", "cls", "sep", "bos", "eos")
 # Tokens that stand for a role where no file says which one does.
@@ -150,11 +151,28 @@ class Tokens:
         """
         for part in (text, pair or ""):
             self.check_characters(part)
+            self._check_growth(part)
         with careful("this text"):
             encoding = self._tokenizer.encode(text, pair)
         if not encoding.ids:
             raise RequestError("The text has no tokens: type a word or a sentence.")
         return encoding
+
+    def _check_growth(self, text: str) -> None:
+        """Refuse a text that a normalizer makes longer without end, before the tokens are made.
+
+        Raises:
+            CheckpointError: If it does.
+        """
+        if self._tokenizer.normalizer is None:
+            return
+        with careful("this text"):
+            found = len(self._tokenizer.normalizer.normalize_str(text))
+        if found > MAX_NORMALIZED:
+            raise CheckpointError(
+                f"The checkpoint's tokenizer makes {found:,} characters of a text of {len(text):,}: check the "
+                "normalizer in its tokenizer.json."
+            )
 
     def ordinary(self, encoding: Encoding) -> list[int]:
         """Places of the tokens that stand for text.
@@ -195,6 +213,7 @@ class Tokens:
 
     def pieces(self, text: str) -> tuple[int, ...]:
         """Ids of a text alone, without the special tokens that a model is given around it."""
+        self._check_growth(text)
         with careful("this text"):
             return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 

@@ -129,8 +129,8 @@ def _received_uploads(
     fingerprint: str, reference: CheckpointRef, own: Path, settings: Settings, progress: Progress
 ) -> Manifest:
     """Put every upload that a worker has staged into the store; an archive of snapshots holds several."""
-    if reference.kind not in (*ARRIVED, "path"):
-        raise DamagedError("kind")
+    if reference.kind not in ARRIVED and not (reference.kind == "path" and is_archive(reference.value)):
+        raise DamagedError("kind")  # of no other its worker has ended: it may hold the files open
     folder = incoming_folder(reference.value, settings=settings) if reference.kind in ARRIVED else None
     arrived, asked = (_arrived(folder), read_told(folder)) if folder else (None, None)
     if folder and arrived is None:  # an archive goes when what it held is stored

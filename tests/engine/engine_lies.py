@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -18,7 +18,6 @@ from inspector.catalog import Analysis
 from inspector.encoding import encode
 from inspector.engine.protocol import Confinement, Progress
 from inspector.engine.wire import Answers, Failure, Ready, Warm, WorkerFunctions
-from inspector.errors import CheckpointError, WorkerError
 from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
 from inspector.store.hashing import HASHES, HashCache
@@ -304,11 +303,6 @@ MESSAGES: Mapping[str, Any] = {  # each allowed at some time, or nearly
 }
 
 
-def refusals() -> Iterator[type[Exception]]:
-    """What a lie ends in."""
-    yield from (CheckpointError, WorkerError)
-
-
 FUNCTIONS = WorkerFunctions(
     open=f"{HERE}:open_and_lie",
     checkpoint=f"{HERE}:Held",
@@ -316,5 +310,5 @@ FUNCTIONS = WorkerFunctions(
     warm_up=(),
 )  # the store's own functions receive, and load what is held
 CATALOG = tuple(
-    Analysis(name, name, name, "?", f"{HERE}:{name}", "") for name in ("digests", "lie", "say")
+    Analysis(name, name, name, "?", f"{HERE}:{name}", "", "rows") for name in ("digests", "lie", "say")
 )  # fmt: skip

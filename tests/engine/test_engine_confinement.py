@@ -104,6 +104,16 @@ def test_a_worker_can_have_no_signal_sent_by_a_file(confined, free, tmp_path):
             assert other.wait(60) == -9
 
 
+@pytest.mark.parametrize("memory_files", [True, False])
+def test_files_in_memory_stay_where_a_driver_may_need_them(monkeypatch, memory_files):
+    loaded: list[seccomp.Rule] = []
+    monkeypatch.setattr(seccomp, "_load", loaded.extend)
+    seccomp.refuse_processes(memory_files=memory_files)
+    calls = {rule.call for rule in loaded}
+    assert ("memfd_create" in calls) != memory_files
+    assert {"shmget", "fcntl", "execve"} <= calls
+
+
 def test_a_worker_of_roots_does_not_read_roots_secrets(tmp_path):
     """It keeps the right to read other people's checkpoints, and so all that Landlock leaves to it."""
     for path, mode in (("open/a", 0o644), ("open/b", 0o600), ("all/a", 0o644), ("closed/a", 0o644)):
@@ -279,7 +289,7 @@ def test_a_machine_that_lacks_something_says_so_and_can_be_told_to_refuse(monkey
     monkeypatch.setattr(confinement.landlock, "version", lambda: 0)
     monkeypatch.setattr(confinement.landlock, "restrict", nothing)
     for name in ("refuse_processes", "refuse_network"):
-        there = nothing if lacking == "libseccomp" else int
+        there = nothing if lacking == "libseccomp" else dict
         monkeypatch.setattr(confinement.seccomp, name, there)
     if lacking == "libseccomp":
         monkeypatch.setattr(confinement, "_keep_to_files", lambda setup: None)

@@ -256,4 +256,4 @@ def test_a_worker_that_lies_at_random(server):
 
 @pytest.mark.fuzz
 def test_a_worker_that_lies_at_random_for_long(server):
-    run_state_machine_as_test(type("Here", (Lies,), {"server": server}), settings=settings_of(60, 40))
+    run_state_machine_as_test(type("Here", (Lies,), {"server": server}), settings=settings_of(12, 25))

@@ -81,6 +81,14 @@ def test_views_offsets_transposes_and_two_parameters_on_one_storage():
     assert shared_names(tensors.items()) == [("whole", "again", "row", "transposed")]
 
 
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_views_that_leave_gaps_are_compared_where_there_is_no_memory(device):
+    """There a block may begin at place 0."""
+    whole = torch.empty(8, 6, device=device)
+    named = [("even", whole[::2, ::2]), ("odd", whole[1::2, ::2]), ("row", whole[0].expand(3, 6))]
+    assert shared_names(named) == [("even", "row")]
+
+
 def test_neighbors_that_never_meet():
     base = torch.arange(24.0).reshape(4, 6)
     halves = {"top": base[:2], "bottom": base[2:]}

@@ -18,8 +18,10 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, models, normalizers
 from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
+from inspector.analyses.overview.compute import overview
 from inspector.errors import InspectorError
 from inspector.settings import read_settings
 from inspector.store.origins.sources import choose_members
@@ -160,6 +162,21 @@ def test_a_sparse_type_whose_name_speaks(tmp_path):
         r"w.bin holds a tensor that is not strided ('sparse\n\x1b[31m<b>'): save it with dense "
         "tensors."
     )
+
+
+@pytest.mark.parametrize("order", [b"", b"\xff" * 9, b"middle", b"little endian"])
+def test_a_byte_order_that_is_none(tmp_path, order):
+    """torch refuses it as well; read as little, the numbers may be others."""
+    sound = tmp_path / "sound.bin"
+    torch.save({"w": torch.arange(3.0)}, sound)
+    broken = tmp_path / "w.bin"
+    with zipfile.ZipFile(sound) as before, zipfile.ZipFile(broken, "w") as packed:
+        for name in before.namelist():
+            packed.writestr(name, order if name.endswith("/byteorder") else before.read(name))
+    with pytest.raises((ValueError, RuntimeError)):
+        torch.load(broken)  # noqa: TID251 - a file of our own
+    expected = "w.bin is broken: its byte order is neither little nor big. Get the file again."
+    assert refusal(lambda: read_pytorch(broken, "w.bin")) == expected
 
 
 @pytest.mark.parametrize("key", ["../../etc/passwd", "0/../0", "a b", ""])
@@ -518,3 +535,29 @@ def test_a_token_of_a_million_letters_is_shown_by_its_beginning(tmp_path, open_p
     text = (folder / "vocab.txt").read_text("utf-8").replace("w20\n", "x" * 1_000_000 + "\n")
     (folder / "vocab.txt").write_text(text, "utf-8")
     assert open_path(folder).require_tokens().visible(28) == "x" * 300 + "…"
+
+
+def test_a_normalizer_that_makes_text_longer_without_end(tmp_path, open_path):
+    """Twenty lines of JSON would keep a worker busy until its time is over."""
+    folder = small_checkpoint(tmp_path / "a")
+    (folder / "vocab.txt").unlink()
+    tokenizer = Tokenizer(models.WordLevel({"w": 0, "[UNK]": 1}, "[UNK]"))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Replace("w", "ww")] * 20)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    tokens = open_path(folder).require_tokens()
+    for use in (tokens.encode, tokens.pieces, tokens.find):
+        assert refusal(lambda use=use: use("a w")) == (
+            "The checkpoint's tokenizer makes 1,048,578 characters of a text of 3: check the normalizer in its "
+            "tokenizer.json."
+        )
+    assert tokens.encode("a").ids == (1,)
+
+
+@pytest.mark.parametrize("shape", [[1920], [60, 32, 1], []])
+def test_an_embedding_that_is_no_matrix_is_none(tmp_path, open_path, shape):
+    folder = small_checkpoint(tmp_path / "a")
+    state = load_file(folder / "model.safetensors")
+    name = "bert.embeddings.word_embeddings.weight"
+    state[name] = state[name].reshape(shape) if shape else torch.tensor(1.0)
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    assert overview(open_path(folder), progress=silent).vocab_rows is None

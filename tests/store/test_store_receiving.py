@@ -279,10 +279,11 @@ def test_there_must_be_room_for_what_an_archive_held(stage, settings, folder):
     assert list_checkpoints(settings) == ()
 
 
-@pytest.mark.parametrize("kind", ["demo", "upload"])
+@pytest.mark.parametrize("kind", ["demo", "upload", "path", "hub"])
 def test_only_what_arrives_becomes_an_upload(stage, settings, folder, kind):
-    told = stage.open(upload_of(settings, folder, prefix="mini/"))
-    values = {"demo": "demo-bert", "upload": "f" * 64}
+    """Of a folder the worker goes on: it would change weights after they were hashed, through what it holds open."""
+    told = stage.open(archive_of(folder, settings))
+    values = {"demo": "demo-bert", "upload": "f" * 64, "path": str(folder), "hub": "org/name"}
     with pytest.raises(WorkerError, match=LIED):
         stage.receive(told, CheckpointRef(kind, values[kind]))
     assert list_checkpoints(settings) == ()

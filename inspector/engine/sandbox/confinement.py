@@ -55,7 +55,8 @@ def confine(setup: Setup) -> Confinement:
     _try(lambda: _drop_privileges(setup), "an unprivileged user", missing)
     # Landlock first, the filter last: setting one up takes calls that the other refuses.
     files = _try(lambda: _keep_to_files(setup), "Landlock", missing)
-    processes = _try(seccomp.refuse_processes, "libseccomp", missing)
+    has_gpu = any(_gpus())
+    processes = _try(lambda: seccomp.refuse_processes(memory_files=has_gpu), "libseccomp", missing)
     network = setup.network or _try(seccomp.refuse_network, "libseccomp", missing)
     return Confinement(network, processes, files, tuple(dict.fromkeys(missing)))
 

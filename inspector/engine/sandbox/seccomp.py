@@ -72,8 +72,8 @@ REACH = (
 )
 # Memory that no process has mapped: the limit on a worker's memory does not see it, and some of it
 # stays when the worker has ended; and a place where two of them would find each other.
+MEMORY_FILES = ("memfd_create", "memfd_secret")
 UNSEEN = (
-    *("memfd_create", "memfd_secret"),
     *("msgctl", "msgget", "msgrcv", "msgsnd", "semctl", "semget", "semop", "semtimedop"),
     *("shmat", "shmctl", "shmdt", "shmget"),
     *("mq_getsetattr", "mq_notify", "mq_open", "mq_timedreceive", "mq_timedsend", "mq_unlink"),
@@ -88,18 +88,22 @@ COMMANDS = (
 )
 
 
-def refuse_processes() -> None:
-    """Start no process and reach no other one, from now on.
+def refuse_processes(*, memory_files: bool = False) -> None:
+    """Start no process, reach no other one and keep no memory that nobody sees, from now on.
+
+    Args:
+        memory_files: True: files in memory stay possible, which a GPU's driver may need.
 
     Raises:
         OSError: If the system has no libseccomp, or the kernel takes no filter.
     """
     signals = (Rule(call, when=Compare(0, NOT_EQUAL, os.getpid())) for call in ("kill", "tgkill"))
     others = Rule("prlimit64", when=Compare(0, NOT_EQUAL, 0))
+    unseen = (*REACH, *UNSEEN, *(() if memory_files else MEMORY_FILES))
     # A thread pool that binds its threads to processors gives up if it may not: it is told that it could.
     bound = Rule("sched_setaffinity", 0, Compare(0, NOT_EQUAL, 0))
     commands = (Rule(call, when=Compare(1, MASKED_EQUAL, command, mask=LOW)) for call, command in COMMANDS)
-    _load([*PROCESSES, *signals, others, bound, *commands, *(Rule(call) for call in (*REACH, *UNSEEN))])
+    _load([*PROCESSES, *signals, others, bound, *commands, *(Rule(call) for call in unseen)])
 
 
 def refuse_network() -> None:

@@ -90,8 +90,13 @@ def _read_zip(file: IO[bytes], name: str) -> tuple[Any, dict[str, _Place]]:
                 )
             prefix = pickles[0].removesuffix("data.pkl")
             _refuse_packed(members, name)
-            if "big" in _small_member(archive, f"{prefix}byteorder"):
+            order = _small_member(archive, f"{prefix}byteorder").strip()
+            if "big" in order:
                 raise CheckpointError(_big_endian(name))
+            if order != "little":
+                raise CheckpointError(
+                    f"{name} is broken: its byte order is neither little nor big. Get the file again."
+                )
             with archive.open(pickles[0]) as data:
                 saved = unpickle(data, name)
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
