@@ -71,7 +71,7 @@ def test_a_tie_is_the_first_thing_said(open_app: Open) -> None:
         r"Also tied\: cls\.predictions\.bias and cls\.predictions\.decoder\.bias\."
     )
     table = next(each.value for each in app.markdown if "| Declared |" in each.value)
-    assert r"one copy, as bert\.embeddings\.word\_embeddings\.weight" in table
+    assert literal("one copy, as bert.embeddings.word_embeddings.weight") in table
     assert "one block" in table
     assert f"{2 * rows.size:,} parameters by name, {rows.size:,} unique" in said(app)
     assert f"sharing saves {bytes_text(rows.nbytes)}, 50.0 %" in said(app)
@@ -129,7 +129,7 @@ def test_an_alias_is_not_called_a_tie() -> None:
     assert answer_for(alias) == (
         "The file says that a.weight and b.weight are one tensor, but the loaded model keeps them apart."
     )
-    assert r"only as an alias: b\.weight" in truths(alias)
+    assert literal("only as an alias: b.weight") in truths(alias)
 
 
 def test_the_answer_names_what_it_does_not_know_as_embeddings() -> None:

@@ -50,6 +50,7 @@ class OnGpu(torch.Tensor):
     device = property(lambda self: GPU)  # type: ignore[assignment]
     is_cuda = property(lambda self: True)  # type: ignore[assignment]
     is_meta = property(lambda self: False)  # type: ignore[assignment]
+    is_sparse = property(lambda self: self.inside.is_sparse)  # type: ignore[assignment]
 
     def data_ptr(self) -> int:
         """Where it is, as if that were on the GPU."""

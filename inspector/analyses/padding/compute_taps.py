@@ -59,9 +59,8 @@ def rows_looked_up(gradient: torch.Tensor | None, rows: Sequence[int], columns: 
         return torch.zeros(len(rows), columns), 0
     if not gradient.is_sparse:
         return gradient[list(rows)].float().cpu(), int(gradient.ne(0).any(dim=1).sum())
-    values = gradient._values().float()  # added up in float32
-    summed = torch.sparse_coo_tensor(gradient._indices(), values, gradient.shape, check_invariants=True).coalesce()
-    there, values = summed.indices()[0].cpu(), summed.values().cpu()
+    there, places = gradient._indices()[0].cpu().unique(return_inverse=True)
+    values = torch.zeros(len(there), columns).index_add_(0, places, gradient._values().float().cpu())
     found = torch.stack([values[there == row].sum(dim=0) for row in rows])
     return found, int(values.ne(0).any(dim=1).sum())
 
