@@ -7,10 +7,12 @@ from collections.abc import Callable
 import streamlit as st
 
 from inspector.errors import CheckpointError
+from inspector.settings import EVERYWHERE
+from inspector.store.origins.places import refuse_outside
 from inspector.store.reference import CheckpointRef, Kind
 from inspector.text import visible
 from serving.agreements import AGREEMENTS
-from serving.place import paths_are_open
+from serving.place import served_settings
 from serving.settings import serving
 from serving.uploads import browser_of
 
@@ -31,8 +33,8 @@ def agree(reference: str) -> None:
 
 def must_ask(reference: str) -> bool:
     """Whether to ask before opening this. What will be refused in any case is not asked about."""
-    kind = _kind(reference)
-    if kind not in WHAT or (kind == "path" and not paths_are_open()):
+    ref = _parsed(reference)
+    if ref is None or ref.kind not in WHAT or (ref.kind == "path" and not _is_open(ref.value)):
         return False
     # Whoever started the server agreed to what it was started with.
     if reference in st.session_state.get(AGREED, ()) or reference == serving().opened:
@@ -71,8 +73,20 @@ def agree_to(key: str) -> None:
         agree(reference)
 
 
-def _kind(reference: str) -> Kind | None:
+def _is_open(path: str) -> bool:
+    """Whether the pages may open a path. Where every folder is open, it is not even looked up."""
+    found = served_settings()
+    if found.roots == EVERYWHERE:
+        return True
     try:
-        return CheckpointRef.parse(reference).kind
+        refuse_outside(path, found)
+    except CheckpointError:
+        return False
+    return True
+
+
+def _parsed(reference: str) -> CheckpointRef | None:
+    try:
+        return CheckpointRef.parse(reference)
     except CheckpointError:
         return None

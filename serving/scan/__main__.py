@@ -41,7 +41,8 @@ def scan_own() -> Watch:
     with tempfile.TemporaryDirectory() as folder:
         token = secrets.token_hex(16)
         home = Path(folder)
-        server = start_app(home, SCAN_TOKEN=token, HF_TOKEN=f"hf_{token}")
+        # With folders of its own, as a server for others has them: without, this machine's user opens any path
+        server = start_app(home, INSPECTOR_ROOTS=str(home / "offered"), SCAN_TOKEN=token, HF_TOKEN=f"hf_{token}")
         try:
             wait_until_up(server)
             watch = watch_for(dict(os.environ), home=home, secrets=[token])

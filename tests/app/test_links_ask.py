@@ -11,6 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from inspector.demo import DEMOS, RUNS
+from inspector.settings import settings
 from inspector.store.reference import CheckpointRef
 from pages._ui import running
 from serving import place
@@ -37,7 +38,7 @@ def opened(roots: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-@pytest.mark.parametrize("reference", ["path:ours", "path:/etc", "hub:org/name", "hub:name"])
+@pytest.mark.parametrize("reference", ["path:ours", "hub:org/name", "hub:name"])
 @pytest.mark.parametrize("slug", ["overview", "tour", "server"])
 def test_a_link_asks_before_anything_is_opened(slug: str, reference: str, opened: list[str], open_app: Open) -> None:
     app = open_app(slug, checkpoint=reference)
@@ -47,6 +48,25 @@ def test_a_link_asks_before_anything_is_opened(slug: str, reference: str, opened
     assert [each.value for each in app.code] == [reference.partition(":")[2]]
     assert opened == []
     app.run()
+    assert opened == []
+
+
+@pytest.mark.parametrize("reference", ["path:/etc", "path:../..", "path:ours/no-such-folder"])
+def test_a_path_that_is_not_open_is_refused_without_a_question(
+    reference: str, opened: list[str], open_app: Open
+) -> None:
+    app = open_app("overview", checkpoint=reference)
+    assert QUESTION not in said(app)
+    assert "This path cannot be opened here" in app.error[0].value
+
+
+def test_where_every_folder_is_open_each_link_asks(
+    opened: list[str], open_app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("INSPECTOR_ROOTS")
+    settings.cache_clear()
+    app = open_app("overview", checkpoint="path:/no/such/folder")
+    assert QUESTION in said(app)
     assert opened == []
 
 
@@ -132,7 +152,8 @@ def test_a_server_that_was_started_with_nonsense_says_so(open_app: Open, monkeyp
 
 
 @pytest.mark.parametrize("name", ["[click](http:\u200b//x) <b>`x`", "a\u202egpj.b", "ours\x1b[31m"])
-def test_the_name_is_shown_as_it_is(name: str, opened: list[str], open_app: Open) -> None:
+def test_the_name_is_shown_as_it_is(name: str, roots: Path, opened: list[str], open_app: Open) -> None:
+    (roots / name).mkdir(parents=True)
     app = open_app("overview", checkpoint=f"path:{name}")
     assert QUESTION in said(app)
     (shown,) = (each.value for each in app.code)

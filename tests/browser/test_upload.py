@@ -126,7 +126,10 @@ def test_loose_files_are_opened_together(page: Page, server: Server, minilm_fold
     expect_page(page, "overview", "demo-bert")
 
 
-def test_a_path_outside_the_allowed_folders_is_refused(page: Page, server: Server) -> None:
+def test_a_path_outside_the_allowed_folders_is_refused(
+    page: Page, start_server: Callable[..., Server], minilm_folder: Path
+) -> None:
+    server = start_server(INSPECTOR_ROOTS=str(minilm_folder.parent))
     page.goto(f"{server.url}/?checkpoint=path:/etc")
     expect(page.get_by_test_id("stAlert")).to_contain_text("This path cannot be opened here")
     page.goto(f"{server.url}/?checkpoint=path:/no/such/folder")

@@ -89,7 +89,7 @@ CASES: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     19: ("tokenizer settings that name a file outside; a linked vocabulary", (
         "test_store_refusals:test_tokenizer_settings_name_no_other_file",
-        "test_store_refusals:test_a_link_as_vocabulary_stays_inside_the_roots",
+        "test_archives_and_links:test_a_link_as_vocabulary_stays_inside_the_roots",
         "test_hostile_cases:test_settings_that_name_a_file_outside_read_nothing_there",
     )),
     20: ("no tokenizer", ("test_store_refusals:test_no_tokenizer_is_not_made_up",)),
@@ -131,16 +131,16 @@ CASES: dict[int, tuple[str, tuple[str, ...]]] = {
         "test_two_sets_of_weights_that_disagree_are_said_and_the_first_is_shown",
     )),
     30: ("a tar that climbs, links or holds a pipe", (
-        "test_store_refusals:test_archive_members_that_climb",
-        "test_store_refusals:test_tar_members_that_are_no_files",
+        "test_archives_and_links:test_archive_members_that_climb",
+        "test_archives_and_links:test_tar_members_that_are_no_files",
     )),
     31: ("a zip that climbs or unpacks to far too much", (
-        "test_store_refusals:test_archive_members_that_climb",
-        "test_store_refusals:test_zip_bomb_is_stopped_by_counted_bytes",
-        "test_store_refusals:test_zip_with_a_link",
+        "test_archives_and_links:test_archive_members_that_climb",
+        "test_archives_and_links:test_zip_bomb_is_stopped_by_counted_bytes",
+        "test_archives_and_links:test_zip_with_a_link",
     )),
     32: ("a path that nobody may open", (
-        "test_store_refusals:test_paths_outside_the_roots_all_get_the_same_words",
+        "test_archives_and_links:test_paths_outside_the_roots_all_get_the_same_words",
     )),
 }  # fmt: skip
 

@@ -283,14 +283,14 @@ def test_an_entry_that_is_replaced_is_missing_for_no_longer_than_a_rename(tmp_pa
     for folder in (built, target):
         folder.mkdir(parents=True)
         (folder / "says").write_text(folder.name)
-    seen = []
-    empty = files.shutil.rmtree
+    seen = set()
+    unlink = files.os.unlink
 
-    def emptied(folder, **options):
-        seen.append((target / "says").read_text())
-        empty(folder, **options)
+    def removed(name, **options):
+        seen.add((target / "says").read_text())
+        unlink(name, **options)
 
-    monkeypatch.setattr(files.shutil, "rmtree", emptied)
+    monkeypatch.setattr(files.os, "unlink", removed)
     files.put_folder(built, target, keep=lambda _: False)
-    assert seen == ["built"]
+    assert seen == {"built"}
     assert [each.name for each in target.parent.iterdir()] == ["entry"]

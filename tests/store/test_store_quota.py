@@ -363,8 +363,8 @@ def test_what_is_uploaded_anew_is_held_anew(settings, tmp_path):
     load_held(fingerprint, settings=settings)
     rest(entry)
     asked = subprocess.run(
-        [sys.executable, "-c", "import sys; from pathlib import Path; from inspector.store import "
-         "holding; print(holding.is_used(Path(sys.argv[1])))", str(entry)],
+        [sys.executable, "-c", "import sys; from pathlib import Path; from inspector.store."
+         "keeping import holding; print(holding.is_used(Path(sys.argv[1])))", str(entry)],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert asked.stdout.strip() == "True"

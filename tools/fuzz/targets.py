@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tempfile
 from collections.abc import Callable
 from dataclasses import is_dataclass
 from functools import cache
@@ -94,6 +95,7 @@ def tokenizer(data: bytes, folder: Path) -> None:
     target = folder / "target"
     target.mkdir()
     stage_tokenizer(files, target)
+    (target / "config.json").write_text('{"model_type": "gpt2"}')  # whose class reads the merges
     tokens = Tokens(Manifest("", "fuzz", "upload", target, (), (), {}, None, ()))
     encoded = tokens.encode(TEXT)
     assert all(token.isprintable() for token in encoded.tokens)
@@ -169,10 +171,12 @@ TARGETS: dict[str, Callable[[bytes, Path], None]] = {
 }
 
 
+@cache
 def prepare(target: str) -> None:
     """Import what a target needs, before anybody watches what is opened."""
     if target == "tokenizer":
-        import_module("inspector.models.tokens")
+        with tempfile.TemporaryDirectory() as folder:  # the class of merges is found once a file names it
+            tokenizer(b'\2{"a": 0}\0\0#version: 0.2\n', Path(folder))
     if target == "message":
         import_module("pandas")
         for name in " ".join(EXPECTED).split():

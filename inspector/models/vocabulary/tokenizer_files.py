@@ -96,7 +96,9 @@ def _read_merges(manifest: Manifest) -> Tokenizer:
 
     transformers.logging.set_verbosity(logging.CRITICAL)
     try:
-        read = transformers.AutoTokenizer.from_pretrained(manifest.folder, local_files_only=True)
+        read = transformers.AutoTokenizer.from_pretrained(
+            manifest.folder, local_files_only=True, trust_remote_code=False
+        )
     except Exception:  # of many kinds: it knows no class, or its class wants other files
         read = None
     # A class whose files are missing begins with an empty vocabulary instead of refusing.

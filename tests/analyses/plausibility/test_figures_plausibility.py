@@ -168,13 +168,13 @@ def test_strips_can_share_a_scale_and_calm_ones_stay_pale():
     assert trace(plausibility_strip(calm, title="t"), "judged").marker.cmax == 8
 
 
-def test_damaged_answers_are_drawn_without_a_color():
-    damaged = sentence().assign(bits=math.nan, probability=math.nan, rank=pd.NA)
-    figure = plausibility_strip(damaged, title="t")
+def test_what_the_model_rules_out_is_drawn_without_a_color():
+    ruled_out = sentence().assign(bits=math.inf, probability=0.0)
+    figure = plausibility_strip(ruled_out, title="t")
     assert len(trace(figure, "judged").customdata) == 0
     assert not trace(figure, "judged").marker.showscale
     hovers = trace(figure, "not judged").hovertext
-    assert "NaN or infinity" in hovers[1]
+    assert "the model rules this token out" in hovers[1]
     assert "given it as it is" in hovers[0]
 
 
