@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 
 import torch
 
-BLOCK = 8_000_000  # scores at once, in float32
+BLOCK = 24_000_000  # scores at once, in float32: fewer would read a large vocabulary's matrix more often
 PIECE = 1_000_000  # of them at a time in the softmax: they stay in the processor's cache
 MOST_STATES = 256  # of a block: more are no quicker
 COMPARED = 100  # true tokens among which two rungs' orders are compared

@@ -10,7 +10,7 @@ import torch
 from inspector.models.reading.ladder import Ladder, Unembedding
 from inspector.models.running import Loaded
 
-ROWS_AT_ONCE = 4_096
+AT_ONCE = 2_000_000  # numbers that are converted to float32 at once: they stay in the processor's cache
 DOT, COSINE, DOT_BIAS, LOGITS = "dot", "cosine", "dot + bias", "logits"
 LOWEST = -3e38  # stands for "no score": a row that holds NaN or infinity
 NOTES = {
@@ -92,7 +92,8 @@ class Scorer:
         states = hidden.float()
         dots = self._clean(_products(states, self.embedding), hidden)
         lengths = torch.linalg.vector_norm(states, dim=1, keepdim=True)
-        yield COSINE, self._clean(dots / (lengths * self.norms).clamp_min(1e-12), hidden)
+        scale = (lengths * self.norms).clamp_min_(1e-12)
+        yield COSINE, self._clean(torch.div(dots, scale, out=scale), hidden)
         if self.bias is not None:
             yield DOT_BIAS, self._clean(dots + self.bias, hidden)
         yield DOT, dots
@@ -130,10 +131,11 @@ def build_scorer(loaded: Loaded, ladder: Ladder | None, output: Unembedding | No
     """
     embedding = loaded.input_embedding
     unembedding = ladder.unembedding if ladder else output
-    unusable = ~_finite_rows(embedding)
+    norms = _norms(embedding)
+    unusable = ~_finite_rows(embedding, norms)
     tied = unembedding is not None and unembedding.weight.data_ptr() == embedding.data_ptr()
     if unembedding and not tied and unembedding.weight.shape == embedding.shape:
-        unusable |= ~_finite_rows(unembedding.weight)
+        unusable |= ~_finite_rows(unembedding.weight, _norms(unembedding.weight))
     width = hidden_width(loaded)
     left_out = []
     if width != embedding.shape[1]:
@@ -147,13 +149,7 @@ def build_scorer(loaded: Loaded, ladder: Ladder | None, output: Unembedding | No
     if bias is not None and len(bias) != len(matrix):
         bias = None
     scorer = Scorer(
-        matrix,
-        torch.cat([torch.linalg.vector_norm(part.float(), dim=1) for part in matrix.split(ROWS_AT_ONCE)]),
-        None if bias is None else bias.float(),
-        ladder,
-        output,
-        unusable.nonzero()[:, 0],
-        tied,
+        matrix, norms, None if bias is None else bias.float(), ladder, output, unusable.nonzero()[:, 0], tied
     )
     return scorer, left_out
 
@@ -162,12 +158,45 @@ def _products(states: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
     """States in float32 times the rows of a matrix, converted some at a time where they are in another dtype."""
     if matrix.dtype == states.dtype:
         return states @ matrix.T
-    return torch.cat([states @ part.to(states.dtype).T for part in matrix.split(ROWS_AT_ONCE)], dim=1)
+    scores = states.new_empty(len(states), len(matrix))
+    for some, rows in _in_float32(matrix):
+        torch.mm(states, rows.T, out=scores[:, some])
+    return scores
 
 
-def _finite_rows(matrix: torch.Tensor) -> torch.Tensor:
-    """Rows of finite numbers alone; all at once would take more memory than the matrix."""
-    return torch.cat([torch.isfinite(part).all(dim=1) for part in matrix.split(ROWS_AT_ONCE)])
+def _norms(matrix: torch.Tensor) -> torch.Tensor:
+    """Lengths of a matrix' rows in float32."""
+    norms = torch.empty(len(matrix), dtype=torch.float32, device=matrix.device)
+    for some, rows in _in_float32(matrix):
+        norms[some] = torch.linalg.vector_norm(rows, dim=1)
+    return norms
+
+
+def _finite_rows(matrix: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:
+    """Rows of finite numbers alone.
+
+    A row that holds anything else has no finite length. Finite numbers may lack one as well, so
+    rows without are looked at again.
+    """
+    finite = torch.isfinite(norms)
+    for some in (~finite).nonzero()[:, 0].split(_at_once(matrix)):
+        finite[some] = torch.isfinite(matrix[some]).all(dim=1)
+    return finite
+
+
+def _in_float32(matrix: torch.Tensor) -> Iterator[tuple[slice, torch.Tensor]]:
+    """Rows of a matrix, some at a time; what is converted takes the memory of what was before."""
+    size = _at_once(matrix)
+    held = torch.empty(min(size, len(matrix)), matrix.shape[1], dtype=torch.float32, device=matrix.device)
+    for begin in range(0, len(matrix), size):
+        rows = matrix[begin : begin + size]
+        converted = rows if rows.dtype == held.dtype else held[: len(rows)].copy_(rows)
+        yield slice(begin, begin + len(rows)), converted
+
+
+def _at_once(matrix: torch.Tensor) -> int:
+    """How many rows are looked at together."""
+    return max(1, AT_ONCE // matrix.shape[1])
 
 
 def hidden_width(loaded: Loaded) -> int:

@@ -1,0 +1,26 @@
+"""A lens that never ends: what a worker runs for the test that cancels it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from inspector.catalog import Analysis
+from inspector.progress import Progress
+
+AT = "Block 2 of 4"
+
+
+def held_lens(checkpoint: Any, *, progress: Progress, **parameters: Any) -> Any:
+    """The lens, which stays at a block for ever and listens to nobody."""
+    from inspector.analyses.lens.compute import lens
+
+    def hold(fraction: float | None, text: str) -> None:
+        progress(fraction, text)
+        if text.startswith(AT):
+            threading.Event().wait()
+
+    return lens(checkpoint, progress=hold, **parameters)
+
+
+HELD = Analysis("held", "held", "Held", "Does it end?", f"{__name__}:held_lens", "stop", "model")
