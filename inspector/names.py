@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +25,8 @@ ALIKE = ("kind", "class", "shape", "shapes", "other_shape", "dtype", "other_dtyp
 SUMS = frozenset({"parameters", "own_parameters", "nbytes"})
 LARGEST = frozenset({"relative_change", "max_abs"})  # of a line's names the one that changed most counts
 SMALLEST = frozenset({"cosine"})
+Folded: TypeAlias = "tuple[pd.DataFrame, list[str]]"  # rows, and for each the pattern that opens it
+_FOLDS: deque[tuple[pd.DataFrame, str, Folded | None]] = deque(maxlen=8)  # frame, pattern that was opened, answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(NUMBER.join(map(re.escape, WILD.split(pattern))))
 
 
-def fold_rows(frame: pd.DataFrame, *, opened: str = "") -> tuple[pd.DataFrame, list[str]] | None:
+def fold_rows(frame: pd.DataFrame, *, opened: str = "") -> Folded | None:
     """Make one row of all whose names differ only in their places in lists.
 
     Args:
@@ -114,10 +117,20 @@ def fold_rows(frame: pd.DataFrame, *, opened: str = "") -> tuple[pd.DataFrame, l
     Returns:
         The rows, and for each the pattern that opens it, "" where it is one name. "count" is how many
         names a row stands for; SUMS are added up, LARGEST and SMALLEST are the most extreme, all else is
-        the value that all have in common. None where little would be folded.
+        the value that all have in common. None where little would be folded. The last few answers are
+        kept: a page asks for the same one whenever it is drawn.
     """
     if len(frame) <= FOLDED or NAME not in frame:
         return None
+    for known, pattern, answer in tuple(_FOLDS):
+        if pattern == opened and known.equals(frame):  # of the same texts it compares their places alone
+            return answer
+    answer = _fold(frame, opened)
+    _FOLDS.append((frame.copy(deep=False), opened, answer))
+    return answer
+
+
+def _fold(frame: pd.DataFrame, opened: str) -> Folded | None:
     common = [frame[column] for column in ALIKE if column in frame]
     alike = list(zip(*common, strict=True)) if common else None
     groups = group_names(frame[NAME].tolist(), alike, opened=opened if is_pattern(opened) else "")

@@ -30,7 +30,7 @@ class Pace:
 
     def add(self, nbytes: int) -> None:
         """Count bytes that have been read."""
-        self._done += nbytes
+        self._done = min(self._done + nbytes, self._total)  # what is told of a sample beforehand is about right
         now = self._clock()
         if now - self._told >= self.EVERY or self._done >= self._total:
             self._told = now

@@ -58,7 +58,7 @@ else:
             result.layers,
             measure=measure or MEASURES[0],
             title=f"What changed in each layer, {both}",
-            subtitle="by kind of tensor; = nothing changed, – not measured",
+            subtitle=words.legend(result.values),
             theme=session.theme(),
         ),
         alt="Change by layer and kind of tensor; the files below hold the same numbers",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
+from typing import Any
+
 import pandas as pd
 import pytest
 
+from inspector import names as names_by_pattern
 from inspector.names import FOLDED, find_rows, fits, fold_rows, group_names
 
 EXPERTS = [f"model.layers.{layer}.mlp.experts.{n}.w" for layer in range(3, 61) for n in range(256)]
@@ -96,6 +100,33 @@ def test_every_name_is_in_one_line() -> None:
         assert sum(len(find_rows(table, each, ("name",))) for each in patterns) == len(found)
         pattern = patterns[-1]
     assert len(find_rows(table, pattern, ("name", "shape"))) == 256
+
+
+def test_the_same_rows_are_folded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def count(found: list[str], alike: list[Any], *, opened: str) -> list[names_by_pattern.NameGroup]:
+        asked.append(opened)
+        return group_names(found, alike)
+
+    monkeypatch.setattr(names_by_pattern, "_FOLDS", deque(maxlen=2))
+    monkeypatch.setattr(names_by_pattern, "group_names", count)
+    first = fold_rows(frame())
+    again = fold_rows(frame())  # equal rows of another frame, as the page makes them
+    assert len(asked) == 1
+    assert first is not None
+    assert again is not None
+    assert first[0].equals(again[0])
+    assert first[1] == again[1]
+    other = frame()
+    other.loc[0, "parameters"] = 108
+    changed = fold_rows(other)
+    assert changed is not None
+    assert changed[0]["parameters"].tolist()[0] == 260
+    fold_rows(frame(), opened="h.*.a")  # another pattern, so it is another answer
+    assert len(asked) == 3
+    fold_rows(frame())  # and only the last two are kept
+    assert len(asked) == 4
 
 
 def test_what_is_short_or_has_no_pattern_is_not_folded() -> None:

@@ -8,8 +8,6 @@ time and inode are those of the file that was opened, and a worker reads it insi
 from __future__ import annotations
 
 import dataclasses
-import math
-from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -23,16 +21,16 @@ from inspector.store.documents import (
     as_one_of,
     as_size,
     as_text,
+    collector_paused,
     fields_of,
     is_plain_file,
     is_plain_folder,
     optional,
 )
 from inspector.store.hashing import fingerprint_of, stamp_of
-from inspector.store.manifest import FileInfo, Manifest, TensorInfo
+from inspector.store.manifest import FileInfo, Manifest
+from inspector.store.manifest_tensors import read_tensors
 from inspector.store.names import clean_name, file_format
-from inspector.store.readers.pickles import ITEMSIZES
-from inspector.store.readers.safetensors import MAX_NDIM, MAX_TENSORS, SHAPES
 
 FORMAT = 1
 FOLDER = "folder"  # Manifest.folder, in an entry
@@ -41,7 +39,6 @@ UPLOADS = "checkpoints"  # below home: what was uploaded, weights and all
 SOURCES = ("demo", "upload", "folder", "hub")
 MAX_FILES = 10_000
 MAX_WARNINGS = 10_000
-TENSOR_FIELDS = tuple(field.name for field in dataclasses.fields(TensorInfo))
 _FIELDS = ("format", "fingerprint", "name", "source", "files", "tensors", "aliases", "config", "warnings")
 _FILE_FIELDS = ("name", "format", "nbytes", "sha256", "path", "stamp")
 
@@ -59,6 +56,7 @@ def read_places(stored: Any) -> dict[str, Path]:
     return places
 
 
+@collector_paused()
 def read_manifest(stored: Any, entry: Path) -> Manifest:
     """Check what an entry's manifest says.
 
@@ -79,16 +77,13 @@ def read_manifest(stored: Any, entry: Path) -> Manifest:
         raise DamagedError("fingerprint")
     files = tuple(_found(file, entry) for file in told)
     nbytes = {file.name: file.nbytes for file in files}
-    tensors = as_list(fields["tensors"], lambda values: _read_tensor(values, nbytes), most=MAX_TENSORS)
-    if len({tensor.name for tensor in tensors}) < len(tensors):
-        raise DamagedError("tensors")
     return Manifest(
         fingerprint=entry.name,
         name=clean_name(as_text(fields["name"])),
         source=as_one_of(fields["source"], SOURCES),
         folder=entry / FOLDER,
         files=files,
-        tensors=tensors,
+        tensors=read_tensors(fields["tensors"], nbytes),
         aliases={as_text(name): as_text(stored) for name, stored in as_object(fields["aliases"]).items()},
         config=optional(fields["config"], _read_config),
         warnings=as_list(fields["warnings"], as_text, most=MAX_WARNINGS),
@@ -152,49 +147,6 @@ def _found_inside(file: FileInfo, place: Path) -> FileInfo:
     if not is_plain_folder(place) or not is_plain_file(path):
         raise CheckpointError(f"{file.name} is missing from the store: open it again.")
     return dataclasses.replace(file, path=path)
-
-
-def _read_tensor(values: Any, nbytes: dict[str, int]) -> TensorInfo:
-    """A tensor that lies within its file, however it is strided."""
-    if type(values) is not list or len(values) != len(TENSOR_FIELDS):
-        raise DamagedError("tensor")
-    name, dtype, shape, strides, file, begin, size, storage, storage_nbytes = values
-    shape, strides = _read_sizes(shape), _read_sizes(strides)
-    tensor = TensorInfo(
-        name=as_text(name),
-        dtype=as_one_of(dtype, ITEMSIZES),
-        shape=shape,
-        strides=strides,
-        file=as_one_of(file, nbytes),
-        begin=as_size(begin),
-        nbytes=as_size(size),
-        storage=as_text(storage),
-        storage_nbytes=as_size(storage_nbytes),
-    )
-    itemsize = ITEMSIZES[tensor.dtype]
-    count, reach = _measure(shape, strides)
-    if tensor.nbytes != count * itemsize:
-        raise DamagedError("shape")
-    if tensor.nbytes and tensor.begin + reach * itemsize > nbytes[tensor.file]:
-        raise DamagedError("reach")
-    return tensor
-
-
-def _read_sizes(values: Any) -> tuple[int, ...]:
-    """A list of whole numbers from 0 on."""
-    if type(values) is not list or len(values) > MAX_NDIM or not set(map(type, values)) <= {int}:
-        raise DamagedError("sizes")
-    return tuple(values)
-
-
-@lru_cache(maxsize=SHAPES)
-def _measure(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int]:
-    """How many numbers a tensor has, and how many lie between its first and its last, these included."""
-    if len(shape) != len(strides):
-        raise DamagedError("shape")
-    for size in (*shape, *strides):
-        as_size(size)
-    return math.prod(shape), 1 + sum((count - 1) * stride for count, stride in zip(shape, strides, strict=True))
 
 
 def _read_config(stored: Any) -> dict[str, Any]:

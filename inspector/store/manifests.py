@@ -13,7 +13,7 @@ from inspector.settings import Settings
 from inspector.store.documents import is_fingerprint, is_plain_folder, read_document
 from inspector.store.files import write_atomically
 from inspector.store.manifest import FileInfo, Manifest
-from inspector.store.manifest_reader import FORMAT, TENSOR_FIELDS, UPLOADS, read_manifest
+from inspector.store.manifest_reader import FORMAT, UPLOADS, read_manifest
 from inspector.store.names import clean_name, is_text
 
 OPENED = "opened"  # below home: configs and tokenizers of folders, demos and hub models
@@ -38,7 +38,7 @@ def save_manifest(manifest: Manifest, entry: Path, *, built: Path) -> None:
         "name": manifest.name,
         "source": manifest.source,
         "files": [_file_to_json(file, entry) for file in manifest.files],
-        "tensors": [[getattr(t, name) for name in TENSOR_FIELDS] for t in manifest.tensors],
+        "tensors": manifest.tensors,
         "aliases": manifest.aliases,
         "config": manifest.config,
         "warnings": manifest.warnings,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from inspector.errors import CheckpointError
@@ -26,7 +27,7 @@ LAYERS = (
 SHARED_LAYERS = frozenset({"num_hidden_groups", "num_layers_per_stack"})  # ALBERT and HRM run layers many times
 NESTED = frozenset({"encoder", "decoder", "generator"})
 POSITIONS = ("max_position_embeddings", "n_positions", "max_source_positions", "max_target_positions")
-POSITION_TABLE = re.compile(r"(?:^|\.)(?:position_embeddings|embed_positions|wpe)\.weight$")
+POSITION_TABLES = (".position_embeddings.weight", ".embed_positions.weight", ".wpe.weight")
 UNMEASURED_POSITIONS = 100_000_000  # rotary positions show in no shape
 COUNT = re.compile(r"(num|n)_.*")
 SIZE = re.compile(r".*_(size|dim)|d_.*")
@@ -34,6 +35,7 @@ UNMEASURED_COUNT = 4_096  # of codes, buckets and positions that small models ha
 UNMEASURED_SIZE = 65_536  # sizes up to this need not show in any shape (images, patches, windows)
 BLOCK = re.compile(r"(?:^|\.)(?:[a-z_]*layers?|h|blocks?|block)\.(\d{1,9})(?=\.)")
 ROWS = re.compile(r"(?:^|\.)(?:word_embeddings?|embed_tokens|wte|tok_embeddings|embed_in|shared)\.weight$")
+FEW_LABELS = 2  # which a config has without saying so
 CLASSIFIER = re.compile(r"(?:^|\.)(?:classifier|score|classification_head)(?:\.|$)")
 
 
@@ -78,7 +80,7 @@ def forgotten_resize(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> s
         matrix has a name that says so.
     """
     size = config.get("vocab_size")
-    if type(size) is not int or any(size in tensor.shape for tensor in tensors):
+    if type(size) is not int or size in _dimensions(tensors):
         return None
     rows = {tensor.shape[0] for tensor in tensors if len(tensor.shape) == 2 and ROWS.search(tensor.name)}
     if len(rows) != 1 or not min(rows) / 2 <= size <= 2 * min(rows):
@@ -97,7 +99,7 @@ def _configs(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _refuse_absent_dimensions(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
-    dimensions = {size for tensor in tensors for size in tensor.shape}
+    dimensions = _dimensions(tensors)
     largest = max((t for t in tensors if len(t.shape) == 2), key=lambda t: t.nbytes, default=None)
     there = f"; its largest matrix is {shape_text(largest.shape)}" if largest else ""
     resized = forgotten_resize(config, tensors)
@@ -128,6 +130,11 @@ def _refuse_layers(config: dict[str, Any], shown: int) -> None:
             )
 
 
+def _dimensions(tensors: Iterable[TensorInfo]) -> set[int]:
+    """The sizes of all axes: of many tensors, few shapes."""
+    return set(chain.from_iterable({tensor.shape for tensor in tensors}))
+
+
 def _layers_shown(stacks: Mapping[str, set[str]]) -> int:
     """The most layers that one stack shows; 0 where names show none."""
     return max(map(len, stacks.values()), default=0)
@@ -143,11 +150,13 @@ def _stacks(tensors: Sequence[TensorInfo]) -> dict[str, set[str]]:
 
 
 def _refuse_labels(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
-    rows = max((t.shape[0] for t in tensors if t.shape and CLASSIFIER.search(t.name)), default=None)
     claimed = max(
         (n for n in (config.get("num_labels"), len(config.get("id2label") or ())) if type(n) is int), default=0
     )
-    if claimed > (MAX_LABELS if rows is None else max(rows, 2)):
+    if claimed <= FEW_LABELS:
+        return
+    rows = max((t.shape[0] for t in tensors if t.shape and CLASSIFIER.search(t.name)), default=None)
+    if claimed > (MAX_LABELS if rows is None else max(rows, FEW_LABELS)):
         there = "the weights have no classifier" if rows is None else f"the classifier has {rows:,} rows"
         raise CheckpointError(
             f"config.json sets num_labels to {claimed:,}, but {there}: use the config.json that "
@@ -156,7 +165,9 @@ def _refuse_labels(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> Non
 
 
 def _refuse_positions(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
-    rows = [t.shape[0] for t in tensors if t.shape and POSITION_TABLE.search(t.name)]
+    if not config.keys() & set(POSITIONS):
+        return
+    rows = [t.shape[0] for t in tensors if t.shape and f".{t.name}".endswith(POSITION_TABLES)]
     most = max(rows, default=UNMEASURED_POSITIONS)
     for key in POSITIONS:
         value = config.get(key)
@@ -168,7 +179,7 @@ def _refuse_positions(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> 
 
 
 def _refuse_bounds(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
-    largest = max((size for tensor in tensors for size in tensor.shape), default=0)
+    largest = max(_dimensions(tensors), default=0)
     for key, value in config.items():
         if type(value) is not int or key in (*LAYERS, *POSITIONS, "num_labels"):
             continue

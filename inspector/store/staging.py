@@ -13,6 +13,7 @@ from inspector.errors import CheckpointError
 from inspector.progress import Progress
 from inspector.settings import Settings
 from inspector.store.configs import rebuild_config
+from inspector.store.documents import collector_paused
 from inspector.store.files import put_folder, workspace
 from inspector.store.hashing import Identity, fingerprint_of, identify, stamp_of
 from inspector.store.manifest import FileInfo, Manifest, TensorInfo
@@ -127,6 +128,7 @@ def is_kept(entry: Path, manifest: Manifest, *, owned: bool) -> bool:
     return there is not None and (owned or there == manifest)
 
 
+@collector_paused()
 def _read(source: Source, progress: Progress) -> _Contents:
     weights = choose_weights(source.files, source.ignored)
     warnings = [*weights.warnings]

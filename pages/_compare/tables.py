@@ -21,6 +21,7 @@ STATUS = {
     "added": "green",
     "removed": "red",
     "not compared": "gray",
+    "equal in sample": "gray",
     "equal": "gray",
 }
 

@@ -94,6 +94,16 @@ def test_headers_alone_are_compared_where_that_is_asked(open_app: Open, tuned: s
     assert set(table(app, "status")["status"]) == {"not compared"}
 
 
+def test_a_sample_is_said_to_be_one(open_app: Open, tuned: str) -> None:
+    app = open_app("compare", other=tuned, values="sample")
+    assert not app.exception
+    assert "Only a sample of the numbers of both was read" in said(app)
+    assert "Tokens are not compared: only a sample of the numbers was read" in said(app)
+    status = table(app, "status").set_index("name")["status"]
+    assert status[SCALED] == "changed"
+    assert status[EMBEDDING] == "equal in sample"  # a few rows differ, and no page of them was read
+
+
 def test_without_a_second_checkpoint_the_page_teaches(open_app: Open) -> None:
     app = open_app("compare")
     assert not app.exception

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from inspector.analyses.compare.request import CompareRequest
-from inspector.analyses.compare.result import Comparison
+from inspector.analyses.compare.result import EQUAL, Comparison
 from inspector.batch.asking import Ask, Entry, Wait
 from inspector.cli.answering import AsJson, answer, refusals
 from inspector.cli.fleets import Kept, Listed, Sought, Sources, ask_many, leave, names_run, seek, show_many
@@ -122,7 +122,7 @@ def _row(result: dict[str, Any]) -> dict[str, Any]:
     return {
         "against": result["against"],
         "tensors": len(statuses),
-        "not equal": sum(status != "equal" for status in statuses),
+        "not equal": sum(status not in EQUAL for status in statuses),
         "ties changed": len(result["ties_changed"]),
         "relative change": result["overall"]["relative_change"],
     }
@@ -130,7 +130,7 @@ def _row(result: dict[str, Any]) -> dict[str, Any]:
 
 def _in_short(result: Comparison) -> dict[str, Any]:
     """What fits a terminal; --json has every tensor, layer and token."""
-    unequal = result.tensors.loc[result.tensors["status"] != "equal"]
+    unequal = result.tensors.loc[~result.tensors["status"].isin(EQUAL)]
     ranked = unequal.sort_values("relative_change", ascending=False, kind="stable")
     columns = ("name", "status", "relative_change", "max_abs")  # what 80 letters hold
     plain = to_json(result)

@@ -16,7 +16,7 @@ from inspector.analyses.compare.compute_ties import changed_ties
 from inspector.analyses.compare.compute_tokens import COLUMNS, compare_rows
 from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import Comparison, VocabularyMatch
-from inspector.analyses.compare.words import summary
+from inspector.analyses.compare.words import TOKENS, summary
 from inspector.analyses.sharing.result import Sharing
 from inspector.catalog import answer
 from inspector.errors import CheckpointError, InspectorError, RequestError
@@ -67,8 +67,7 @@ def compare(checkpoint: Checkpoint, request: CompareRequest, *, progress: Progre
         _both_shared(checkpoint, second, warnings, progress),
         Spelling([base_of(checkpoint), base_of(second)]),
     )
-    read = request.values == "all"
-    rows = _walk(two, progress, read=read)
+    rows = _walk(two, progress, values=request.values)
     ties = None
     if two.shared:
         ties = changed_ties(*two.shared, names=two.names, spelling=two.spelling)
@@ -91,7 +90,7 @@ def compare(checkpoint: Checkpoint, request: CompareRequest, *, progress: Progre
         same=same,
         summary=summary(
             same=same,
-            read=read,
+            values=request.values,
             names=two.names,
             tensors=table,
             counts=counts,
@@ -149,14 +148,14 @@ def _both_shared(
     return found[0], found[1]
 
 
-def _walk(two: _Two, progress: Progress, *, read: bool) -> list[Row]:
+def _walk(two: _Two, progress: Progress, *, values: str) -> list[Row]:
     first, second = two.first, two.second
     shared, other_shared = two.shared or (None, None)
     ones, others = _stored(first), _stored(second)
     pairs = match_names(names_of(first, shared), names_of(second, other_shared), two.spelling)
     instead = packed_names(second.unread, two.spelling), packed_names(first.unread, two.spelling)
     both = [(ones.get(pair.name or ""), others.get(pair.other or "")) for pair in pairs]
-    measured = iter(compare_tensors([(one, other) for one, other in both if one and other], progress, read=read))
+    measured = iter(compare_tensors([(one, other) for one, other in both if one and other], progress, values=values))
     return [
         Row(pair, one, other, next(measured) if one and other else _alone(one, other, instead, two.spelling))
         for pair, (one, other) in zip(pairs, both, strict=True)
@@ -189,7 +188,7 @@ def _tokens(
     try:
         if request.values == "all":
             return compare_rows(two.first, two.second, align=request.align, progress=progress)
-        warnings.append("Tokens are not compared: no numbers were read.")
+        warnings.append(f"Tokens are not compared: {TOKENS[request.values]}.")
     except InspectorError as error:
         warnings.append(f"Tokens are not compared. {error}")
     return None, pd.DataFrame(columns=pd.Index(list(COLUMNS)))

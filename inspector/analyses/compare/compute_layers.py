@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from inspector.analyses.compare.compute_sums import Sums
+from inspector.analyses.compare.result import EQUAL
 
 LISTED = re.compile(r"\.(\d{1,9})(?=\.)|^(\d{1,9})(?=\.)")  # a module's place in a list
 EXPERT = re.compile(r"(experts)\.\d{1,9}(?=\.)")
@@ -77,7 +78,7 @@ def layer_frame(
         if place.stack:
             cell = cells.setdefault((place.stack, place.number, place.kind), _Cell())
             cell.tensors += 1
-            cell.unequal += status != "equal"
+            cell.unequal += status not in EQUAL
             if sums:
                 cell.sums.add(sums)
     order = {stack: at for at, stack in enumerate(labels)}

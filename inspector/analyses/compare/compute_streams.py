@@ -65,15 +65,16 @@ Key = tuple[tuple[Any, ...], ...]  # where both lie
 Looked = Generator[tuple[Key, Found]]
 
 
-def find_differences(pairs: Sequence[Two], progress: Progress) -> list[Found]:
+def find_differences(pairs: Sequence[Two], progress: Progress, *, sample: bool = False) -> list[Found]:
     """Compare pairs of tensors of one shape, those of the same bytes once.
 
     Args:
         pairs: Of the same two checkpoints each; both readable, or of one dtype.
         progress: Told how far it has come, and how fast.
+        sample: Read evenly spaced parts of each, about a gigabyte of either checkpoint in all.
 
     Returns:
-        What was found of each pair.
+        What was found of each pair; the sums of a sample are those that the whole pair would have.
 
     Raises:
         CheckpointError: If a file cannot be read, or has changed.
@@ -83,12 +84,18 @@ def find_differences(pairs: Sequence[Two], progress: Progress) -> list[Found]:
     for pair in pairs:
         ways[_way(*pair)][_key(pair)] = pair
         found[_key(pair)] = Found()
-    total = sum(each.nbytes for way in ways.values() for pair in way.values() for each in pair)
-    pace = Pace(progress, "Comparing every number", total)
+    whole = {key: pair for way in ways.values() for key, pair in way.items()}
+    most = None
+    if sample:
+        most = min(max(streams.SAMPLED_NBYTES // max(1, len(whole)), streams.PAGE), streams.PAGES * streams.PAGE)
+    total = sum(min(each.nbytes, most or each.nbytes) for pair in whole.values() for each in pair)
+    pace = Pace(progress, "Comparing a sample of the numbers" if sample else "Comparing every number", total)
     with single_threaded():
         for way, held in ways.items():
-            for key, piece in way(held, found, pace):
+            for key, piece in way(held, found, pace, most):
                 found[key].add(piece)
+    for key, (one, _) in whole.items() if sample else ():
+        found[key].sums.scale(math.prod(one.info.shape) / max(1, found[key].read))
     return [found[_key(pair)] for pair in pairs]
 
 
@@ -108,7 +115,7 @@ def _place_of(tensor: TensorInfo) -> tuple[Any, ...]:
     return tensor.file, tensor.begin, tensor.dtype, tensor.shape, tensor.strides
 
 
-def _side_by_side(pairs: Mapping[Key, Two], found: Mapping[Key, Found], pace: Pace) -> Looked:
+def _side_by_side(pairs: Mapping[Key, Two], found: Mapping[Key, Found], pace: Pace, most: int | None) -> Looked:
     """Compare what lies in one order in both, as the files have it."""
     if not pairs:
         return
@@ -117,7 +124,7 @@ def _side_by_side(pairs: Mapping[Key, Two], found: Mapping[Key, Found], pace: Pa
 
     def unknown() -> Iterator[Row]:
         """Leave out the rest of a tensor that is known to differ, where no more than that is asked."""
-        for row in _rows(pairs.values()):
+        for row in _rows(pairs.values(), most):
             key = tuple(_place_of(part.tensor) for part in row)
             if names[key] or found[key].equal:
                 yield row
@@ -129,18 +136,24 @@ def _side_by_side(pairs: Mapping[Key, Two], found: Mapping[Key, Found], pace: Pa
         pace.add(sum(part.nbytes for part in row))
 
 
-def _rows(pairs: Iterable[Two]) -> Iterator[Row]:
-    """The same numbers of both; of what is compared for equality alone, pages all over it first."""
+def _rows(pairs: Iterable[Two], most: int | None) -> Iterator[Row]:
+    """The same numbers of both; of what is compared for equality alone, pages all over it first.
+
+    Args:
+        pairs: Of tensors.
+        most: Bytes of a tensor, from pages all over it; None: all of them.
+    """
     for one, other in sorted(pairs, key=lambda pair: (pair[0].info.file, pair[0].info.begin)):
         numbers = math.prod(one.info.shape)
         if not numbers:
             continue
         size, other_size = one.info.nbytes // numbers, other.info.nbytes // numbers
         count = max(1, streams.PIECE // max(size, other_size))
-        if not one.readable:
-            for part in sampled_parts([one.info]):
-                yield part, Part(other.info, part.place, part.nbytes)
-        for begin in range(0, numbers, count):
+        if most or not one.readable:
+            for part in sampled_parts([one.info], nbytes=most or streams.SAMPLED_NBYTES):
+                begin, more = part.place // size, part.nbytes // size
+                yield part, Part(other.info, begin * other_size, more * other_size)
+        for begin in range(0, 0 if most else numbers, count):
             more = min(count, numbers - begin)
             yield Part(one.info, begin * size, more * size), Part(other.info, begin * other_size, more * other_size)
 
@@ -148,22 +161,34 @@ def _rows(pairs: Iterable[Two]) -> Iterator[Row]:
 def _compare_parts(row: Row, data: tuple[np.ndarray, ...]) -> Found:
     if row[0].tensor.dtype in FLOATS and row[1].tensor.dtype in FLOATS:
         return compare_numbers(*map(view_numbers, row, data))
-    return compare_bits(*map(torch.from_numpy, data))
+    found = compare_bits(*map(torch.from_numpy, data))
+    found.read = found.read * math.prod(row[0].tensor.shape) // row[0].tensor.nbytes  # of bytes
+    return found
 
 
-def _mapped(pairs: Mapping[Key, Two], found: Mapping[Key, Found], pace: Pace) -> Looked:
+def _mapped(pairs: Mapping[Key, Two], found: Mapping[Key, Found], pace: Pace, most: int | None) -> Looked:
     """Compare tensors whose numbers lie in different orders in the files, some rows at a time."""
     for key, (one, other) in pairs.items():
         compare = compare_numbers if one.readable else compare_bits
-        for a, b in zip(_split(one), _split(other), strict=True):
+        pieces = list(zip(_split(one), _split(other), strict=True))
+        for place in _spread(len(pieces), most and most // BLOCK):
+            a, b = pieces[place]
             yield key, compare(a.reshape(-1), b.reshape(-1))
-        pace.add(one.nbytes + other.nbytes)
+            pace.add((one.nbytes + other.nbytes) // len(pieces))
 
 
 def _split(stored: Stored) -> tuple[torch.Tensor, ...]:
     name = stored.info.name
     tensor = torch.atleast_1d(read_tensors(stored.manifest, [name])[name])
     return tensor.split(max(1, BLOCK * len(tensor) // max(1, tensor.numel())))
+
+
+def _spread(count: int, most: int | None) -> Sequence[int]:
+    """All places of so many, or some that are evenly spaced: at least one."""
+    if most is None or count <= most:
+        return range(count)
+    kept = max(1, most)
+    return [count * (2 * place + 1) // (2 * kept) for place in range(kept)] if count else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +213,7 @@ class _Matrices:
         return found
 
 
-def _dequantized(pairs: Mapping[Key, Two], found: Mapping[Key, Found], pace: Pace) -> Looked:
+def _dequantized(pairs: Mapping[Key, Two], found: Mapping[Key, Found], pace: Pace, most: int | None) -> Looked:
     """Compare what codes stand for, with other codes or with plain floats."""
 
     def blocks() -> Iterator[tuple[Key, _Matrices, slice, int]]:
@@ -198,11 +223,10 @@ def _dequantized(pairs: Mapping[Key, Two], found: Mapping[Key, Found], pace: Pac
             columns = one.info.shape[-2 if turned else -1]
             rows = math.prod(one.info.shape) // columns
             matrix = _matrix(one, turned=turned)
-            matrices = _Matrices(pair, matrix, matrix if _is_copy(one, other) else _matrix(other, turned=turned))
-            size = max(1, BLOCK // columns)
-            for begin in range(0, rows, size):
-                part = slice(begin, min(begin + size, rows))
-                yield key, matrices, part, (one.nbytes + other.nbytes) * (part.stop - begin) // rows
+            copied = not most and _is_copy(one, other)
+            matrices = _Matrices(pair, matrix, matrix if copied else _matrix(other, turned=turned))
+            for part in _slices(rows, columns, most):
+                yield key, matrices, part, (one.nbytes + other.nbytes) * (part.stop - part.start) // rows
 
     def compare(block: tuple[Key, _Matrices, slice, int]) -> tuple[Key, Found, int]:
         key, matrices, part, nbytes = block
@@ -211,6 +235,13 @@ def _dequantized(pairs: Mapping[Key, Two], found: Mapping[Key, Found], pace: Pac
     for key, piece, nbytes in work_ahead(blocks(), compare):
         yield key, piece
         pace.add(nbytes)
+
+
+def _slices(rows: int, columns: int, most: int | None) -> Iterator[slice]:
+    """Some rows of a matrix at a time: all of them, or about so many numbers from all over it."""
+    size = max(1, (streams.PAGE if most else BLOCK) // columns)
+    for place in _spread(-(-rows // size), most and most // (size * columns)):
+        yield slice(size * place, min(size * (place + 1), rows))
 
 
 def _is_copy(one: Stored, other: Stored) -> bool:

@@ -32,6 +32,13 @@ class Sums:
         self.max_abs = max(self.max_abs, other.max_abs)
         self.count += other.count
 
+    def scale(self, factor: float) -> None:
+        """Let these pairs stand for so many times as many."""
+        self.apart *= factor
+        self.first *= factor
+        self.second *= factor
+        self.dot *= factor
+
     @property
     def relative_change(self) -> float:
         """|b - a| / |a|; NaN where a is zero everywhere and b is not, or nothing was taken."""
@@ -59,6 +66,7 @@ class Found:
     not_finite: int = 0
     other_not_finite: int = 0
     near: int = 0  # codes that stand for the number nearest to the other's
+    read: int = 0  # numbers of each
 
     def add(self, other: Found) -> None:
         """Add what was found of another piece."""
@@ -69,6 +77,7 @@ class Found:
         self.not_finite += other.not_finite
         self.other_not_finite += other.other_not_finite
         self.near += other.near
+        self.read += other.read
 
 
 def compare_numbers(one: torch.Tensor, other: torch.Tensor) -> Found:
@@ -76,7 +85,7 @@ def compare_numbers(one: torch.Tensor, other: torch.Tensor) -> Found:
 
     Where either holds NaN or infinity, that place is counted and left out of the sums.
     """
-    found = Found()
+    found = Found(read=len(one))
     if not len(one):
         return found
     room = torch.empty(3, min(SPAN, len(one)), dtype=torch.float64)
@@ -88,7 +97,7 @@ def compare_numbers(one: torch.Tensor, other: torch.Tensor) -> Found:
 
 def compare_bits(one: torch.Tensor, other: torch.Tensor) -> Found:
     """Compare two vectors of one dtype for equality alone."""
-    return Found(equal=_same_bits(one, other))
+    return Found(equal=_same_bits(one, other), read=len(one))
 
 
 def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from inspector.analyses.compare.compute_streams import Stored, find_differences
 from inspector.analyses.compare.compute_sums import Found, Sums
-from inspector.analyses.compare.words import UNREAD
+from inspector.analyses.compare.words import BY_SAMPLE, UNREAD
 from inspector.progress import Progress
 
 
@@ -24,7 +24,9 @@ class Measured:
     nearest: float = math.nan  # share of the numbers that are the nearest that the scales allow
 
 
-def compare_tensors(pairs: Sequence[tuple[Stored, Stored]], progress: Progress, *, read: bool = True) -> list[Measured]:
+def compare_tensors(
+    pairs: Sequence[tuple[Stored, Stored]], progress: Progress, *, values: str = "all"
+) -> list[Measured]:
     """Say what became of each tensor of a checkpoint.
 
     Floats are widened to float64 exactly and compared number by number; |b - a| / |a| and the
@@ -35,15 +37,15 @@ def compare_tensors(pairs: Sequence[tuple[Stored, Stored]], progress: Progress, 
     Args:
         pairs: Before and after, of the same two checkpoints each.
         progress: Told how far it has come, and how fast.
-        read: False: only what headers decide is said.
+        values: Numbers that are read: "all", "sample", or "none": only what headers decide is said.
     """
     known = [_by_headers(*pair) for pair in pairs]
     open_pairs = [pair for pair, measured in zip(pairs, known, strict=True) if measured is None]
-    found = iter(find_differences(open_pairs, progress) if read else ())
-    return [
-        measured or (_judge(*pair, next(found)) if read else Measured("not compared", note=UNREAD))
-        for pair, measured in zip(pairs, known, strict=True)
-    ]
+    if values == "none":
+        return [measured or Measured("not compared", note=UNREAD) for measured in known]
+    judge = _judge_sample if values == "sample" else _judge
+    found = iter(find_differences(open_pairs, progress, sample=values == "sample"))
+    return [measured or judge(*pair, next(found)) for pair, measured in zip(pairs, known, strict=True)]
 
 
 def _by_headers(first: Stored, second: Stored) -> Measured | None:
@@ -66,6 +68,17 @@ def _judge(first: Stored, second: Stored, found: Found) -> Measured:
     return Measured("changed", note=f"{first.dtype}: compared for equality only")
 
 
+def _judge_sample(first: Stored, second: Stored, found: Found) -> Measured:
+    """As `_judge`; what differs does, and of what is equal in a sample nobody knows the rest."""
+    measured, numbers = _judge(first, second, found), math.prod(first.info.shape)
+    if found.read < numbers:
+        if measured.status == "equal":
+            measured.status = "equal in sample"
+        note = f"; {measured.note}" if measured.note else ""
+        measured.note = f"{BY_SAMPLE} {found.read:,} of {numbers:,} numbers{note}"
+    return measured
+
+
 def _measured(status: str, note: str, found: Found, nearest: float = math.nan) -> Measured:
     sums = found.sums if found.sums.count else None
     return Measured(status, sums, found.not_finite, found.other_not_finite, note, nearest)
@@ -85,7 +98,7 @@ def _judge_floats(found: Found, dtype: str, other_dtype: str) -> tuple[str, str]
 
 def _judge_quantized(first: Stored, second: Stored, found: Found) -> Measured:
     if not (first.quantized and second.quantized):
-        nearest = found.near / max(1, math.prod(first.info.shape))
+        nearest = found.near / max(1, found.read)
         note = _quantized_note(second.dtype if second.quantized else first.dtype, found, nearest)
         return _measured("dtype changed" if found.equal else "quantised", note, found, nearest)
     if first.dtype == second.dtype:

@@ -186,7 +186,7 @@ def _hover(row: dict[str, Any]) -> str:
     if row["tensors"] > 1:
         head += f" ({row['tensors']:,} tensors)"
     if row["unequal"] == 0:
-        return f"{head}<br>the same numbers"
+        return f"{head}<br>no difference"
     if math.isnan(row["relative_change"]):
         return f"{head}<br>changed, and not measured"
     return (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from inspector.request import Request, option
 
-VALUES = ("all", "none")
+VALUES = ("all", "sample", "none")
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class CompareRequest(Request):
     )
     values: str = option(
         "all",
-        "Numbers that are read: all of both checkpoints, or none: names, shapes and dtypes are then compared alone",
+        "Numbers that are read: all of both checkpoints, a sample of about 1 GB of each, or none: names, shapes and "
+        "dtypes are then compared alone",
         label="Numbers read",
         choices=VALUES,
     )

@@ -12,8 +12,10 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
 
 # What can have become of a tensor. "dtype changed": the same numbers, or exactly what rounding them
 # to the other dtype gives. "quantised": one side has codes and scales that stand for about the same
-# numbers. "not compared": one side cannot be read as numbers, or no number was to be read.
-STATUSES = ("changed", "dtype changed", "quantised", "reshaped", "added", "removed", "not compared", "equal")
+# numbers. "not compared": one side cannot be read as numbers, or no number was to be read. "equal in sample": the
+# numbers that were read are equal, and others may differ.
+EQUAL = ("equal in sample", "equal")
+STATUSES = ("changed", "dtype changed", "quantised", "reshaped", "added", "removed", "not compared", *EQUAL)
 # How a tensor found its partner: under the same name, under another prefix or ending of the same
 # name, or under a name that is one tensor with it.
 MATCHES = ("name", "spelling", "tie")
@@ -81,7 +83,8 @@ class Comparison:
     summary: tuple[str, ...]  # plain sentences, what matters most first
     counts: dict[str, int]  # status -> tensors, those of STATUSES that occur
     # relative_change, cosine and max_abs of all tensors that were measured, taken as one vector,
-    # bytes that have several names once; NaN where none was
+    # bytes that have several names once; NaN where none was. Of a sample, relative_change, cosine and norms are
+    # estimates here and below, and max_abs is the largest that was found
     overall: dict[str, float]
     # One row a tensor, in the order of the first file, those that were added last: name, status,
     # cosine, relative_change (|b - a| / |a|), max_abs (NaN where not measured), other_name (""
@@ -101,5 +104,5 @@ class Comparison:
     # relative_change, cosine, norm, other_norm
     tokens_moved: pd.DataFrame
     warnings: tuple[str, ...]
-    values: str  # stored numbers that were read: "all" or "none"
+    values: str  # stored numbers that were read: "all", "sample" or "none"
     tokens: pd.DataFrame = local()  # the same for every matched row, in the order of the first

@@ -11,7 +11,7 @@ import pandas as pd
 from inspector.analyses.compare.figures import change_bars, change_heatmap, changed_outside
 from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import Comparison
-from inspector.analyses.compare.words import MEASURED
+from inspector.analyses.compare.words import MEASURED, legend
 from inspector.report import provenance
 from inspector.report.content import Block, Context, Drawn, Listed, Question, Section, Tabled
 from inspector.results.checkpoint import Opened
@@ -38,10 +38,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
         yield Drawn(
             "layers",
             lambda theme: change_heatmap(
-                layers,
-                title=f"What changed in each layer, {both}",
-                theme=theme,
-                subtitle="by kind of tensor; = nothing changed, – not measured",
+                layers, title=f"What changed in each layer, {both}", theme=theme, subtitle=legend(result.values)
             ),
             "Relative change by layer and kind of tensor",
         )

@@ -19,12 +19,14 @@ SAID = {
     "added": "added",
     "removed": "removed",
     "not compared": "not compared",
+    "equal in sample": "equal in the sample",
     "equal": "equal",
 }
 MEASURED = (
     "Relative change is |b − a| / |a| over a tensor's numbers, a here and b in the second checkpoint: 1 % means that "
     "the change is a hundredth as long as the tensor was. Cosine compares the two tensors as one long vector each: 1 "
-    "is the same direction, whatever the lengths. Both are summed in float64 over every number of both files.",
+    "is the same direction, whatever the lengths. Both are summed in float64 over every number of both files; of a "
+    "sample over the numbers that were read, which makes them estimates.",
     "A cell of several tensors (the experts of a layer) takes them as one vector. Tensors are matched by name. A "
     "tensor is also matched if its name differs only by the base model's prefix (bert.), has an older spelling "
     "(gamma), or is tied to another name that the other file stores; the column matched shows which. NaN and "
@@ -42,6 +44,15 @@ ROTATION = (
     "fine-tuned model, leave it off: its space has not been rotated, and the rotation would hide a part of what moved."
 )
 UNREAD = "its numbers were not read"  # the note of a tensor that headers alone do not decide
+BY_SAMPLE = "by a sample of"  # how the note of a tensor begins of which some numbers were read
+SAMPLED = (
+    "Only a sample of the numbers of both was read (--values all reads every one): a difference that was found is "
+    "there, what is equal in the sample may differ elsewhere, and distances are estimates."
+)
+TOKENS = {  # why they are not compared
+    "sample": "only a sample of the numbers was read (--values all compares them)",
+    "none": "no numbers were read",
+}
 ROUNDED = 0.99  # share of nearest numbers that only plain rounding gives
 NAMED = 3  # names listed in a sentence
 
@@ -49,7 +60,7 @@ NAMED = 3  # names listed in a sentence
 def summary(
     *,
     same: bool,
-    read: bool,
+    values: str,
     names: tuple[str, str],
     tensors: pd.DataFrame,
     counts: dict[str, int],
@@ -62,8 +73,10 @@ def summary(
     sentences = []
     if same:
         sentences.append(_same(names))
-    if not read:
+    if values == "none":
         sentences.append(_unread(tensors))
+    if bool(tensors["note"].str.startswith(BY_SAMPLE).any()):
+        sentences.append(SAMPLED)
     sentences.append(_tensors(len(tensors), counts))
     sentences += _alone(tensors, names)
     sentences += _quantized(tensors, names)
@@ -73,6 +86,12 @@ def summary(
     if vocabulary:
         sentences += describe_rows(vocabulary, names, moved)
     return tuple(sentences)
+
+
+def legend(values: str) -> str:
+    """What the heat map of the layers shows."""
+    sample = ", in a sample of the numbers" if values == "sample" else ""
+    return f"by kind of tensor{sample}; = nothing changed, – not measured"
 
 
 def _same(names: tuple[str, str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from inspector.errors import CheckpointError
@@ -36,8 +36,8 @@ class Quantized:
         """A header as if the numbers were stored plainly, in the place of the codes."""
         *before, rows, columns = self.shape
         shape = (*before, columns, rows) if self.flipped else self.shape
-        return replace(
-            self.parts["codes"], name=self.name, dtype=self.dtype, shape=shape, strides=contiguous_strides(shape)
+        return self.parts["codes"]._replace(
+            name=self.name, dtype=self.dtype, shape=shape, strides=contiguous_strides(shape)
         )
 
 

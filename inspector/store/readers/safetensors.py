@@ -186,13 +186,14 @@ def _tensor(key: str, entry: Any, file: str, start: int) -> TensorInfo:
             f"The tensor {quoted(key)} in {file} has the dtype {quoted(str(dtype))}, which is "
             "not supported: convert the weights to a plain floating-point dtype."
         )
-    if not _are_sizes(shape) or not _are_sizes([begin, end]) or len(shape) > MAX_NDIM:
+    if not isinstance(shape, list) or not _are_sizes([*shape, begin, end]) or len(shape) > MAX_NDIM:
         raise CheckpointError(
             f"The tensor {quoted(key)} in {file} has a shape or offsets that are not sizes: get the file again."
         )
     torch_dtype, itemsize = DTYPES[dtype]
-    refuse_huge(key, file, shape, itemsize)
-    nbytes = math.prod(shape) * itemsize
+    sizes = tuple(shape)
+    refuse_huge(key, file, sizes, itemsize)
+    nbytes = math.prod(sizes) * itemsize
     if end - begin != nbytes:
         raise CheckpointError(
             f"The tensor {quoted(key)} in {file} should have {nbytes:,} bytes by its shape, but "
@@ -201,8 +202,8 @@ def _tensor(key: str, entry: Any, file: str, start: int) -> TensorInfo:
     return TensorInfo(
         name=key,
         dtype=torch_dtype,
-        shape=tuple(shape),
-        strides=contiguous_strides(tuple(shape)),
+        shape=sizes,
+        strides=contiguous_strides(sizes),
         file=file,
         begin=start + begin,
         nbytes=nbytes,
@@ -219,10 +220,8 @@ def _refuse_many(count: int, name: str) -> None:
         )
 
 
-def _are_sizes(values: Any) -> bool:
-    if not isinstance(values, list) or not set(map(type, values)) <= {int}:  # True is an int, but no size
-        return False
-    return not values or (min(values) >= 0 and max(values) < 2**63)
+def _are_sizes(values: list[Any]) -> bool:
+    return set(map(type, values)) == {int} and min(values) >= 0 and max(values) < 2**63  # True is no size
 
 
 def _refuse_gaps(tensors: list[TensorInfo], name: str, start: int, file_nbytes: int) -> None:

@@ -53,7 +53,7 @@ def test_cells_lie_where_their_layer_and_kind_meet():
     assert list(figure.layout.xaxis.ticktext) == ["layer 0", "layer 1"]
     assert list(figure.layout.yaxis.ticktext) == [KINDS[0], "&lt;b&gt;bias&lt;/b&gt;"]
     assert "cosine 0.9" in cells.hovertext[0][0]
-    assert "(2 tensors)<br>the same numbers" in cells.hovertext[1][0]
+    assert "(2 tensors)<br>no difference" in cells.hovertext[1][0]
     assert figure.layout.title.text == "<b>What changed, a and b</b>"
 
 
