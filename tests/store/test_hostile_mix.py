@@ -6,19 +6,26 @@ import math
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache, partial
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from plotly.offline import get_plotlyjs
 
 from inspector.catalog import answer
 from inspector.engine import limits
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
+from inspector.report.making import make_report
+from inspector.report.page import write_page
+from inspector.results.checkpoint import Opened
 from inspector.settings import read_settings
+from inspector.store.manifest import Manifest
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent
@@ -26,7 +33,8 @@ from tests.store.hostile_mix import cases
 from tools.fuzz.property import checked
 
 SECONDS = 60  # of processor time for all questions about one checkpoint
-SAMPLE = 12  # every so many of them is tried daily
+SAMPLE, REPORTED = 12, 60  # every so many of them is tried daily
+CONTROLS = {chr(code) for code in (*range(32), 0x7F, 0x202E)} - set("\t\n\r")
 QUESTIONS: dict[str, dict[str, Any]] = {
     "overview": {},
     "check": {},
@@ -66,8 +74,57 @@ def told(act: Any) -> tuple[Any, str | None]:
         raise
 
 
-def outcomes(path: Path, home: Path) -> dict[str, str | None]:
-    """What is said of a checkpoint, question by question; None: it is answered."""
+@dataclass(frozen=True)
+class Answered:
+    """A question of the report's, answered in this process."""
+
+    act: Callable[[], Any]
+
+    def result(self, timeout: float | None = None) -> Any:
+        try:
+            return self.act()
+        except TimeoutError as error:  # of an engine's it would mean: ask again
+            raise AssertionError from error
+
+
+class Here:
+    """Stands in for an engine: what a report asks is answered in this process."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self._checkpoint = checkpoint
+
+    def run(self, fingerprint: str, verb: str, *, called: Sequence[str] = (), **parameters: Any) -> Answered:
+        self._checkpoint.called = tuple(called)
+        return Answered(partial(answer, verb, self._checkpoint, progress=silent, **parameters))
+
+
+class Page(HTMLParser):
+    """What a report's page is made of."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.scripts, self.attributes = 0, set[str]()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.scripts += tag == "script" and not dict(attrs).get("type")
+        self.attributes |= {name for name, _ in attrs}
+
+
+def reported(opened: tuple[Manifest, CheckpointRef], checkpoint: Checkpoint) -> None:
+    """Write a report, whose page runs its own scripts alone and shows no control codes."""
+    manifest, reference = opened
+    about = Opened(manifest.fingerprint, str(reference), manifest.name, manifest.warnings)
+    text = write_page(make_report(Here(checkpoint), about))  # pyright: ignore[reportArgumentType]
+    text.encode()  # no half of a pair
+    assert not set(text.replace(get_plotlyjs(), "")) & CONTROLS
+    page = Page(text)
+    assert page.scripts == 2
+    assert not [name for name in page.attributes if name.startswith("on")]
+
+
+def outcomes(path: Path, home: Path, *, report: bool) -> dict[str, str | None]:
+    """What is said of a checkpoint, question by question, or of a report of it; None: it is answered."""
     settings = read_settings({"INSPECTOR_HOME": str(home)})
     reference = CheckpointRef("path", str(path))
     opened, sentence = told(
@@ -77,6 +134,9 @@ def outcomes(path: Path, home: Path) -> dict[str, str | None]:
     if opened is None:
         return found
     checkpoint = Checkpoint(opened[0], settings=settings)
+    if report:
+        _, found["report"] = told(partial(reported, opened, checkpoint))
+        return found
     for verb, asked in QUESTIONS.items():
         result, found[verb] = told(partial(answer, verb, checkpoint, **asked, progress=silent))
         if result is not None and verb == "predict":
@@ -89,7 +149,7 @@ def _too_long(*_: Any) -> None:
     raise AssertionError("it takes too long")
 
 
-def tried(name: str, folder: Path) -> dict[str, str | None]:
+def tried(name: str, folder: Path, *, report: bool = False) -> dict[str, str | None]:
     """Try one case."""
     (folder / "case").mkdir()
     path = made()[name](folder / "case")
@@ -97,7 +157,7 @@ def tried(name: str, folder: Path) -> dict[str, str | None]:
     with stderr() as printed:
         signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
         try:
-            found = outcomes(path, folder / "home")
+            found = outcomes(path, folder / "home", report=report)
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             signal.signal(signal.SIGVTALRM, before)
@@ -118,3 +178,14 @@ def test_a_sample_is_handled(name, tmp_path):
 @pytest.mark.parametrize("name", sorted(made()))
 def test_each_is_handled(name, tmp_path):
     tried(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", sorted(made())[::REPORTED])
+def test_of_a_sample_a_report_is_written_or_refused(name, tmp_path):
+    tried(name, tmp_path, report=True)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("name", sorted(made()))
+def test_of_each_a_report_is_written_or_refused(name, tmp_path):
+    tried(name, tmp_path, report=True)
