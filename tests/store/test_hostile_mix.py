@@ -6,6 +6,7 @@ import math
 import os
 import signal
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 from plotly.offline import get_plotlyjs
+from safetensors.numpy import load_file, save_file
 
 from inspector.catalog import answer
 from inspector.engine import limits
@@ -29,11 +31,14 @@ from inspector.store.manifest import Manifest
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent
-from tests.store.hostile_mix import cases
+from tests.store.hostile_mix import cases, sound
+from tests.store.hostile_truth import agrees
 from tools.fuzz.property import checked
 
 SECONDS = 60  # of processor time for all questions about one checkpoint
 SAMPLE, REPORTED = 12, 60  # every so many of them is tried daily
+SAME_NUMBERS = {"configs", "headers", "indexes", "names", "zips", "archives", "formats", "places"}
+COMPARED: Counter[tuple[str, bool | None]] = Counter()  # how many answers were compared, of this process
 CONTROLS = {chr(code) for code in (*range(32), 0x7F, 0x202E)} - set("\t\n\r")
 QUESTIONS: dict[str, dict[str, Any]] = {
     "overview": {},
@@ -123,8 +128,8 @@ def reported(opened: tuple[Manifest, CheckpointRef], checkpoint: Checkpoint) -> 
     assert not [name for name in page.attributes if name.startswith("on")]
 
 
-def outcomes(path: Path, home: Path, *, report: bool) -> dict[str, str | None]:
-    """What is said of a checkpoint, question by question, or of a report of it; None: it is answered."""
+def outcomes(path: Path, home: Path, undamaged: Path | None, *, report: bool) -> dict[str, str | None]:
+    """What is said of a checkpoint, question by question, or of a report of it; None: it is answered, and right."""
     settings = read_settings({"INSPECTOR_HOME": str(home)})
     reference = CheckpointRef("path", str(path))
     opened, sentence = told(
@@ -139,10 +144,25 @@ def outcomes(path: Path, home: Path, *, report: bool) -> dict[str, str | None]:
         return found
     for verb, asked in QUESTIONS.items():
         result, found[verb] = told(partial(answer, verb, checkpoint, **asked, progress=silent))
+        if result is not None:
+            right = agrees(verb, result, path if path.is_dir() else path.parent / "model")
+            if right is None and undamaged:  # no library reads it, and its numbers are as they were
+                right = agrees(verb, result, undamaged)
+            assert right is not False, verb
+            COMPARED[verb, right] += 1
         if result is not None and verb == "predict":
             shown = [value for mask in result.masks for value in mask.predictions["probability"]]
             assert all(math.isfinite(value) and 0 <= value <= 1 for value in shown)
     return found
+
+
+def undamaged_one(name: str, folder: Path) -> Path | None:
+    """The checkpoint that a case was made from, if its numbers are still in it."""
+    kind, _, what = name.partition(": ")
+    if kind not in SAME_NUMBERS:
+        return None
+    folder.mkdir()
+    return sound(folder, what.split()[0]) if kind == "configs" else sound(folder)
 
 
 def _too_long(*_: Any) -> None:
@@ -157,7 +177,7 @@ def tried(name: str, folder: Path, *, report: bool = False) -> dict[str, str | N
     with stderr() as printed:
         signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
         try:
-            found = outcomes(path, folder / "home", report=report)
+            found = outcomes(path, folder / "home", undamaged_one(name, folder / "undamaged"), report=report)
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             signal.signal(signal.SIGVTALRM, before)
@@ -167,6 +187,28 @@ def tried(name: str, folder: Path, *, report: bool = False) -> dict[str, str | N
 
 def test_there_are_enough_of_each_kind():
     assert len(made()) >= 350
+
+
+def test_the_truth_tells_right_from_wrong(tmp_path):
+    (tmp_path / "case").mkdir()
+    path = sound(tmp_path / "case")
+    settings = read_settings({"INSPECTOR_HOME": str(tmp_path / "home")})
+    checkpoint = Checkpoint(
+        open_checkpoint(CheckpointRef("path", str(path)), settings=settings, progress=silent, restrict_paths=False)[0],
+        settings=settings,
+    )
+    found = {verb: answer(verb, checkpoint, **QUESTIONS[verb], progress=silent) for verb in ("overview", "predict")}
+    assert [agrees(verb, result, path) for verb, result in found.items()] == [True, True]
+    tensors = load_file(path / "model.safetensors")
+    tensors["cls.predictions.bias"][:] = range(60)
+    del tensors["bert.embeddings.LayerNorm.bias"]
+    save_file(tensors, path / "model.safetensors")
+    assert [agrees(verb, result, path) for verb, result in found.items()] == [False, None]
+    tensors["bert.embeddings.LayerNorm.bias"] = tensors["bert.embeddings.LayerNorm.weight"] * 0
+    save_file(tensors, path / "model.safetensors", metadata={"format": "pt"})
+    assert [agrees(verb, result, path) for verb, result in found.items()] == [True, False]
+    (path / "model.safetensors").write_bytes(b"")
+    assert [agrees(verb, result, path) for verb, result in found.items()] == [None, None]
 
 
 @pytest.mark.parametrize("name", sorted(made())[::SAMPLE])
