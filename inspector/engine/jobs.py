@@ -12,6 +12,7 @@ from typing import Any
 from inspector.catalog import Analysis
 from inspector.encoding import encode
 from inspector.engine.protocol import Progress, Status
+from inspector.engine.sandbox.outside import Outside
 from inspector.engine.shares import asker
 from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.errors import CancelledError, InspectorError, RequestError
@@ -40,6 +41,7 @@ class LocalJob:
         self.keep = keep  # True: asking again after it is done gives this job
         self.nbytes = 0  # size of the result
         self.asked = time.monotonic()
+        self.outside: Outside | None = None  # what its worker must be able to read; None: not known yet
         self.askers = {asker()}
         self.batch = 0  # jobs that its worker took at once, this one among them
         self._alone = False

@@ -36,6 +36,7 @@ from inspector.engine.jobs import JobBook, LocalJob, keyed_request
 from inspector.engine.pool import Pool
 from inspector.engine.process import WorkerProcess
 from inspector.engine.protocol import Ending, Progress, WorkerStatus
+from inspector.engine.sandbox.outside import Outside, find_outside
 from inspector.engine.shares import asker
 from inspector.engine.waiting import Waiting
 from inspector.engine.wire import (
@@ -186,21 +187,26 @@ class LocalEngine:
         for worker in workers:
             worker.join(CLOSE_SECONDS)
 
-    def _start(self, network: bool, warm: bool) -> WorkerProcess:
-        return WorkerProcess(self._setup, network=network, warm=warm, on_message=self._on_message, on_end=self._on_end)
+    def _start(self, network: bool, warm: bool, outside: Outside) -> WorkerProcess:
+        return WorkerProcess(
+            self._setup, network=network, warm=warm, outside=outside, on_message=self._on_message, on_end=self._on_end
+        )
 
     def _ask(self, key: Any, request: OpenRequest | RunRequest, *, keep: bool) -> LocalJob:
         with self._lock:
             if self._closed:
                 raise WorkerError(CLOSING)
-            job = self._book.asked(key)
+            job, fresh = self._book.asked(key), False
             if job is not None and not self._carrier.lost(job):
                 job.askers.add(asker())  # may be one who has to wait for nobody
             else:
-                job = LocalJob(key, request, keep=keep, stop=self._cancel)
+                job, fresh = LocalJob(key, request, keep=keep, stop=self._cancel), True
                 self._book.add(job)
                 if not self._carrier.brings(job):
                     self._waiting.add(job)
+        if fresh:  # outside the lock: a file system may be slow
+            restrict_paths = self._setup.restrict_paths
+            job.outside = find_outside(request, self._settings, restrict_paths=restrict_paths)
         if job.status == "waiting":
             self._dispatch()
         return job
@@ -228,8 +234,8 @@ class LocalEngine:
         started = []
         with self._lock:
             for job in self._pool.in_turn(self._waiting):
-                if job.status == "running":
-                    continue  # since a moment ago, in the batch of an earlier one
+                if job.status == "running" or job.outside is None:
+                    continue  # since a moment ago, in the batch of an earlier one; or too new
                 try:
                     worker = self._pool.place(job, wanted=self._waiting.wanted(job))
                 except OSError as error:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Set
 
 from inspector.engine.jobs import LocalJob
 from inspector.engine.process import WorkerProcess
+from inspector.engine.sandbox.outside import NOTHING, Outside
 from inspector.engine.shares import Shares
 from inspector.engine.wire import OpenRequest
 from inspector.results.checkpoint import Opened
@@ -16,13 +17,13 @@ class Pool:
     """The worker processes of an engine, which guards every call by its lock.
 
     Args:
-        start: Starts a process; takes whether it may use the network, and whether it may wait until
-            everything slow is imported once for all processes.
+        start: Starts a process; takes whether it may use the network, whether it may wait until
+            everything slow is imported once for all processes, and what it may read outside the store.
         limit: Workers at once, the spare not counted.
         spare: True: keep one process warm for the next checkpoint.
     """
 
-    def __init__(self, start: Callable[[bool, bool], WorkerProcess], *, limit: int, spare: bool) -> None:
+    def __init__(self, start: Callable[[bool, bool, Outside], WorkerProcess], *, limit: int, spare: bool) -> None:
         self._start = start
         self._limit = limit
         self._keep_spare = spare
@@ -64,9 +65,12 @@ class Pool:
         """
         if self._shares.are_used_up(job):
             return None
-        worker = self._owner(job)
+        worker, outside = self._owner(job), job.outside or NOTHING
+        if worker and not worker.jobs and not outside <= worker.outside:
+            self.drop(worker)  # its sandbox cannot be widened
+            worker = None
         if worker is None or (worker.jobs and isinstance(job.request, OpenRequest)):
-            worker = self._fresh(network=_is_hub(job), wanted=wanted)
+            worker = self._fresh(network=_is_hub(job), outside=outside, wanted=wanted)
         if worker is None or worker.jobs:
             return None
         self._requests += 1
@@ -123,20 +127,21 @@ class Pool:
             return None
         return self.of(self._opened.get(str(job.request.reference)))
 
-    def _fresh(self, *, network: bool, wanted: Set[str]) -> WorkerProcess | None:
+    def _fresh(self, *, network: bool, outside: Outside, wanted: Set[str]) -> WorkerProcess | None:
         if len(self.workers) >= self._limit and not self._evict(wanted):
             return None
-        if network or self.spare is None:
-            worker = self._begin(network)
+        if network or outside or self.spare is None:
+            worker = self._begin(network, outside)
         else:
             worker, self.spare = self.spare, None
         self.workers.append(worker)
         return worker
 
-    def _begin(self, network: bool = False) -> WorkerProcess:
+    def _begin(self, network: bool = False, outside: Outside = NOTHING) -> WorkerProcess:
         """Start a process. The first, and a second one beside it, are to answer soon; more will pay off."""
         self._started += 1
-        return self._start(network, self._started > (1 if self._keep_spare else 2))
+        soon = 1 if self._keep_spare and not outside else 2
+        return self._start(network, self._started > soon, outside)
 
     def _evict(self, wanted: Set[str]) -> bool:
         idle = [w for w in self.workers if not w.jobs and w.fingerprint not in wanted]

@@ -22,6 +22,7 @@ from inspector.engine.limits import Usage, opening_nbytes, start_error
 from inspector.engine.logs import follow_log
 from inspector.engine.protocol import Confinement, Progress
 from inspector.engine.sandbox.environment import worker_environment
+from inspector.engine.sandbox.outside import Outside
 from inspector.engine.wire import SAID, BatchRequest, OpenRequest, Setup
 from inspector.errors import InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
@@ -47,6 +48,7 @@ class WorkerProcess:
         *,
         network: bool,
         warm: bool,
+        outside: Outside,
         on_message: Callable[[WorkerProcess, Any, int], None],
         on_end: Callable[[WorkerProcess, WorkerError | None, int | None], None],
     ) -> None:
@@ -57,6 +59,7 @@ class WorkerProcess:
         self.ready = False  # True: it is up
         self.warm = False  # True: it has imported everything slow
         self.network = network  # True: it may download, and ends after that
+        self.outside = outside  # what it may read outside the store
         self.name = ""  # of the checkpoint
         self.confinement: Confinement | None = None  # what it says when it is up
         self.opening: int | None = None  # as limits.exceeded takes it
@@ -75,7 +78,8 @@ class WorkerProcess:
         self._desk = Desk(setup.settings)
         self._thread = threading.Thread(target=self._follow, name="worker", daemon=True)
         self._thread.start()
-        self.send(encode(replace(setup, network=network, settings=self._desk.settings)))
+        paths = tuple(sorted(path for path, _ in outside))
+        self.send(encode(replace(setup, network=network, settings=self._desk.settings, outside=paths)))
 
     @property
     def pid(self) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from inspector import errors
@@ -53,6 +54,7 @@ class Setup:
     functions: WorkerFunctions
     restrict_paths: bool
     network: bool = False  # True: it downloads, and is confined afterwards
+    outside: tuple[Path, ...] = ()  # of the store, what it may read besides
 
 
 @dataclass(frozen=True, slots=True)

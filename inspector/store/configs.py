@@ -104,6 +104,35 @@ ACTIVATION_KEYS = frozenset(
     }
 )
 PRECISION_KEYS = frozenset({"dtype", "torch_dtype"})  # looked up in torch, whatever they name
+ESSENTIAL = frozenset(
+    {
+        "d_ff",
+        "d_kv",
+        "d_model",
+        "embedding_size",
+        "head_dim",
+        "hidden_size",
+        "intermediate_size",
+        "layer_norm_eps",
+        "layer_norm_epsilon",
+        "max_position_embeddings",
+        "n_embd",
+        "n_head",
+        "n_layer",
+        "num_attention_heads",
+        "num_heads",
+        "num_hidden_layers",
+        "num_key_value_heads",
+        "num_layers",
+        "pad_token_id",
+        "position_embedding_type",
+        "rms_norm_eps",
+        "rope_theta",
+        "tie_word_embeddings",
+        "type_vocab_size",
+        "vocab_size",
+    }
+)
 LABELS = frozenset({"id2label", "label2id"})
 ROPE = frozenset({"rope_parameters", "rope_scaling"})
 PER_LAYER = "per_layer_config"  # layer's number -> what is different there
@@ -211,6 +240,7 @@ def _settings(config: dict[str, Any], dropped: set[str], *, depth: int) -> dict[
         )
         plain = None if misplaced else _plain(key, value, dropped, depth)
         if plain is None and value is not None:
+            _refuse_default(key, value)
             dropped.add(key)
         else:
             kept[key] = plain
@@ -247,6 +277,12 @@ def _per_layer(layers: dict[str, Any], dropped: set[str], depth: int) -> dict[st
 
 def _is_precision(value: Any) -> bool:
     return value is None or (isinstance(value, str) and value.removeprefix("torch.") in PRECISIONS)
+
+
+def _refuse_default(key: str, value: Any) -> None:
+    """Refuse to leave out what decides the model's numbers: the library's default would take its place."""
+    if key in ESSENTIAL:
+        raise CheckpointError(f"config.json sets {key} to {quoted(str(value)[:80])}, which cannot be used: correct it.")
 
 
 def _refuse_wrong_names(key: str, value: Any) -> None:

@@ -17,8 +17,8 @@ from pathlib import Path
 DONE = "done"
 
 
-def attempt(checkpoint, *, progress, what: str, target: str = "") -> str:
-    """Try one of the attempts.
+def attempt(checkpoint, *, progress, what: str, target: str = "", other: str = "") -> str:
+    """Try one of the attempts; `other` is a second checkpoint that the question is about.
 
     Returns:
         "done", or the name of the error that stopped it.

@@ -461,6 +461,24 @@ def test_settings_that_change_how_a_model_answers_are_left_out(tmp_path, open_pa
         assert torch.allclose(logits, random_model("BertForMaskedLM")(ids).logits, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        ({"num_attention_heads": float("nan")}, "'nan'"),
+        ({"num_hidden_layers": {}}, "'{}'"),
+        ({"layer_norm_eps": float("inf")}, "'inf'"),
+        ({"pad_token_id": "\ud800"}, r"'\ud800'"),
+        ({"hidden_size": 2**64}, "'18446744073709551616'"),
+    ],
+)
+def test_a_setting_that_decides_the_numbers_is_not_left_to_a_default(tmp_path, open_path, changes, shown):
+    """transformers would take 12 heads where the file has 2, and answer."""
+    folder = change_config(small_checkpoint(tmp_path / "sound"), **changes)
+    (key,) = changes
+    expected = f"config.json sets {key} to {shown}, which cannot be used: correct it."
+    assert refusal(lambda: open_path(folder)) == expected
+
+
 def test_fewer_layers_than_the_file_holds_are_said(tmp_path, open_path):
     folder = change_config(small_checkpoint(tmp_path / "sound"), num_hidden_layers=1)
     assert open_path(folder).manifest.warnings == (

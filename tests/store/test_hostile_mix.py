@@ -6,27 +6,40 @@ import math
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache, partial
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from plotly.offline import get_plotlyjs
+from safetensors.numpy import load_file, save_file
 
 from inspector.catalog import answer
 from inspector.engine import limits
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
+from inspector.report.making import make_report
+from inspector.report.page import write_page
+from inspector.results.checkpoint import Opened
 from inspector.settings import read_settings
+from inspector.store.manifest import Manifest
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent
-from tests.store.hostile_mix import cases
+from tests.store.hostile_mix import cases, sound
+from tests.store.hostile_truth import agrees
 from tools.fuzz.property import checked
 
 SECONDS = 60  # of processor time for all questions about one checkpoint
-SAMPLE = 12  # every so many of them is tried daily
+SAMPLE, REPORTED = 12, 60  # every so many of them is tried daily
+SAME_NUMBERS = {"configs", "headers", "indexes", "names", "zips", "archives", "formats", "places"}
+COMPARED: Counter[tuple[str, bool | None]] = Counter()  # how many answers were compared, of this process
+CONTROLS = {chr(code) for code in (*range(32), 0x7F, 0x202E)} - set("\t\n\r")
 QUESTIONS: dict[str, dict[str, Any]] = {
     "overview": {},
     "check": {},
@@ -66,8 +79,57 @@ def told(act: Any) -> tuple[Any, str | None]:
         raise
 
 
-def outcomes(path: Path, home: Path) -> dict[str, str | None]:
-    """What is said of a checkpoint, question by question; None: it is answered."""
+@dataclass(frozen=True)
+class Answered:
+    """A question of the report's, answered in this process."""
+
+    act: Callable[[], Any]
+
+    def result(self, timeout: float | None = None) -> Any:
+        try:
+            return self.act()
+        except TimeoutError as error:  # of an engine's it would mean: ask again
+            raise AssertionError from error
+
+
+class Here:
+    """Stands in for an engine: what a report asks is answered in this process."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self._checkpoint = checkpoint
+
+    def run(self, fingerprint: str, verb: str, *, called: Sequence[str] = (), **parameters: Any) -> Answered:
+        self._checkpoint.called = tuple(called)
+        return Answered(partial(answer, verb, self._checkpoint, progress=silent, **parameters))
+
+
+class Page(HTMLParser):
+    """What a report's page is made of."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.scripts, self.attributes = 0, set[str]()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.scripts += tag == "script" and not dict(attrs).get("type")
+        self.attributes |= {name for name, _ in attrs}
+
+
+def reported(opened: tuple[Manifest, CheckpointRef], checkpoint: Checkpoint) -> None:
+    """Write a report, whose page runs its own scripts alone and shows no control codes."""
+    manifest, reference = opened
+    about = Opened(manifest.fingerprint, str(reference), manifest.name, manifest.warnings)
+    text = write_page(make_report(Here(checkpoint), about))  # pyright: ignore[reportArgumentType]
+    text.encode()  # no half of a pair
+    assert not set(text.replace(get_plotlyjs(), "")) & CONTROLS
+    page = Page(text)
+    assert page.scripts == 2
+    assert not [name for name in page.attributes if name.startswith("on")]
+
+
+def outcomes(path: Path, home: Path, undamaged: Path | None, *, report: bool) -> dict[str, str | None]:
+    """What is said of a checkpoint, question by question, or of a report of it; None: it is answered, and right."""
     settings = read_settings({"INSPECTOR_HOME": str(home)})
     reference = CheckpointRef("path", str(path))
     opened, sentence = told(
@@ -77,19 +139,37 @@ def outcomes(path: Path, home: Path) -> dict[str, str | None]:
     if opened is None:
         return found
     checkpoint = Checkpoint(opened[0], settings=settings)
+    if report:
+        _, found["report"] = told(partial(reported, opened, checkpoint))
+        return found
     for verb, asked in QUESTIONS.items():
         result, found[verb] = told(partial(answer, verb, checkpoint, **asked, progress=silent))
+        if result is not None:
+            right = agrees(verb, result, path if path.is_dir() else path.parent / "model")
+            if right is None and undamaged:  # no library reads it, and its numbers are as they were
+                right = agrees(verb, result, undamaged)
+            assert right is not False, verb
+            COMPARED[verb, right] += 1
         if result is not None and verb == "predict":
             shown = [value for mask in result.masks for value in mask.predictions["probability"]]
             assert all(math.isfinite(value) and 0 <= value <= 1 for value in shown)
     return found
 
 
+def undamaged_one(name: str, folder: Path) -> Path | None:
+    """The checkpoint that a case was made from, if its numbers are still in it."""
+    kind, _, what = name.partition(": ")
+    if kind not in SAME_NUMBERS:
+        return None
+    folder.mkdir()
+    return sound(folder, what.split()[0]) if kind == "configs" else sound(folder)
+
+
 def _too_long(*_: Any) -> None:
     raise AssertionError("it takes too long")
 
 
-def tried(name: str, folder: Path) -> dict[str, str | None]:
+def tried(name: str, folder: Path, *, report: bool = False) -> dict[str, str | None]:
     """Try one case."""
     (folder / "case").mkdir()
     path = made()[name](folder / "case")
@@ -97,7 +177,7 @@ def tried(name: str, folder: Path) -> dict[str, str | None]:
     with stderr() as printed:
         signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
         try:
-            found = outcomes(path, folder / "home")
+            found = outcomes(path, folder / "home", undamaged_one(name, folder / "undamaged"), report=report)
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             signal.signal(signal.SIGVTALRM, before)
@@ -109,6 +189,28 @@ def test_there_are_enough_of_each_kind():
     assert len(made()) >= 350
 
 
+def test_the_truth_tells_right_from_wrong(tmp_path):
+    (tmp_path / "case").mkdir()
+    path = sound(tmp_path / "case")
+    settings = read_settings({"INSPECTOR_HOME": str(tmp_path / "home")})
+    checkpoint = Checkpoint(
+        open_checkpoint(CheckpointRef("path", str(path)), settings=settings, progress=silent, restrict_paths=False)[0],
+        settings=settings,
+    )
+    found = {verb: answer(verb, checkpoint, **QUESTIONS[verb], progress=silent) for verb in ("overview", "predict")}
+    assert [agrees(verb, result, path) for verb, result in found.items()] == [True, True]
+    tensors = load_file(path / "model.safetensors")
+    tensors["cls.predictions.bias"][:] = range(60)
+    del tensors["bert.embeddings.LayerNorm.bias"]
+    save_file(tensors, path / "model.safetensors")
+    assert [agrees(verb, result, path) for verb, result in found.items()] == [False, None]
+    tensors["bert.embeddings.LayerNorm.bias"] = tensors["bert.embeddings.LayerNorm.weight"] * 0
+    save_file(tensors, path / "model.safetensors", metadata={"format": "pt"})
+    assert [agrees(verb, result, path) for verb, result in found.items()] == [True, False]
+    (path / "model.safetensors").write_bytes(b"")
+    assert [agrees(verb, result, path) for verb, result in found.items()] == [None, None]
+
+
 @pytest.mark.parametrize("name", sorted(made())[::SAMPLE])
 def test_a_sample_is_handled(name, tmp_path):
     tried(name, tmp_path)
@@ -118,3 +220,14 @@ def test_a_sample_is_handled(name, tmp_path):
 @pytest.mark.parametrize("name", sorted(made()))
 def test_each_is_handled(name, tmp_path):
     tried(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", sorted(made())[::REPORTED])
+def test_of_a_sample_a_report_is_written_or_refused(name, tmp_path):
+    tried(name, tmp_path, report=True)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("name", sorted(made()))
+def test_of_each_a_report_is_written_or_refused(name, tmp_path):
+    tried(name, tmp_path, report=True)

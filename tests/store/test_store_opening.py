@@ -224,7 +224,7 @@ def test_sizes_that_show_in_no_matrix_of_their_own(by_path, changes, words):
         refuse_wrong_sizes(by_path.config | changes, by_path.tensors)
 
 
-@pytest.mark.parametrize("text", ['{"": 1, "id2label": 5}', '{"layer_norm_eps": NaN}'])
+@pytest.mark.parametrize("text", ['{"": 1, "id2label": 5}', '{"initializer_range": NaN}'])
 def test_settings_without_a_name_or_a_number_are_left_out(folder, settings, text):
     (folder / "config.json").write_text(text, encoding="utf-8")
     manifest, _ = opened(upload_of(settings, folder), settings)

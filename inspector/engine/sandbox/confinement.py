@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import inspector
 from inspector.engine.protocol import Confinement
@@ -34,7 +33,8 @@ ETC = Path("/etc")  # where root's secrets lie as well, which a worker of root's
 RESOLVER = "/run/systemd/resolve"  # /etc/resolv.conf is a link to it
 DEVICES = ("full", "null", "random", "urandom", "zero")
 GPUS = ("dri", "dxg", "kfd", "nvidia*")
-FOLDERS_IN_ENVIRONMENT = ("CUDA_HOME", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+CERTIFICATES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE")  # only the worker that downloads has them
+PLACES_IN_ENVIRONMENT = ("CUDA_HOME", "LD_LIBRARY_PATH", "VIRTUAL_ENV", *CERTIFICATES)
 TORCH_CACHE = "TORCHINDUCTOR_CACHE_DIR"  # torch makes this folder when it is imported
 
 
@@ -127,14 +127,12 @@ def _keep_to_files(setup: Setup) -> None:
     if not landlock.version():
         raise OSError
     changed = [setup.settings.home, *_devices()]
-    caches = list(_hub_caches(create=setup.network))
-    # A person on the command line opens any folder; a web app's visitor only the listed ones.
-    read = list(_readable(setup)) if setup.restrict_paths else [Path("/")]
+    folders = [path for path in setup.outside if path.is_dir()]
     landlock.restrict(
-        read=[*read, *caches],
-        lists=[Path(entry) for entry in sys.path if entry],
+        read=[*_readable(setup), *(path for path in setup.outside if path not in folders)],
+        lists=[*(Path(entry) for entry in sys.path if entry), *folders],
         write=changed,
-        links=caches if setup.network else (),
+        links=_hub_caches() if setup.network else (),
         network=setup.network,
     )
 
@@ -143,20 +141,22 @@ def _readable(setup: Setup) -> Iterator[Path]:
     yield from (Path(folder) for folder in (*SYSTEM, RESOLVER))
     yield from public(ETC)
     yield from (Path(sys.prefix), Path(sys.base_prefix), Path(sys.exec_prefix))
-    for name in FOLDERS_IN_ENVIRONMENT:
+    for name in PLACES_IN_ENVIRONMENT:
         yield from (Path(part) for part in os.environ.get(name, "").split(os.pathsep) if part)
     # Of the folder that holds our package, only the package: settings and secrets lie beside it.
     yield from (Path(entry) for entry in sys.path if entry and "site-packages" in entry)
     functions = setup.functions
-    named = (__name__, functions.open, functions.load_manifest, functions.checkpoint)
+    own = (__name__, functions.open, functions.load_manifest, functions.checkpoint)
+    named = (*own, *functions.light, *functions.warm_up)  # a library may lie where somebody works on it
     for package in {name.partition(".")[0] for name in named}:
-        spec: Any = find_spec(package)
-        yield from (Path(place) for place in spec.submodule_search_locations or [spec.origin])
+        if spec := find_spec(package):
+            yield from map(Path, spec.submodule_search_locations or filter(None, [spec.origin]))
     if checked := os.environ.get(CHECKED):
         yield Path(checked)
     if setup.settings.given is not None:
         yield setup.settings.given
-    yield from setup.settings.roots
+    if setup.network and not setup.restrict_paths:
+        yield hub_home() / "token"  # the login of the person who started the program
 
 
 def public(folder: Path) -> Iterator[Path]:
@@ -192,9 +192,8 @@ def _gpus() -> Iterator[Path]:
         yield from Path("/dev").glob(pattern)
 
 
-def _hub_caches(*, create: bool) -> Iterator[Path]:
+def _hub_caches() -> Iterator[Path]:
     """Where the hub's library keeps files; not the folder above them, which holds the login."""
     for folder in (hub_folder(), hub_home() / "xet"):
-        if create:
-            folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         yield folder

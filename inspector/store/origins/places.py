@@ -46,9 +46,8 @@ def path_source(reference: CheckpointRef, settings: Settings, *, restrict: bool)
     Raises:
         CheckpointError: If it may not be opened, or cannot be a checkpoint.
     """
-    restrict = restrict and settings.roots != EVERYWHERE
-    roots = settings.roots if restrict else ()
-    path = _resolve(reference.value, roots, restrict=restrict)
+    roots = settings.roots if restrict and settings.roots != EVERYWHERE else ()
+    path = find_path(reference, settings, restrict=restrict)
     if path.is_dir():
         return folder_source(path, kind="folder", name=folder_name(path), within=roots)
     if is_archive(path.name):
@@ -59,6 +58,16 @@ def path_source(reference: CheckpointRef, settings: Settings, *, restrict: bool)
         f"{quoted(path.name)} is not a checkpoint: give a folder, an archive (.zip, .tar, "
         ".tar.gz) or a weight file (.safetensors, .bin, .pt, .pth)."
     )
+
+
+def find_path(reference: CheckpointRef, settings: Settings, *, restrict: bool) -> Path:
+    """The folder or file that a reference names by its path; the arguments are those of `path_source`.
+
+    Raises:
+        CheckpointError: If it is not there, or may not be opened.
+    """
+    restrict = restrict and settings.roots != EVERYWHERE
+    return _resolve(reference.value, settings.roots if restrict else (), restrict=restrict)
 
 
 def folder_name(path: Path) -> str:
