@@ -14,11 +14,19 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.catalog import CATALOG, PAGES
 from inspector.demo import DEMOS
+from pages._ui import figure_files
 from tests.app.looking import button, metrics, said
 from tests.families import random_model, save_checkpoint
 
 Open = Callable[..., AppTest]
 SLUGS = tuple(dict.fromkeys(analysis.slug for analysis in CATALOG.values()))
+LEAST_POINTS = 7  # that letters of a saved figure have on paper to be read
+PAPER_POINTS = 17 / 2.54 * 72  # width of a page's text, of which a figure takes all
+FIGURES = {
+    ("classes", "demo-bert"), ("embeddings", "demo-bert"), ("heads", "demo-gpt2"),
+    ("lens", "demo-bert"), ("masked_lm", "demo-bert"), ("padding", "demo-bert"),
+    ("sharing", "demo-bert"), ("training", "demo-gpt2"),
+}  # fmt: skip
 BERT = DEMOS["demo-bert"].folder
 TENSORS = load_file(BERT / "model.safetensors")
 
@@ -32,8 +40,17 @@ def test_a_page_names_its_question_and_the_open_checkpoint(slug: str, checkpoint
     assert app.title[0].value == PAGES[slug].title
     assert PAGES[slug].question in said(app)
     assert checkpoint.replace("-", r"\-") in app.caption[0].value
-    for chart in app.get("plotly_chart"):  # a saved picture is named after its title
-        assert checkpoint in json.loads(chart.proto.spec)["layout"]["title"]["text"]
+    charts = [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
+    assert charts or (slug, checkpoint) not in FIGURES
+    for chart in charts:  # a saved picture is named after its title, and says it in itself
+        title = chart["layout"]["title"]
+        assert checkpoint in title["text"]
+        assert title["font"]["size"] * PAPER_POINTS / figure_files.WIDTH >= LEAST_POINTS
+
+
+def test_a_png_is_sharp_on_paper() -> None:
+    dots = figure_files.WIDTH * figure_files.SCALE / (PAPER_POINTS / 72)
+    assert dots >= 300
 
 
 def test_overview_counts_what_the_file_holds(open_app: Open) -> None:
@@ -216,3 +233,4 @@ def test_every_page_has_its_file_and_no_other(open_app: Open) -> None:
     pages = Path(__file__).parents[2] / "pages"
     files = {path.stem for path in pages.glob("*.py") if not path.name.startswith("_")}
     assert files == {*SLUGS, "report", "server", "tour"}
+    assert {slug for slug, _ in FIGURES} <= {*SLUGS}

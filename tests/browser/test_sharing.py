@@ -17,6 +17,7 @@ from serving.trial import Server
 from tests.browser.looking import click_mark, expect_page, middle
 
 SVG = "{http://www.w3.org/2000/svg}"
+GROUNDS = {"light": (LIGHT.page, 255), "dark": (DARK.page, 14)}  # color, and how much red there is in it
 TITLES = ("Names and tensors of demo-bert", "Parameters of demo-bert")
 
 
@@ -33,25 +34,32 @@ def save(page: Page, kind: str, title: str) -> Download:
     return waiting.value
 
 
-@pytest.mark.parametrize("title", TITLES)
-def test_a_figure_arrives_as_svg_with_its_title(title: str, page: Page, server: Server) -> None:
-    download = save(show(page, server), "SVG", title)
-    assert download.suggested_filename == f"{title.replace(' ', '-')}.svg"
-    root = ElementTree.fromstring(Path(download.path()).read_text("utf-8"))
-    assert root.tag == f"{SVG}svg"
-    assert root.get("width") == "900"
-    texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
-    assert title in texts
-    assert any("word_embeddings.weight" in text for text in texts)
+def test_a_figure_arrives_as_svg_with_its_title(page: Page, server: Server) -> None:
+    show(page, server)
+    for title in TITLES:
+        download = save(page, "SVG", title)
+        assert download.suggested_filename == f"{title.replace(' ', '-')}.svg"
+        root = ElementTree.fromstring(Path(download.path()).read_text("utf-8"))
+        assert root.tag == f"{SVG}svg"
+        assert root.get("width") == "900"
+        texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
+        assert title in texts
+        assert any("word_embeddings.weight" in text for text in texts)
 
 
-@pytest.mark.parametrize(("scheme", "ground"), [("light", LIGHT.page), ("dark", DARK.page)])
-def test_a_figure_arrives_as_png_on_the_pages_ground(
-    scheme: str, ground: str, browser: Browser, server: Server, watch: Callable[[Page], Page]
+@pytest.mark.parametrize("scheme", GROUNDS)
+def test_page_and_png_follow_the_color_scheme(
+    scheme: str, browser: Browser, server: Server, watch: Callable[[Page], Page]
 ) -> None:
+    """The page's ground and its figures' ink, and a figure that arrives as PNG on the page's ground."""
+    ground, red = GROUNDS[scheme]
     context = browser.new_context(color_scheme=scheme, viewport={"width": 1400, "height": 1000})  # type: ignore[arg-type]
     page = show(watch(context.new_page()), server)
     expect(page.locator(".js-plotly-plot").first).to_be_visible()
+    color = page.get_by_test_id("stApp").evaluate("app => getComputedStyle(app).backgroundColor")
+    assert int(re.findall(r"\d+", color)[0]) == red
+    ink = page.locator(".js-plotly-plot .gtitle").first.evaluate("t => getComputedStyle(t).fill")
+    assert abs(int(re.findall(r"\d+", ink)[0]) - red) > 128
     download = save(page, "PNG", TITLES[0])
     assert download.suggested_filename == "Names-and-tensors-of-demo-bert.png"
     with Image.open(download.path()) as picture:
@@ -73,19 +81,7 @@ def test_other_pages_offer_their_figures_too(page: Page, server: Server) -> None
     assert "demo-bert" in waiting.value.suggested_filename
 
 
-def test_clicks_on_names_and_tensors_tell_what_they_are(page: Page, server: Server) -> None:
-    show(page, server)
-    chart = page.locator(".st-key-sharing_graph .js-plotly-plot")
-    expect(page.get_by_role("heading", name="Properties")).to_have_count(0)
-    click_mark(chart.locator(".barlayer .trace").nth(0).locator(".point").nth(0))
-    expect(page.get_by_role("row", name="Verdict tied")).to_be_visible()
-    expect(page.get_by_role("row", name=re.compile("In memory storage 0, offset 0"))).to_be_visible()
-    expect(page.get_by_role("row", name=re.compile("In the file model.safetensors"))).to_be_visible()
-    click_mark(chart.locator(".barlayer .trace").nth(2).locator(".point").nth(1))
-    expect(page.get_by_role("row", name="Name cls.predictions.bias")).to_be_visible()
-
-
-def test_hovering_a_row_tells_all_of_it(page: Page, server: Server) -> None:
+def test_a_row_tells_all_of_it_when_hovered_and_what_it_is_when_clicked(page: Page, server: Server) -> None:
     show(page, server)
     chart = page.locator(".st-key-sharing_graph .js-plotly-plot")
     mark = chart.locator(".barlayer .trace").nth(0).locator(".point").nth(0)
@@ -94,6 +90,14 @@ def test_hovering_a_row_tells_all_of_it(page: Page, server: Server) -> None:
     expect(hover).to_contain_text("bert.embeddings.word_embeddings.weight")
     expect(hover).to_contain_text("in memory: storage 0, offset 0 B")
     expect(hover).to_contain_text("from byte")
+
+    expect(page.get_by_role("heading", name="Properties")).to_have_count(0)
+    click_mark(mark)
+    expect(page.get_by_role("row", name="Verdict tied")).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile("In memory storage 0, offset 0"))).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile("In the file model.safetensors"))).to_be_visible()
+    click_mark(chart.locator(".barlayer .trace").nth(2).locator(".point").nth(1))
+    expect(page.get_by_role("row", name="Name cls.predictions.bias")).to_be_visible()
 
 
 def test_on_a_phone_the_graph_scrolls_by_itself(

@@ -40,10 +40,7 @@ def open_file(page: Page, *paths: Path) -> None:
     page.get_by_test_id("stSidebar").locator("input[type=file]").set_input_files([str(path) for path in paths])
 
 
-def test_minilm_uploaded_as_a_zip_answers_on_every_page(
-    page: Page, start_server: Callable[..., Server], minilm_zip: Path
-) -> None:
-    server = start_server()
+def test_minilm_uploaded_as_a_zip_answers_on_every_page(page: Page, server: Server, minilm_zip: Path) -> None:
     page.goto(server.url)
     expect_page(page, "overview", "demo-bert")
     open_file(page, minilm_zip)
@@ -126,21 +123,21 @@ def test_loose_files_are_opened_together(page: Page, server: Server, minilm_fold
     expect_page(page, "overview", "demo-bert")
 
 
-def test_a_path_outside_the_allowed_folders_is_refused(
-    page: Page, start_server: Callable[..., Server], minilm_folder: Path
-) -> None:
-    server = start_server(INSPECTOR_ROOTS=str(minilm_folder.parent))
-    page.goto(f"{server.url}/?checkpoint=path:/etc")
+@pytest.fixture(scope="module")
+def rooted(start_server: Callable[..., Server], minilm_folder: Path) -> Server:
+    """A server that may open folders below one of this machine."""
+    return start_server(INSPECTOR_ROOTS=str(minilm_folder.parent))
+
+
+def test_a_path_outside_the_allowed_folders_is_refused(page: Page, rooted: Server) -> None:
+    page.goto(f"{rooted.url}/?checkpoint=path:/etc")
     expect(page.get_by_test_id("stAlert")).to_contain_text("This path cannot be opened here")
-    page.goto(f"{server.url}/?checkpoint=path:/no/such/folder")
+    page.goto(f"{rooted.url}/?checkpoint=path:/no/such/folder")
     expect(page.get_by_test_id("stAlert")).to_contain_text("This path cannot be opened here")
 
 
-def test_a_folder_below_an_allowed_one_is_opened(
-    page: Page, start_server: Callable[..., Server], minilm_folder: Path
-) -> None:
-    server = start_server(INSPECTOR_ROOTS=str(minilm_folder.parent))
-    page.goto(server.url)
+def test_a_folder_below_an_allowed_one_is_opened(page: Page, rooted: Server, minilm_folder: Path) -> None:
+    page.goto(rooted.url)
     expect_page(page, "overview", "demo-bert")
     page.get_by_test_id("stSidebar").get_by_text("Open your own").click()
     page.get_by_role("radio", name="Path").click()

@@ -9,7 +9,7 @@ import re
 import tarfile
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,6 @@ from safetensors.numpy import save
 from inspector.settings import read_settings
 from inspector.store import registry
 from serving.trial import Server
-from tests.browser.conftest import servers
 from tests.browser.looking import expect_calm, expect_page, metric
 
 CONFIG = {
@@ -87,16 +86,25 @@ def expect_ready(where: Locator) -> None:
     expect(where.get_by_test_id("stFileUploaderDropzone")).to_be_visible()
 
 
+@pytest.fixture(scope="module")
+def everyones(start_server: Callable[..., Server]) -> Server:
+    """The server of these tests."""
+    return start_server()
+
+
 @pytest.fixture
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with an empty store, which ends with its test."""
-    with servers(tmp_path_factory) as start:
-        yield start()
+def server(everyones: Server) -> Server:
+    """A server with an empty store: what the tests before have stored is deleted."""
+    settings = read_settings({"INSPECTOR_HOME": str(everyones.log.parent / "store")})
+    for entry in registry.list_checkpoints(settings):
+        registry.delete_checkpoint(entry.fingerprint, settings=settings)
+    assert stored(everyones) == set()
+    return everyones
 
 
 @pytest.fixture
 def sidebar(page: Page, server: Server) -> tuple[Server, Locator]:
-    """The sidebar of a fresh server, open for files."""
+    """The sidebar of a server with an empty store, open for files."""
     page.goto(server.url)
     expect_page(page, "overview", "demo-bert")
     where = page.get_by_test_id("stSidebar")

@@ -36,7 +36,7 @@ from tests.store.hostile_truth import agrees
 from tools.fuzz.property import checked
 
 SECONDS = 60  # of processor time for all questions about one checkpoint
-SAMPLE, REPORTED = 12, 60  # every so many of them is tried daily
+SAMPLE = 12  # every so many of them is tried daily
 SAME_NUMBERS = {"configs", "headers", "indexes", "names", "zips", "archives", "formats", "places"}
 COMPARED: Counter[tuple[str, bool | None]] = Counter()  # how many answers were compared, of this process
 CONTROLS = {chr(code) for code in (*range(32), 0x7F, 0x202E)} - set("\t\n\r")
@@ -211,23 +211,17 @@ def test_the_truth_tells_right_from_wrong(tmp_path):
     assert [agrees(verb, result, path) for verb, result in found.items()] == [None, None]
 
 
-@pytest.mark.parametrize("name", sorted(made())[::SAMPLE])
-def test_a_sample_is_handled(name, tmp_path):
-    tried(name, tmp_path)
+def each(*, daily: int, step: int = 1) -> Iterator[Any]:
+    """Every so many of the cases, by name; of all of them, the daily loop tries one in `daily`."""
+    for number, name in list(enumerate(sorted(made())))[::step]:
+        yield pytest.param(name, marks=() if number % daily == 0 else pytest.mark.fuzz)
 
 
-@pytest.mark.fuzz
-@pytest.mark.parametrize("name", sorted(made()))
+@pytest.mark.parametrize("name", each(daily=SAMPLE))
 def test_each_is_handled(name, tmp_path):
     tried(name, tmp_path)
 
 
-@pytest.mark.parametrize("name", sorted(made())[::REPORTED])
-def test_of_a_sample_a_report_is_written_or_refused(name, tmp_path):
-    tried(name, tmp_path, report=True)
-
-
-@pytest.mark.fuzz
-@pytest.mark.parametrize("name", sorted(made()))
-def test_of_each_a_report_is_written_or_refused(name, tmp_path):
+@pytest.mark.parametrize("name", each(daily=60, step=4))
+def test_a_report_is_written_or_refused(name, tmp_path):
     tried(name, tmp_path, report=True)
