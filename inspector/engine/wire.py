@@ -131,7 +131,7 @@ def read_outcomes(message: Any, requests: Sequence[OpenRequest | RunRequest]) ->
     """Read what an untrusted process answers to a batch: for each request its result or its error.
 
     Raises:
-        DecodeError: If an answer is not of the class that its question returns, or opens what was not asked for.
+        DecodeError: If an answer is not of the class that its question returns, or is about another checkpoint.
     """
     if isinstance(message, Failure):
         return [_error(message)] * len(requests)
@@ -143,6 +143,8 @@ def read_outcomes(message: Any, requests: Sequence[OpenRequest | RunRequest]) ->
     for value, asked in zip(found, requests, strict=True):
         if isinstance(value, Opened) and isinstance(asked, OpenRequest):
             _refuse_other(value, asked.reference)
+        elif isinstance(asked, RunRequest):
+            _refuse_other_answer(value, asked)
     return [_error(value) if isinstance(value, Failure) else value for value in found]
 
 
@@ -160,6 +162,13 @@ def _refuse_other(opened: Opened, asked: CheckpointRef) -> None:
     names = {"upload": upload.startswith(str(asked)) and upload, "incoming": upload, "snapshots": upload}
     if not is_fingerprint(opened.fingerprint) or opened.reference != names.get(asked.kind, str(asked)):
         raise DecodeError("Another checkpoint was opened.")
+
+
+def _refuse_other_answer(answer: Any, asked: RunRequest) -> None:
+    """Believe no answer that says it is about another checkpoint than the question."""
+    named = {"fingerprint": asked.fingerprint, "other_fingerprint": asked.parameters.get("other")}
+    if any(getattr(answer, field, expected) != expected for field, expected in named.items()):
+        raise DecodeError("The answer is about another checkpoint.")
 
 
 def result_class(request: OpenRequest | RunRequest) -> Any:

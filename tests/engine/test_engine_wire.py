@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -32,6 +33,14 @@ from inspector.store.reference import CheckpointRef
 
 OPENED = Opened("ab" * 32, "demo-a", "demo-a", ("one",))
 OPEN = OpenRequest(CheckpointRef("demo", "demo-a"))
+
+
+@dataclass(frozen=True)
+class About:
+    """An answer about two checkpoints."""
+
+    fingerprint: str
+    other_fingerprint: str
 
 
 @pytest.mark.parametrize(
@@ -150,3 +159,13 @@ def test_a_worker_that_opens_something_else_is_not_believed(asked: str, fingerpr
 def test_what_was_asked_for_is_believed(asked: str, reference: str):
     opened = Opened(FINGERPRINT, reference, "demo-a", ())
     assert read_outcomes(Answers.of([opened]), [OpenRequest(CheckpointRef.parse(asked))]) == [opened]
+
+
+@pytest.mark.parametrize(("field", "wrong"), [("fingerprint", "cd" * 32), ("other_fingerprint", "ab" * 32)])
+def test_an_answer_about_another_checkpoint_is_not_believed(field, wrong):
+    """A worker that was taken over would have its numbers shown under another checkpoint's name."""
+    asked = RunRequest("ab" * 32, "package:function", {"other": "cd" * 32}, result=f"{__name__}:About")
+    right = About("ab" * 32, "cd" * 32)
+    assert read_outcomes(Answers.of([right]), [asked]) == [right]
+    with pytest.raises(DecodeError, match="about another checkpoint"):
+        read_outcomes(Answers.of([replace(right, **{field: wrong})]), [asked])
