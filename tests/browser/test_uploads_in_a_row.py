@@ -180,8 +180,8 @@ def test_a_reload_while_a_file_comes_says_that_it_was_interrupted(
     with page.expect_request(UPLOADED):
         give(where, large)
     expect(where.get_by_test_id("stFileChip")).to_be_visible()
+    page.reload()  # while it is slow: at full speed the rest could arrive before the page has gone
     talk.send("Network.emulateNetworkConditions", slow | {"uploadThroughput": -1})
-    page.reload()
     expect(page.get_by_test_id("stAlert")).to_contain_text(INTERRUPTED)
     expect_page(page, "overview", "demo-bert")
     assert stored(server) == set()
