@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 from inspector.catalog import Analysis
+from inspector.engine.wire import WorkerFunctions
 from inspector.progress import Progress
 
 AT = "Block 2 of 4"
@@ -23,4 +24,6 @@ def held_lens(checkpoint: Any, *, progress: Progress, **parameters: Any) -> Any:
     return lens(checkpoint, progress=hold, **parameters)
 
 
+# A worker reads the packages that hold what it imports, and no others.
+FUNCTIONS = WorkerFunctions(light=(*WorkerFunctions().light, __name__))
 HELD = Analysis("held", "held", "Held", "Does it end?", f"{__name__}:held_lens", "stop", "model")

@@ -19,7 +19,7 @@ from inspector.results.checkpoint import Opened
 from inspector.settings import Settings, read_settings
 from inspector.store.reference import CheckpointRef
 from tests.engine.engine_attempts import DONE
-from tests.engine.engine_harness import WAIT, answer
+from tests.engine.engine_harness import WAIT, answer, eventually, held
 from tests.engine.engine_lies import CATALOG, FUNCTIONS
 from tests.engine.engine_stand_ins import CATALOG as ATTEMPTS
 from tests.store.store_builders import hub_cache, opened, pack, small_checkpoint, upload_of
@@ -163,9 +163,10 @@ def test_the_spare_serves_what_lies_in_the_store_and_in_the_package(settings, tw
     for request in (demo, OpenRequest(CheckpointRef("upload", found)), RunRequest(found, "package:function", {})):
         assert find_outside(request, settings, restrict_paths=True) == NOTHING
     with started(settings, spare=True) as engine:
-        (spare,) = (each for each in engine.workers() if each.fingerprint is None)
+        eventually(lambda: held(engine)[None].pid)  # it has one once it is started
+        spare = held(engine)[None].pid
         told = engine.open(demo.reference).result(WAIT)
-        assert spare.pid in {each.pid for each in engine.workers() if each.fingerprint == told.fingerprint}
+        assert held(engine)[told.fingerprint].pid == spare
 
 
 def test_no_file_is_looked_for_where_nothing_is_confined(tmp_path, two):

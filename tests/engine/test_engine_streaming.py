@@ -12,7 +12,7 @@ from inspector.errors import CancelledError
 from inspector.settings import read_settings
 from inspector.store.reference import CheckpointRef
 from tests.engine.engine_harness import WAIT, eventually, held
-from tests.engine.engine_held_lens import AT, HELD
+from tests.engine.engine_held_lens import AT, FUNCTIONS, HELD
 from tests.families import random_model, save_checkpoint
 
 ASKED = {"text": "w1 w2 w3", "device": "stream"}
@@ -26,6 +26,7 @@ def test_canceling_ends_a_streamed_pass_at_the_block_where_it_is(tmp_path):
         restrict_paths=False,
         spare=False,
         catalog=[*CATALOG.values(), HELD],
+        functions=FUNCTIONS,
     )
     try:
         fingerprint = engine.open(CheckpointRef("path", str(folder))).result(WAIT).fingerprint
