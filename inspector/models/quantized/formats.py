@@ -125,17 +125,32 @@ def scaled(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
     if codes.dtype == "uint8":
         _check(ending == "_scale", zero is None)
         return _float4(codes, scale, tensors[f"{base}_scale_2"], how="multiply", library="ModelOpt")
-    _check(codes.dtype in FLOAT8 | {"int8"}, len(codes.shape) in (2, 3), math.prod(codes.shape))
-    _check(scale.dtype in (*FLOATS, "float8_e8m0fnu"))
-    blocks = manifest.quantization.get("weight_block_size", BLOCK)
+    blocks = tuple(manifest.quantization.get("weight_block_size", BLOCK))
     # DeepSeek's name for it means a scale of blocks; any other is of rows, if it can be.
-    grid = _grid(codes.shape, scale.shape, tuple(blocks), blocks_first=ending == "_scale_inv")
+    stored = (codes.dtype, codes.shape, scale.dtype, scale.shape)
+    grid, scheme = _scaled_grid(*stored, blocks, blocks_first=ending == "_scale_inv")
     parts = {"codes": codes, "scale": scale}
     if zero:
         _check(zero.shape == scale.shape, zero.dtype in ("int8", "uint8", *WHOLE, *FLOATS))
         parts["zero"] = zero
-    scheme = f"{codes.dtype}, {_grid_words(codes.shape, grid)}"
     return Codes(codes.shape, "scaled", scheme, parts, {"grid": grid})
+
+
+@lru_cache(maxsize=SHAPES)
+def _scaled_grid(
+    dtype: str,
+    shape: tuple[int, ...],
+    scale_dtype: str,
+    scale_shape: tuple[int, ...],
+    blocks: tuple[int, ...],
+    *,
+    blocks_first: bool,
+) -> tuple[Grid, str]:
+    """How the scales lie on a matrix, and that in words; a mixture has 45,000 matrices of a few shapes."""
+    _check(dtype in FLOAT8 | {"int8"}, len(shape) in (2, 3), math.prod(shape))
+    _check(scale_dtype in (*FLOATS, "float8_e8m0fnu"))
+    grid = _grid(shape, scale_shape, blocks, blocks_first=blocks_first)
+    return grid, f"{dtype}, {_grid_words(shape, grid)}"
 
 
 def experts4(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
