@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from inspector.store.manifest import TensorInfo
+from inspector.store.manifests.manifest import TensorInfo
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

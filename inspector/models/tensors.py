@@ -10,7 +10,7 @@ import torch
 
 from inspector.errors import CheckpointError
 from inspector.names import nearest
-from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.manifests.manifest import Manifest, TensorInfo
 from inspector.store.readers.ranges import map_range
 from inspector.store.readers.streams import Part
 

@@ -34,8 +34,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from inspector.errors import CheckpointError
-from inspector.store.documents import is_fingerprint, read_bytes
 from inspector.store.files import write_atomically
+from inspector.store.manifests.documents import is_fingerprint, read_bytes
 from inspector.store.names import weight_format
 
 WHOLE_NBYTES = 100_000_000  # of a checkpoint's files: a tenth of a second

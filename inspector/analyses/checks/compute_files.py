@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from inspector.analyses.checks.compute_parts import at_least, conclude, example
 from inspector.analyses.checks.result import Check, Evidence
 from inspector.store.configs import CUSTOM_CODE
-from inspector.store.manifest import FileInfo, Manifest
+from inspector.store.manifests.manifest import FileInfo, Manifest
 from inspector.store.sizes import size_warnings
 from inspector.store.staging import CODE, NO_CONFIG, NO_TOKENIZER
 from inspector.text import plural

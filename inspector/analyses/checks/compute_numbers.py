@@ -16,7 +16,7 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.models.names import FORMER_BUFFERS, is_buffer
 from inspector.models.quantized.codes import open_codes
 from inspector.models.quantized.layout import Quantized
-from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.manifests.manifest import Manifest, TensorInfo
 from inspector.store.readers.safetensors import contiguous_strides
 from inspector.text import plural, shape_text
 

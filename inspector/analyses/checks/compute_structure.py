@@ -17,7 +17,7 @@ from inspector.models.build import hollow_model, own_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.names import unexpected_keys
 from inspector.models.naming import find_places
-from inspector.store.manifest import TensorInfo
+from inspector.store.manifests.manifest import TensorInfo
 from inspector.store.sizes import size_warnings
 from inspector.text import plural, shape_text
 

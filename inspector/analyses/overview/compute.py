@@ -20,8 +20,8 @@ from inspector.progress import Progress
 from inspector.request import answers
 from inspector.results.checkpoint import TokenizerInfo
 from inspector.store.hashing import HASHES, HashCache
-from inspector.store.manifest import Manifest, TensorInfo
-from inspector.store.manifests import results_folder
+from inspector.store.manifests.entries import results_folder
+from inspector.store.manifests.manifest import Manifest, TensorInfo
 from inspector.store.staging import NO_TOKENIZER
 from inspector.text import shape_text
 

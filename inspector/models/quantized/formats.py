@@ -18,7 +18,7 @@ from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.store.copies import read_pieces
-from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.manifests.manifest import Manifest, TensorInfo
 from inspector.store.readers.jsons import parse_json
 from inspector.store.readers.safetensors import SHAPES
 

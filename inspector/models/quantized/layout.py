@@ -9,7 +9,7 @@ from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.models.quantized.formats import CONVENTIONS, FLOAT8, FLOATS, Codes, UnreadableError
-from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.manifests.manifest import Manifest, TensorInfo
 from inspector.store.readers.safetensors import contiguous_strides
 
 # What stands in the place of a ".weight" and is no number of it.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inspector.errors import CheckpointError
-from inspector.store.manifest import TensorInfo
+from inspector.store.manifests.manifest import TensorInfo
 from inspector.store.names import OTHER_WEIGHTS, PLAIN_NAME, weight_format
 from inspector.store.readers.jsons import read_json
 from inspector.text import quoted

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.errors import CheckpointError
-from inspector.store.manifest import TensorInfo
+from inspector.store.manifests.manifest import TensorInfo
 from inspector.store.names import is_text
 from inspector.store.readers.jsons import parse_json
 from inspector.text import quoted
