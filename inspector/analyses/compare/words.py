@@ -46,11 +46,11 @@ ROTATION = (
 UNREAD = "its numbers were not read"  # the note of a tensor that headers alone do not decide
 BY_SAMPLE = "by a sample of"  # how the note of a tensor begins of which some numbers were read
 SAMPLED = (
-    "Only a sample of the numbers of both was read (--values all reads every one): a difference that was found is "
-    "there, what is equal in the sample may differ elsewhere, and distances are estimates."
+    "Only a sample of the numbers of both was read: a difference that was found is there, what is equal in the sample "
+    "may differ elsewhere, and distances are estimates."
 )
 TOKENS = {  # why they are not compared
-    "sample": "only a sample of the numbers was read (--values all compares them)",
+    "sample": "only a sample of the numbers was read; reading all of them compares tokens",
     "none": "no numbers were read",
 }
 ROUNDED = 0.99  # share of nearest numbers that only plain rounding gives
@@ -105,9 +105,7 @@ def _same(names: tuple[str, str]) -> str:
 def _unread(tensors: pd.DataFrame) -> str:
     left = tensors["note"].tolist().count(UNREAD)
     alike = plural(left, "tensor has one shape", "tensors have one shape each")
-    return (
-        f"Only headers were compared: {alike} in both checkpoints, and no numbers were read (--values all reads them)."
-    )
+    return f"Only headers were compared: {alike} in both checkpoints, and no numbers were read."
 
 
 def _tensors(total: int, counts: dict[str, int]) -> str:

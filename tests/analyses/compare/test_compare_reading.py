@@ -104,10 +104,10 @@ def test_a_sample_sees_what_is_everywhere_and_says_what_it_cannot_see(saved, sma
     assert result.overall["relative_change"] == pytest.approx(every.overall["relative_change"], rel=0.2)
     assert by_name(every)["one"]["status"] == "changed"  # which the sample could not see
     assert result.values == "sample"
-    assert result.summary[0].startswith("Only a sample of the numbers of both was read (--values all")
+    assert result.summary[0].startswith("Only a sample of the numbers of both was read: a difference")
     assert "what is equal in the sample may differ elsewhere" in result.summary[0]
     assert result.vocabulary is None
-    assert "Tokens are not compared: only a sample of the numbers was read (--values all compares them)." in (
+    assert "Tokens are not compared: only a sample of the numbers was read; reading all of them compares tokens." in (
         result.warnings
     )
 
