@@ -86,7 +86,6 @@ def ask_many(
     """Ask many checkpoints, and tell on stderr what comes of each.
 
     Args:
-        sought: The checkpoints.
         ask: Gives what asks one of them, to plain JSON values.
         question: Verb and parameters; with a checkpoint's files it decides what is known already.
         results: File that keeps the results.
@@ -146,7 +145,6 @@ def show_many(
     """Print what came of many checkpoints: one JSON object, or a table with a row each.
 
     Args:
-        verb: Of the command.
         lines: From `ask_many`.
         as_json: One JSON object.
         row: Columns of a result for the table.

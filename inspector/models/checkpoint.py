@@ -401,7 +401,6 @@ class Checkpoint:
         """Refuse ids and lengths that the model has no rows for.
 
         Args:
-            ids: Of tokens.
             type_ids: Segment of each position; a model with one segment or none is not given them.
 
         Raises:

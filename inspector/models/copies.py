@@ -108,10 +108,7 @@ def same_numbers(checkpoint: Checkpoint, model: PreTrainedModel, first: str, sec
     and no further than to the first difference.
 
     Args:
-        checkpoint: The file.
         model: The class, on the meta device.
-        first: A parameter's name in it.
-        second: Another one's.
     """
     one, other = (model.get_parameter_or_buffer(name) for name in (first, second))
     if one.shape != other.shape:

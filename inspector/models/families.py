@@ -284,7 +284,6 @@ def heads_present(config: Mapping[str, Any], names: Collection[str], family: Fam
 
     Args:
         config: The rebuilt config.json.
-        names: Tensor names of all weight files, aliases included.
         family: The table's row for the config's model type.
 
     Returns:

@@ -21,7 +21,6 @@ def read_tensors(manifest: Manifest, names: Iterable[str] | None = None) -> dict
     """Map tensors of a checkpoint into memory.
 
     Args:
-        manifest: The staged checkpoint.
         names: Tensors to read; None: all of them.
 
     Returns:

@@ -253,9 +253,6 @@ class Tokens:
     def vocabulary(self, rows: int) -> pd.DataFrame:
         """List what every embedding row stands for.
 
-        Args:
-            rows: Rows of the embedding matrix.
-
         Returns:
             token_id (0..rows-1), token (visible form), kind (one of results.KINDS).
         """

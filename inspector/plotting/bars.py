@@ -37,11 +37,9 @@ def bar_rows(
         measure: What their lengths are.
         tickformat: Of the numbers along the axis, as d3 writes it.
         title: Of the figure, plain text with the checkpoint's name.
-        subtitle: One more line of plain text.
         pitch: Pixels from bar to bar.
         size: Of the names' letters in pixels.
         room: Pixels at the right for the longest bar's text.
-        theme: Colors.
 
     Returns:
         A figure with one trace.

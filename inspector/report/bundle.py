@@ -22,7 +22,6 @@ def write_bundle(
 
     Args:
         report: What they say.
-        page: Its HTML, where that has been written.
         tell: Called with the share done and what is being done; may raise to stop.
 
     Returns:

@@ -42,9 +42,6 @@ def open_checkpoint(
     """Stage a checkpoint, so that workers can read it.
 
     Args:
-        reference: What to open.
-        settings: Where the store is, and the limits.
-        progress: Told how far it has come (0..1, or None) and what is being done.
         restrict_paths: True where strangers ask (the web app): paths must lie below
             `settings.roots`.
         downloaded: Called when the network is needed no more, before anything is read.

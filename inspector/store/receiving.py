@@ -57,9 +57,7 @@ def receive(
         told: What the worker answered.
         reference: What it was to open.
         own: The worker's folder; a worker that has unpacked an archive must have ended.
-        settings: The server's.
         restrict_paths: As in `open_checkpoint`.
-        progress: Told what is being done.
 
     Returns:
         What is now in the store, by the server's own knowledge.

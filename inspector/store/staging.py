@@ -51,8 +51,6 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
 
     Args:
         source: The files, wherever they lie.
-        settings: Where the store is.
-        progress: Told what is being done.
 
     Raises:
         CheckpointError: If the files are no checkpoint, or one that cannot be trusted.

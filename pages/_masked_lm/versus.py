@@ -72,7 +72,6 @@ def move(sentence: Sentence, other: Opened, *, mask: str | None) -> Moved:
 
     Args:
         sentence: As the open checkpoint is asked it.
-        other: The second checkpoint.
         mask: Its mask token.
     """
     text, kept = _with_mask(sentence, mask or "", written=True, clicked=False)

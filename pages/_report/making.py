@@ -33,11 +33,7 @@ class Making:
     """Work under way; implements the engine's Job.
 
     Args:
-        engine: That is asked.
-        opened: The checkpoint.
-        sections: Slugs.
         setting: Text, device, dtype.
-        other: The second checkpoint, for the section that compares.
     """
 
     def __init__(

@@ -64,11 +64,7 @@ def ask(reference: str, instead: str = "", on_instead: Callable[[], None] | None
 
 
 def agree_to(key: str) -> None:
-    """Note that what was chosen or typed in a field is wanted.
-
-    Args:
-        key: Of the field.
-    """
+    """Note that what was chosen or typed in a field is wanted."""
     if (reference := st.session_state[key]) is not None:
         agree(reference)
 

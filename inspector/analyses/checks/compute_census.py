@@ -52,8 +52,6 @@ def take_census(manifest: Manifest, progress: Progress, *, sample: bool = False)
     """Read every tensor of the files once, or evenly spaced pages of each.
 
     Args:
-        manifest: Of a staged checkpoint.
-        progress: Told how far it has come, and how fast.
         sample: Read about a gigabyte in all; what lies in memory with gaps is left out.
 
     Returns:

@@ -14,9 +14,6 @@ def conclude(name: str, evidence: Iterable[Evidence], *, detail: str, next_step:
     """Make a check of its evidence.
 
     Args:
-        name: Of the check.
-        evidence: In any order.
-        detail: One sentence about all of it.
         next_step: One sentence; left out where the status is "ok".
     """
     found = sorted(evidence, key=lambda each: -RANK[each.severity])

@@ -56,12 +56,9 @@ def contrast_scatter(
     Args:
         tokens: `Contrast.tokens`: token_id, token, kind, first, second, likelihood, difference.
         names: What tells the texts apart, such as `differing_words` gives.
-        title: Of the figure, with the checkpoint's name.
         subtitle: Plain text before the count of marks and cells.
         floor: `Contrast.floor`, natural logarithm; None: every token may be among the contrasted.
         pins: Ids that are marked and labeled in any case.
-        points: Marks at most, besides pins.
-        theme: Colors.
 
     Returns:
         A figure with the traces "cells ..." below and one scatter a text on top, with customdata

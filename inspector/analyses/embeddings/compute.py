@@ -18,10 +18,8 @@ def embeddings(checkpoint: Checkpoint, request: EmbeddingsRequest, *, progress: 
     """Describe the input embedding matrix, (vocab, d_model), as it stands in the file.
 
     Args:
-        checkpoint: What to read.
         request: Whose neighbors to list; "cosine" and "dot" list the largest first, "euclidean"
             the smallest.
-        progress: Told what is being done.
 
     Raises:
         NotInCheckpointError: If there is no embedding matrix.

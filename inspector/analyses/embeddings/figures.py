@@ -24,9 +24,6 @@ def norms_histogram(points: pd.DataFrame, *, title: str, subtitle: str = "", the
 
     Args:
         points: One row a token: token, token_id, norm, kind (one of `results.KINDS`).
-        title: Of the figure, with the checkpoint's name.
-        subtitle: One more line of plain text.
-        theme: Colors.
 
     Returns:
         A figure with bars of counts, then one trace of ticks for each of "special" and
@@ -79,9 +76,6 @@ def pad_norm_curve(curve: pd.DataFrame, *, title: str, subtitle: str = "", theme
 
     Args:
         curve: step, pad_norm, median_norm, by step.
-        title: Of the figure, with the checkpoint's name.
-        subtitle: One more line of plain text.
-        theme: Colors.
 
     Returns:
         A figure with one line for padding and one for the median row, named at their ends.

@@ -22,10 +22,6 @@ def score_histogram(
 
     Args:
         scores: One row an embedding row: score (NaN where not judged), flagged (bool).
-        indicator: Whose thresholds are marked.
-        title: Of the figure.
-        subtitle: One more line of plain text.
-        theme: Colors.
 
     Returns:
         A figure with one trace of bars for "ordinary tokens" and one for "listed as

@@ -40,7 +40,6 @@ def padding(checkpoint: Checkpoint, request: PaddingRequest, *, progress: Progre
         checkpoint: With an embedding matrix; a language-model head is needed for the gradient.
         request: Sentences that are padded together, and where the model runs; dtype "auto" is
             float32.
-        progress: Told what is being done.
 
     Raises:
         NotInCheckpointError: If there is no embedding matrix.
@@ -87,11 +86,7 @@ def describe(
     """Describe one row of a matrix and where it lies among the others.
 
     Args:
-        checkpoint: For its [UNK].
         matrix: (vocab, d_model).
-        facts: Of its rows.
-        vocabulary: What each row stands for.
-        index: Which row.
     """
     has_direction = bool(facts.finite[index] and not facts.zero[index])
     nearest = nearest_rows(

@@ -65,11 +65,8 @@ def measure(
     """Differentiate the checkpoint's own loss on the sentences, and that of its controls.
 
     Args:
-        checkpoint: With a language-model head, or there is a note that it has none.
-        batch: The sentences, padded.
         row: Whose gradient is wanted.
         vocabulary: What each row stands for: token, kind, norm.
-        progress: Told what is being done.
         device: "auto", "cpu", "cuda" or "mps".
         dtype: "auto" is float32 everywhere: a gradient underflows in half precision.
 
@@ -261,7 +258,6 @@ class _Table:
         """Add an experiment.
 
         Args:
-            experiment: Its name.
             paths: Gradients by path, of `row` first.
             together: What an ordinary pass gave, for the compared rows too; None: the sum of both
                 paths, for `row` alone.

@@ -112,7 +112,6 @@ def split(work: Work, rows: Sequence[int], *, padding_idx: bool = True, masked: 
 
     Args:
         work: Model and loss.
-        rows: Of the embedding matrix.
         padding_idx: False lifts it for this pass.
         masked: False leaves the attention mask out.
 
@@ -186,9 +185,6 @@ def too_large(checkpoint: Checkpoint, batch: Batch, device: torch.device, *, mod
     """Say that a backward pass would not fit, before anything is loaded for it.
 
     Args:
-        checkpoint: The model's sizes.
-        batch: What it reads.
-        device: Where.
         models: How many of that size there are at once.
 
     Returns:

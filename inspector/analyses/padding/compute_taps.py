@@ -73,7 +73,6 @@ def rows_multiplied(
     Args:
         taps: Of one pass.
         gradients: On the scores of each.
-        rows: Of the matrix.
     """
     given = torch.cat([states.flatten(0, -2) for states, _ in taps]).float()
     pushed = torch.cat([gradient.flatten(0, -2) for gradient in gradients])

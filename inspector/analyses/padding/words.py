@@ -56,7 +56,6 @@ def agreement(named: Named, *, rows: int) -> str:
 
     Args:
         named: What each source states.
-        rows: Of the embedding matrix.
     """
     if named.token_id is not None and named.token_id >= rows:
         return (

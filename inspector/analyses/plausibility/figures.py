@@ -58,11 +58,8 @@ def plausibility_strip(
 
     Args:
         tokens: `Plausibility.tokens`; pieces of one word stand side by side.
-        title: Of the figure, with the checkpoint's name.
-        subtitle: One more line of plain text.
         width: Pixels of a line; the figure takes the page's width, and should not get less.
         top: Bits of the strongest color, to compare texts; None: what this text needs, at least 8.
-        theme: Colors.
 
     Returns:
         A figure with the trace "judged", then "not judged"; one bar a token, with customdata

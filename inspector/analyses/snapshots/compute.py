@@ -25,11 +25,9 @@ def vitals(checkpoint: Checkpoint, request: VitalsRequest, *, progress: Progress
     """Measure the input embedding matrix, (vocab, d_model); nothing else of the file is read.
 
     Args:
-        checkpoint: What to read.
         request: Whose vectors and neighbors to return; without tokens, those of the first special
             tokens, which every snapshot of a run has. With the same seed the same rows are drawn
             from every matrix with as many rows.
-        progress: Told what is being done.
 
     Raises:
         NotInCheckpointError: If there is no embedding matrix.
@@ -82,7 +80,6 @@ def nearest_cosine(matrix: torch.Tensor, queries: torch.Tensor, k: int, *, facts
     Args:
         matrix: (rows, columns), of any floating dtype.
         queries: Row numbers, (queries,).
-        k: Neighbors.
         facts: Of the rows. What is not finite or has no length is nobody's neighbor, and has
             none.
 

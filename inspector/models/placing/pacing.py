@@ -59,8 +59,6 @@ def estimate(checkpoint: Checkpoint, loaded: Loaded, stream: Stream) -> Estimate
     """Run a few tokens through the first blocks of a streamed model, and say how long all of them take.
 
     Args:
-        checkpoint: Whose model it is.
-        loaded: The model.
         stream: That brings its blocks in.
 
     Returns:

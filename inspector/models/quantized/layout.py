@@ -111,7 +111,6 @@ def refuse_codes(name: str, unread: Sequence[str]) -> None:
     """Compute nothing from codes as if they were numbers.
 
     Args:
-        name: Of the checkpoint.
         unread: Its tensors that would be used and cannot be read.
 
     Raises:
@@ -126,11 +125,6 @@ def refuse_codes(name: str, unread: Sequence[str]) -> None:
 
 def refuse_many_numbers(name: str, found: Mapping[str, Quantized], allowed: int) -> None:
     """Keep the numbers of a large quantized model out of memory: its codes can be mapped, they not.
-
-    Args:
-        name: Of the checkpoint.
-        found: Its quantized weights.
-        allowed: Bytes.
 
     Raises:
         CheckpointError: If they take more.

@@ -31,8 +31,6 @@ def find_row(checkpoint: Checkpoint, token: str, rows: int, *, option: str) -> i
 
     Args:
         checkpoint: Whose tokenizer knows the token.
-        token: As it was typed.
-        rows: Of the embedding matrix.
         option: That named it.
 
     Raises:
@@ -58,9 +56,7 @@ def nearest_rows(
 
     Args:
         matrix: (vocab, d_model), of any dtype; compared in float32.
-        vocabulary: Labels of the rows.
         query: Row to compare with; None gives an empty list.
-        k: Neighbors.
         metric: "cosine", "dot" or "euclidean".
         facts: Of the rows; those that are not finite are not listed.
 

@@ -97,7 +97,6 @@ def make_room(nbytes: int, settings: Settings) -> None:
 
     Args:
         nbytes: How much more; negative: that much goes by itself.
-        settings: Where the store is, and what it may hold.
 
     Raises:
         CheckpointError: If the store is full; the text says what to delete.

@@ -67,7 +67,6 @@ def list_snapshots(folder: Path, *, within: tuple[Path, ...] = ()) -> tuple[Snap
     Only names are read. Folders that links lead to count where they really lie.
 
     Args:
-        folder: Of a run.
         within: Where snapshots must really lie; anywhere if empty.
 
     Raises:

@@ -31,7 +31,6 @@ def choose_weights(files: Mapping[str, Path], ignored: Sequence[str] = ()) -> We
     """Choose the weights as transformers does: safetensors first, whole files before shards.
 
     Args:
-        files: The checkpoint's files by basename.
         ignored: Names of files that are not read; they explain a refusal.
 
     Raises:

@@ -48,7 +48,6 @@ def read_pytorch(path: Path, name: str) -> Header:
     """Read the names, shapes and places of a PyTorch file's tensors; runs and copies nothing.
 
     Args:
-        path: The file.
         name: What the checkpoint calls it; goes into every TensorInfo.
 
     Raises:

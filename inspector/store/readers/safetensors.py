@@ -79,7 +79,6 @@ def read_safetensors(path: Path, name: str) -> Header:
     """Read the header of a safetensors file.
 
     Args:
-        path: The file.
         name: What the checkpoint calls it; goes into every TensorInfo.
 
     Raises:

@@ -84,10 +84,8 @@ def stream(
     """Read parts and work on each of them.
 
     Args:
-        manifest: Whose tensors they are.
         parts: File after file, rising in each.
         work: Called in a thread of its own, with a part and its bytes.
-        threads: How many.
 
     Yields:
         Each part, and what was made of it, in their order.
@@ -109,7 +107,6 @@ def stream_together(
         manifests: Of the checkpoints.
         rows: A part of each, in the order of `manifests`; rising in the first one's files.
         work: Called in a thread of its own, with a row and the bytes of its parts.
-        threads: How many.
 
     Yields:
         Each row, and what was made of it, in their order.
@@ -145,7 +142,6 @@ def work_ahead(
     Args:
         items: Taken in the caller's thread, one by one.
         work: What is done with each.
-        threads: How many.
         start: Called first in each of them.
 
     Yields:

@@ -68,7 +68,6 @@ def fetch(fingerprint: str, *, settings: Settings, carrying: Carrying) -> str:
 
     Args:
         fingerprint: At least its first 12 digits.
-        settings: Where both stores are.
         carrying: Who waits.
 
     Returns:

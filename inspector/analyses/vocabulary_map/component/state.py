@@ -60,7 +60,6 @@ def state(
         neighbors: Token ids of the selected token's true neighbors, nearest first.
         chosen: Token ids inside the lasso.
         hidden: Names of the layers that are switched off.
-        theme: Colors.
         height: Of the map itself, in pixels.
 
     Returns:
