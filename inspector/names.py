@@ -84,6 +84,8 @@ def group_names(names: Sequence[str], alike: Sequence[Hashable] | None = None, *
 
 def find_rows(frame: pd.DataFrame, text: str, columns: Sequence[str]) -> pd.DataFrame:
     """Rows that hold a text in some columns, in any case; a pattern, "layers.*.bias", finds whole names."""
+    if not text:
+        return frame
     if is_pattern(text):
         return frame[[fits(name, text) for name in frame[NAME]]]  # type: ignore[return-value]
     first, *rest = (frame[column] for column in columns)
