@@ -12,7 +12,7 @@ import torch
 from inspector.analyses.checks import words_numbers as words
 from inspector.analyses.checks.compute_census import Census
 from inspector.analyses.checks.compute_parts import at_least, conclude
-from inspector.analyses.checks.result import Check, Evidence
+from inspector.analyses.checks.result import Check, Evidence, Severity
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.names import FORMER_BUFFERS, is_buffer
 from inspector.models.quantized.codes import open_codes
@@ -31,7 +31,8 @@ def check_numbers(census: Sequence[Census], quantized: Mapping[str, Quantized]) 
     weights = _weights_of_parts(quantized)
     evidence = []
     for each in census:
-        name, severity = each.tensor.name, "note" if _is_table(each.tensor) else "critical"
+        name = each.tensor.name
+        severity: Severity = "note" if _is_table(each.tensor) else "critical"
         for count, what in ((each.nan, "NaN"), (each.infinite, "infinity")):
             if count:
                 detail = words.not_finite(
@@ -119,12 +120,12 @@ def check_dtypes(checkpoint: Checkpoint) -> Check:
     return conclude(DTYPES, evidence, words.mixed(floats), words.ONE_DTYPE)
 
 
-def _kept(tensors: Sequence[TensorInfo], kind: str, problem: str, severity: str) -> Evidence:
+def _kept(tensors: Sequence[TensorInfo], kind: str, problem: str, severity: Severity) -> Evidence:
     detail = words.kept_in([tensor.name for tensor in tensors], sum(map(_numel, tensors)))
     return Evidence(kind, problem, severity, len(tensors), detail)
 
 
-def _judge_dtype(dtype: str, floats: list[str]) -> tuple[str, str]:
+def _judge_dtype(dtype: str, floats: list[str]) -> tuple[str, Severity]:
     """What is odd about weights of a type, and how bad that is."""
     if dtype not in floats:
         return "no floating type", "note"

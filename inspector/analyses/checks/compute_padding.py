@@ -8,7 +8,7 @@ import torch
 
 from inspector.analyses.checks import words_structure as words
 from inspector.analyses.checks.compute_parts import RANK, conclude, not_checked
-from inspector.analyses.checks.result import Check, Evidence
+from inspector.analyses.checks.result import Check, Evidence, Severity
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 
@@ -72,21 +72,25 @@ def _range(facts: Facts) -> list[Evidence]:
     pad, rows = facts.configured, facts.rows
     if pad is None or rows is None or 0 <= pad < rows:
         return []
-    problem, severity = ("counts from the end", "minor") if -rows <= pad < 0 else ("no such row", "critical")
-    return [Evidence("pad_token_id", problem, severity, pad, words.no_row(pad, rows))]
+    detail = words.no_row(pad, rows)
+    if -rows <= pad < 0:
+        return [Evidence("pad_token_id", "counts from the end", "minor", pad, detail)]
+    return [Evidence("pad_token_id", "no such row", "critical", pad, detail)]
 
 
 def _agreement(facts: Facts) -> list[Evidence]:
     pad, own = facts.configured, facts.token_id
     if not facts.has_tokenizer or pad == own:
         return []
-    subject, problem, severity = "pad_token_id", "config.json and tokenizer disagree", "major"
+    subject, problem = "pad_token_id", "config.json and tokenizer disagree"
+    severity: Severity = "major"
     if own is None:
         ends = facts.end_id if isinstance(facts.end_id, list) else [facts.end_id]
         problem = "no padding token in the tokenizer"
         severity = "note" if pad in ends or facts.silent else "minor"
     elif pad is None:
-        subject, problem, severity = str(facts.token), "config.json names no padding", "note"
+        subject, problem = str(facts.token), "config.json names no padding"
+        severity = "note"
     detail = words.disagreement(pad, facts.token, own, silent=facts.silent)
     return [Evidence(subject, problem, severity, None, detail)]
 

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from inspector.analyses.checks import words_structure as words
 from inspector.analyses.checks.compute_parts import at_least, conclude, not_checked, nothing_to_check
-from inspector.analyses.checks.result import Check, Evidence
+from inspector.analyses.checks.result import Check, Evidence, Severity
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.errors import InspectorError
 from inspector.models.build import hollow_model, own_class
@@ -111,7 +111,8 @@ def check_left_over(built: Built | str) -> Check:
     """Every tensor of the file has a place in the class."""
     if isinstance(built, str):
         return not_checked(LEFT_OVER, built)
-    severity, detail = "minor" if built.declared else "note", words.NEVER_LOADED.format(built=built.model_class)
+    severity: Severity = "minor" if built.declared else "note"
+    detail = words.NEVER_LOADED.format(built=built.model_class)
     evidence = [Evidence(name, "no place in the class", severity, None, detail) for name in built.left_over]
     said = words.left_over(built.model_class, len(evidence), "".join(built.left_over[:1]))
     return conclude(LEFT_OVER, evidence, said, words.NAME_ITS_CLASS)
@@ -138,7 +139,7 @@ def _tie_evidence(group: SharedGroup, rows: int | None) -> Evidence:
     subject = " = ".join(group.names)
     if group.verdict == "tied" and group.file_relation == "different numbers":
         return Evidence(subject, "tied, different copies in the file", "major", None, group.reason)
-    severity = {"declared only": "major", "alias only": "major"}.get(group.verdict, "none")
+    severity: Severity = "major" if group.verdict in ("declared only", "alias only") else "none"
     if group.verdict == "equal copies":
         severity = "minor" if group.shape[:1] == (rows,) else "note"
     return Evidence(subject, group.verdict, severity, None, group.reason)

@@ -8,7 +8,7 @@ import pandas as pd
 
 from inspector.analyses.checks import words_vocabulary as words
 from inspector.analyses.checks.compute_parts import at_least, conclude, not_checked, nothing_to_check
-from inspector.analyses.checks.result import Check, Evidence
+from inspector.analyses.checks.result import Check, Evidence, Severity
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.embeddings.result_health import EqualRows, Health
 from inspector.catalog import answer
@@ -64,7 +64,8 @@ def check_rows(checkpoint: Checkpoint, rows: int, health: Health, *, has_tokeniz
     excess = rows - tokens.size
     if excess > 0:
         rounded = any(rows % each == 0 and excess < each for each in MULTIPLES)
-        severity, detail = "note" if rounded else "minor", words.more_rows(rows, tokens.size, rounded=rounded)
+        severity: Severity = "note" if rounded else "minor"
+        detail = words.more_rows(rows, tokens.size, rounded=rounded)
         evidence.append(Evidence("embedding matrix", "more rows than ids", severity, excess, detail))
     if count := len(health.unreachable):
         detail = words.unreachable([str(token) for token in health.unreachable["token"]], count)
@@ -82,7 +83,8 @@ def check_zero_rows(zero: pd.DataFrame, *, has_tokenizer: bool, pad: int | None)
     evidence = []
     for token, token_id, kind in zero[["token", "token_id", "kind"]].itertuples(index=False):
         usual = token_id == pad or kind == "padding" or (has_tokenizer and kind in WORDLESS)
-        severity, detail = "note" if usual else "minor", words.zero_row(token_id, kind)
+        severity: Severity = "note" if usual else "minor"
+        detail = words.zero_row(token_id, kind)
         evidence.append(Evidence(str(token), "row of zeros", severity, None, detail))
     real = [each.subject for each in at_least("minor", evidence)]
     said = words.zero_tokens(real) if real else words.zero_rows(len(evidence))
