@@ -247,7 +247,6 @@ def from_text(text: str, kind: Any, *, name: str, split: bool = True) -> Any:
 
     Args:
         text: From an address, a text field or a command line.
-        kind: The option's type.
         split: False: a list of texts, one a line.
 
     Raises:

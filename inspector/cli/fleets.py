@@ -88,7 +88,6 @@ def ask_many(
     Args:
         ask: Gives what asks one of them, to plain JSON values.
         question: Verb and parameters; with a checkpoint's files it decides what is known already.
-        results: File that keeps the results.
         is_valid: Whether a result that was kept still holds.
         by_content: Whether equal files under another path give the same result.
         tell: Puts a result in few words.

@@ -171,7 +171,6 @@ def build_model(
     """Build a model in evaluation mode from tensors that a file holds.
 
     Args:
-        model_class: Which head to build.
         state: Name -> tensor, as the file names them; all on the CPU, or all on the meta device.
         dtype: Of the model's parameters; None: as stored.
         same: Whether two parameters that are both in the file hold equal numbers: asked on the

@@ -213,9 +213,6 @@ def _capturing(loaded: Loaded, received: list[torch.Tensor], *, on: bool) -> Ite
 def memory_guard(loaded: Loaded, what: str = "input") -> Iterator[None]:
     """Turn the device's out-of-memory into a sentence and give the memory back.
 
-    Args:
-        what: Is too large: one of WAYS_ON.
-
     Raises:
         WorkerError: If the device has too little memory.
     """

@@ -34,7 +34,6 @@ def bar_rows(
         names: Of the bars; already short and safe for Plotly. Two may be the same.
         texts: What stands behind each bar; safe for Plotly.
         hovers: What is told of each bar; safe for Plotly.
-        measure: What their lengths are.
         tickformat: Of the numbers along the axis, as d3 writes it.
         title: Of the figure, plain text with the checkpoint's name.
         pitch: Pixels from bar to bar.

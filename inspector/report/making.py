@@ -54,7 +54,6 @@ def make_report(
 
     Args:
         engine: Answers the questions; what it has answered before costs nothing.
-        setting: Text, device, dtype, seed.
         tell: Called with the share done, 0..1, and what is being done.
 
     Returns:

@@ -54,10 +54,7 @@ def receive(
     """Check what a worker staged, and put it into the store.
 
     Args:
-        told: What the worker answered.
-        reference: What it was to open.
         own: The worker's folder; a worker that has unpacked an archive must have ended.
-        restrict_paths: As in `open_checkpoint`.
 
     Returns:
         What is now in the store, by the server's own knowledge.

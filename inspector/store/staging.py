@@ -49,9 +49,6 @@ class _Contents:
 def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest:
     """Check a source's files and put what is needed of them into the store.
 
-    Args:
-        source: The files, wherever they lie.
-
     Raises:
         CheckpointError: If the files are no checkpoint, or one that cannot be trusted.
     """

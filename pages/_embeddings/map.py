@@ -41,10 +41,7 @@ def show(
     """Draw a map.
 
     Args:
-        points: Its points, judged.
-        choice: What the map was asked for with.
         color: Column of the points that the colors show.
-        selected: Token id of the selected token.
         found: Token ids that the search found.
         neighbors: Token ids of the selected token's true neighbors.
     """

@@ -63,7 +63,6 @@ def neighbors(answer: Embeddings | None, *, waits: bool, busy: bool, checkpoint:
 
     Args:
         answer: None: there is none yet.
-        waits: A token is selected.
         busy: A map is computed first.
     """
     if answer is None:

@@ -71,7 +71,6 @@ def move(sentence: Sentence, other: Opened, *, mask: str | None) -> Moved:
     """Ask another checkpoint for the same characters: its masks, and its tokens under clicks.
 
     Args:
-        sentence: As the open checkpoint is asked it.
         mask: Its mask token.
     """
     text, kept = _with_mask(sentence, mask or "", written=True, clicked=False)

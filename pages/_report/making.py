@@ -30,11 +30,7 @@ class Made:
 
 
 class Making:
-    """Work under way; implements the engine's Job.
-
-    Args:
-        setting: Text, device, dtype.
-    """
+    """Work under way; implements the engine's Job."""
 
     def __init__(
         self,

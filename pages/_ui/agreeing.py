@@ -49,7 +49,6 @@ def ask(reference: str, instead: str = "", on_instead: Callable[[], None] | None
     Args:
         reference: What it names; `must_ask` holds.
         instead: Label of a button for what else can be done; empty: none.
-        on_instead: What that button does.
     """
     ref = CheckpointRef.parse(reference)
     sentence, button = WHAT[ref.kind]

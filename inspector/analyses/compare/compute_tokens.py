@@ -123,8 +123,6 @@ def find_rotation(one: torch.Tensor, other: torch.Tensor, partners: Partners, wi
 
     Args:
         one: The first matrix, of whose matched rows A is made.
-        other: The second, for B.
-        partners: Which rows.
         width: Columns of both, the narrower filled up with zeros.
 
     Returns:

@@ -21,11 +21,6 @@ BAD, ODD, NOTED, FINE = "fail", "warn", "note", "ok"
 def sum_up(health: Health, *, undertrained: int, has_tokenizer: bool) -> tuple[Finding, ...]:
     """List what was looked for, in a fixed order.
 
-    Args:
-        health: What was found, row by row.
-        undertrained: Tokens listed as under-trained.
-        has_tokenizer: Whether the checkpoint brings one.
-
     Returns:
         Findings with status "fail" (running the model may fail or answer NaN), "warn" (worth a
         look), "note" (usual, good to know) or "ok".

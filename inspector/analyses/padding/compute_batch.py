@@ -106,7 +106,6 @@ def mask_some(batch: Batch, ordinary: torch.Tensor, *, mask_id: int) -> tuple[Ba
 
     Args:
         ordinary: Which ids may be masked, (vocab,) of bool: no special ones.
-        mask_id: What takes their place.
 
     Returns:
         The masked batch and its labels, which are -100 everywhere else.

@@ -65,7 +65,6 @@ def measure(
     """Differentiate the checkpoint's own loss on the sentences, and that of its controls.
 
     Args:
-        row: Whose gradient is wanted.
         vocabulary: What each row stands for: token, kind, norm.
         device: "auto", "cpu", "cuda" or "mps".
         dtype: "auto" is float32 everywhere: a gradient underflows in half precision.

@@ -111,7 +111,6 @@ def split(work: Work, rows: Sequence[int], *, padding_idx: bool = True, masked: 
     """Differentiate the loss with the look-up and the output layer untied.
 
     Args:
-        work: Model and loss.
         padding_idx: False lifts it for this pass.
         masked: False leaves the attention mask out.
 

@@ -40,7 +40,6 @@ def step_lines(
     Args:
         lines: A row a point, in the order of the run: place (from 0), snapshot, step (missing
             where nobody knows it), line, value (NaN: a gap).
-        measure: Along the vertical axis.
         evenly: True: snapshots at equal distances, whatever their steps; so they are drawn, too,
             where a step is missing.
 

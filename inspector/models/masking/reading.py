@@ -54,9 +54,6 @@ def answer_all(
 ) -> list[Any]:
     """Answer questions together.
 
-    Args:
-        questions: Not yet started.
-
     Returns:
         Their answers, in order.
 

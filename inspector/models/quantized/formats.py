@@ -153,7 +153,6 @@ def _float4(codes: TensorInfo, scale: TensorInfo, whole: TensorInfo | None, *, h
         scale: (..., out, in / group); powers of two in MXFP4, float8 in NVFP4.
         whole: NVFP4's one number.
         how: What is done with that number: "divide" by it, or "multiply".
-        library: Whose files these are.
     """
     _check(len(scale.shape) in (2, 3))
     *rows, groups = scale.shape

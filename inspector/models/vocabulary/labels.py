@@ -31,7 +31,6 @@ def find_row(checkpoint: Checkpoint, token: str, rows: int, *, option: str) -> i
 
     Args:
         checkpoint: Whose tokenizer knows the token.
-        option: That named it.
 
     Raises:
         RequestError: If it is not one row.

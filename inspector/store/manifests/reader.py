@@ -70,7 +70,6 @@ def read_manifest(stored: Any, entry: Path) -> Manifest:
     """Check what an entry's manifest says.
 
     Args:
-        stored: The parsed document.
         entry: The folder that it was found in, whose name must be its fingerprint.
 
     Raises:

@@ -65,7 +65,6 @@ def sampled_parts(tensors: Collection[TensorInfo], *, nbytes: int = SAMPLED_NBYT
     """Take evenly spaced pages of each tensor; a small one whole.
 
     Args:
-        tensors: Of one checkpoint.
         nbytes: About as many are read in all; one page a tensor at least, and `PAGES` at most.
     """
     pages = min(max(nbytes // (max(1, len(tensors)) * PAGE), 1), PAGES)
@@ -104,7 +103,6 @@ def stream_together(
     """Read parts of several checkpoints side by side, and work on those of each row.
 
     Args:
-        manifests: Of the checkpoints.
         rows: A part of each, in the order of `manifests`; rising in the first one's files.
         work: Called in a thread of its own, with a row and the bytes of its parts.
 
@@ -141,7 +139,6 @@ def work_ahead(
 
     Args:
         items: Taken in the caller's thread, one by one.
-        work: What is done with each.
         start: Called first in each of them.
 
     Yields:

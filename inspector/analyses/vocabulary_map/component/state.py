@@ -50,7 +50,6 @@ def state(
     """Describe what the map shows.
 
     Args:
-        digest: Of the packed points.
         title: Of the map, with the checkpoint's name; also the picture's file name.
         subtitle: One more line, written into the picture.
         axes: What x and y are, such as ("PC 1 (3.1 %)", "PC 2 (2.2 %)").
