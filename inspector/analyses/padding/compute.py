@@ -20,7 +20,7 @@ from inspector.errors import CheckpointError, InspectorError, NotInCheckpointErr
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import declares_tie
 from inspector.models.running import Loaded
-from inspector.models.vocabulary.labels import label_rows, nearest_rows, not_finite_warning
+from inspector.models.vocabulary.labels import measured_rows, nearest_rows, not_finite_warning
 from inspector.models.vocabulary.rows import RowFacts, read_facts
 from inspector.progress import Progress
 from inspector.request import answers
@@ -45,11 +45,7 @@ def padding(checkpoint: Checkpoint, request: PaddingRequest, *, progress: Progre
         NotInCheckpointError: If there is no embedding matrix.
         RequestError: If a sentence does not fit the model.
     """
-    progress(None, "Reading the embedding matrix")
-    matrix = checkpoint.embedding_matrix()
-    facts = read_facts(matrix)
-    vocabulary = label_rows(checkpoint, len(matrix))
-    vocabulary["norm"] = facts.norms.numpy()
+    matrix, facts, vocabulary = measured_rows(checkpoint, progress)
     named = _name(checkpoint)
     index, stands_in = _find_row(checkpoint, named, rows=len(matrix))
     row = None if index is None else describe(checkpoint, matrix, facts, vocabulary, index)

@@ -168,13 +168,13 @@ def total(work: Work, rows: Sequence[int]) -> torch.Tensor:
     return found[[once.index(row) for row in rows]].float().cpu()
 
 
-def fresh_model(loaded: Loaded, *, seed: int = 0) -> PreTrainedModel:
+def fresh_model(loaded: Loaded) -> PreTrainedModel:
     """Build a random model of the same class and config, as one is before any training.
 
     A control: its numbers say nothing about the checkpoint.
     """
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(0)
         model = type(loaded.model)(copy.deepcopy(loaded.model.config))
     nn.Module.to(model, loaded.device, loaded.dtype)
     return model.eval()

@@ -12,8 +12,8 @@ from inspector.analyses.embeddings.result import Norms
 from inspector.analyses.snapshots.request import VitalsRequest
 from inspector.analyses.snapshots.result import Vitals
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.vocabulary.labels import find_row, label_rows, not_finite_warning
-from inspector.models.vocabulary.rows import RowFacts, blocks, read_facts
+from inspector.models.vocabulary.labels import find_row, measured_rows, not_finite_warning
+from inspector.models.vocabulary.rows import RowFacts, blocks
 from inspector.progress import Progress
 from inspector.request import answers
 
@@ -33,10 +33,7 @@ def vitals(checkpoint: Checkpoint, request: VitalsRequest, *, progress: Progress
         NotInCheckpointError: If there is no embedding matrix.
         RequestError: If a token is not in the vocabulary.
     """
-    progress(None, "Reading the embedding matrix")
-    matrix = checkpoint.embedding_matrix()
-    facts = read_facts(matrix)
-    vocabulary = label_rows(checkpoint, len(matrix))
+    matrix, facts, vocabulary = measured_rows(checkpoint, progress)
     kinds = vocabulary["kind"].astype(str).tolist()
     chosen = [find_row(checkpoint, token, len(matrix), option="tokens") for token in request.tokens] or [
         row for row, kind in enumerate(kinds) if kind in ("padding", "special")
