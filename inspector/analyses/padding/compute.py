@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from inspector.analyses.padding import words_measuring as measuring
 from inspector.analyses.padding.compute_averaging import average
 from inspector.analyses.padding.compute_batch import Batch, encode_batch
 from inspector.analyses.padding.compute_experiments import COLUMNS, Measured, measure
@@ -151,12 +152,12 @@ def _padding_idx(checkpoint: Checkpoint) -> int | None:
 def _reason(checkpoint: Checkpoint, text: str | None, index: int | None) -> str:
     """Why nothing can be run; "" where it can."""
     if index is None:
-        return "There is no row that could fill up a batch, so nothing was measured."
+        return measuring.NO_ROW
     if checkpoint.manifest.config is None:
-        return f"{checkpoint.name} has no config.json, so no model can be run."
+        return measuring.NO_CONFIG.format(name=checkpoint.name)
     if checkpoint.tokens is None:
-        return "There is no tokenizer, so no text can be read and nothing was measured."
-    return "" if text is not None else "Enter a text, one sentence per line, to measure it."
+        return measuring.NO_TOKENIZER
+    return "" if text is not None else measuring.NO_TEXT
 
 
 def _find_row(checkpoint: Checkpoint, named: Named, *, rows: int) -> tuple[int | None, bool]:
@@ -183,10 +184,7 @@ def _average(
     except (CheckpointError, NotInCheckpointError) as error:
         return None, str(error)
     reader = "encoder" if loaded.model.config.is_encoder_decoder else "model"
-    return average(loaded, batch), (
-        f"{len(batch.sentences):,} sentences padded together to {batch.ids.shape[1]:,} positions; "
-        f"the {reader} reads them with their attention mask, so only the averaging differs."
-    )
+    return average(loaded, batch), measuring.averaged(len(batch.sentences), batch.ids.shape[1], reader)
 
 
 def _answer(

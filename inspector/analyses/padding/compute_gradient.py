@@ -19,6 +19,7 @@ from torch import nn
 from torch.func import functional_call
 from transformers import PreTrainedModel
 
+from inspector.analyses.padding import words_measuring as words
 from inspector.analyses.padding.compute_batch import IGNORED, Batch
 from inspector.analyses.padding.compute_taps import (
     is_plain,
@@ -203,11 +204,8 @@ def too_large(checkpoint: Checkpoint, batch: Batch, device: torch.device, *, mod
         allowed = torch.cuda.get_device_properties(device).total_memory
     if FLOAT * numbers <= MEMORY_SHARE * allowed:
         return None
-    return (
-        f"A backward pass through {checkpoint.name} needs about {FLOAT * numbers / 1e9:,.1f} GB "
-        f"here, and {MEMORY_SHARE * allowed / 1e9:,.1f} GB may be used: give fewer or shorter "
-        "sentences, or set INSPECTOR_WORKER_MB higher."
-    )
+    needed, most = FLOAT * numbers / 1e9, MEMORY_SHARE * allowed / 1e9
+    return words.TOO_LARGE.format(name=checkpoint.name, needed=needed, allowed=most)
 
 
 def norms(gradients: torch.Tensor) -> list[float]:
