@@ -15,7 +15,7 @@ from inspector.analyses.sharing.frames import group_table
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.names import find_rows
 from inspector.results.checkpoint import Opened
-from inspector.text import bytes_text, literal, percent_text, plural, shape_text
+from inspector.text import bytes_text, literal, percent_text, plural, shape_text, some
 from pages._ui import finding, parts
 
 CARDS = 12  # groups shown at length; the table holds all of them
@@ -179,6 +179,5 @@ def _shared_with(sharing: Sharing, row: int) -> dict[str, str]:
     group = sharing.groups[groups[0]]
     mine = set(tensors_of_row(sharing, row)["name"])
     others = [name for name in group.names if name not in mine]
-    said = ", ".join(others[:8]) + (f" and {len(others) - 8} more" if len(others) > 8 else "")
     label = "Shared with" if group.in_memory else "Compared with"
-    return {"Verdict": group.verdict, label: said or "each other"}
+    return {"Verdict": group.verdict, label: some(others, 8) or "each other"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from inspector.analyses.checks.words import such_as
-from inspector.text import plural, shape_text
+from inspector.text import plural, shape_text, some
 
 EXAMPLES = 3  # tensors that are named
 IN_TRAINING = (
@@ -72,9 +72,7 @@ def zeros(count: int, first: str) -> str:
 
 def kept_in(tensors: Sequence[str], numbers: int) -> str:
     """What is kept in one type."""
-    more = f" and {len(tensors) - EXAMPLES:,} more" if len(tensors) > EXAMPLES else ""
-    named = ", ".join(tensors[:EXAMPLES])
-    return f"{plural(numbers, 'number')} in {plural(len(tensors), 'tensor')}: {named}{more}."
+    return f"{plural(numbers, 'number')} in {plural(len(tensors), 'tensor')}: {some(tensors, EXAMPLES)}."
 
 
 def kept_as(dtypes: Sequence[str], ways: Mapping[str, int]) -> str:

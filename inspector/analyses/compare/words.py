@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from inspector.analyses.compare.result import FLOATS, TieChange, VocabularyMatch
-from inspector.text import plural
+from inspector.text import plural, some
 
 SAID = {
     "changed": "changed",
@@ -124,9 +124,8 @@ def _alone(tensors: pd.DataFrame, names: tuple[str, str]) -> list[str]:
     for status, name in (("removed", names[0]), ("added", names[1])):
         alone = tensors.loc[tensors["status"] == status, "name"].tolist()
         if alone and len(alone) < len(tensors):
-            more = f" and {len(alone) - NAMED:,} more" if len(alone) > NAMED else ""
-            listed = ", ".join(alone[:NAMED]) if more else _listed(alone)
-            sentences.append(f"Only in {name}: {listed}{more}.")
+            listed = some(alone, NAMED) if len(alone) > NAMED else _listed(alone)
+            sentences.append(f"Only in {name}: {listed}.")
     return sentences
 
 
@@ -237,6 +236,14 @@ def describe_rows(match: VocabularyMatch, names: tuple[str, str], moved: pd.Data
             f"cosine {_cosine(top['cosine'])})."
         )
     return sentences
+
+
+def not_finite(name: str, tensors: str) -> str:
+    """Which tensors of a checkpoint hold NaN or infinity."""
+    return (
+        f"{name} holds NaN or infinity in {tensors}: those places are left out of every distance, and are counted in "
+        "the table."
+    )
 
 
 def describe_rotation(match: VocabularyMatch) -> str:
