@@ -64,8 +64,8 @@ def _encoder(base: str, dense: str, activation: str, norm: str, output: str, *, 
 
 def _bert(base: str) -> Family:
     head = "cls.predictions"
-    steps = (f"{head}.transform.{step}" for step in ("dense", "transform_act_fn", "LayerNorm"))
-    return _encoder(base, *steps, f"{head}.decoder", bias=f"{head}.bias")
+    dense, activation, norm = (f"{head}.transform.{step}" for step in ("dense", "transform_act_fn", "LayerNorm"))
+    return _encoder(base, dense, activation, norm, f"{head}.decoder", bias=f"{head}.bias")
 
 
 def _roberta(base: str) -> Family:
