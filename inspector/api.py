@@ -45,14 +45,7 @@ NO_FIGURE = "There is no figure of {verb}: to_frame() has its table."
 
 
 class Answer:
-    """A result, with what a notebook wants of it; its fields are those of the result.
-
-    Args:
-        result: Of the question.
-        checkpoint: That was asked.
-        request: That was answered.
-        other: The second checkpoint, of a question about two.
-    """
+    """A result, with what a notebook wants of it; its fields are those of the result."""
 
     def __init__(
         self, result: Any, checkpoint: Checkpoint, request: Request, *, other: Checkpoint | None = None
@@ -173,7 +166,6 @@ class Checkpoint:
         """Ask one question.
 
         Args:
-            verb: Names it, as on the command line.
             values: The first options, in the order of the request.
             parameters: Options by name. `other` is a second checkpoint: opened, or its name.
 

@@ -261,9 +261,7 @@ def answer(verb: str, checkpoint: Any, **parameters: Any) -> Any:
     """Answer a question in this process; how one room asks another, and only there torch comes in.
 
     Args:
-        verb: Names the question.
         checkpoint: An opened `Checkpoint`.
-        parameters: Of the question, and `progress`.
 
     Returns:
         The result of the room's function.

@@ -42,7 +42,6 @@ def list_pattern(name: str, *, kept: int = 0) -> tuple[str, tuple[int, ...]]:
     """A dotted name with a HOLE for each place in a list, and the numbers that were there.
 
     Args:
-        name: Of a tensor or a module.
         kept: So many numbers stay in the text, from the left.
     """
     parts = LISTED.split(name)
@@ -65,7 +64,6 @@ def group_names(names: Sequence[str], alike: Sequence[Hashable] | None = None, *
     """Group names that differ only in their places in lists.
 
     Args:
-        names: Of tensors or modules.
         alike: One value a name: names of one group have equal ones.
         opened: A pattern such as "layers.*.experts.*.weight" that all names fit: they are told apart
             by their place in its first list, "layers.3.experts.[0–255].weight".
@@ -86,6 +84,8 @@ def group_names(names: Sequence[str], alike: Sequence[Hashable] | None = None, *
 
 def find_rows(frame: pd.DataFrame, text: str, columns: Sequence[str]) -> pd.DataFrame:
     """Rows that hold a text in some columns, in any case; a pattern, "layers.*.bias", finds whole names."""
+    if not text:
+        return frame
     if is_pattern(text):
         return frame[[fits(name, text) for name in frame[NAME]]]  # type: ignore[return-value]
     first, *rest = (frame[column] for column in columns)

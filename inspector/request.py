@@ -58,7 +58,6 @@ def option(default: Any = dataclasses.MISSING, help: str = "", **facts: Any) -> 
     Args:
         default: Its value where nothing is said.
         help: A phrase for every place where it is asked for.
-        facts: Of `Option`.
     """
     return dataclasses.field(default=default, metadata={"option": Option(help, **facts)})
 
@@ -248,8 +247,6 @@ def from_text(text: str, kind: Any, *, name: str, split: bool = True) -> Any:
 
     Args:
         text: From an address, a text field or a command line.
-        kind: The option's type.
-        name: The option's, for the refusal.
         split: False: a list of texts, one a line.
 
     Raises:

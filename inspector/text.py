@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -148,6 +148,12 @@ def shape_text(shape: Iterable[int]) -> str:
 def plural(number: int, noun: str, nouns: str = "") -> str:
     """Write a number with its noun: 1 tensor, 2,000 tensors."""
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
+
+
+def some(names: Sequence[str], most: int) -> str:
+    """List the first of some names, and how many more there are: "a, b and 1,000 more"."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _code_point(character: str) -> str:

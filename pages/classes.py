@@ -9,9 +9,10 @@ from inspector.analyses.classes import words
 from inspector.analyses.classes.figures import class_tree
 from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.classes.result import ModelClasses
+from inspector.names import find_rows
 from inspector.text import literal, plural
 from pages._classes import tables
-from pages._ui import inputs, parts, session, table_files
+from pages._ui import finding, inputs, parts, session
 
 checkpoint = session.opened()
 parts.heading("classes", checkpoint)
@@ -86,24 +87,16 @@ with above:
                 tables.module_frame(inner, inside=module.name), height=420, alt="The module and those inside it"
             )
     with every:
-        find = st.text_input(
-            "Find modules by name, class or shape",
-            type="search",
-            live=True,
-            key="find",
-            bind="query-params",
-            icon=":material/search:",
-            placeholder="such as attention or LayerNorm",
-        )
+        find = finding.field("Find modules by name, class or shape", placeholder="such as attention or LayerNorm")
         frame = tables.module_frame(classes.modules)
-        matching = tables.found(frame, find)
-        if matching.empty:
-            st.info("No module matches: clear the search field, or try a part of a name.")
-        else:
-            parts.table(matching, height=420, find="find", alt="Every module with its class and parameters")
-        with st.container(horizontal=True, vertical_alignment="center"):
-            table_files.offer(matching, name=f"{checkpoint.name}-modules")
-            st.caption(f"{len(matching):,} of {plural(len(frame), 'module')}.")
+        finding.listed(
+            find_rows(frame, find, ("name", "class", "shapes", "note")),
+            "module",
+            of=f"{plural(len(frame), 'module')}.",
+            name=f"{checkpoint.name}-modules",
+            alt="Every module with its class and parameters",
+            height=420,
+        )
     with by_class:
         parts.table(
             pd.DataFrame(

@@ -12,7 +12,7 @@ from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import STATUSES, Comparison
 from inspector.text import literal
 from pages._compare import inputs, tables
-from pages._ui import options, parts, session, table_files
+from pages._ui import finding, options, parts, session, table_files
 from pages._ui.words import paragraphs, source
 
 OUTSIDE = 15  # bars
@@ -82,26 +82,16 @@ with st.expander("What the numbers mean"):
 
 st.subheader("Tensors", anchor=False)
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    find = st.text_input(
-        "Find tensors by name, status, layer or dtype",
-        type="search",
-        live=True,
-        key="find",
-        bind="query-params",
-        icon=":material/search:",
-        placeholder="such as layer 3 or LayerNorm",
-    )
+    find = finding.field("Find tensors by name, status, layer or dtype", placeholder="such as layer 3 or LayerNorm")
     statuses = st.multiselect("Status", STATUSES, key="status", bind="query-params", placeholder="all")
-matching = tables.shown_tensors(result.tensors, find=find, statuses=statuses)
-if matching.empty:
-    st.info("No tensor matches: clear the search field, or try a part of a name.")
-else:
-    parts.table(
-        matching, height=360, find="find", precise=True, alt="Every tensor of both with its status and distance"
-    )
-with st.container(horizontal=True, vertical_alignment="center"):
-    table_files.offer(matching, name=f"{result.name}-{result.other_name}-tensors")
-    st.caption(f"{len(matching):,} of {len(result.tensors):,}, the most changed first.")
+finding.listed(
+    tables.shown_tensors(result.tensors, find=find, statuses=statuses),
+    "tensor",
+    of=f"{len(result.tensors):,}, the most changed first.",
+    name=f"{result.name}-{result.other_name}-tensors",
+    alt="Every tensor of both with its status and distance",
+    precise=True,
+)
 
 st.subheader("Ties", anchor=False)
 if result.ties_compared:

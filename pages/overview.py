@@ -12,7 +12,7 @@ from inspector.catalog import PAGES
 from inspector.names import find_rows
 from inspector.text import bytes_text
 from pages._overview import identity
-from pages._ui import options, parts, session, table_files
+from pages._ui import finding, options, parts, session
 
 checkpoint = session.opened()
 parts.heading("overview", checkpoint)
@@ -78,19 +78,16 @@ with right:
     )
 
 st.subheader("Tensors", anchor=False)
-tensors = overview.tensors
 find = options.ask(
     OverviewRequest, "find", type="search", live=True, placeholder="such as layer.0 or bias", icon=":material/search:"
 )
-if find:
-    tensors = find_rows(tensors, find, ("name", "dtype", "shape", "file"))
-if tensors.empty:
-    st.info("No tensor matches: clear the search field, or try a part of a name.")
-else:
-    parts.table(tensors, height=360, find="find", alt="Names, shapes, dtypes and sizes of the stored tensors")
-with st.container(horizontal=True, vertical_alignment="center"):
-    table_files.offer(tensors, name=f"{checkpoint.name}-tensors")
-    st.caption(f"{len(tensors):,} of {len(overview.tensors):,} stored tensors. Click a column's head to sort.")
+finding.listed(
+    find_rows(overview.tensors, find, ("name", "dtype", "shape", "file")),
+    "tensor",
+    of=f"{len(overview.tensors):,} stored tensors. Click a column's head to sort.",
+    name=f"{checkpoint.name}-tensors",
+    alt="Names, shapes, dtypes and sizes of the stored tensors",
+)
 
 left, right = st.columns([3, 2], gap="large")
 with left:

@@ -10,7 +10,7 @@ from inspector.analyses.training.figures import schedule_lines
 from inspector.analyses.training.result import TrainingPlan
 from inspector.text import bytes_text, literal, plural
 from pages._training import inputs, tables
-from pages._ui import parts, session, table_files
+from pages._ui import finding, parts, session, table_files
 from pages._ui.words import listed, paragraphs
 
 checkpoint = session.opened()
@@ -62,23 +62,14 @@ parts.table(plan.reasons, alt="How many parameters decay and how many do not, by
 st.markdown(listed(words.shared(plan)))
 with st.expander("Why biases and norms are left out, and what the Trainer does"):
     st.markdown(paragraphs(words.RULE))
-find = st.text_input(
-    "Find parameters by name, module, group or reason",
-    type="search",
-    live=True,
-    key="find",
-    bind="query-params",
-    icon=":material/search:",
-    placeholder="such as LayerNorm or not decayed",
+find = finding.field("Find parameters by name, module, group or reason", placeholder="such as LayerNorm or not decayed")
+finding.listed(
+    tables.found(plan.parameters, find),
+    "parameter",
+    of=f"{plural(len(plan.parameters), 'tensor')}, each once.",
+    name=f"{checkpoint.name}-decay",
+    alt="Every parameter with its group and the reason",
 )
-matching = tables.found(plan.parameters, find)
-if matching.empty:
-    st.info("No parameter matches: clear the search field, or try a part of a name.")
-else:
-    parts.table(matching, height=360, find="find", alt="Every parameter with its group and the reason")
-with st.container(horizontal=True, vertical_alignment="center"):
-    table_files.offer(matching, name=f"{checkpoint.name}-decay")
-    st.caption(f"{len(matching):,} of {plural(len(plan.parameters), 'tensor')}, each once.")
 
 st.subheader("What decay alone would do", anchor=False)
 if plan.example:

@@ -35,10 +35,7 @@ class Fleet:
     """One question to many checkpoints through any engine.
 
     Args:
-        engine: Runs everything.
-        snapshots: The checkpoints.
         ask: Asks one that is open.
-        workers: Checkpoints at once.
         release: True: give back the memory of each when it has answered.
     """
 

@@ -15,7 +15,6 @@ class FleetJob:
     """Implements the engine protocol's Job; what has been answered so far is there at any time.
 
     Args:
-        fleet: Started at once.
         count: Checkpoints in it.
     """
 

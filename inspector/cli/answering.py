@@ -76,12 +76,10 @@ def answer(
     """Open, run, print; a refusal is one sentence on stderr and exit status 2.
 
     Args:
-        verb: Of the catalog.
         checkpoint: As it was typed.
         as_json: One JSON object instead of tables.
         then: What else is done with the result, such as writing a file.
         beside: A checkpoint to compare with, as it was typed.
-        parameters: Of the analysis.
     """
     show(ask(verb, checkpoint, then=then, beside=beside, **parameters), as_json=as_json)
 

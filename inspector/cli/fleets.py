@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from inspector.batch.asking import Ask, Entry, Fleet
+from inspector.batch.asking import Ask, Entry, Fleet, Wait
 from inspector.batch.records import Records, describe
 from inspector.cli import answering
 from inspector.cli.answering import REFUSED
@@ -24,6 +24,7 @@ from inspector.engine.protocol import Engine
 from inspector.errors import CheckpointError, RequestError
 from inspector.render import write_table
 from inspector.results.checkpoint import Opened
+from inspector.results.plain import to_json
 from inspector.settings import settings
 from inspector.store.names import ARCHIVE_SUFFIXES
 from inspector.store.origins.snapshots import Snapshot, identity_of, is_run, list_snapshots, step_of
@@ -86,10 +87,8 @@ def ask_many(
     """Ask many checkpoints, and tell on stderr what comes of each.
 
     Args:
-        sought: The checkpoints.
         ask: Gives what asks one of them, to plain JSON values.
         question: Verb and parameters; with a checkpoint's files it decides what is known already.
-        results: File that keeps the results.
         is_valid: Whether a result that was kept still holds.
         by_content: Whether equal files under another path give the same result.
         tell: Puts a result in few words.
@@ -125,6 +124,18 @@ def ask_many(
     return [lines[name] for name in names]
 
 
+def asking(verb: str, parameters: Mapping[str, Any]) -> Callable[[Engine], Ask]:
+    """What asks each checkpoint the same question."""
+
+    def begin(engine: Engine) -> Ask:
+        def ask(_: Snapshot, opened: Opened, wait: Wait) -> dict[str, Any]:
+            return to_json(wait(engine.run(opened.fingerprint, verb, called=(opened.name,), **parameters)))
+
+        return ask
+
+    return begin
+
+
 @contextmanager
 def started() -> Iterator[Engine]:
     """The engine of a command, ended with it."""
@@ -146,7 +157,6 @@ def show_many(
     """Print what came of many checkpoints: one JSON object, or a table with a row each.
 
     Args:
-        verb: Of the command.
         lines: From `ask_many`.
         as_json: One JSON object.
         row: Columns of a result for the table.

@@ -13,9 +13,8 @@ from rich.console import Console
 
 from inspector.analyses.placement.request import PlacementRequest
 from inspector.batch.asking import Ask, Entry, Wait
-from inspector.cli import answering
 from inspector.cli.answering import AsJson, Source, app, refusals, show, waited
-from inspector.cli.fleets import Kept, Listed, Sources, ask_many, leave, seek, show_many
+from inspector.cli.fleets import Kept, Listed, Sources, ask_many, leave, seek, show_many, started
 from inspector.cli.report_names import file_names
 from inspector.cli.verbs import flagged, gathered
 from inspector.engine.protocol import Engine
@@ -27,7 +26,6 @@ from inspector.report.page import write_page
 from inspector.report.screenshots import check_pages, take_pictures
 from inspector.report.sections import BY_SLUG
 from inspector.results.checkpoint import Opened
-from inspector.settings import settings
 from inspector.store.origins.snapshots import Snapshot
 from inspector.store.reference import find_reference
 
@@ -75,8 +73,7 @@ def report(
             leave(lines)
             return
         _check_output(output)
-        engine = answering.start_engine(settings(), restrict_paths=False, spare=False)
-        try:
+        with started() as engine:
             opened: Opened = waited(engine.open(find_reference(checkpoint)))
             second = waited(engine.open(find_reference(named))) if named else None
             with Console(stderr=True).status("Starting") as status:
@@ -88,8 +85,6 @@ def report(
                     other=second,
                     tell=lambda _, said: status.update(said),
                 )
-        finally:
-            engine.close()
         data, problem = _written(made, output)
         _save(output, data)
     if problem:

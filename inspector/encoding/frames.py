@@ -44,11 +44,6 @@ def read_array(content: Any, parts: Parts) -> np.ndarray:
 def read_frame(content: Any, parts: Parts, plain: Plain) -> pd.DataFrame:
     """Read a data frame, column by column.
 
-    Args:
-        content: Of the header.
-        parts: Of the message.
-        plain: Reads a plain value.
-
     Raises:
         DecodeError: If its columns are not of one length, or of no known kind.
     """

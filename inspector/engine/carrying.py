@@ -21,7 +21,7 @@ from inspector.errors import CancelledError, InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
 from inspector.store import registry
-from inspector.store.manifests import MANIFEST, OPENED, UPLOADS
+from inspector.store.manifests.entries import MANIFEST, OPENED, UPLOADS
 from inspector.store.reference import CheckpointRef
 from inspector.store.shared import publishing as shared
 from inspector.store.shared.listing import drop_copies, listing

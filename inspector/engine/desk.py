@@ -20,13 +20,13 @@ from pathlib import Path
 from inspector.engine.sandbox.privileges import give_to, worker_user
 from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.settings import Settings
-from inspector.store.documents import DamagedError, copy_file, is_fingerprint, is_plain_file
 from inspector.store.files import LOCK, below, fresh_folder, remove_file, remove_folder, share
 from inspector.store.hashing import HASHES, HashCache
 from inspector.store.keeping.arrays import MAX_NBYTES
 from inspector.store.keeping.quota import trim
-from inspector.store.manifest_reader import FOLDER, WEIGHTS
-from inspector.store.manifests import ENTRY, MANIFEST, OPENED, UPLOADS, results_folder
+from inspector.store.manifests.documents import DamagedError, copy_file, is_fingerprint, is_plain_file
+from inspector.store.manifests.entries import ENTRY, MANIFEST, OPENED, UPLOADS, results_folder
+from inspector.store.manifests.reader import FOLDER, WEIGHTS
 from inspector.store.reference import ARRIVED, STORED, CheckpointRef
 from inspector.store.registry import INCOMINGS, TEMPORARY, WORKERS
 

@@ -20,7 +20,7 @@ from inspector.engine.protocol import Confinement, Progress
 from inspector.errors import InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
-from inspector.store.documents import is_fingerprint
+from inspector.store.manifests.documents import is_fingerprint
 from inspector.store.reference import CheckpointRef
 from inspector.text import escaped, shorten
 

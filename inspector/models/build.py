@@ -171,10 +171,7 @@ def build_model(
     """Build a model in evaluation mode from tensors that a file holds.
 
     Args:
-        model_class: Which head to build.
-        config: Its sizes.
         state: Name -> tensor, as the file names them; all on the CPU, or all on the meta device.
-        name: The checkpoint, for messages.
         dtype: Of the model's parameters; None: as stored.
         same: Whether two parameters that are both in the file hold equal numbers: asked on the
             meta device, whose tensors have none, where the class would tie them.

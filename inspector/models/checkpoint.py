@@ -22,7 +22,7 @@ from inspector.models.quantized.layout import (
 from inspector.progress import Progress, untold
 from inspector.results.checkpoint import HEADS
 from inspector.settings import Device, Dtype, Settings
-from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.manifests.manifest import Manifest, TensorInfo
 
 if TYPE_CHECKING:  # torch and transformers are imported when a model is first needed
     import torch
@@ -401,7 +401,6 @@ class Checkpoint:
         """Refuse ids and lengths that the model has no rows for.
 
         Args:
-            ids: Of tokens.
             type_ids: Segment of each position; a model with one segment or none is not given them.
 
         Raises:

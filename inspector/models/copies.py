@@ -12,7 +12,7 @@ import torch
 from inspector.models.families import in_file
 from inspector.models.tensors import read_tensors
 from inspector.store.copies import equal_copies, is_packed, read_pieces, same_bytes
-from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.manifests.manifest import Manifest, TensorInfo
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -108,10 +108,7 @@ def same_numbers(checkpoint: Checkpoint, model: PreTrainedModel, first: str, sec
     and no further than to the first difference.
 
     Args:
-        checkpoint: The file.
         model: The class, on the meta device.
-        first: A parameter's name in it.
-        second: Another one's.
     """
     one, other = (model.get_parameter_or_buffer(name) for name in (first, second))
     if one.shape != other.shape:

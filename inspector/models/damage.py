@@ -12,8 +12,6 @@ def refuse_damaged(name: str, loaded: Loaded, scores: torch.Tensor) -> None:
     """Refuse scores of which no probability can be made.
 
     Args:
-        name: Of the checkpoint.
-        loaded: The model that gave them.
         scores: (..., choices); minus infinity rules a choice out and is no damage.
 
     Raises:

@@ -38,7 +38,6 @@ def reused_modules(
     """Count the modules that one forward pass runs more than once.
 
     Args:
-        model: In evaluation mode.
         inputs: What its forward method takes, by name or in order.
 
     Returns:
@@ -81,7 +80,6 @@ def count_reuse(
     run is said to be uncounted.
 
     Args:
-        model: In evaluation mode.
         loaded: Gives the same model with its numbers, where it is on the meta device itself.
 
     Returns:

@@ -47,49 +47,29 @@ def _linear(name: str) -> tuple[str, str]:
     return (f"{name}.weight", f"{name}.bias")
 
 
-_BERT_TRANSFORM = (
-    *_linear("cls.predictions.transform.dense"),
-    *_linear("cls.predictions.transform.LayerNorm"),
-    "cls.predictions.bias",
-)
-_ROBERTA_HEAD = (*_linear("lm_head.dense"), *_linear("lm_head.layer_norm"), "lm_head.bias")
-
-
-def _transform(dense: str, activation: str, norm: str) -> tuple[Step, ...]:
-    return Step("dense", dense), Step("activation", activation), Step("LayerNorm", norm)
-
-
-def _roberta(base: str) -> Family:
+def _encoder(base: str, dense: str, activation: str, norm: str, output: str, *, bias: str = "") -> Family:
+    """An encoder whose head is dense, activation, LayerNorm and output; its bias may be stored under another name."""
+    embedding = f"{base}.embeddings.word_embeddings.weight"
     return Family(
         base,
-        f"{base}.embeddings.word_embeddings.weight",
+        embedding,
         tied_by_default=True,
-        masked_lm=_ROBERTA_HEAD,
-        ties={
-            "lm_head.decoder.weight": f"{base}.embeddings.word_embeddings.weight",
-            "lm_head.decoder.bias": "lm_head.bias",
-        },
-        steps=_transform("lm_head.dense", GELU, "lm_head.layer_norm"),
-        unembedding="lm_head.decoder.weight",
-        bias="lm_head.decoder.bias",
+        masked_lm=(*_linear(dense), *_linear(norm), bias or f"{output}.bias"),
+        ties={f"{output}.weight": embedding} | ({f"{output}.bias": bias} if bias else {}),
+        steps=(Step("dense", dense), Step("activation", activation), Step("LayerNorm", norm)),
+        unembedding=f"{output}.weight",
+        bias=f"{output}.bias",
     )
 
 
 def _bert(base: str) -> Family:
-    transform = "cls.predictions.transform"
-    return Family(
-        base,
-        f"{base}.embeddings.word_embeddings.weight",
-        tied_by_default=True,
-        masked_lm=_BERT_TRANSFORM,
-        ties={
-            "cls.predictions.decoder.weight": f"{base}.embeddings.word_embeddings.weight",
-            "cls.predictions.decoder.bias": "cls.predictions.bias",
-        },
-        steps=_transform(f"{transform}.dense", f"{transform}.transform_act_fn", f"{transform}.LayerNorm"),
-        unembedding="cls.predictions.decoder.weight",
-        bias="cls.predictions.decoder.bias",
-    )
+    head = "cls.predictions"
+    dense, activation, norm = (f"{head}.transform.{step}" for step in ("dense", "transform_act_fn", "LayerNorm"))
+    return _encoder(base, dense, activation, norm, f"{head}.decoder", bias=f"{head}.bias")
+
+
+def _roberta(base: str) -> Family:
+    return _encoder(base, "lm_head.dense", GELU, "lm_head.layer_norm", "lm_head.decoder", bias="lm_head.bias")
 
 
 def _decoder(
@@ -154,44 +134,21 @@ FAMILIES: Mapping[str, Family] = {
     "xlm-roberta": _roberta("roberta"),
     "camembert": _roberta("roberta"),
     "mpnet": _roberta("mpnet"),
-    "distilbert": Family(
-        "distilbert",
-        "distilbert.embeddings.word_embeddings.weight",
-        tied_by_default=True,
-        masked_lm=(*_linear("vocab_transform"), *_linear("vocab_layer_norm"), "vocab_projector.bias"),
-        ties={"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
-        steps=_transform("vocab_transform", "activation", "vocab_layer_norm"),
-        unembedding="vocab_projector.weight",
-        bias="vocab_projector.bias",
-    ),
-    "albert": Family(
+    "distilbert": _encoder("distilbert", "vocab_transform", "activation", "vocab_layer_norm", "vocab_projector"),
+    "albert": _encoder(
         "albert",
-        "albert.embeddings.word_embeddings.weight",
-        tied_by_default=True,
-        masked_lm=(*_linear("predictions.dense"), *_linear("predictions.LayerNorm"), "predictions.bias"),
-        ties={
-            "predictions.decoder.weight": "albert.embeddings.word_embeddings.weight",
-            "predictions.decoder.bias": "predictions.bias",
-        },
-        steps=_transform("predictions.dense", "predictions.activation", "predictions.LayerNorm"),
-        unembedding="predictions.decoder.weight",
-        bias="predictions.decoder.bias",
+        "predictions.dense",
+        "predictions.activation",
+        "predictions.LayerNorm",
+        "predictions.decoder",
+        bias="predictions.bias",
     ),
-    "electra": Family(
+    "electra": _encoder(
         "electra",
-        "electra.embeddings.word_embeddings.weight",
-        tied_by_default=True,
-        masked_lm=(
-            *_linear("generator_predictions.dense"),
-            *_linear("generator_predictions.LayerNorm"),
-            "generator_lm_head.bias",
-        ),
-        ties={"generator_lm_head.weight": "electra.embeddings.word_embeddings.weight"},
-        steps=_transform(
-            "generator_predictions.dense", "generator_predictions.activation", "generator_predictions.LayerNorm"
-        ),
-        unembedding="generator_lm_head.weight",
-        bias="generator_lm_head.bias",
+        "generator_predictions.dense",
+        "generator_predictions.activation",
+        "generator_predictions.LayerNorm",
+        "generator_lm_head",
     ),
     "gpt2": _decoder("transformer", "wte.weight", "ln_f", tied=True),
     "gpt_neox": _decoder("gpt_neox", "embed_in.weight", "final_layer_norm"),
@@ -284,7 +241,6 @@ def heads_present(config: Mapping[str, Any], names: Collection[str], family: Fam
 
     Args:
         config: The rebuilt config.json.
-        names: Tensor names of all weight files, aliases included.
         family: The table's row for the config's model type.
 
     Returns:

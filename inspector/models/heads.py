@@ -30,7 +30,6 @@ def heads_by_building(config: PreTrainedConfig, names: Iterable[str]) -> dict[st
     Slower than the table of families (it imports transformers' classes), and independent of it.
 
     Args:
-        config: The checkpoint's config.
         names: Tensor names of its files, in today's spelling.
 
     Returns:

@@ -85,8 +85,6 @@ def arguments(loaded: Loaded, given: HeadInput, *, choices: bool = False) -> dic
     """Arguments of the model's forward method, on its device.
 
     Args:
-        loaded: The model.
-        given: What it reads.
         choices: True: the sequences are choices of one question, (1, choices, positions).
     """
     takes = inspect.signature(loaded.model.forward).parameters

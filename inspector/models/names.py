@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from inspector.store.manifest import TensorInfo
+from inspector.store.manifests.manifest import TensorInfo
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -33,7 +33,6 @@ def unexpected_keys(model: PreTrainedModel, names: Iterable[str]) -> list[str]:
     """Which tensors of the file the class has no place for, as transformers counts it, sorted.
 
     Args:
-        model: Of the class.
         names: Those of the file that none of its tensors was found under.
     """
     expected = [*(model._keys_to_ignore_on_load_unexpected or ()), *FORMER_BUFFERS]

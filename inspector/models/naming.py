@@ -58,7 +58,6 @@ class Recipe:
         """Make the tensors.
 
         Args:
-            model: That they belong to.
             read: Gives a tensor of the file by its name.
             dtype: In which what is read is taken.
 
@@ -88,7 +87,6 @@ def find_places(model: PreTrainedModel, names: Iterable[str]) -> Places:
 
     Args:
         model: Of the class that the file is loaded as; it may be on the meta device.
-        names: Of the file's tensors.
     """
     filled: dict[str, tuple[str, ...]] = {}
     converted = set()

@@ -127,7 +127,6 @@ def forward(
     """Run a model on token ids.
 
     Args:
-        loaded: The model.
         ids: (batch, positions).
         type_ids: Segment of each position, same shape; left out for models without segments.
         head: Whether to run the head too; without it only the base model runs.
@@ -213,10 +212,6 @@ def _capturing(loaded: Loaded, received: list[torch.Tensor], *, on: bool) -> Ite
 @contextmanager
 def memory_guard(loaded: Loaded, what: str = "input") -> Iterator[None]:
     """Turn the device's out-of-memory into a sentence and give the memory back.
-
-    Args:
-        loaded: What is run, or put in place.
-        what: Is too large: one of WAYS_ON.
 
     Raises:
         WorkerError: If the device has too little memory.

@@ -10,7 +10,7 @@ import torch
 
 from inspector.errors import CheckpointError
 from inspector.names import nearest
-from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.manifests.manifest import Manifest, TensorInfo
 from inspector.store.readers.ranges import map_range
 from inspector.store.readers.streams import Part
 
@@ -21,7 +21,6 @@ def read_tensors(manifest: Manifest, names: Iterable[str] | None = None) -> dict
     """Map tensors of a checkpoint into memory.
 
     Args:
-        manifest: The staged checkpoint.
         names: Tensors to read; None: all of them.
 
     Returns:

@@ -15,7 +15,7 @@ from inspector.errors import CheckpointError, RequestError
 from inspector.models.vocabulary.reachable import find_unreachable
 from inspector.models.vocabulary.tokenizer_files import careful, read_settings, read_tokenizer
 from inspector.results.checkpoint import TokenizerInfo
-from inspector.store.manifest import Manifest
+from inspector.store.manifests.manifest import Manifest
 
 MAX_CHARACTERS = 20_000
 MAX_NORMALIZED = 500_000  # characters that a normalizer may make of them
@@ -252,9 +252,6 @@ class Tokens:
 
     def vocabulary(self, rows: int) -> pd.DataFrame:
         """List what every embedding row stands for.
-
-        Args:
-            rows: Rows of the embedding matrix.
 
         Returns:
             token_id (0..rows-1), token (visible form), kind (one of results.KINDS).

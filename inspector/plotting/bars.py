@@ -34,14 +34,11 @@ def bar_rows(
         names: Of the bars; already short and safe for Plotly. Two may be the same.
         texts: What stands behind each bar; safe for Plotly.
         hovers: What is told of each bar; safe for Plotly.
-        measure: What their lengths are.
         tickformat: Of the numbers along the axis, as d3 writes it.
         title: Of the figure, plain text with the checkpoint's name.
-        subtitle: One more line of plain text.
         pitch: Pixels from bar to bar.
         size: Of the names' letters in pixels.
         room: Pixels at the right for the longest bar's text.
-        theme: Colors.
 
     Returns:
         A figure with one trace.

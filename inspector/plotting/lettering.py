@@ -114,8 +114,6 @@ def place_labels(
         marks: x and y of each mark in pixels, y downward, most important first.
         sizes: Width and height of each label.
         others: Marks without a label; their middles stay free.
-        within: What labels may cover.
-        radius: Of a mark.
 
     Returns:
         The labels that found room; the others are left out.

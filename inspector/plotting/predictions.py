@@ -19,9 +19,6 @@ def topk_bars(predictions: pd.DataFrame, *, title: str, subtitle: str = "", them
     Args:
         predictions: `Mask.predictions`: token, token_id, probability (0..1), logit, most likely
             first. Two tokens may look the same; each has its bar.
-        title: Of the figure, with the checkpoint's name.
-        subtitle: One more line of plain text.
-        theme: Colors.
 
     Returns:
         A figure with one bar a token at y = 0, 1, ..., with customdata token_id.

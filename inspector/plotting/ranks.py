@@ -37,9 +37,6 @@ def rank_lines(
         along: "layer" or "rung".
         stops: Values of that column, in order.
         labels: What the axis says of each stop.
-        title: Of the figure.
-        subtitle: One more line of plain text.
-        theme: Colors.
 
     Returns:
         One line a token, named where it ends, with a dash and symbols of its own.

@@ -98,7 +98,6 @@ def figure(title: str, subtitle: str, *, theme: Theme, height: int) -> go.Figure
     Args:
         title: Any text, in bold at the top left; "" for none.
         subtitle: A second, smaller line; "" for none.
-        theme: Colors.
         height: Of the whole figure, in pixels.
 
     Returns:
@@ -172,7 +171,6 @@ def colorbar(name: str, *, theme: Theme) -> dict[str, object]:
 
     Args:
         name: What the colors mean; already safe for Plotly.
-        theme: Colors.
     """
     return {
         "title": {"text": name, "side": "bottom", "font": {"size": 13, "color": theme.muted}},

@@ -21,8 +21,6 @@ def write_bundle(
     """Write all files of a report.
 
     Args:
-        report: What they say.
-        page: Its HTML, where that has been written.
         tell: Called with the share done and what is being done; may raise to stop.
 
     Returns:

@@ -25,9 +25,6 @@ def write_fragment(title: str, blocks: Sequence[Block], figure: go.Figure | None
     plotly.js is in the first fragment with a figure that a process writes, and serves the others.
 
     Args:
-        title: Heading.
-        blocks: Of the report's section.
-        figure: Instead of blocks.
         frame: Instead of blocks and figure.
     """
     parts: list[Block | Markup] = [

@@ -54,10 +54,6 @@ def make_report(
 
     Args:
         engine: Answers the questions; what it has answered before costs nothing.
-        opened: The checkpoint.
-        sections: Slugs.
-        setting: Text, device, dtype, seed.
-        other: The second checkpoint, for the section that compares.
         tell: Called with the share done, 0..1, and what is being done.
 
     Returns:

@@ -50,7 +50,6 @@ def write_blocks(title: str, blocks: Sequence[Block | Markup]) -> str:
     """Write blocks below a heading, as a piece of a page.
 
     Args:
-        title: The heading.
         blocks: Figures are HTML already.
     """
     return _TEMPLATES.get_template("fragment.html.j2").render(title=title, blocks_or_figures=blocks)

@@ -27,7 +27,6 @@ def draw_pictures(page: str, names: list[str], *, tell: Tell) -> dict[str, bytes
     """Draw every figure of a report, and print it.
 
     Args:
-        page: The report as HTML.
         names: Of its figures, "section-figure".
         tell: Called with the share done and what is being done; may raise to stop.
 

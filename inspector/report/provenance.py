@@ -85,7 +85,6 @@ def options_of_report(setting: Setting, sections: Sequence[str], other: str | No
 
     Args:
         setting: What is asked for besides the sections.
-        sections: Their slugs.
         other: How the command line names the second checkpoint; None: there is none.
     """
     return (

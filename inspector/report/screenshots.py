@@ -85,10 +85,7 @@ def take_pictures(
     """Take a picture of each page of a checkpoint.
 
     Args:
-        reference: The checkpoint.
         folder: Where <page>.png go; made where it is not there.
-        pages: Slugs.
-        theme: Of the pages.
         width: Of the window, pixels.
         tell: Called with what is being done.
 

@@ -42,9 +42,6 @@ UNDEFINED = frozenset(
 def to_json(result: Any) -> dict[str, Any]:
     """Turn a result into plain JSON values.
 
-    Args:
-        result: One of the result classes above.
-
     Returns:
         The fields that are not local. NaN and infinities become None, and a `warnings` entry
         counts them, so that the JSON is strict.

@@ -12,7 +12,7 @@ from typing import Any
 from inspector.errors import CheckpointError
 from inspector.store.names import is_text
 from inspector.store.readers.jsons import read_json
-from inspector.text import quoted
+from inspector.text import quoted, some
 
 MAX_NBYTES = 20_000_000  # label maps of 20,000 classes fit
 MAX_TEXT = 2_000
@@ -217,9 +217,8 @@ def _warnings(config: dict[str, Any], dropped: set[str]) -> tuple[str, ...]:
         )
     rest = sorted(key for key in dropped - {"auto_map", *QUANTIZED} if not key.startswith("_"))
     if rest:
-        names = ", ".join(quoted(key, 40) for key in rest[:5])
-        more = f" and {len(rest) - 5} more" if len(rest) > 5 else ""
-        warnings.append(f"config.json: ignored {names}{more} (only plain settings are read).")
+        names = some([quoted(key, 40) for key in rest], 5)
+        warnings.append(f"config.json: ignored {names} (only plain settings are read).")
     return tuple(warnings)
 
 

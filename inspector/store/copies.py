@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.manifests.manifest import Manifest, TensorInfo
 from inspector.store.readers.ranges import Handles
 
 CHUNK = 1 << 22  # bytes read at once: what a comparison costs in memory, twice
@@ -25,7 +25,6 @@ def equal_copies(manifest: Manifest, *, names: Container[str] | None = None) -> 
     Only tensors whose samples agree are read in full.
 
     Args:
-        manifest: Of a staged checkpoint.
         names: The tensors to search; None: all.
 
     Returns:
@@ -68,8 +67,6 @@ def read_pieces(manifest: Manifest, tensor: TensorInfo, *, count: int | None = N
     """Read a packed tensor's bytes in the order of the file.
 
     Args:
-        manifest: Whose tensor it is.
-        tensor: What to read.
         count: Elements at a time; None: a few million bytes.
         every: Only the first piece of so many.
     """

@@ -34,8 +34,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from inspector.errors import CheckpointError
-from inspector.store.documents import is_fingerprint, read_bytes
 from inspector.store.files import write_atomically
+from inspector.store.manifests.documents import is_fingerprint, read_bytes
 from inspector.store.names import weight_format
 
 WHOLE_NBYTES = 100_000_000  # of a checkpoint's files: a tenth of a second
@@ -80,9 +80,7 @@ def identify(files: Mapping[str, Path], *, owned: bool, progress: Progress) -> d
     """Tell what each file is known by.
 
     Args:
-        files: Of one checkpoint, by name.
         owned: Whether they are an upload's: by every byte.
-        progress: Told what is being done.
     """
     weights = {name for name in files if weight_format(name)}
     if owned or sum(path.stat().st_size for path in files.values()) <= WHOLE_NBYTES:
@@ -132,7 +130,6 @@ def hash_file(path: Path, told: Callable[[int], None] = lambda nbytes: None) -> 
     """The SHA-256 of a file, as hex.
 
     Args:
-        path: The file.
         told: Called with the size of each piece that was read.
     """
     digest, piece = hashlib.sha256(), memoryview(bytearray(PIECE))

@@ -11,11 +11,11 @@ from inspector.errors import CheckpointError
 from inspector.progress import Progress
 from inspector.settings import Settings
 from inspector.store.disk import disk_sentence
-from inspector.store.documents import is_fingerprint, is_plain_folder
 from inspector.store.files import below, remove_folder, workspace
 from inspector.store.keeping.quota import make_room
-from inspector.store.manifest import Manifest
-from inspector.store.manifests import UPLOADS, load_manifest
+from inspector.store.manifests.documents import is_fingerprint, is_plain_folder
+from inspector.store.manifests.entries import UPLOADS, load_manifest
+from inspector.store.manifests.manifest import Manifest
 from inspector.store.names import is_archive, weight_format
 from inspector.store.origins.hub import download
 from inspector.store.origins.places import demo_source, path_source
@@ -42,9 +42,6 @@ def open_checkpoint(
     """Stage a checkpoint, so that workers can read it.
 
     Args:
-        reference: What to open.
-        settings: Where the store is, and the limits.
-        progress: Told how far it has come (0..1, or None) and what is being done.
         restrict_paths: True where strangers ask (the web app): paths must lie below
             `settings.roots`.
         downloaded: Called when the network is needed no more, before anything is read.

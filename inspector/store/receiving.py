@@ -20,7 +20,10 @@ from inspector.errors import CheckpointError, WorkerError
 from inspector.progress import Progress
 from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
-from inspector.store.documents import (
+from inspector.store.files import below, put_folder, workspace
+from inspector.store.hashing import Identity, fingerprint_of, identify
+from inspector.store.keeping.quota import make_room
+from inspector.store.manifests.documents import (
     DamagedError,
     copy_file,
     is_fingerprint,
@@ -28,12 +31,9 @@ from inspector.store.documents import (
     is_plain_folder,
     read_document,
 )
-from inspector.store.files import below, put_folder, workspace
-from inspector.store.hashing import Identity, fingerprint_of, identify
-from inspector.store.keeping.quota import make_room
-from inspector.store.manifest import Manifest
-from inspector.store.manifest_reader import FOLDER, WEIGHTS, read_manifest, read_places
-from inspector.store.manifests import MANIFEST, OPENED, ORIGINALS, UPLOADS, load_manifest, save_manifest
+from inspector.store.manifests.entries import MANIFEST, OPENED, ORIGINALS, UPLOADS, load_manifest, save_manifest
+from inspector.store.manifests.manifest import Manifest
+from inspector.store.manifests.reader import FOLDER, WEIGHTS, read_manifest, read_places
 from inspector.store.names import CONFIGS, VOCABULARIES, clean_name, is_archive
 from inspector.store.origins.hub import hub_folder
 from inspector.store.origins.places import demo_source, path_source
@@ -54,12 +54,7 @@ def receive(
     """Check what a worker staged, and put it into the store.
 
     Args:
-        told: What the worker answered.
-        reference: What it was to open.
         own: The worker's folder; a worker that has unpacked an archive must have ended.
-        settings: The server's.
-        restrict_paths: As in `open_checkpoint`.
-        progress: Told what is being done.
 
     Returns:
         What is now in the store, by the server's own knowledge.

@@ -16,10 +16,10 @@ from urllib.parse import quote, unquote
 
 from inspector.errors import CheckpointError
 from inspector.settings import Settings
-from inspector.store.documents import is_fingerprint, is_plain_file, is_plain_folder
 from inspector.store.files import acquire, below, create_file, fresh_folder, remove_folder, write_atomically
-from inspector.store.manifest import StoredCheckpoint
-from inspector.store.manifests import ENTRY, MANIFEST, OPENED, UPLOADS, read_entry, results_folder
+from inspector.store.manifests.documents import is_fingerprint, is_plain_file, is_plain_folder
+from inspector.store.manifests.entries import ENTRY, MANIFEST, OPENED, UPLOADS, read_entry, results_folder
+from inspector.store.manifests.manifest import StoredCheckpoint
 from inspector.store.names import MAX_CHECKPOINT_NAME, clean_name, is_archive, is_text
 from inspector.store.reference import ARRIVED, INCOMING, CheckpointRef
 from inspector.text import quoted

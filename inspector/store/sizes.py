@@ -10,7 +10,7 @@ from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.store.configs import MAX_LABELS
-from inspector.store.manifest import TensorInfo
+from inspector.store.manifests.manifest import TensorInfo
 from inspector.text import shape_text
 
 # A model of the configured size has a tensor with exactly this dimension.

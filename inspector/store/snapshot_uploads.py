@@ -10,7 +10,7 @@ from inspector.progress import Progress
 from inspector.settings import Settings
 from inspector.store.files import remove_folder, workspace
 from inspector.store.keeping.quota import make_room
-from inspector.store.manifest import Manifest
+from inspector.store.manifests.manifest import Manifest
 from inspector.store.names import is_archive
 from inspector.store.origins.sources import Source
 from inspector.store.readers.archives import unpack_snapshots

@@ -13,12 +13,12 @@ from inspector.errors import CheckpointError
 from inspector.progress import Progress
 from inspector.settings import Settings
 from inspector.store.configs import rebuild_config
-from inspector.store.documents import collector_paused
 from inspector.store.files import put_folder, workspace
 from inspector.store.hashing import Identity, fingerprint_of, identify, stamp_of
-from inspector.store.manifest import FileInfo, Manifest, TensorInfo
-from inspector.store.manifest_reader import FOLDER, WEIGHTS
-from inspector.store.manifests import OPENED, ORIGINALS, UPLOADS, find_manifest, load_manifest, save_manifest
+from inspector.store.manifests.documents import collector_paused
+from inspector.store.manifests.entries import OPENED, ORIGINALS, UPLOADS, find_manifest, load_manifest, save_manifest
+from inspector.store.manifests.manifest import FileInfo, Manifest, TensorInfo
+from inspector.store.manifests.reader import FOLDER, WEIGHTS
 from inspector.store.names import CONFIGS, INDEXES, file_format, weight_format
 from inspector.store.origins.sources import Source
 from inspector.store.readers.index import Weights, choose_weights, refuse_wrong_index
@@ -48,11 +48,6 @@ class _Contents:
 
 def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest:
     """Check a source's files and put what is needed of them into the store.
-
-    Args:
-        source: The files, wherever they lie.
-        settings: Where the store is.
-        progress: Told what is being done.
 
     Raises:
         CheckpointError: If the files are no checkpoint, or one that cannot be trusted.

@@ -138,10 +138,6 @@ SETTINGS: dict[str, Callable[[Any], Any]] = {
 def stage_tokenizer(files: Mapping[str, Path], folder: Path) -> bool:
     """Write the tokenizer's files into the staged folder.
 
-    Args:
-        files: The checkpoint's files by basename.
-        folder: Where to write.
-
     Returns:
         Whether the checkpoint has a tokenizer. Settings without a vocabulary are none:
         transformers would make one up.

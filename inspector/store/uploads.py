@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from inspector.settings import Settings
 from inspector.store import registry
-from inspector.store.manifest import StoredCheckpoint
-from inspector.store.manifests import UPLOADS
+from inspector.store.manifests.entries import UPLOADS
+from inspector.store.manifests.manifest import StoredCheckpoint
 from inspector.store.shared import publishing as shared
 from inspector.store.shared.entry import write_shared
 from inspector.store.shared.listing import listing

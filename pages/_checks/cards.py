@@ -59,7 +59,6 @@ def draw(check: Check, *, place: str = "") -> None:
     """Draw one check; one that found nothing wrong takes a line, and its evidence.
 
     Args:
-        check: With its evidence.
         place: Where it was found, in words, while more is being looked at.
     """
     word, symbol, color = STATUS["note" if check.severity == "note" else check.status]

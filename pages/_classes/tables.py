@@ -9,7 +9,7 @@ import pandas as pd
 from inspector.analyses.classes.result import AncestorClass, ModelClasses, ModuleRow, OutputField, SiblingClass
 from inspector.analyses.classes.words import remarks
 from inspector.analyses.overview.words import HEADS
-from inspector.names import find_rows, group_names
+from inspector.names import group_names
 from inspector.text import literal, shape_text
 
 ROOT = "the model itself"
@@ -55,13 +55,6 @@ def module_frame(modules: tuple[ModuleRow, ...], *, inside: str = "") -> pd.Data
         }
         for module in modules
     )
-
-
-def found(frame: pd.DataFrame, text: str) -> pd.DataFrame:
-    """Rows whose name, class, shapes or note hold a text."""
-    if not text:
-        return frame
-    return find_rows(frame, text, ("name", "class", "shapes", "note"))
 
 
 def offered(names: Sequence[str], chosen: str) -> list[str]:

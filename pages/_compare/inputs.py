@@ -12,8 +12,7 @@ from inspector.catalog import PAGES
 from inspector.demo import DEMOS
 from inspector.results.checkpoint import Opened
 from inspector.text import literal
-from pages._ui import address, agreeing, arrivals, inputs, session, uploading
-from pages._ui import beside as lens_compare
+from pages._ui import address, arrivals, beside, inputs, session, uploading
 
 TEACHES = """
 **What you can learn from two checkpoints**
@@ -39,23 +38,13 @@ def choose(checkpoint: Opened) -> Second:
     """Ask for the second checkpoint; without one the page ends here, and says what it is for."""
     picker = st.container()
     _offer_upload()
-    names = lens_compare.references(checkpoint)
+    names = beside.references(checkpoint)
     state = st.session_state
     if "second arrived" in state:
         arrived = state["second arrived"]
         state["other"] = next((name for name in names if names[name] == arrived), arrived)
-    name = picker.selectbox(
-        "Second checkpoint",
-        list(names),
-        key="other",
-        bind="query-params",
-        index=None,
-        placeholder="Choose or type one",
-        accept_new_options=True,
-        help="A demo, an upload, hub:NAME or path:FOLDER",
-        on_change=agreeing.agree_to,
-        args=("other",),
-    )
+    with picker:
+        name = beside.pick(names)
     state.pop("second arrived", None)  # only now: a run that ends before loses what a program set
     if name is None:
         _teach(checkpoint)

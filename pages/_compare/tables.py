@@ -53,8 +53,7 @@ def shown_tensors(tensors: pd.DataFrame, *, find: str, statuses: Sequence[str]) 
     kept = tensors
     if statuses:
         kept = pd.DataFrame(kept[kept["status"].isin(list(statuses))])
-    if find:
-        kept = find_rows(kept, find, ("name", "other_name", "status", "layer", "dtype", "note"))
+    kept = find_rows(kept, find, ("name", "other_name", "status", "layer", "dtype", "note"))
     return kept.sort_values("relative_change", ascending=False, kind="stable")
 
 

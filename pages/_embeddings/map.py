@@ -41,13 +41,7 @@ def show(
     """Draw a map.
 
     Args:
-        projection: The map.
-        points: Its points, judged.
-        result: Of the same matrix.
-        choice: What the map was asked for with.
         color: Column of the points that the colors show.
-        checkpoint: The open one.
-        selected: Token id of the selected token.
         found: Token ids that the search found.
         neighbors: Token ids of the selected token's true neighbors.
     """

@@ -63,9 +63,7 @@ def neighbors(answer: Embeddings | None, *, waits: bool, busy: bool, checkpoint:
 
     Args:
         answer: None: there is none yet.
-        waits: A token is selected.
         busy: A map is computed first.
-        checkpoint: The open one.
     """
     if answer is None:
         st.caption((BUSY if busy else WAITING) if waits else HINT)

@@ -28,8 +28,6 @@ def vocabulary_map(
     """Show a map of the vocabulary whose points can be clicked and chosen.
 
     Args:
-        packed: What to draw.
-        state: What `vocabulary_map.state` made for it.
         key: Of the widget; zoom is kept under it.
         on_click: Told the token id that was clicked, None for a click beside all points.
         on_choose: Told what the lasso holds, packed; `unpack_ids` reads it.

@@ -67,7 +67,6 @@ def editor(
     Args:
         text: What it holds, unless the person has typed on meanwhile.
         chips: The text's tokens; none where it cannot be tokenized.
-        key: Of the widget.
         serial: Of the last edit that was read, 0 for none.
         mask: The mask token, offered for inserting; None where the tokenizer has none.
         hint: One line of plain text below.

@@ -17,7 +17,7 @@ from inspector.text import literal
 from pages._masked_lm import inputs as masked_inputs
 from pages._masked_lm import text as masked_text
 from pages._masked_lm.inputs import Sentence
-from pages._ui import agreeing, beside, parts, session
+from pages._ui import beside, parts, session
 
 DRAWN = 4  # masks side by side
 BARS = 10
@@ -40,18 +40,7 @@ class Moved:
 def draw(checkpoint: Opened, sentence: Sentence, request: PredictRequest, prediction: Prediction | None) -> None:
     """Ask a second checkpoint the same masks and show both answers."""
     names = beside.references(checkpoint)
-    name = st.selectbox(
-        "Second checkpoint",
-        list(names),
-        key="other",
-        bind="query-params",
-        index=None,
-        placeholder="Choose or type one",
-        accept_new_options=True,
-        help="A demo, an upload, hub:NAME or path:FOLDER",
-        on_change=agreeing.agree_to,
-        args=("other",),
-    )
+    name = beside.pick(names)
     if prediction is None:
         st.info("Mask a token first: click one above.", icon=":material/ads_click:")
         return
@@ -82,8 +71,6 @@ def move(sentence: Sentence, other: Opened, *, mask: str | None) -> Moved:
     """Ask another checkpoint for the same characters: its masks, and its tokens under clicks.
 
     Args:
-        sentence: As the open checkpoint is asked it.
-        other: The second checkpoint.
         mask: Its mask token.
     """
     text, kept = _with_mask(sentence, mask or "", written=True, clicked=False)

@@ -25,7 +25,6 @@ def draw_editor(sentence: Sentence, prediction: Prediction | None, plausibility:
     """Draw the text with its tokens, and the examples below.
 
     Args:
-        sentence: What is asked.
         prediction: Its answer, written on the masks; None while there is none.
         plausibility: Of the same text, as colors; None for no colors.
     """

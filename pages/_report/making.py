@@ -30,15 +30,7 @@ class Made:
 
 
 class Making:
-    """Work under way; implements the engine's Job.
-
-    Args:
-        engine: That is asked.
-        opened: The checkpoint.
-        sections: Slugs.
-        setting: Text, device, dtype.
-        other: The second checkpoint, for the section that compares.
-    """
+    """Work under way; implements the engine's Job."""
 
     def __init__(
         self,

@@ -15,8 +15,8 @@ from inspector.analyses.sharing.frames import group_table
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.names import find_rows
 from inspector.results.checkpoint import Opened
-from inspector.text import bytes_text, literal, percent_text, plural, shape_text
-from pages._ui import parts, table_files
+from inspector.text import bytes_text, literal, percent_text, plural, shape_text, some
+from pages._ui import finding, parts
 
 CARDS = 12  # groups shown at length; the table holds all of them
 NAMES = 200  # of a row, written out
@@ -87,24 +87,15 @@ def _list_names(names: Sequence[str]) -> None:
 def draw_names(sharing: Sharing, checkpoint: Opened) -> None:
     """List every name, and offer all of them as files."""
     st.subheader("Names", anchor=False)
-    find = st.text_input(
-        "Find names by name, shape, dtype or file",
-        type="search",
-        live=True,
-        key="find",
-        bind="query-params",
-        icon=":material/search:",
-        placeholder="such as layer.0 or bias",
-    )
+    find = finding.field("Find names by name, shape, dtype or file", placeholder="such as layer.0 or bias")
     every = sharing.tensors.drop(columns="row")
-    matching = find_rows(every, find, ("name", "dtype", "shape", "file"))
-    if matching.empty:
-        st.info("No name matches: clear the search field, or try a part of a name.")
-    else:
-        parts.table(matching, height=360, find="find", alt="Every parameter name with its group")
-    with st.container(horizontal=True, vertical_alignment="center"):
-        table_files.offer(matching, name=f"{checkpoint.name}-sharing")
-        st.caption(f"{len(matching):,} of {plural(len(every), 'name')}.")
+    finding.listed(
+        find_rows(every, find, ("name", "dtype", "shape", "file")),
+        "name",
+        of=f"{plural(len(every), 'name')}.",
+        name=f"{checkpoint.name}-sharing",
+        alt="Every parameter name with its group",
+    )
 
 
 def draw_groups(sharing: Sharing) -> None:
@@ -188,6 +179,5 @@ def _shared_with(sharing: Sharing, row: int) -> dict[str, str]:
     group = sharing.groups[groups[0]]
     mine = set(tensors_of_row(sharing, row)["name"])
     others = [name for name in group.names if name not in mine]
-    said = ", ".join(others[:8]) + (f" and {len(others) - 8} more" if len(others) > 8 else "")
     label = "Shared with" if group.in_memory else "Compared with"
-    return {"Verdict": group.verdict, label: said or "each other"}
+    return {"Verdict": group.verdict, label: some(others, 8) or "each other"}

@@ -18,8 +18,6 @@ def readable(rates: pd.DataFrame) -> pd.DataFrame:
 
 def found(frame: pd.DataFrame, text: str) -> pd.DataFrame:
     """Rows whose names, module, group or reason hold a text."""
-    if not text:
-        return frame
     if text in set(frame["group"]):  # "decayed" is a part of "not decayed": a group's whole name means that group
         return pd.DataFrame(frame[frame["group"] == text])
     return find_rows(frame, text, ("name", "other_names", "module", "group", "reason"))

@@ -56,11 +56,7 @@ def keep() -> None:
 
 @contextmanager
 def judged(page: str) -> Iterator[None]:
-    """Draw a page, and say above it what its link asks for in vain.
-
-    Args:
-        page: Its path.
-    """
+    """Draw a page, and say above it what its link asks for in vain."""
     state, context = st.session_state, get_script_run_ctx()
     arrived, opened = state.get(PAGE, page) != page, PAGE not in state
     state[PAGE] = page
@@ -90,10 +86,6 @@ def link(label: str, slug: str, *, key: str, icon: str, inputs: Mapping[str, str
     A link of Streamlit's would keep what the session has for the other inputs, and the checkpoint.
 
     Args:
-        label: Markdown.
-        slug: Of the page.
-        key: Of the button.
-        icon: Material symbol.
         inputs: Name in the address -> value; "checkpoint" is opened.
     """
     if not st.button(label, key=key, icon=f":material/{icon}:", type="tertiary"):

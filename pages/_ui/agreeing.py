@@ -49,7 +49,6 @@ def ask(reference: str, instead: str = "", on_instead: Callable[[], None] | None
     Args:
         reference: What it names; `must_ask` holds.
         instead: Label of a button for what else can be done; empty: none.
-        on_instead: What that button does.
     """
     ref = CheckpointRef.parse(reference)
     sentence, button = WHAT[ref.kind]
@@ -64,11 +63,7 @@ def ask(reference: str, instead: str = "", on_instead: Callable[[], None] | None
 
 
 def agree_to(key: str) -> None:
-    """Note that what was chosen or typed in a field is wanted.
-
-    Args:
-        key: Of the field.
-    """
+    """Note that what was chosen or typed in a field is wanted."""
     if (reference := st.session_state[key]) is not None:
         agree(reference)
 

@@ -109,7 +109,6 @@ def open_all(place: Place, then: Callable[[Opened], None]) -> None:
     """Store and open what has arrived at a place, one after the other.
 
     Args:
-        place: Where it was given.
         then: Takes each that could be opened. It calls nothing that can end the run.
     """
     queue = _queue(place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import streamlit as st
@@ -12,7 +13,7 @@ from inspector.demo import DEMOS
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store import uploads
-from pages._ui import session
+from pages._ui import agreeing, session
 
 SAME = "the same checkpoint"
 
@@ -40,6 +41,22 @@ def choose(checkpoint: Opened, request: LensRequest) -> Other | None:
         lens = session.ask(wanted, of=other)
     words = f"{other.name}, “{text}”" if text.strip() else other.name
     return Other(words, lens) if lens else None
+
+
+def pick(names: Iterable[str]) -> str | None:
+    """Ask for a second checkpoint by a listed name, or by what is typed; None before one is named."""
+    return st.selectbox(
+        "Second checkpoint",
+        list(names),
+        key="other",
+        bind="query-params",
+        index=None,
+        placeholder="Choose or type one",
+        accept_new_options=True,
+        help="A demo, an upload, hub:NAME or path:FOLDER",
+        on_change=agreeing.agree_to,
+        args=("other",),
+    )
 
 
 def references(checkpoint: Opened) -> dict[str, str]:

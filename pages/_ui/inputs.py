@@ -26,10 +26,8 @@ def text(
 
     Args:
         checkpoint: Its examples are offered.
-        slug: Of the page.
         masks: True: offer to insert the mask token.
         examples: In place of the checkpoint's own.
-        label: Of the field.
     """
     mask = mask_token()
     examples = begin(checkpoint, slug=slug, examples=examples)
@@ -63,7 +61,6 @@ def offer(examples: tuple[str, ...], *, on_take: Callable[[], None] | None = Non
     """Offer examples as pills.
 
     Args:
-        examples: Texts.
         on_take: Called when one was taken and has become the text.
     """
 

@@ -32,8 +32,6 @@ def ask(request: type[Request], name: str, **look: Any) -> Any:
     """Draw the field of one option, as its type and bounds want it.
 
     Args:
-        request: The question.
-        name: Of the option.
         look: Further arguments of the field, such as placeholder, format or default; with a height
             a text has several lines; `key` names one that another question of the page has, too;
             `segmented` shows choices side by side.

@@ -15,7 +15,6 @@ def draw(fingerprint: str, *, place: str) -> None:
     """Draw the switch of one upload; nothing if it is gone.
 
     Args:
-        fingerprint: Of the upload.
         place: Tells this switch from another one of the same upload.
     """
     stored = {each.fingerprint: each for each in registry.list_checkpoints(settings())}

@@ -95,7 +95,6 @@ def ask(verb: str | Request, *, of: Opened | None = None, beside: Opened | None 
         verb: Names the analysis; or a request, which has the parameters.
         of: Which is asked; None: the open one.
         beside: The second checkpoint of an analysis of two.
-        parameters: The analysis' own.
 
     Returns:
         The analysis' result, or None where the page now says why there is none.
@@ -178,7 +177,6 @@ def kept(key: tuple[str, ...], make: Callable[[], T]) -> T:
 
     Args:
         key: Names it by content: fingerprint, verb, parameters and what is made.
-        make: Makes it.
     """
     return _kept(key, make)
 

@@ -21,8 +21,8 @@ from inspector.engine.wire import Answers, Failure, Ready, Warm, WorkerFunctions
 from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
 from inspector.store.hashing import HASHES, HashCache
-from inspector.store.manifest import Manifest
-from inspector.store.manifests import results_folder
+from inspector.store.manifests.entries import results_folder
+from inspector.store.manifests.manifest import Manifest
 from inspector.store.opening import open_checkpoint
 from tests.engine.engine_stand_ins import is_socket, wait_for
 

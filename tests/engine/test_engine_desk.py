@@ -20,7 +20,7 @@ from inspector.store.hashing import HASHES
 from inspector.store.keeping.arrays import ArrayCache
 from inspector.store.keeping.holding import is_used
 from inspector.store.keeping.quota import account
-from inspector.store.manifests import results_folder
+from inspector.store.manifests.entries import results_folder
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import delete_checkpoint, list_checkpoints, new_upload, rename_checkpoint, write_upload
 from tests.engine.engine_attempts import DONE

@@ -15,7 +15,7 @@ from transformers.integrations.finegrained_fp8 import _dequantize_fp8_weight
 
 from inspector.models.quantized.codes import OPENERS, read_quantized, unpack
 from inspector.models.quantized.layout import Quantized, find_quantized
-from inspector.store.manifest import FileInfo, Manifest
+from inspector.store.manifests.manifest import FileInfo, Manifest
 from inspector.store.readers.safetensors import read_safetensors
 from tests.models.quantized_files import words_of
 
@@ -57,7 +57,7 @@ def test_every_float_of_4_bits():
 def test_experts_in_float8():
     """Three axes: the experts in front, each with blocks of its own."""
     from inspector.models.quantized.formats import Codes, scaled
-    from inspector.store.manifest import Manifest, TensorInfo
+    from inspector.store.manifests.manifest import Manifest, TensorInfo
 
     codes = torch.randn(3, 20, 32).to(torch.float8_e4m3fn)
     scale = torch.rand(3, 3, 2)

@@ -14,6 +14,7 @@ from inspector.text import (
     shorten,
     shorten_middle,
     shorten_name,
+    some,
     visible,
 )
 
@@ -78,6 +79,13 @@ def test_bytes(nbytes: int, shown: str) -> None:
 )
 def test_percent(share: float, shown: str) -> None:
     assert percent_text(share) == shown
+
+
+def test_the_first_of_many_are_named() -> None:
+    assert some(["a", "b", "c"], 3) == "a, b, c"
+    assert some(["a", "b", "c"], 2) == "a, b and 1 more"
+    assert some(["a"] * 1_001, 1) == "a and 1,000 more"
+    assert some([], 3) == ""
 
 
 def test_shapes_and_plurals() -> None:

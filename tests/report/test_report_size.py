@@ -12,7 +12,7 @@ from inspector.report.making import make_report
 from inspector.report.page import write_page
 from inspector.settings import read_settings
 from inspector.store.hashing import HASHES
-from inspector.store.manifests import MAPS
+from inspector.store.manifests.entries import MAPS
 from inspector.store.reference import CheckpointRef
 from tools.bench._sparse import SHAPES, write
 

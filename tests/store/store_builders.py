@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 
 from inspector.settings import Settings
-from inspector.store.manifest import Manifest
+from inspector.store.manifests.manifest import Manifest
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import new_upload, write_upload

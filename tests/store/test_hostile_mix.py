@@ -27,7 +27,7 @@ from inspector.report.making import make_report
 from inspector.report.page import write_page
 from inspector.results.checkpoint import Opened
 from inspector.settings import read_settings
-from inspector.store.manifest import Manifest
+from inspector.store.manifests.manifest import Manifest
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent

@@ -12,7 +12,7 @@ import pytest
 
 from inspector.errors import CheckpointError
 from inspector.store.keeping.quota import account, make_room, trim
-from inspector.store.manifests import load_manifest
+from inspector.store.manifests.entries import load_manifest
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import delete_checkpoint, list_checkpoints, pin_checkpoint, rename_checkpoint, sweep
 from tests.store.store_builders import opened, small_checkpoint, upload_of

@@ -13,7 +13,7 @@ import pytest
 from inspector.errors import CheckpointError
 from inspector.store import hashing
 from inspector.store.hashing import PAGE, PAGES, HashCache, quick_digest
-from inspector.store.manifests import load_manifest
+from inspector.store.manifests.entries import load_manifest
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent
 from tests.store.store_builders import hub_cache, opened, small_checkpoint, upload_of

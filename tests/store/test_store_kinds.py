@@ -16,7 +16,7 @@ from inspector.store.keeping.arrays import ArrayCache
 from inspector.store.keeping.compiled import put_compiled
 from inspector.store.keeping.holding import load_held
 from inspector.store.keeping.quota import reserve_upload
-from inspector.store.manifests import results_folder
+from inspector.store.manifests.entries import results_folder
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import pin_checkpoint, write_upload
 from inspector.store.shared import publishing as shared

@@ -21,7 +21,7 @@ from inspector.store.keeping import holding
 from inspector.store.keeping.arrays import ArrayCache
 from inspector.store.keeping.holding import load_held
 from inspector.store.keeping.quota import RESERVED, account, make_room, reserve_upload, trim
-from inspector.store.manifests import load_manifest
+from inspector.store.manifests.entries import load_manifest
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import (

@@ -17,7 +17,7 @@ from inspector.engine.wire import OpenRequest
 from inspector.errors import CheckpointError, WorkerError
 from inspector.results.checkpoint import Opened
 from inspector.store import receiving
-from inspector.store.manifests import load_manifest
+from inspector.store.manifests.entries import load_manifest
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import list_checkpoints, new_upload, write_upload

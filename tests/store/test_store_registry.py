@@ -12,7 +12,7 @@ import pytest
 
 from inspector.errors import CheckpointError
 from inspector.store import files
-from inspector.store.manifests import load_manifest
+from inspector.store.manifests.entries import load_manifest
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import (
     delete_checkpoint,

@@ -36,7 +36,7 @@ from inspector.analyses.masked_lm.result import Prediction
 from inspector.engine.local import LocalEngine
 from inspector.models.checkpoint import Checkpoint
 from inspector.settings import Device, Settings, read_settings
-from inspector.store.manifest import Manifest
+from inspector.store.manifests.manifest import Manifest
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 

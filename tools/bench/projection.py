@@ -90,11 +90,11 @@ def kept(matrix, places, home: Path) -> float:
     import torch
 
     from inspector.analyses.vocabulary_map.compute_neighbors import comparable, nearest_of_all
-    from inspector.analyses.vocabulary_map.compute_trust import kept_neighbors
+    from inspector.analyses.vocabulary_map.compute_trust import trust
 
     rows = comparable(torch.from_numpy(matrix), metric="cosine")
     truth, _ = nearest_of_all(rows, 15, metric="cosine", home=home, progress=quiet)
-    return kept_neighbors(places, np.arange(len(rows)), truth.numpy())
+    return float(trust(places, np.arange(len(rows)), truth.numpy()).mean(dtype=np.float64))
 
 
 MAKERS = {"ours": make_ours, "umap-learn": make_theirs}

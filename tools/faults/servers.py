@@ -18,7 +18,7 @@ import psutil
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from inspector.settings import read_settings
-from inspector.store.manifests import load_manifest
+from inspector.store.manifests.entries import load_manifest
 from inspector.store.registry import list_checkpoints, sweep
 from serving.trial import ROOT, Server, wait_until_up
 from tools.chromium import FLAGS, find_chromium

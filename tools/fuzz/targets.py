@@ -14,7 +14,7 @@ from typing import Any, get_args
 from inspector.settings import Settings, read_settings
 from inspector.store.configs import rebuild_config
 from inspector.store.hashing import fingerprint_of
-from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.manifests.manifest import Manifest, TensorInfo
 from inspector.store.readers.archives import unpack
 from inspector.store.readers.index import choose_weights, refuse_wrong_index
 from inspector.store.readers.pickles import unpickle
@@ -121,8 +121,8 @@ def message(data: bytes, folder: Path) -> None:
 
 def manifest(data: bytes, folder: Path) -> None:
     """A manifest that another worker left in the store, in the folder that it names."""
-    from inspector.store.documents import DamagedError, read_document
-    from inspector.store.manifest_reader import read_manifest
+    from inspector.store.manifests.documents import DamagedError, read_document
+    from inspector.store.manifests.reader import read_manifest
 
     path = _file(folder, "manifest.json", data)
     entry = folder / "checkpoints" / MANIFEST_FINGERPRINT
@@ -182,7 +182,7 @@ def prepare(target: str) -> None:
         for name in " ".join(EXPECTED).split():
             _learn(_found(name))
     if target == "manifest":
-        import_module("inspector.store.manifest_reader")
+        import_module("inspector.store.manifests.reader")
 
 
 def _tensor(name: str, *shape: int) -> TensorInfo:

@@ -11,11 +11,8 @@ from xml.etree import ElementTree
 from inspector.analyses.checks.command_formats import as_github, as_junit
 from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks, read_checks
-from inspector.batch.asking import Ask, Entry, Wait
-from inspector.cli.fleets import ask_many, show_many
-from inspector.engine.protocol import Engine
-from inspector.results.checkpoint import Opened
-from inspector.results.plain import to_json
+from inspector.batch.asking import Entry
+from inspector.cli.fleets import ask_many, asking, show_many
 from inspector.store.origins.snapshots import Snapshot
 from inspector.text import escaped
 
@@ -33,20 +30,13 @@ def check_many(
         return f"failed: {', '.join(failing)}" if failing else "passed"
 
     question = {"verb": request.verb, **request.parameters()}
-    return ask_many(sought, lambda engine: _asking(engine, request), question=question, results=results, tell=tell)
+    ask = asking(request.verb, request.parameters())
+    return ask_many(sought, ask, question=question, results=results, tell=tell)
 
 
 def is_failing(lines: Sequence[Line], *, strict: bool) -> bool:
     """Whether a check of any of them failed."""
     return any(checks.failing(strict=strict) for checks in _checked(lines))
-
-
-def _asking(engine: Engine, request: CheckRequest) -> Ask:
-    def ask(_: Snapshot, opened: Opened, wait: Wait) -> Line:
-        job = engine.run(opened.fingerprint, request.verb, called=(opened.name,), **request.parameters())
-        return to_json(wait(job))
-
-    return ask
 
 
 def _write_table(lines: Sequence[Line], *, strict: bool) -> None:

@@ -12,7 +12,7 @@ import torch
 from inspector.models.tensors import read_tensors, view_numbers
 from inspector.progress import Pace, Progress
 from inspector.store.copies import is_packed
-from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.manifests.manifest import Manifest, TensorInfo
 from inspector.store.readers.streams import Part, sampled_parts, stream, whole_parts
 
 # Codes of float8, as signed and as unsigned bytes, from which on they are no numbers: positive ones are the largest
@@ -52,8 +52,6 @@ def take_census(manifest: Manifest, progress: Progress, *, sample: bool = False)
     """Read every tensor of the files once, or evenly spaced pages of each.
 
     Args:
-        manifest: Of a staged checkpoint.
-        progress: Told how far it has come, and how fast.
         sample: Read about a gigabyte in all; what lies in memory with gaps is left out.
 
     Returns:

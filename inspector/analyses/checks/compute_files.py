@@ -6,13 +6,13 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from inspector.analyses.checks.compute_parts import at_least, conclude, example
+from inspector.analyses.checks import words_files as words
+from inspector.analyses.checks.compute_parts import at_least, conclude
 from inspector.analyses.checks.result import Check, Evidence
 from inspector.store.configs import CUSTOM_CODE
-from inspector.store.manifest import FileInfo, Manifest
+from inspector.store.manifests.manifest import FileInfo, Manifest
 from inspector.store.sizes import size_warnings
 from inspector.store.staging import CODE, NO_CONFIG, NO_TOKENIZER
-from inspector.text import plural
 
 PICKLES, FILES = "Pickle formats", "Files"
 WEIGHTS = ("safetensors", "pytorch")
@@ -23,41 +23,24 @@ ODD = (CODE, CUSTOM_CODE, "There are two sets of weights")
 
 def check_pickles(manifest: Manifest) -> Check:
     """No weights are kept in a format that other programs run code from."""
-    pickles = [file for file in manifest.files if file.format == "pytorch"]
     evidence = [
-        Evidence(file.name, "pickle", "minor", None, f"{file.nbytes:,} bytes; nothing of it was run here.")
-        for file in pickles
+        Evidence(file.name, "pickle", "minor", None, words.PICKLE.format(file.nbytes))
+        for file in manifest.files
+        if file.format == "pytorch"
     ]
     if not evidence:
-        return conclude(PICKLES, (), detail="The weights are kept as safetensors, which holds no code.")
-    return conclude(
-        PICKLES,
-        evidence,
-        detail=f"{plural(len(pickles), 'weight file is a pickle', 'weight files are pickles')} "
-        f"{example(len(pickles), pickles[0].name)}: a program that "
-        "unpickles one from a stranger runs its code.",
-        next_step="Save the weights as safetensors: model.save_pretrained(folder) writes them so.",
-    )
+        return conclude(PICKLES, (), words.NO_PICKLES)
+    return conclude(PICKLES, evidence, words.pickles(len(evidence), evidence[0].subject), words.SAVE_AS_SAFETENSORS)
 
 
 def check_files(manifest: Manifest) -> Check:
     """Every file is whole, of a sensible size, and nothing strange lies beside them."""
     evidence = [*_sizes(manifest), *_warnings(manifest)]
     odd = at_least("minor", evidence)
-    nbytes = sum(file.nbytes for file in manifest.files)
     if not odd:
-        files = plural(len(manifest.files), "file")
-        return conclude(
-            FILES, evidence, detail=f"{files} of {nbytes:,} bytes, each of a size that its content explains."
-        )
-    more = f" (and {len(odd) - 1:,} more)" if len(odd) > 1 else ""
-    return conclude(
-        FILES,
-        evidence,
-        detail=f"{odd[0].subject}: {odd[0].detail}{more}",
-        next_step="Get the files again from their source and compare digests; save the weights "
-        "alone if they hold more than weights.",
-    )
+        nbytes = sum(file.nbytes for file in manifest.files)
+        return conclude(FILES, evidence, words.sound(len(manifest.files), nbytes))
+    return conclude(FILES, evidence, words.odd(len(odd), odd[0].subject, odd[0].detail), words.GET_AGAIN)
 
 
 def _sizes(manifest: Manifest) -> Iterator[Evidence]:
@@ -67,13 +50,8 @@ def _sizes(manifest: Manifest) -> Iterator[Evidence]:
     for file in manifest.files:
         if file.format not in WEIGHTS:
             if file.nbytes > LARGE_NBYTES:
-                yield Evidence(
-                    file.name,
-                    "oversized",
-                    "minor",
-                    file.nbytes,
-                    f"It has {file.nbytes:,} bytes, and no vocabulary needs {LARGE_NBYTES:,}.",
-                )
+                detail = words.OVERSIZED.format(file.nbytes, LARGE_NBYTES)
+                yield Evidence(file.name, "oversized", "minor", file.nbytes, detail)
             continue
         yield from _hole(file)
         yield from _unexplained(file, sorted(spans[file.name]))
@@ -86,14 +64,8 @@ def _hole(file: FileInfo) -> Iterator[Evidence]:
     with file.path.open("rb") as opened:
         first = os.lseek(opened.fileno(), 0, os.SEEK_HOLE)
     if first < file.nbytes:
-        yield Evidence(
-            file.name,
-            "holes in the file",
-            "minor",
-            file.nbytes - first,
-            f"It has {file.nbytes:,} bytes, of which the disk was never given some "
-            f"from byte {first:,} on: they read as zeros.",
-        )
+        detail = words.HOLE.format(file.nbytes, first)
+        yield Evidence(file.name, "holes in the file", "minor", file.nbytes - first, detail)
 
 
 def _unexplained(file: FileInfo, spans: Sequence[tuple[int, int]]) -> Iterator[Evidence]:
@@ -105,14 +77,8 @@ def _unexplained(file: FileInfo, spans: Sequence[tuple[int, int]]) -> Iterator[E
     spare = file.nbytes - taken
     allowed = FREE_NBYTES + 512 * len(spans) + FREE_SHARE * file.nbytes
     if spare > allowed:
-        yield Evidence(
-            file.name,
-            "more bytes than its tensors take",
-            "minor",
-            spare,
-            f"It has {file.nbytes:,} bytes, and its tensors take {taken:,} of "
-            "them: an optimizer's state, or what slices were cut from.",
-        )
+        detail = words.UNEXPLAINED.format(file.nbytes, taken)
+        yield Evidence(file.name, "more bytes than its tensors take", "minor", spare, detail)
 
 
 def _warnings(manifest: Manifest) -> Iterator[Evidence]:

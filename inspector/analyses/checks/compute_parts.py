@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from inspector.analyses.checks import words
 from inspector.analyses.checks.result import SEVERITIES, STATUS_OF, Check, Evidence
 
 MOST = 1_000  # pieces of evidence that a check lists
 RANK: dict[str, int] = {severity: place for place, severity in enumerate(SEVERITIES)}
 
 
-def conclude(name: str, evidence: Iterable[Evidence], *, detail: str, next_step: str = "") -> Check:
+def conclude(name: str, evidence: Iterable[Evidence], detail: str, next_step: str = "") -> Check:
     """Make a check of its evidence.
 
     Args:
-        name: Of the check.
-        evidence: In any order.
-        detail: One sentence about all of it.
         next_step: One sentence; left out where the status is "ok".
     """
     found = sorted(evidence, key=lambda each: -RANK[each.severity])
@@ -36,26 +34,19 @@ def conclude(name: str, evidence: Iterable[Evidence], *, detail: str, next_step:
 
 def nothing_to_check(name: str, why: str) -> Check:
     """A check of something that the checkpoint does not bring, which is no defect."""
-    return Check(name, "ok", "note", f"Nothing to check: {why}", "", False, 0, ())
+    return Check(name, "ok", "note", words.NOTHING.format(why), "", False, 0, ())
 
 
 def not_read(name: str) -> Check:
     """A check that needs numbers, where none were to be read."""
-    return Check(name, "ok", "note", "Not checked: no numbers were read.", "", False, 0, ())
+    return Check(name, "ok", "note", words.NOT_CHECKED.format(words.NO_NUMBERS), "", False, 0, ())
 
 
 def not_checked(name: str, why: str) -> Check:
     """A check that a defect keeps from being made: another check says which."""
-    detail = f"Not checked: {why}"
-    step = "Mend what keeps this from being checked, and check again."
-    return Check(name, "warn", "minor", detail, step, False, 0, ())
+    return Check(name, "warn", "minor", words.NOT_CHECKED.format(why), words.CHECK_AGAIN, False, 0, ())
 
 
 def at_least(severity: str, evidence: Iterable[Evidence]) -> list[Evidence]:
     """The evidence that is as bad as that, or worse."""
     return [each for each in evidence if RANK[each.severity] >= RANK[severity]]
-
-
-def example(count: int, first: str) -> str:
-    """The one thing, or the first of several, in parentheses."""
-    return f"({'such as ' if count > 1 else ''}{first})"

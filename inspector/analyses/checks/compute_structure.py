@@ -9,21 +9,19 @@ from dataclasses import dataclass
 import transformers
 from transformers import PreTrainedModel
 
-from inspector.analyses.checks.compute_parts import at_least, conclude, example, not_checked, nothing_to_check
-from inspector.analyses.checks.result import Check, Evidence
+from inspector.analyses.checks import words_structure as words
+from inspector.analyses.checks.compute_parts import at_least, conclude, not_checked, nothing_to_check
+from inspector.analyses.checks.result import Check, Evidence, Severity
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.errors import InspectorError
 from inspector.models.build import hollow_model, own_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.names import unexpected_keys
 from inspector.models.naming import find_places
-from inspector.store.manifest import TensorInfo
 from inspector.store.sizes import size_warnings
-from inspector.text import plural, shape_text
 
 SHAPES, WEIGHTS = "Config and shapes", "Heads and weights"
 LEFT_OVER, TIES = "Left-over tensors", "Ties"
-OWN_CONFIG = "Put the config.json that was saved with these weights beside them."
 SPARE = ("position_ids", "token_type_ids")  # tables that a loader makes anew, the same ones
 POOLER = "pooler."
 
@@ -61,109 +59,63 @@ def build_for_checks(checkpoint: Checkpoint) -> Built:
 
 def check_shapes(checkpoint: Checkpoint, built: Built | str) -> Check:
     """The sizes in config.json are those of the tensors."""
-    config = checkpoint.manifest.config
+    config, tensors = checkpoint.manifest.config, checkpoint.manifest.tensors
     if config is None:
-        why = "There is no config.json"
-        evidence = [Evidence("config.json", "missing", "minor", None, f"{why}.")]
-        return conclude(
-            SHAPES,
-            evidence,
-            detail=f"{why}: heads, ties and shapes cannot be checked, and no model can be built.",
-            next_step=OWN_CONFIG,
-        )
+        evidence = [Evidence("config.json", "missing", "minor", None, f"{words.NO_CONFIG}.")]
+        return conclude(SHAPES, evidence, words.no_config(), words.OWN_CONFIG)
     evidence = [
         Evidence("config.json", "fewer layers than the weights", "minor", None, warning)
-        for warning in size_warnings(config, checkpoint.manifest.tensors)
+        for warning in size_warnings(config, tensors)
     ]
-    if isinstance(built, str):  # a class that can be built has no mismatches
-        evidence += _mismatches(checkpoint)
-    known = config.get("model_type") in transformers.CONFIG_MAPPING
-    if isinstance(built, str) and not at_least("major", evidence):
-        severity = "critical" if known else "minor"
+    wrong = _mismatches(checkpoint) if isinstance(built, str) else []  # a class that can be built has none
+    evidence += wrong
+    if isinstance(built, str) and not wrong:
+        severity = "critical" if config.get("model_type") in transformers.CONFIG_MAPPING else "minor"
         evidence.append(Evidence("config.json", "no model can be built", severity, None, built))
     if not evidence:
-        tensors = plural(len(checkpoint.manifest.tensors), "tensor")
-        return conclude(SHAPES, (), detail=f"config.json fits the shapes of {tensors}.")
-    worst = max(evidence, key=lambda each: ("minor", "major", "critical").index(each.severity))
-    return conclude(SHAPES, evidence, detail=_shape_sentence(evidence, worst), next_step=OWN_CONFIG)
+        return conclude(SHAPES, (), words.fits(len(tensors)))
+    detail = max(evidence, key=lambda each: ("minor", "major", "critical").index(each.severity)).detail
+    if wrong:
+        detail = words.mismatches(len(wrong), wrong[0].subject, wrong[0].detail)
+    return conclude(SHAPES, evidence, detail, words.OWN_CONFIG)
 
 
 def check_weights(checkpoint: Checkpoint, built: Built | str) -> Check:
     """Every parameter of the class is in the file; a loader would make up the others."""
     if isinstance(built, str):
         return not_checked(WEIGHTS, built)
-    named = tuple(map(str, checkpoint.config.architectures or ()))
-    evidence = [
-        Evidence(
-            name,
-            "not in the file",
-            _missing_severity(name, built),
-            math.prod(built.shapes.get(name, ())),
-            f"{shape_text(built.shapes.get(name, ()))}, of the {_part(name, built)}: "
-            "a loader fills it with random numbers.",
-        )
-        for name in built.missing
-        if not name.endswith(SPARE)
-    ]
-    evidence += [
-        Evidence(head, "head in the file", "none", None, f"The file holds the {_words(head)} head.")
+    lacking = [_missing(name, built) for name in built.missing if not name.endswith(SPARE)]
+    evidence = lacking + [
+        Evidence(head, "head in the file", "none", None, words.head_there(head))
         for head, there in checkpoint.heads.items()
         if there == "present"
     ]
-    if not built.declared:
-        evidence.append(_undeclared(named, built))
-    lacking = [each for each in evidence if each.problem == "not in the file"]
+    undeclared = _undeclared(", ".join(map(str, checkpoint.config.architectures or ())), built)
+    evidence += undeclared
     if not lacking:
-        said = "" if built.declared else f" {evidence[-1].detail}"
-        return conclude(
-            WEIGHTS,
-            evidence,
-            next_step="Name the class of these weights in architectures.",
-            detail=f"All {built.parameters:,} parameters of {built.model_class} are in the file.{said}",
-        )
-    random = sum(each.count or 0 for each in lacking)
-    alone = all(each.severity == "minor" for each in lacking)
-    consequence = (
-        "pooler_output would be random, the hidden states are not"
-        if alone
-        else ("from_pretrained fills them with random numbers, and what depends on them is nonsense")
+        complete = words.COMPLETE.format(parameters=built.parameters, built=built.model_class)
+        said = " ".join([complete, *(each.detail for each in undeclared)])
+        return conclude(WEIGHTS, evidence, said, words.NAME_A_CLASS)
+    detail = words.lacking(
+        built.model_class,
+        len(lacking),
+        lacking[0].subject,
+        random=sum(each.count or 0 for each in lacking),
+        parameters=built.parameters,
+        pooler=all(each.severity == "minor" for each in lacking),
     )
-    return conclude(
-        WEIGHTS,
-        evidence,
-        detail=f"{built.model_class} needs {plural(len(lacking), 'tensor')} that the file lacks "
-        f"{example(len(lacking), lacking[0].subject)}: {consequence} "
-        f"({random:,} of {built.parameters:,} parameters).",
-        next_step="Take the file that was saved with them, or name the class that these weights "
-        "are of in architectures of config.json.",
-    )
+    return conclude(WEIGHTS, evidence, detail, words.TAKE_ITS_FILE)
 
 
 def check_left_over(built: Built | str) -> Check:
     """Every tensor of the file has a place in the class."""
     if isinstance(built, str):
         return not_checked(LEFT_OVER, built)
-    severity = "minor" if built.declared else "note"
-    evidence = [
-        Evidence(
-            name,
-            "no place in the class",
-            severity,
-            None,
-            f"{built.model_class} has no parameter of this name: it is never loaded.",
-        )
-        for name in built.left_over
-    ]
-    if not evidence:
-        return conclude(LEFT_OVER, (), detail=f"{built.model_class} has a place for every tensor.")
-    return conclude(
-        LEFT_OVER,
-        evidence,
-        detail=f"{built.model_class} has no place for {plural(len(evidence), 'tensor')} of the "
-        f"file {example(len(evidence), built.left_over[0])}: nothing of it is ever used.",
-        next_step="If a head belongs to them, name its class in architectures of config.json; "
-        "if nothing does, save the model without them.",
-    )
+    severity: Severity = "minor" if built.declared else "note"
+    detail = words.NEVER_LOADED.format(built=built.model_class)
+    evidence = [Evidence(name, "no place in the class", severity, None, detail) for name in built.left_over]
+    said = words.left_over(built.model_class, len(evidence), "".join(built.left_over[:1]))
+    return conclude(LEFT_OVER, evidence, said, words.NAME_ITS_CLASS)
 
 
 def check_ties(checkpoint: Checkpoint, sharing: Sharing | str) -> Check:
@@ -173,42 +125,24 @@ def check_ties(checkpoint: Checkpoint, sharing: Sharing | str) -> Check:
     rows = _vocabulary_rows(checkpoint)
     evidence = [_tie_evidence(group, rows) for group in sharing.groups]
     if not evidence:
-        return nothing_to_check(TIES, f"{sharing.model_class} ties no parameters.")
+        return nothing_to_check(TIES, words.UNTIED.format(built=sharing.model_class))
     bad, odd = at_least("major", evidence), at_least("minor", evidence)
-    tied = sum(group.verdict == "tied" for group in sharing.groups)
     if bad:
-        detail = (
-            f"{plural(len(bad), 'tie is', 'ties are')} broken "
-            f"{example(len(bad), bad[0].subject)}: the names "
-            "should be one tensor, and the loaded model keeps them apart."
-        )
-        step = (
-            "Find the step that wrote them apart (a resize, a conversion, a merge); if they are "
-            "meant to differ, set tie_word_embeddings to false in config.json."
-        )
-    elif odd:
-        detail = f"{odd[0].subject} hold the same numbers and are not tied: training moves them apart."
-        step = "If they are meant to be one, set tie_word_embeddings to true in config.json."
-    else:
-        kept = len(evidence) - tied
-        apart = f"; {plural(kept, 'other group')} apart, as config.json says" if kept else ""
-        detail = f"{plural(tied, 'group of names is', 'groups of names are')} tied{apart}."
-        step = ""
-    return conclude(TIES, evidence, detail=detail, next_step=step)
+        return conclude(TIES, evidence, words.broken_ties(len(bad), bad[0].subject), words.FIND_THE_STEP)
+    if odd:
+        return conclude(TIES, evidence, words.TIED_APART.format(subject=odd[0].subject), words.TIE_THEM)
+    tied = sum(group.verdict == "tied" for group in sharing.groups)
+    return conclude(TIES, evidence, words.tied(tied, len(evidence) - tied))
 
 
 def _tie_evidence(group: SharedGroup, rows: int | None) -> Evidence:
-    differs = group.verdict == "tied" and group.file_relation == "different numbers"
-    severity = {"declared only": "major", "alias only": "major"}.get(group.verdict, "none")
+    subject = " = ".join(group.names)
+    if group.verdict == "tied" and group.file_relation == "different numbers":
+        return Evidence(subject, "tied, different copies in the file", "major", None, group.reason)
+    severity: Severity = "major" if group.verdict in ("declared only", "alias only") else "none"
     if group.verdict == "equal copies":
         severity = "minor" if group.shape[:1] == (rows,) else "note"
-    return Evidence(
-        subject=" = ".join(group.names),
-        problem="tied, different copies in the file" if differs else group.verdict,
-        severity="major" if differs else severity,
-        count=None,
-        detail=group.reason,
-    )
+    return Evidence(subject, group.verdict, severity, None, group.reason)
 
 
 def _vocabulary_rows(checkpoint: Checkpoint) -> int | None:
@@ -237,59 +171,34 @@ def _mismatches(checkpoint: Checkpoint) -> list[Evidence]:
     except Exception:  # whatever it is, building the model with its weights says it
         return []
     stored = {tensor.name: tensor for tensor in checkpoint.tensors}
-    evidence = []
     held = find_places(hollow, stored).stored_as
-    for name, wanted in _shapes(hollow).items():
-        found = held.get(name)
-        if found and stored[found].shape != wanted:
-            evidence.append(_mismatch(stored[found], wanted))
-    return evidence
-
-
-def _mismatch(tensor: TensorInfo, wanted: tuple[int, ...]) -> Evidence:
-    return Evidence(
-        tensor.name,
-        "other shape than config.json asks for",
-        "critical",
-        None,
-        f"{shape_text(tensor.shape)} in the file, {shape_text(wanted)} by config.json.",
-    )
-
-
-def _shape_sentence(evidence: list[Evidence], worst: Evidence) -> str:
-    wrong = [each for each in evidence if each.problem.startswith("other shape")]
-    if not wrong:
-        return worst.detail
-    return (
-        f"{plural(len(wrong), 'tensor has another shape', 'tensors have other shapes')} than "
-        f"config.json asks for {example(len(wrong), wrong[0].subject)}: {wrong[0].detail}"
-    )
-
-
-def _missing_severity(name: str, built: Built) -> str:
-    # Nothing but pooler_output depends on a bare encoder's pooler.
-    bare = built.model_class.endswith("Model") and POOLER in name
-    return "minor" if bare else "critical"
-
-
-def _part(name: str, built: Built) -> str:
-    bare = built.model_class.endswith("Model")
-    return "base model" if bare or name.startswith(f"{built.prefix}.") else "head"
-
-
-def _undeclared(named: tuple[str, ...], built: Built) -> Evidence:
-    if not named:
-        return Evidence(
-            "architectures", "not stated", "note", None, f"config.json names no class: {built.model_class} was tried."
+    return [
+        Evidence(
+            found,
+            "other shape than config.json asks for",
+            "critical",
+            None,
+            words.mismatch(stored[found].shape, wanted),
         )
-    return Evidence(
-        ", ".join(named),
-        "no class of transformers",
-        "minor",
-        None,
-        f"transformers has no class {', '.join(named)}: {built.model_class} was tried.",
-    )
+        for name, wanted in _shapes(hollow).items()
+        if (found := held.get(name)) and stored[found].shape != wanted
+    ]
 
 
-def _words(head: str) -> str:
-    return head.replace("_", " ").replace("lm", "LM")
+def _missing(name: str, built: Built) -> Evidence:
+    shape, bare = built.shapes.get(name, ()), built.model_class.endswith("Model")
+    part = "base model" if bare or name.startswith(f"{built.prefix}.") else "head"
+    # Nothing but pooler_output depends on a bare encoder's pooler.
+    severity = "minor" if bare and POOLER in name else "critical"
+    return Evidence(name, "not in the file", severity, math.prod(shape), words.missing(shape, part))
+
+
+def _undeclared(named: str, built: Built) -> list[Evidence]:
+    """What config.json says of the class instead of naming it."""
+    if built.declared:
+        return []
+    if not named:
+        detail = words.NO_CLASS_NAMED.format(built=built.model_class)
+        return [Evidence("architectures", "not stated", "note", None, detail)]
+    detail = words.NO_SUCH_CLASS.format(named=named, built=built.model_class)
+    return [Evidence(named, "no class of transformers", "minor", None, detail)]

@@ -1,4 +1,4 @@
-"""Sentences about what checks found; what each check found is part of the answer itself."""
+"""Sentences about all checks, and about one that was not made; words_* has those of each check."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from inspector.text import plural
 
 LISTED = 10  # changes since the baseline
 READING = {
-    "sample": "Only a sample of the stored numbers was read: choose all values (--values all) for every one.",
-    "none": "Only headers were read: choose all values (--values all) for every number.",
+    "sample": "Only a sample of the stored numbers was read: choose all values for every one.",
+    "none": "Only headers were read: choose all values for every number.",
 }
+NOTHING = "Nothing to check: {}"
+NOT_CHECKED = "Not checked: {}"
+NO_NUMBERS = "no numbers were read."
+CHECK_AGAIN = "Fix what keeps this from being checked, then check again."
 PIPELINE = (
     "A failed check makes the exit status 1, which stops a pipeline. With --baseline only what is new or worse than "
     "in an earlier run fails, --strict makes warnings fail, and --format writes annotations for GitHub or JUnit's XML "
@@ -56,3 +60,8 @@ def _changes(baseline: Baseline) -> Iterator[str]:
         yield f"  {each.change}: {each.check}: {what}{each.problem} ({each.severity})"
     if len(baseline.changes) > LISTED:
         yield f"  … and {len(baseline.changes) - LISTED:,} more: --json has them."
+
+
+def such_as(count: int, first: str) -> str:
+    """The one thing, or the first of several, in parentheses."""
+    return f"({'such as ' if count > 1 else ''}{first})"

@@ -28,7 +28,6 @@ def classes(checkpoint: Checkpoint, request: ClassesRequest, *, progress: Progre
     Args:
         checkpoint: With config.json and weights; a tokenizer is not needed.
         request: What the model reads for its output; without a tokenizer, token ids stand for it.
-        progress: Told what is being done.
 
     Raises:
         CheckpointError: If the model cannot be built.

@@ -63,7 +63,6 @@ def output_fields(
     """Describe every field of an output, in the order of its class.
 
     Args:
-        model: Whose output it is.
         output: Of a batch of the first size.
         other: Of a batch of the second size: what changed tells what an axis counts. None: the
             model took no other size, and only the config names axes.

@@ -30,7 +30,6 @@ def module_rows(
     """Describe every module under every one of its names.
 
     Args:
-        model: Built from the file.
         missing: Full names of parameters that the file lacks.
         uses: id of a module -> how often the example's forward pass ran it; None: not counted.
 

@@ -46,11 +46,6 @@ def model_output(
     numbers, the pass runs for real, if the model has any. A second pass of other sizes tells what
     each axis counts.
 
-    Args:
-        checkpoint: For its tokenizer and its name.
-        model: Built from the checkpoint, in evaluation mode; on the meta device it has no numbers.
-        text: What the model reads.
-
     Returns:
         The output; how often each module ran (by its id); and warnings. None and None where the
         model did not run, and a warning says why.

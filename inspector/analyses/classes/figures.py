@@ -37,8 +37,6 @@ def class_tree(
     Args:
         hierarchy: `ModelClasses.hierarchy`, in method resolution order.
         siblings: `ModelClasses.siblings`, the model's own class first.
-        title: Of the figure, with the checkpoint's name.
-        theme: Colors.
 
     Returns:
         One row a class; full marks are classes whose weights the file holds.

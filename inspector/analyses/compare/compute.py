@@ -52,7 +52,6 @@ def compare(checkpoint: Checkpoint, request: CompareRequest, *, progress: Progre
         checkpoint: The first: before.
         request: The fingerprint of the second (after), whether to rotate the first embedding
             space onto its own (orthogonal Procrustes, Schönemann 1966), and whether numbers are read.
-        progress: Told what is being done.
 
     Raises:
         RequestError: If the second is no longer in the store.

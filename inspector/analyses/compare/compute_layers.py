@@ -66,7 +66,6 @@ def layer_frame(
 
     Args:
         found: For each tensor that both checkpoints have: its place, status and sums.
-        places: Of every tensor.
 
     Returns:
         results.Comparison.layers, and for each of `places` what its layer is called.

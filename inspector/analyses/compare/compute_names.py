@@ -68,11 +68,6 @@ def names_of(checkpoint: Checkpoint, sharing: Sharing | None) -> Names:
 def match_names(first: Names, second: Names, spelling: Spelling) -> list[Pair]:
     """Match tensors by name, then by spelling, then through ties.
 
-    Args:
-        first: Names of one checkpoint.
-        second: Names of the other.
-        spelling: Of both.
-
     Returns:
         A pair for every tensor of the first, in its order, then those that the second alone has.
         A tensor may stand in two pairs: as itself, and for a name that is tied to it.

@@ -19,7 +19,7 @@ from inspector.models.quantized.layout import Quantized
 from inspector.models.tensors import read_tensors, view_numbers
 from inspector.progress import Pace, Progress
 from inspector.store.copies import is_packed
-from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.manifests.manifest import Manifest, TensorInfo
 from inspector.store.readers import streams
 from inspector.store.readers.streams import Part, Row, sampled_parts, stream_together, work_ahead
 
@@ -70,7 +70,6 @@ def find_differences(pairs: Sequence[Two], progress: Progress, *, sample: bool =
 
     Args:
         pairs: Of the same two checkpoints each; both readable, or of one dtype.
-        progress: Told how far it has come, and how fast.
         sample: Read evenly spaced parts of each, about a gigabyte of either checkpoint in all.
 
     Returns:
@@ -140,7 +139,6 @@ def _rows(pairs: Iterable[Two], most: int | None) -> Iterator[Row]:
     """The same numbers of both; of what is compared for equality alone, pages all over it first.
 
     Args:
-        pairs: Of tensors.
         most: Bytes of a tensor, from pages all over it; None: all of them.
     """
     for one, other in sorted(pairs, key=lambda pair: (pair[0].info.file, pair[0].info.begin)):

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from inspector.analyses.compare import words
 from inspector.analyses.compare.compute_layers import layer_frame, place_of
 from inspector.analyses.compare.compute_names import Pair, Spelling
 from inspector.analyses.compare.compute_streams import Stored
 from inspector.analyses.compare.compute_sums import Sums
 from inspector.analyses.compare.compute_tensors import Measured
 from inspector.analyses.compare.result import STATUSES
+from inspector.text import some
 
 NAMED = 3  # names in a warning
 
@@ -96,12 +98,7 @@ def not_finite_warnings(rows: Sequence[Row], names: tuple[str, str]) -> list[str
         (names[1], [row.pair.other for row in rows if row.found.other_not_finite]),
     ):
         if bad:
-            more = f" and {len(bad) - NAMED:,} more" if len(bad) > NAMED else ""
-            listed = ", ".join(str(each) for each in bad[:NAMED])
-            said.append(
-                f"{name} holds NaN or infinity in {listed}{more}: those places are left out of every distance, and are "
-                "counted in the table."
-            )
+            said.append(words.not_finite(name, some(list(map(str, bad)), NAMED)))
     return said
 
 

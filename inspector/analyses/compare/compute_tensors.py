@@ -36,7 +36,6 @@ def compare_tensors(
 
     Args:
         pairs: Before and after, of the same two checkpoints each.
-        progress: Told how far it has come, and how fast.
         values: Numbers that are read: "all", "sample", or "none": only what headers decide is said.
     """
     known = [_by_headers(*pair) for pair in pairs]

@@ -14,12 +14,6 @@ def changed_ties(
 ) -> tuple[TieChange, ...]:
     """List the groups that are tied in memory in one of two models and not in the other.
 
-    Args:
-        first: Of one checkpoint.
-        second: Of the other.
-        names: Of both checkpoints, for the sentences.
-        spelling: Makes names of both comparable.
-
     Returns:
         Those of the first before those of the second, the largest of each first.
     """

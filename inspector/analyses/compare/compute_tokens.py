@@ -51,8 +51,6 @@ def match_rows(first: Checkpoint, second: Checkpoint, rows: int, other_rows: int
     """Match rows by the text of their tokens; by number where a checkpoint brings no tokenizer.
 
     Args:
-        first: One checkpoint.
-        second: The other.
         rows: Of the first's embedding matrix.
         other_rows: Of the second's.
     """
@@ -76,10 +74,8 @@ def compare_rows(
 
     Args:
         first: One checkpoint, with an embedding matrix of floats.
-        second: The other.
         align: True: rotate the first space onto the second before (orthogonal Procrustes,
             Schönemann 1966, over all matched rows).
-        progress: Told what is being done.
 
     Returns:
         The match, and results.Comparison.tokens; without an alignment, matrices of different widths
@@ -127,8 +123,6 @@ def find_rotation(one: torch.Tensor, other: torch.Tensor, partners: Partners, wi
 
     Args:
         one: The first matrix, of whose matched rows A is made.
-        other: The second, for B.
-        partners: Which rows.
         width: Columns of both, the narrower filled up with zeros.
 
     Returns:

@@ -52,9 +52,6 @@ def change_heatmap(
     Args:
         layers: `Comparison.layers`.
         measure: One of MEASURES; of the cosine it is 1 - cosine that colors a cell.
-        title: Of the figure, with both checkpoints' names.
-        subtitle: One more line of plain text.
-        theme: Colors.
 
     Returns:
         Kinds from top to bottom, layers from left to right, colors on a logarithmic scale; "="
@@ -95,7 +92,6 @@ def changed_outside(tensors: pd.DataFrame, *, most: int) -> pd.DataFrame:
 
     Args:
         tensors: `Comparison.tensors`.
-        most: Rows at most.
     """
     kept = where(tensors, (tensors["layer"] == "") & (tensors["relative_change"] > 0))
     return kept.sort_values(by="relative_change", ascending=False, kind="stable").head(most)
@@ -106,9 +102,6 @@ def change_bars(tensors: pd.DataFrame, *, title: str, subtitle: str = "", theme:
 
     Args:
         tensors: Rows of `Comparison.tensors` that were measured.
-        title: Of the figure, with both checkpoints' names.
-        subtitle: One more line of plain text.
-        theme: Colors.
     """
     shares = column(tensors, "relative_change")
     return bar_rows(

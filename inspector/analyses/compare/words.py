@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from inspector.analyses.compare.result import FLOATS, TieChange, VocabularyMatch
-from inspector.text import plural
+from inspector.text import plural, some
 
 SAID = {
     "changed": "changed",
@@ -46,11 +46,11 @@ ROTATION = (
 UNREAD = "its numbers were not read"  # the note of a tensor that headers alone do not decide
 BY_SAMPLE = "by a sample of"  # how the note of a tensor begins of which some numbers were read
 SAMPLED = (
-    "Only a sample of the numbers of both was read (--values all reads every one): a difference that was found is "
-    "there, what is equal in the sample may differ elsewhere, and distances are estimates."
+    "Only a sample of the numbers of both was read: a difference that was found is there, what is equal in the sample "
+    "may differ elsewhere, and distances are estimates."
 )
 TOKENS = {  # why they are not compared
-    "sample": "only a sample of the numbers was read (--values all compares them)",
+    "sample": "only a sample of the numbers was read; reading all of them compares tokens",
     "none": "no numbers were read",
 }
 ROUNDED = 0.99  # share of nearest numbers that only plain rounding gives
@@ -105,9 +105,7 @@ def _same(names: tuple[str, str]) -> str:
 def _unread(tensors: pd.DataFrame) -> str:
     left = tensors["note"].tolist().count(UNREAD)
     alike = plural(left, "tensor has one shape", "tensors have one shape each")
-    return (
-        f"Only headers were compared: {alike} in both checkpoints, and no numbers were read (--values all reads them)."
-    )
+    return f"Only headers were compared: {alike} in both checkpoints, and no numbers were read."
 
 
 def _tensors(total: int, counts: dict[str, int]) -> str:
@@ -126,9 +124,8 @@ def _alone(tensors: pd.DataFrame, names: tuple[str, str]) -> list[str]:
     for status, name in (("removed", names[0]), ("added", names[1])):
         alone = tensors.loc[tensors["status"] == status, "name"].tolist()
         if alone and len(alone) < len(tensors):
-            more = f" and {len(alone) - NAMED:,} more" if len(alone) > NAMED else ""
-            listed = ", ".join(alone[:NAMED]) if more else _listed(alone)
-            sentences.append(f"Only in {name}: {listed}{more}.")
+            listed = some(alone, NAMED) if len(alone) > NAMED else _listed(alone)
+            sentences.append(f"Only in {name}: {listed}.")
     return sentences
 
 
@@ -239,6 +236,14 @@ def describe_rows(match: VocabularyMatch, names: tuple[str, str], moved: pd.Data
             f"cosine {_cosine(top['cosine'])})."
         )
     return sentences
+
+
+def not_finite(name: str, tensors: str) -> str:
+    """Which tensors of a checkpoint hold NaN or infinity."""
+    return (
+        f"{name} holds NaN or infinity in {tensors}: those places are left out of every distance, and are counted in "
+        "the table."
+    )
 
 
 def describe_rotation(match: VocabularyMatch) -> str:

@@ -31,10 +31,8 @@ def contrast(checkpoint: Checkpoint, request: ContrastRequest, *, progress: Prog
     Google's PAIR; in log probabilities, so that texts and checkpoints can be compared.
 
     Args:
-        checkpoint: With a masked-LM head.
         request: Two texts with exactly one mask token each; the frame `tokens` holds the whole
             vocabulary, whatever is listed.
-        progress: Told what is being done.
 
     Raises:
         NotInCheckpointError: If there is no masked-LM head, no tokenizer or no mask token.

@@ -42,10 +42,8 @@ def contrast_scatter(
     *,
     names: tuple[str, str],
     title: str,
-    subtitle: str = "",
     floor: float | None = None,
     pins: Sequence[int] = (),
-    points: int = POINTS,
     theme: Theme = LIGHT,
 ) -> go.Figure:
     """Draw likelihood against difference for the whole vocabulary.
@@ -56,12 +54,8 @@ def contrast_scatter(
     Args:
         tokens: `Contrast.tokens`: token_id, token, kind, first, second, likelihood, difference.
         names: What tells the texts apart, such as `differing_words` gives.
-        title: Of the figure, with the checkpoint's name.
-        subtitle: Plain text before the count of marks and cells.
         floor: `Contrast.floor`, natural logarithm; None: every token may be among the contrasted.
         pins: Ids that are marked and labeled in any case.
-        points: Marks at most, besides pins.
-        theme: Colors.
 
     Returns:
         A figure with the traces "cells ..." below and one scatter a text on top, with customdata
@@ -69,9 +63,9 @@ def contrast_scatter(
     """
     finite = np.isfinite(tokens["likelihood"]) & np.isfinite(tokens["difference"])
     drawn = where(tokens, finite)
-    marked = _choose(drawn, floor, pins, points)
+    marked = _choose(drawn, floor, pins)
     cells = count_cells(drawn, skip=marked["token_id"].to_numpy(), least=LEAST_RANGE)
-    said = " · ".join(filter(None, (subtitle, _say(tokens, drawn, marked, cells))))
+    said = _say(tokens, drawn, marked, cells)
     above = look.title_height(title, said) + 30  # the legend's line
     figure = look.figure(title, said, theme=theme, height=above + HEIGHT + 62)
     sides = (_Side(names[0], theme.groups[0], "circle", 1), _Side(names[1], theme.groups[1], "diamond", -1))
@@ -108,14 +102,14 @@ def differing_words(first: str, second: str) -> tuple[str, str]:
     return one, other
 
 
-def _choose(drawn: pd.DataFrame, floor: float | None, pins: Sequence[int], points: int) -> pd.DataFrame:
+def _choose(drawn: pd.DataFrame, floor: float | None, pins: Sequence[int]) -> pd.DataFrame:
     """Pins, the most likely half, and a quarter for each text from what it wants most."""
     above = drawn if floor is None else where(drawn, drawn["likelihood"] >= floor)
     chosen = [
         where(drawn, drawn["token_id"].isin(list(pins))),
-        drawn.nlargest(points // 2, "likelihood"),
-        where(above, above["difference"] > 0).nlargest(points // 4, "difference"),
-        where(above, above["difference"] < 0).nsmallest(points // 4, "difference"),
+        drawn.nlargest(POINTS // 2, "likelihood"),
+        where(above, above["difference"] > 0).nlargest(POINTS // 4, "difference"),
+        where(above, above["difference"] < 0).nsmallest(POINTS // 4, "difference"),
     ]
     return pd.DataFrame(pd.concat(chosen).drop_duplicates("token_id").reset_index(drop=True))
 

@@ -7,8 +7,7 @@ from inspector.analyses.embeddings.request import EmbeddingsRequest
 from inspector.analyses.embeddings.result import Embeddings, Norms
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.vocabulary.labels import find_row, label_rows, nearest_rows, not_finite_warning
-from inspector.models.vocabulary.rows import read_facts
+from inspector.models.vocabulary.labels import find_row, measured_rows, nearest_rows, not_finite_warning
 from inspector.progress import Progress
 from inspector.request import answers
 
@@ -18,20 +17,14 @@ def embeddings(checkpoint: Checkpoint, request: EmbeddingsRequest, *, progress: 
     """Describe the input embedding matrix, (vocab, d_model), as it stands in the file.
 
     Args:
-        checkpoint: What to read.
         request: Whose neighbors to list; "cosine" and "dot" list the largest first, "euclidean"
             the smallest.
-        progress: Told what is being done.
 
     Raises:
         NotInCheckpointError: If there is no embedding matrix.
         RequestError: If the token is not in the vocabulary.
     """
-    progress(None, "Reading the embedding matrix")
-    matrix = checkpoint.embedding_matrix()
-    facts = read_facts(matrix)
-    vocabulary = label_rows(checkpoint, len(matrix))
-    vocabulary["norm"] = facts.norms.numpy()
+    matrix, facts, vocabulary = measured_rows(checkpoint, progress)
     query = find_row(checkpoint, request.token, len(matrix), option="token") if request.token else None
     kept = facts.norms[facts.finite]
     if not len(kept):

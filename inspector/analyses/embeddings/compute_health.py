@@ -26,9 +26,7 @@ def examine(
     """Look for damaged, repeated, unused and under-trained rows.
 
     Args:
-        checkpoint: Whose vocabulary it is.
         matrix: Its input embeddings, (vocab, d_model), as stored.
-        facts: Of their rows.
         vocabulary: Labels of the rows: token_id, token, kind, norm.
 
     Returns:

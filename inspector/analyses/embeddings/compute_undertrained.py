@@ -64,7 +64,6 @@ def judge(
 
     Args:
         matrix: Input embeddings, (vocab, d_model).
-        facts: Of its rows.
         vocabulary: Labels of the rows: token_id, token, kind.
         tied: Whether the output layer repeats the matrix; None: not known, taken as tied.
         bias: The output layer's, (vocab,), if it has one.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -24,9 +26,6 @@ def norms_histogram(points: pd.DataFrame, *, title: str, subtitle: str = "", the
 
     Args:
         points: One row a token: token, token_id, norm, kind (one of `results.KINDS`).
-        title: Of the figure, with the checkpoint's name.
-        subtitle: One more line of plain text.
-        theme: Colors.
 
     Returns:
         A figure with bars of counts, then one trace of ticks for each of "special" and
@@ -49,19 +48,7 @@ def norms_histogram(points: pd.DataFrame, *, title: str, subtitle: str = "", the
         dragmode=False,
     )
     figure.add_trace(
-        go.Bar(
-            name="all tokens",
-            x=(edges[:-1] + edges[1:]) / 2,
-            y=counts,
-            width=np.diff(edges),
-            marker={"color": theme.kinds["word"], "line": {"color": theme.page, "width": 0.5}},
-            hovertext=[
-                f"{count:,} tokens<br>norm {low:.3f} to {high:.3f}"
-                for count, low, high in zip(counts, edges[:-1], edges[1:], strict=True)
-            ],
-            hoverinfo="text",
-            unselected={"marker": {"opacity": 1}},
-        )
+        counted_bars("all tokens", counts, edges, "tokens<br>norm", {"color": theme.kinds["word"]}, theme=theme)
     )
     for kind in ("special", "padding"):
         of_kind = where(marked, marked["kind"] == kind)
@@ -70,8 +57,48 @@ def norms_histogram(points: pd.DataFrame, *, title: str, subtitle: str = "", the
     _write_labels(figure, marked, lanes, peak, theme=theme)
     finite = norms[np.isfinite(norms)]
     if len(finite):
-        _write_median(figure, float(np.median(finite)), peak, theme=theme)
+        median = float(np.median(finite))
+        mark_place(figure, median, f"median {median:.3f}", theme.ink, "left", height=peak * 0.06, top=peak, theme=theme)
     return figure
+
+
+def counted_bars(
+    name: str, counts: np.ndarray, edges: np.ndarray, of: str, marker: dict[str, Any], *, theme: Theme
+) -> go.Bar:
+    """Bars of a histogram; `of` is what the hover text says between a count and its edges."""
+    return go.Bar(
+        name=name,
+        x=(edges[:-1] + edges[1:]) / 2,
+        y=counts,
+        width=np.diff(edges),
+        marker=marker | {"line": {"color": theme.page, "width": 0.5}},
+        hovertext=[
+            f"{count:,} {of} {low:.3f} to {high:.3f}"
+            for count, low, high in zip(counts, edges[:-1], edges[1:], strict=True)
+        ],
+        hoverinfo="text",
+        unselected={"marker": {"opacity": 1}},
+    )
+
+
+def mark_place(
+    figure: go.Figure, place: float, text: str, color: str, side: str, *, height: float, top: float | None, theme: Theme
+) -> None:
+    """Draw a dotted line up to `top`, and a text beside it; None: heights are shares of the plot."""
+    yref = "paper" if top is None else "y"
+    line = {"color": color, "width": 1.5, "dash": "dot"}
+    figure.add_shape(type="line", x0=place, x1=place, y0=0, y1=top or 1, yref=yref, line=line)
+    figure.add_annotation(
+        x=place,
+        y=height,
+        yref=yref,
+        text=text,
+        font={"size": 12, "color": color},
+        bgcolor=look.alpha(theme.page, 0.85),
+        showarrow=False,
+        xanchor=side,
+        xshift=4 if side == "left" else -4,
+    )
 
 
 def pad_norm_curve(curve: pd.DataFrame, *, title: str, subtitle: str = "", theme: Theme = LIGHT) -> go.Figure:
@@ -79,9 +106,6 @@ def pad_norm_curve(curve: pd.DataFrame, *, title: str, subtitle: str = "", theme
 
     Args:
         curve: step, pad_norm, median_norm, by step.
-        title: Of the figure, with the checkpoint's name.
-        subtitle: One more line of plain text.
-        theme: Colors.
 
     Returns:
         A figure with one line for padding and one for the median row, named at their ends.
@@ -204,19 +228,3 @@ def _write_labels(figure: go.Figure, marked: pd.DataFrame, lanes: dict[int, int]
             font={"size": 12, "color": theme.kinds[kind]},
             showarrow=False,
         )
-
-
-def _write_median(figure: go.Figure, median: float, peak: int, *, theme: Theme) -> None:
-    figure.add_shape(
-        type="line", x0=median, x1=median, y0=0, y1=peak, line={"color": theme.ink, "width": 1.5, "dash": "dot"}
-    )
-    figure.add_annotation(
-        x=median,
-        y=peak * 0.06,
-        text=f"median {median:.3f}",
-        font={"size": 12, "color": theme.ink},
-        bgcolor=look.alpha(theme.page, 0.85),
-        showarrow=False,
-        xanchor="left",
-        xshift=4,
-    )

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from inspector.analyses.embeddings.figures import counted_bars, mark_place
 from inspector.analyses.embeddings.result_health import Indicator
 from inspector.plotting import theme as look
 from inspector.plotting.frames import column, where
@@ -22,10 +23,6 @@ def score_histogram(
 
     Args:
         scores: One row an embedding row: score (NaN where not judged), flagged (bool).
-        indicator: Whose thresholds are marked.
-        title: Of the figure.
-        subtitle: One more line of plain text.
-        theme: Colors.
 
     Returns:
         A figure with one trace of bars for "ordinary tokens" and one for "listed as
@@ -44,7 +41,9 @@ def score_histogram(
     ):
         counts = np.histogram(values[chosen], bins=edges)[0]
         peak = max(peak, int(counts.max(initial=1)))
-        figure.add_trace(_bars(name, counts, edges, color, pattern, theme=theme))
+        lines = {"fillmode": "overlay", "fgcolor": theme.page, "fgopacity": 0.7, "size": 6, "solidity": 0.2}
+        marker = {"color": color, "pattern": {"shape": pattern, **lines}}
+        figure.add_trace(counted_bars(name, counts, edges, f"{name}<br>score", marker, theme=theme))
     figure.update_layout(
         barmode="overlay",
         bargap=0.06,
@@ -58,53 +57,11 @@ def score_histogram(
         legend={"orientation": "h", "x": 0, "y": -0.24, "yanchor": "top", "font": {"color": theme.ink}},
         dragmode=False,
     )
-    _mark(figure, indicator.threshold, "listed from here", theme.accent, "right", theme=theme)
-    _mark(figure, indicator.reference_score, "unused rows", theme.kinds["unused"], "right", low=True, theme=theme)
+    for place, what, color, height in (
+        (indicator.threshold, "listed from here", theme.accent, 0.98),
+        (indicator.reference_score, "unused rows", theme.kinds["unused"], 0.86),
+    ):
+        if place is not None:
+            text = f"{what} ({place:.2f})"
+            mark_place(figure, place, text, color, "right", height=height, top=None, theme=theme)
     return figure
-
-
-def _bars(name: str, counts: np.ndarray, edges: np.ndarray, color: str, pattern: str, *, theme: Theme) -> go.Bar:
-    return go.Bar(
-        name=name,
-        x=(edges[:-1] + edges[1:]) / 2,
-        y=counts,
-        width=np.diff(edges),
-        marker={
-            "color": color,
-            "line": {"color": theme.page, "width": 0.5},
-            "pattern": {
-                "shape": pattern,
-                "fillmode": "overlay",
-                "fgcolor": theme.page,
-                "fgopacity": 0.7,
-                "size": 6,
-                "solidity": 0.2,
-            },
-        },
-        hovertext=[
-            f"{count:,} {name}<br>score {low:.3f} to {high:.3f}"
-            for count, low, high in zip(counts, edges[:-1], edges[1:], strict=True)
-        ],
-        hoverinfo="text",
-    )
-
-
-def _mark(
-    figure: go.Figure, place: float | None, text: str, color: str, side: str, *, theme: Theme, low: bool = False
-) -> None:
-    if place is None:
-        return
-    figure.add_shape(
-        type="line", x0=place, x1=place, y0=0, y1=1, yref="paper", line={"color": color, "width": 1.5, "dash": "dot"}
-    )
-    figure.add_annotation(
-        x=place,
-        y=0.86 if low else 0.98,
-        yref="paper",
-        text=f"{text} ({place:.2f})",
-        font={"size": 12, "color": color},
-        bgcolor=look.alpha(theme.page, 0.85),
-        showarrow=False,
-        xanchor=side,
-        xshift=-4,
-    )

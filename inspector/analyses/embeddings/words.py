@@ -5,6 +5,7 @@ from __future__ import annotations
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.embeddings.result_health import Finding, Health
 from inspector.analyses.padding.words import MECHANISM
+from inspector.text import plural
 
 UNTRAINED = (
     "A token that never occurs in training texts is pushed by the softmax alone, and all such tokens the same way: "
@@ -13,16 +14,12 @@ UNTRAINED = (
     "the same way, less far: the tokens listed were hardly or never trained. This is a suspicion with its evidence, "
     "not a proof."
 )
+NO_TOKENIZER = "There is no tokenizer to compare the rows with."
 BAD, ODD, NOTED, FINE = "fail", "warn", "note", "ok"
 
 
 def sum_up(health: Health, *, undertrained: int, has_tokenizer: bool) -> tuple[Finding, ...]:
     """List what was looked for, in a fixed order.
-
-    Args:
-        health: What was found, row by row.
-        undertrained: Tokens listed as under-trained.
-        has_tokenizer: Whether the checkpoint brings one.
 
     Returns:
         Findings with status "fail" (running the model may fail or answer NaN), "warn" (worth a
@@ -39,13 +36,15 @@ def sum_up(health: Health, *, undertrained: int, has_tokenizer: bool) -> tuple[F
     )
 
 
+def _finding(name: str, count: int, fine: str, status: str, detail: str) -> Finding:
+    return Finding(name, count, status, detail) if count else Finding(name, 0, FINE, fine)
+
+
 def _not_finite(health: Health) -> Finding:
-    name, count = "NaN or infinity", len(health.not_finite_rows)
-    if not count:
-        return Finding(name, 0, FINE, "Every number of every row is finite.")
-    return Finding(
-        name,
-        count,
+    return _finding(
+        "NaN or infinity",
+        len(health.not_finite_rows),
+        "Every number of every row is finite.",
         BAD,
         "These rows hold NaN or infinity: a text with one of their tokens, and with tied embeddings any text, gives "
         "NaN.",
@@ -53,63 +52,51 @@ def _not_finite(health: Health) -> Finding:
 
 
 def _zero(health: Health) -> Finding:
-    name, count = "Zero rows", len(health.zero_rows)
-    if not count:
-        return Finding(name, 0, FINE, "No row is all zeros.")
-    if set(health.zero_rows["kind"]) <= {"padding"}:
-        return Finding(name, count, NOTED, "Padding's row is all zeros, as padding_idx leaves it.")
-    if set(health.zero_rows["kind"]) <= {"padding", "unused", "no token"}:
-        return Finding(name, count, NOTED, "Rows of unused tokens are all zeros.")
-    return Finding(
-        name,
-        count,
-        ODD,
-        "Rows of real tokens are all zeros: look-ups of them add nothing, and a tied output layer gives them a "
-        "constant logit.",
-    )
+    kinds, status = set(health.zero_rows["kind"]), NOTED
+    if kinds <= {"padding"}:
+        detail = "Padding's row is all zeros, as padding_idx leaves it."
+    elif kinds <= {"padding", "unused", "no token"}:
+        detail = "Rows of unused tokens are all zeros."
+    else:
+        status = ODD
+        detail = (
+            "Rows of real tokens are all zeros: look-ups of them add nothing, and a tied output layer gives them a "
+            "constant logit."
+        )
+    return _finding("Zero rows", len(health.zero_rows), "No row is all zeros.", status, detail)
 
 
 def _equal(health: Health) -> Finding:
-    name, count = "Equal rows", len(health.equal_rows)
-    if not count:
-        return Finding(name, 0, FINE, "No two rows are equal to the bit.")
+    count = len(health.equal_rows)
     rows = sum(group.count for group in health.equal_rows)
-    groups = f"{rows:,} rows in {count:,} {'groups' if count > 1 else 'group'}"
+    groups = f"{rows:,} rows in {plural(count, 'group')} are equal to the bit"
+    status, detail = ODD, f"{groups}: the model cannot tell their tokens apart at its input."
     if all(group.what == "unused" for group in health.equal_rows):
-        return Finding(
-            name,
-            count,
-            NOTED,
-            f"{groups} are equal to the bit, and all of them are unused: they still hold their initial values.",
-        )
-    return Finding(
-        name, count, ODD, f"{groups} are equal to the bit: the model cannot tell their tokens apart at its input."
-    )
+        status, detail = NOTED, f"{groups}, and all of them are unused: they still hold their initial values."
+    return _finding("Equal rows", count, "No two rows are equal to the bit.", status, detail)
 
 
 def _past_tokenizer(health: Health, *, has_tokenizer: bool) -> Finding:
-    name, count = "Rows beyond the tokenizer", len(health.rows_beyond_tokenizer)
+    name = "Rows beyond the tokenizer"
     if not has_tokenizer:
-        return Finding(name, 0, NOTED, "There is no tokenizer to compare the rows with.")
-    if not count:
-        return Finding(name, 0, FINE, "The tokenizer's ids reach to the last row.")
-    return Finding(
+        return Finding(name, 0, NOTED, NO_TOKENIZER)
+    return _finding(
         name,
-        count,
+        len(health.rows_beyond_tokenizer),
+        "The tokenizer's ids reach to the last row.",
         NOTED,
         "The matrix has more rows than the tokenizer has ids, most often to round its size up: no text reaches them.",
     )
 
 
 def _past_rows(health: Health, *, has_tokenizer: bool) -> Finding:
-    name, count = "Tokens beyond the rows", len(health.tokens_beyond_rows)
+    name = "Tokens beyond the rows"
     if not has_tokenizer:
-        return Finding(name, 0, NOTED, "There is no tokenizer to compare the rows with.")
-    if not count:
-        return Finding(name, 0, FINE, "Every token has its row.")
-    return Finding(
+        return Finding(name, 0, NOTED, NO_TOKENIZER)
+    return _finding(
         name,
-        count,
+        len(health.tokens_beyond_rows),
+        "Every token has its row.",
         BAD,
         "The tokenizer gives ids past the last row: a text with such a token crashes the model. Resize the "
         "embeddings, or take the tokenizer that belongs to it.",
@@ -117,15 +104,13 @@ def _past_rows(health: Health, *, has_tokenizer: bool) -> Finding:
 
 
 def _unreachable(health: Health, *, has_tokenizer: bool) -> Finding:
-    name, count = "Tokens never produced", len(health.unreachable)
+    name, listed = "Tokens never produced", sum(health.unreachable["listed"].tolist())
     if not has_tokenizer:
         return Finding(name, 0, NOTED, "There is no tokenizer to try.")
-    if not count:
-        return Finding(name, 0, FINE, "No token was found whose own text is tokenized into others.")
-    listed = sum(health.unreachable["listed"].tolist())
-    return Finding(
+    return _finding(
         name,
-        count,
+        len(health.unreachable),
+        "No token was found whose own text is tokenized into others.",
         NOTED,
         f"Their own text is tokenized into other tokens: no text reaches them. {listed:,} of them are among the "
         "under-trained.",
@@ -138,9 +123,8 @@ def _undertrained(health: Health, count: int) -> Finding:
         return Finding(name, 0, ODD, "The matrix looks untrained.")
     if indicator.measure == "none":
         return Finding(name, 0, NOTED, indicator.statement)
-    if not count:
-        return Finding(name, 0, FINE, "No ordinary token's row looks never trained.")
-    return Finding(name, count, ODD, "Their rows look never, or hardly, trained: the model knows little about them.")
+    detail = "Their rows look never, or hardly, trained: the model knows little about them."
+    return _finding(name, count, "No ordinary token's row looks never trained.", ODD, detail)
 
 
 def explain_padding(result: Embeddings) -> tuple[str, str]:

@@ -39,8 +39,6 @@ def heads(checkpoint: Checkpoint, request: HeadsRequest, *, progress: Progress) 
 
     Args:
         checkpoint: With the head's weights in its file.
-        request: The texts, the head and its options.
-        progress: Told what is being done.
 
     Raises:
         NotInCheckpointError: If the file lacks the head's weights, or a tokenizer.

@@ -23,7 +23,6 @@ def choose_head(checkpoint: Checkpoint, wanted: str | None) -> tuple[str, list[s
     """Choose a head whose weights the file holds.
 
     Args:
-        checkpoint: Its file and its config.json are asked.
         wanted: One of HEADS, or None.
 
     Returns:

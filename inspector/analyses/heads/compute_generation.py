@@ -30,13 +30,10 @@ def next_tokens(
 
     Args:
         checkpoint: For its tokenizer and its limits.
-        loaded: The model.
         inputs: What it read: input_ids, (1, positions), and attention_mask.
         run: What it returned: logits, (1, positions, vocab).
-        k: Next tokens listed.
         new_tokens: Steps at most.
         temperature: 0 takes the most likely token; else logits are divided by it and sampled.
-        seed: Of the sampling.
     """
     tokens = checkpoint.require_tokens()
     logits = run.fields["logits"][0, -1]

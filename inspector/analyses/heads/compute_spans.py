@@ -35,11 +35,8 @@ def answer_span(
     Legal: inside the second text, the start not after the end, at most `longest` tokens.
 
     Args:
-        checkpoint: For its tokenizer.
         loaded: The model, which is run again for the loss.
         given: The question and the text as one sequence.
-        run: What it returned.
-        context: The second text.
         longest: Tokens of an answer at most.
         answer: First and last position of the right answer; None: no loss.
 

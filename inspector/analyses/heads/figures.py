@@ -34,9 +34,6 @@ def span_heatmap(
         positions: Of the rows, which are those of the columns.
         tokens: One a row.
         best: Start and end position of the best span.
-        title: Of the figure, with the checkpoint's name.
-        subtitle: One more line of plain text.
-        theme: Colors.
 
     Returns:
         A figure with the trace "spans" over places 0, 1, ... and the trace "best" on top.

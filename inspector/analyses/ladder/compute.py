@@ -29,11 +29,6 @@ def climb(checkpoint: Checkpoint, request: LadderRequest, *, progress: Progress)
     own modules to the logits; h · eᵢ = |h| |eᵢ| cos, so cosine and dot rank alike exactly if all
     |eᵢ| are equal.
 
-    Args:
-        checkpoint: With weights for at least the base model.
-        request: The text, and which of its hidden states is read.
-        progress: Told what is being done.
-
     Raises:
         NotInCheckpointError: If the file lacks the base model or a tokenizer.
         RequestError: If a parameter does not fit.

@@ -39,9 +39,6 @@ def geometry_plot(
         geometry: `Climb.geometry`: token, token_id, norm, cosine, dot, ...; without NaN in cosine.
         ranks: `Climb.ranks`: token_id, rung, rank (0 = best), ...
         hidden_norm: |h|, above 0.
-        title: Of the figure.
-        subtitle: One more line of plain text.
-        theme: Colors.
 
     Returns:
         One trace for each set of rungs that rank a token first, the curves below them.

@@ -31,12 +31,10 @@ def predict(checkpoint: Checkpoint, request: PredictRequest, *, progress: Progre
     """Fill every mask of a text.
 
     Args:
-        checkpoint: With a masked-LM head.
         request: A text with the tokenizer's mask token one or more times, or with `masks`.
             `targets` of one token are ranked alone; probabilities stay those of the whole
             vocabulary. Those of several tokens are scored as a chain of as many masks, beside the
             others, in each mask's `words`; where no target is one token, all tokens are ranked.
-        progress: Told what is being done.
 
     Returns:
         For each mask its most likely tokens, every other mask left open; and the most likely joint

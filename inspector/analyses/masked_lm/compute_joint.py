@@ -35,8 +35,6 @@ def fill_together(text: MaskedText, tokens: Tokens, order: str) -> Question:
     log probabilities and the pseudo-log-likelihood (Salazar et al. 2020), which depend on none.
 
     Args:
-        text: With its masks.
-        tokens: For the answers' text.
         order: "left" fills from left to right; "sure" fills the mask whose best token is
             most likely, then looks again (easiest first).
 

@@ -20,10 +20,10 @@ from inspector.progress import Progress
 from inspector.request import answers
 from inspector.results.checkpoint import TokenizerInfo
 from inspector.store.hashing import HASHES, HashCache
-from inspector.store.manifest import Manifest, TensorInfo
-from inspector.store.manifests import results_folder
+from inspector.store.manifests.entries import results_folder
+from inspector.store.manifests.manifest import Manifest, TensorInfo
 from inspector.store.staging import NO_TOKENIZER
-from inspector.text import shape_text
+from inspector.text import shape_text, some
 
 # What configs call the same size.
 LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers")
@@ -102,8 +102,7 @@ def _digests(checkpoint: Checkpoint, progress: Progress) -> dict[str, str]:
 def _code_warnings(unread: Sequence[str]) -> list[str]:
     if not unread:
         return []
-    more = f" and {len(unread) - 1:,} more" if len(unread) > 1 else ""
-    return [f"{unread[0]}{more} are quantized in an unknown way: nothing is computed from them."]
+    return [f"{some(unread, 1)} are quantized in an unknown way: nothing is computed from them."]
 
 
 def _numel(tensor: TensorInfo) -> int:

@@ -18,7 +18,6 @@ def list_tensors(checkpoint: Checkpoint, find: str) -> tuple[ListedTensor, ...]:
     """List the tensors as the files hold them, in the order of the files.
 
     Args:
-        checkpoint: Any.
         find: Text in a name, a shape, a dtype or a file's name, in any case; a pattern such as
             "layers.*.bias" finds whole names; "": all tensors.
 

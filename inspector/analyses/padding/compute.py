@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from inspector.analyses.padding import words_measuring as measuring
 from inspector.analyses.padding.compute_averaging import average
 from inspector.analyses.padding.compute_batch import Batch, encode_batch
 from inspector.analyses.padding.compute_experiments import COLUMNS, Measured, measure
@@ -20,7 +21,7 @@ from inspector.errors import CheckpointError, InspectorError, NotInCheckpointErr
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import declares_tie
 from inspector.models.running import Loaded
-from inspector.models.vocabulary.labels import label_rows, nearest_rows, not_finite_warning
+from inspector.models.vocabulary.labels import measured_rows, nearest_rows, not_finite_warning
 from inspector.models.vocabulary.rows import RowFacts, read_facts
 from inspector.progress import Progress
 from inspector.request import answers
@@ -40,17 +41,12 @@ def padding(checkpoint: Checkpoint, request: PaddingRequest, *, progress: Progre
         checkpoint: With an embedding matrix; a language-model head is needed for the gradient.
         request: Sentences that are padded together, and where the model runs; dtype "auto" is
             float32.
-        progress: Told what is being done.
 
     Raises:
         NotInCheckpointError: If there is no embedding matrix.
         RequestError: If a sentence does not fit the model.
     """
-    progress(None, "Reading the embedding matrix")
-    matrix = checkpoint.embedding_matrix()
-    facts = read_facts(matrix)
-    vocabulary = label_rows(checkpoint, len(matrix))
-    vocabulary["norm"] = facts.norms.numpy()
+    matrix, facts, vocabulary = measured_rows(checkpoint, progress)
     named = _name(checkpoint)
     index, stands_in = _find_row(checkpoint, named, rows=len(matrix))
     row = None if index is None else describe(checkpoint, matrix, facts, vocabulary, index)
@@ -87,11 +83,7 @@ def describe(
     """Describe one row of a matrix and where it lies among the others.
 
     Args:
-        checkpoint: For its [UNK].
         matrix: (vocab, d_model).
-        facts: Of its rows.
-        vocabulary: What each row stands for.
-        index: Which row.
     """
     has_direction = bool(facts.finite[index] and not facts.zero[index])
     nearest = nearest_rows(
@@ -160,12 +152,12 @@ def _padding_idx(checkpoint: Checkpoint) -> int | None:
 def _reason(checkpoint: Checkpoint, text: str | None, index: int | None) -> str:
     """Why nothing can be run; "" where it can."""
     if index is None:
-        return "There is no row that could fill up a batch, so nothing was measured."
+        return measuring.NO_ROW
     if checkpoint.manifest.config is None:
-        return f"{checkpoint.name} has no config.json, so no model can be run."
+        return measuring.NO_CONFIG.format(name=checkpoint.name)
     if checkpoint.tokens is None:
-        return "There is no tokenizer, so no text can be read and nothing was measured."
-    return "" if text is not None else "Enter a text, one sentence per line, to measure it."
+        return measuring.NO_TOKENIZER
+    return "" if text is not None else measuring.NO_TEXT
 
 
 def _find_row(checkpoint: Checkpoint, named: Named, *, rows: int) -> tuple[int | None, bool]:
@@ -192,10 +184,7 @@ def _average(
     except (CheckpointError, NotInCheckpointError) as error:
         return None, str(error)
     reader = "encoder" if loaded.model.config.is_encoder_decoder else "model"
-    return average(loaded, batch), (
-        f"{len(batch.sentences):,} sentences padded together to {batch.ids.shape[1]:,} positions; "
-        f"the {reader} reads them with their attention mask, so only the averaging differs."
-    )
+    return average(loaded, batch), measuring.averaged(len(batch.sentences), batch.ids.shape[1], reader)
 
 
 def _answer(

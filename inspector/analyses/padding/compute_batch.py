@@ -36,7 +36,6 @@ class Batch:
 
         Args:
             model: Whose config says whether it knows segments.
-            device: Where to.
             masked: False leaves the attention mask out.
         """
         inputs = {"input_ids": self.ids.to(device)}
@@ -53,7 +52,6 @@ def encode_batch(checkpoint: Checkpoint, sentences: tuple[str, ...], *, pad_id: 
     """Tokenize sentences and pad them so that there is padding.
 
     Args:
-        checkpoint: With a tokenizer.
         sentences: At least one.
         pad_id: What fills up the shorter ones; four positions more where all are equally long.
 
@@ -94,7 +92,6 @@ def write_again(batch: Batch, *, start: int) -> tuple[Batch, torch.Tensor]:
     """Have a decoder write each sentence that the encoder reads, told at each step what was right.
 
     Args:
-        batch: What the encoder reads.
         start: The id that the decoder is given first.
 
     Returns:
@@ -108,9 +105,7 @@ def mask_some(batch: Batch, ordinary: torch.Tensor, *, mask_id: int) -> tuple[Ba
     """Mask 15 % of each sentence's ordinary tokens, at least one where it has any.
 
     Args:
-        batch: What to mask.
         ordinary: Which ids may be masked, (vocab,) of bool: no special ones.
-        mask_id: What takes their place.
 
     Returns:
         The masked batch and its labels, which are -100 everywhere else.

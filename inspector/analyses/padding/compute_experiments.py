@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from inspector.analyses.padding import words_measuring as words
 from inspector.analyses.padding.compute_batch import Batch, label_next, mask_some, write_again
 from inspector.analyses.padding.compute_gradient import (
     Paths,
@@ -65,11 +66,7 @@ def measure(
     """Differentiate the checkpoint's own loss on the sentences, and that of its controls.
 
     Args:
-        checkpoint: With a language-model head, or there is a note that it has none.
-        batch: The sentences, padded.
-        row: Whose gradient is wanted.
         vocabulary: What each row stands for: token, kind, norm.
-        progress: Told what is being done.
         device: "auto", "cpu", "cuda" or "mps".
         dtype: "auto" is float32 everywhere: a gradient underflows in half precision.
 
@@ -79,11 +76,7 @@ def measure(
     """
     task = _task(checkpoint)
     if task is None:
-        return Measured(
-            f"{checkpoint.name} has no language-model head, so it has no loss that could push on a "
-            "row: nothing was measured, since a random head's gradient would mean nothing.",
-            "the file has no language-model head",
-        )
+        return Measured(words.NO_HEAD.format(name=checkpoint.name), "the file has no language-model head")
     dtype = "float32" if dtype == "auto" else dtype
     if refused := _unfit(checkpoint, batch, task, device=device, dtype=dtype):
         return refused
@@ -97,13 +90,11 @@ def measure(
     work = Work(loaded.model, loaded.device, read, labels, shifted=task == "causal_lm")
     count = int(predicting(work).sum())
     if not count:
-        return Measured(
-            "The sentences hold no token that the loss could ask for: write longer ones.", tied=tied, loaded=loaded
-        )
+        return Measured(words.NOTHING_ASKED, tied=tied, loaded=loaded)
     found = _differentiate(checkpoint, work, loaded, row=row, vocabulary=vocabulary, progress=progress)
-    note = f"{how}: {count:,} positions, beside {batch.padding:,} of padding, whose labels are ignored."
+    note = words.asked(how, count, batch.padding)
     if read.decoder_ids is not None and row == int(read.decoder_ids[0, 0]):
-        note += " The decoder is started with padding, so its look-up reads that row as well."
+        note += words.STARTED_WITH_PADDING
     gradient = found.gradient and replace(found.gradient, task=task, predicted=count)
     return replace(found, note=found.note or note, gradient=gradient, tied=tied, loaded=loaded, batch=read)
 
@@ -114,22 +105,14 @@ def _unfit(checkpoint: Checkpoint, batch: Batch, task: str, *, device: Device, d
     if refused := too_large(checkpoint, batch, where, models=1):
         return Measured(refused, "a backward pass would need too much memory")
     if not checkpoint.plan(task, device=device, dtype=dtype).whole:
-        return Measured(
-            f"A backward pass needs all weights of {checkpoint.name} in one place, and they do not "
-            "fit in one: choose another device, or set INSPECTOR_MODEL_MB higher.",
-            "the model is not in one place",
-        )
+        return Measured(words.NOT_IN_ONE_PLACE.format(name=checkpoint.name), "the model is not in one place")
     return None
 
 
 def _unmeasurable(checkpoint: Checkpoint, loaded: Loaded, task: str) -> Measured | None:
     """Why this model's gradients cannot be measured; None where they can."""
     if task == "seq2seq_lm" and not reads_input_matrix(loaded.model):
-        return Measured(
-            f"The encoder and the decoder of {checkpoint.name} look tokens up in matrices of their "
-            "own, and the shared one is not used: nothing was measured.",
-            "no pass reads the shared matrix",
-        )
+        return Measured(words.NOT_SHARED.format(name=checkpoint.name), "no pass reads the shared matrix")
     return None
 
 
@@ -144,16 +127,15 @@ def _ask(
 ) -> tuple[Batch | None, torch.Tensor | None, str]:
     """What the model reads and is asked for, in words too; or why it cannot be asked."""
     if task == "causal_lm":
-        return batch, label_next(batch), "Every token is to be guessed from those before it"
+        return batch, label_next(batch), words.ASKED[task]
     if task == "seq2seq_lm":
         read, labels = write_again(batch, start=decoder_start(checkpoint))
-        return read, labels, "The decoder is to write what the encoder reads, token by token"
+        return read, labels, words.ASKED[task]
     mask_token, mask_id = checkpoint.require_tokens().role("mask")
     if mask_id is None:
-        return None, None, (f"The tokenizer of {checkpoint.name} has no mask token, so its loss cannot be asked for.")
+        return None, None, words.NO_MASK.format(name=checkpoint.name)
     read, labels = mask_some(batch, ordinary, mask_id=mask_id)
-    how = f"15 % of the ordinary tokens were replaced by {mask_token} and are to be guessed"
-    return read, labels, how
+    return read, labels, words.ASKED[task].format(mask=mask_token)
 
 
 def _differentiate(
@@ -164,11 +146,8 @@ def _differentiate(
         with memory_guard(loaded):
             return _run(checkpoint, work, loaded, row=row, vocabulary=vocabulary, progress=progress)
     except MODEL_ERRORS as error:  # GIT's loss counts the positions of an image, too
-        return Measured(
-            f"The loss of {type(loaded.model).__name__} does not run on these sentences alone "
-            f"({type(error).__name__}): nothing was measured.",
-            "the model's own loss does not run on text alone",
-        )
+        note = words.DOES_NOT_RUN.format(model=type(loaded.model).__name__, error=type(error).__name__)
+        return Measured(note, "the model's own loss does not run on text alone")
 
 
 def _run(
@@ -214,7 +193,7 @@ def _run(
         rows_input=paths.rows_look_up,
         rows_output=paths.rows_output,
     )
-    left_out = (f"The control with a fresh model was left out. {refused}",) if refused else ()
+    left_out = (words.NO_CONTROL.format(why=refused),) if refused else ()
     experiments = pd.DataFrame(table.lines, columns=COLUMNS)
     return Measured("", "", gradient, experiments, warnings=left_out)
 
@@ -261,7 +240,6 @@ class _Table:
         """Add an experiment.
 
         Args:
-            experiment: Its name.
             paths: Gradients by path, of `row` first.
             together: What an ordinary pass gave, for the compared rows too; None: the sum of both
                 paths, for `row` alone.

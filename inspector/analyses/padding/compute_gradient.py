@@ -19,6 +19,7 @@ from torch import nn
 from torch.func import functional_call
 from transformers import PreTrainedModel
 
+from inspector.analyses.padding import words_measuring as words
 from inspector.analyses.padding.compute_batch import IGNORED, Batch
 from inspector.analyses.padding.compute_taps import (
     is_plain,
@@ -111,8 +112,6 @@ def split(work: Work, rows: Sequence[int], *, padding_idx: bool = True, masked: 
     """Differentiate the loss with the look-up and the output layer untied.
 
     Args:
-        work: Model and loss.
-        rows: Of the embedding matrix.
         padding_idx: False lifts it for this pass.
         masked: False leaves the attention mask out.
 
@@ -170,13 +169,13 @@ def total(work: Work, rows: Sequence[int]) -> torch.Tensor:
     return found[[once.index(row) for row in rows]].float().cpu()
 
 
-def fresh_model(loaded: Loaded, *, seed: int = 0) -> PreTrainedModel:
+def fresh_model(loaded: Loaded) -> PreTrainedModel:
     """Build a random model of the same class and config, as one is before any training.
 
     A control: its numbers say nothing about the checkpoint.
     """
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(0)
         model = type(loaded.model)(copy.deepcopy(loaded.model.config))
     nn.Module.to(model, loaded.device, loaded.dtype)
     return model.eval()
@@ -186,9 +185,6 @@ def too_large(checkpoint: Checkpoint, batch: Batch, device: torch.device, *, mod
     """Say that a backward pass would not fit, before anything is loaded for it.
 
     Args:
-        checkpoint: The model's sizes.
-        batch: What it reads.
-        device: Where.
         models: How many of that size there are at once.
 
     Returns:
@@ -208,11 +204,8 @@ def too_large(checkpoint: Checkpoint, batch: Batch, device: torch.device, *, mod
         allowed = torch.cuda.get_device_properties(device).total_memory
     if FLOAT * numbers <= MEMORY_SHARE * allowed:
         return None
-    return (
-        f"A backward pass through {checkpoint.name} needs about {FLOAT * numbers / 1e9:,.1f} GB "
-        f"here, and {MEMORY_SHARE * allowed / 1e9:,.1f} GB may be used: give fewer or shorter "
-        "sentences, or set INSPECTOR_WORKER_MB higher."
-    )
+    needed, most = FLOAT * numbers / 1e9, MEMORY_SHARE * allowed / 1e9
+    return words.TOO_LARGE.format(name=checkpoint.name, needed=needed, allowed=most)
 
 
 def norms(gradients: torch.Tensor) -> list[float]:

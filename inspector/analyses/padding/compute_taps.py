@@ -68,13 +68,7 @@ def rows_looked_up(gradient: torch.Tensor | None, rows: Sequence[int], columns: 
 def rows_multiplied(
     taps: Sequence[Tap], gradients: Sequence[torch.Tensor], rows: Sequence[int]
 ) -> tuple[torch.Tensor, int]:
-    """The gradient on some rows of the output layer's matrix, and how many rows have any.
-
-    Args:
-        taps: Of one pass.
-        gradients: On the scores of each.
-        rows: Of the matrix.
-    """
+    """The gradient on some rows of the output layer's matrix, and how many rows have any."""
     given = torch.cat([states.flatten(0, -2) for states, _ in taps]).float()
     pushed = torch.cat([gradient.flatten(0, -2) for gradient in gradients])
     touched = sum(int((block.float().T @ given).ne(0).any(dim=1).sum()) for block in pushed.split(BLOCK, dim=1))

@@ -28,9 +28,6 @@ def gradient_bars(experiments: pd.DataFrame, *, title: str, subtitle: str = "", 
 
     Args:
         experiments: `PaddingRow.experiments`.
-        title: Of the figure, with the checkpoint's name.
-        subtitle: One more line of plain text.
-        theme: Colors.
 
     Returns:
         A figure with one bar each for the look-up, the softmax, and the controls that there are. A

@@ -52,12 +52,7 @@ class Named:
 
 
 def agreement(named: Named, *, rows: int) -> str:
-    """Compare the model's padding_idx with the tokenizer's id.
-
-    Args:
-        named: What each source states.
-        rows: Of the embedding matrix.
-    """
+    """Compare the model's padding_idx with the tokenizer's id."""
     if named.token_id is not None and named.token_id >= rows:
         return (
             f"The tokenizer pads with id {named.token_id:,}, and the embedding matrix has {rows:,} rows: padded input "
@@ -104,7 +99,6 @@ def verdict(row: PaddingRow, named: Named, *, tied: bool | None, declared: bool,
     """State the mechanism for this checkpoint.
 
     Args:
-        row: Padding's row.
         named: Its padding_idx among others.
         tied: Whether the output matrix is the embedding matrix; None: it was not loaded.
         declared: Whether the configuration ties them.

@@ -26,11 +26,6 @@ LANGUAGE = ("masked_lm", "causal_lm")  # heads that the pages run, if the file h
 def placement(checkpoint: Checkpoint, request: PlacementRequest, *, progress: Progress) -> Placement:
     """Plan where a model runs, by its sizes; its other ways, and a streamed pass's time, only on request.
 
-    Args:
-        checkpoint: Whose model it is.
-        request: Head, device and precision, and whether every way is planned.
-        progress: Told what is being done.
-
     Raises:
         CheckpointError: If no model can be built.
         NotInCheckpointError: If there is no config.json or no such head.

@@ -19,8 +19,6 @@ def plausibility(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
 
     Args:
         checkpoint: With a language-model head.
-        request: A text.
-        progress: Told how many tokens are done.
 
     Raises:
         NotInCheckpointError: If there is no such head, no tokenizer, or two stacks.

@@ -36,7 +36,6 @@ def judge_causal(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
     Args:
         checkpoint: With the head of a causal language model.
         request: A text of at least two tokens.
-        progress: Told how much of the text is done.
 
     Raises:
         NotInCheckpointError: If there is no tokenizer, or the model sees later tokens.

@@ -39,10 +39,8 @@ def judge_masked(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
     stay masked in every pass. A token that stands for an unknown word is judged as that token.
 
     Args:
-        checkpoint: With a masked-LM head.
         request: A text with at least one ordinary token, and what is masked with each: words are
             what the tokenizer splits a text into before it looks for pieces.
-        progress: Told how many tokens are done.
 
     Raises:
         NotInCheckpointError: If there is no masked-LM head, no tokenizer or no mask token.

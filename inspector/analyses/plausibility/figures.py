@@ -45,24 +45,11 @@ class _Token:
         return self.judged and math.isfinite(self.bits)
 
 
-def plausibility_strip(
-    tokens: pd.DataFrame,
-    *,
-    title: str,
-    subtitle: str = "",
-    width: int = WIDTH,
-    top: float | None = None,
-    theme: Theme = LIGHT,
-) -> go.Figure:
+def plausibility_strip(tokens: pd.DataFrame, *, title: str, subtitle: str = "", theme: Theme = LIGHT) -> go.Figure:
     """Draw a text as boxes with its tokens, the more surprising the stronger the color.
 
     Args:
         tokens: `Plausibility.tokens`; pieces of one word stand side by side.
-        title: Of the figure, with the checkpoint's name.
-        subtitle: One more line of plain text.
-        width: Pixels of a line; the figure takes the page's width, and should not get less.
-        top: Bits of the strongest color, to compare texts; None: what this text needs, at least 8.
-        theme: Colors.
 
     Returns:
         A figure with the trace "judged", then "not judged"; one bar a token, with customdata
@@ -72,16 +59,16 @@ def plausibility_strip(
     texts = [_shown(row, rows[at - 1] if at else None) for at, row in enumerate(rows)]
     numbers = [f"{row.bits:.1f}" if row.colored else "" for row in rows]
     widths = [
-        min(PADDING + max(text_width(text, SIZE), text_width(number, SMALL)), width)
+        min(PADDING + max(text_width(text, SIZE), text_width(number, SMALL)), WIDTH)
         for text, number in zip(texts, numbers, strict=True)
     ]
     groups = [("word", row.word) if row.word >= 0 else ("alone", row.position) for row in rows]
-    places = flow(widths, groups, width=width, gap=GAP, joint=JOINT)
+    places = flow(widths, groups, width=WIDTH, gap=GAP, joint=JOINT)
     lines = max((place.line for place in places), default=0) + 1
     above = look.title_height(title, subtitle)
     figure = look.figure(title, subtitle, theme=theme, height=above + LINE * lines + BAR)
     figure.update_layout(
-        xaxis=look.hidden_axis(-1, width + 1),
+        xaxis=look.hidden_axis(-1, WIDTH + 1),
         yaxis=look.hidden_axis(lines - 0.5, -0.5),
         margin={"b": BAR},
         barmode="overlay",
@@ -101,9 +88,7 @@ def plausibility_strip(
                 theme=theme,
             )
         )
-    figure.update_traces(
-        marker=_surprise(rows, top, theme), textfont={"color": theme.ramp_ink}, selector={"name": "judged"}
-    )
+    figure.update_traces(marker=_surprise(rows, theme), textfont={"color": theme.ramp_ink}, selector={"name": "judged"})
     figure.update_traces(
         marker={
             "color": look.alpha(theme.surface, 0.5),
@@ -188,13 +173,13 @@ def _hover(row: _Token) -> str:
     )
 
 
-def _surprise(rows: list[_Token], top: float | None, theme: Theme) -> dict[str, object]:
+def _surprise(rows: list[_Token], theme: Theme) -> dict[str, object]:
     bits = [row.bits for row in rows if row.colored]
     steps = len(theme.ramp) - 1
     return {
         "color": bits,
         "cmin": 0,
-        "cmax": top if top is not None else _top(bits),
+        "cmax": _top(bits),
         "colorscale": [[step / steps, color] for step, color in enumerate(theme.ramp)],
         "showscale": bool(bits),
         "cornerradius": CORNER,

@@ -43,7 +43,6 @@ def pretrain(checkpoint: Checkpoint, request: PretrainRequest, *, progress: Prog
     Args:
         checkpoint: With a masked-LM head; with a next-sentence head too, both are asked.
         request: The texts, the next-sentence label, and how many tokens are chosen: at least one.
-        progress: Told what is being done.
 
     Raises:
         NotInCheckpointError: If there is no masked-LM head, no tokenizer or no mask token.

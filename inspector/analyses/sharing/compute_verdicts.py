@@ -10,7 +10,7 @@ import torch
 
 from inspector.models.copies import Copies
 from inspector.models.memory import locate
-from inspector.store.manifest import TensorInfo
+from inspector.store.manifests.manifest import TensorInfo
 
 _BY_CLASS = "the class declares it, whatever config.json says"
 VERDICTS = ("tied", "equal copies", "diverged", "declared only", "alias only")

@@ -68,9 +68,6 @@ def sharing_graph(
         groups: `Sharing.groups`, to which `group` points.
         tensors: `Sharing.tensors`: which groups a row holds, and for the hover text each tensor's
             dtype, place in memory and file.
-        title: Of the figure, with the checkpoint's name.
-        subtitle: One more line of plain text.
-        theme: Colors.
 
     Returns:
         A figure whose trace "names" is one clickable bar a row and whose trace "storage" is one

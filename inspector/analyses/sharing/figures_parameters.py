@@ -54,8 +54,6 @@ def parameter_icicle(
         tensors: `Sharing.tensors`: name, parameters, group (-1: not shared), in the model's order.
         groups: `Sharing.groups`. Of the names that are one tensor, the first of the largest counts
             and the others do not appear; copies count each.
-        title: Of the figure, with the checkpoint's name.
-        theme: Colors.
 
     Returns:
         A figure whose ids are the full names of modules and parameters, below `ROOT`. The values

@@ -8,12 +8,9 @@ from typing import Annotated, Any
 
 from inspector.analyses.snapshots.frames import DRAWN, Series, follow, read_vitals
 from inspector.analyses.snapshots.request import SeriesRequest, VitalsRequest
-from inspector.batch.asking import Ask, Wait
 from inspector.cli.answering import AsJson, answer, refusals
-from inspector.cli.fleets import Kept, Listed, Sources, ask_many, leave, seek, show_many
+from inspector.cli.fleets import Kept, Listed, Sources, ask_many, asking, leave, seek, show_many
 from inspector.cli.verbs import flagged, gathered
-from inspector.engine.protocol import Engine
-from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
 from inspector.store.origins.snapshots import Snapshot
 from inspector.store.reference import CheckpointRef
@@ -43,7 +40,7 @@ def vitals(
         if sought.single is None:
             lines = ask_many(
                 sought.entries,
-                lambda engine: _asking(engine, parameters),
+                asking("vitals", parameters),
                 question={"verb": "vitals", **parameters},
                 results=results,
                 tell=_said,
@@ -58,14 +55,6 @@ def vitals(
         then=lambda found: found if as_json else _in_short(to_json(found)),
         **parameters,
     )
-
-
-def _asking(engine: Engine, parameters: dict[str, Any]) -> Ask:
-    def ask(_: Snapshot, opened: Opened, wait: Wait) -> dict[str, Any]:
-        job = engine.run(opened.fingerprint, "vitals", called=(opened.name,), **parameters)
-        return to_json(wait(job))
-
-    return ask
 
 
 def _show(lines: list[dict[str, Any]], against: Any, *, as_json: bool) -> None:

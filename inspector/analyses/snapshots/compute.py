@@ -12,8 +12,8 @@ from inspector.analyses.embeddings.result import Norms
 from inspector.analyses.snapshots.request import VitalsRequest
 from inspector.analyses.snapshots.result import Vitals
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.vocabulary.labels import find_row, label_rows, not_finite_warning
-from inspector.models.vocabulary.rows import RowFacts, blocks, read_facts
+from inspector.models.vocabulary.labels import find_row, measured_rows, not_finite_warning
+from inspector.models.vocabulary.rows import RowFacts, blocks
 from inspector.progress import Progress
 from inspector.request import answers
 
@@ -25,20 +25,15 @@ def vitals(checkpoint: Checkpoint, request: VitalsRequest, *, progress: Progress
     """Measure the input embedding matrix, (vocab, d_model); nothing else of the file is read.
 
     Args:
-        checkpoint: What to read.
         request: Whose vectors and neighbors to return; without tokens, those of the first special
             tokens, which every snapshot of a run has. With the same seed the same rows are drawn
             from every matrix with as many rows.
-        progress: Told what is being done.
 
     Raises:
         NotInCheckpointError: If there is no embedding matrix.
         RequestError: If a token is not in the vocabulary.
     """
-    progress(None, "Reading the embedding matrix")
-    matrix = checkpoint.embedding_matrix()
-    facts = read_facts(matrix)
-    vocabulary = label_rows(checkpoint, len(matrix))
+    matrix, facts, vocabulary = measured_rows(checkpoint, progress)
     kinds = vocabulary["kind"].astype(str).tolist()
     chosen = [find_row(checkpoint, token, len(matrix), option="tokens") for token in request.tokens] or [
         row for row, kind in enumerate(kinds) if kind in ("padding", "special")
@@ -82,7 +77,6 @@ def nearest_cosine(matrix: torch.Tensor, queries: torch.Tensor, k: int, *, facts
     Args:
         matrix: (rows, columns), of any floating dtype.
         queries: Row numbers, (queries,).
-        k: Neighbors.
         facts: Of the rows. What is not finite or has no length is nobody's neighbor, and has
             none.
 

@@ -40,12 +40,8 @@ def step_lines(
     Args:
         lines: A row a point, in the order of the run: place (from 0), snapshot, step (missing
             where nobody knows it), line, value (NaN: a gap).
-        measure: Along the vertical axis.
         evenly: True: snapshots at equal distances, whatever their steps; so they are drawn, too,
             where a step is missing.
-        title: Of the figure, with the run's name.
-        subtitle: One more line of plain text.
-        theme: Colors.
 
     Returns:
         One trace for each line that has a number; each point tells its snapshot.
@@ -91,9 +87,6 @@ def verdict_grid(cells: pd.DataFrame, *, title: str, subtitle: str = "", theme: 
     Args:
         cells: place (from 0), snapshot, step, row (what it is said of), verdict (one of SIGNS),
             detail (a sentence).
-        title: Of the figure, with the run's name.
-        subtitle: One more line of plain text.
-        theme: Colors.
 
     Returns:
         Things from top to bottom, snapshots from left to right in equal distances; an empty place

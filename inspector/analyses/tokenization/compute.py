@@ -24,11 +24,6 @@ PARTS = {0: "first", 1: "second"}
 def tokenize(checkpoint: Checkpoint, request: TokenizeRequest, *, progress: Progress) -> Tokenization:
     """Tokenize texts and pad them to one length.
 
-    Args:
-        checkpoint: With a tokenizer.
-        request: The texts, one sequence each.
-        progress: Not needed: this is quick.
-
     Raises:
         NotInCheckpointError: If the checkpoint brings no tokenizer.
         RequestError: If every text is empty, or one is too long or not Unicode text.

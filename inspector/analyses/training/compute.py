@@ -44,11 +44,6 @@ def training(checkpoint: Checkpoint, request: TrainingRequest, *, progress: Prog
     AdamW takes the decay out of the gradient: before each update, w becomes w - rate × decay × w
     (Loshchilov & Hutter, Decoupled Weight Decay Regularization, 2019).
 
-    Args:
-        checkpoint: With config.json and weights.
-        request: Rates and steps.
-        progress: Told what is being done.
-
     Raises:
         RequestError: If a number is out of its range.
         CheckpointError: If the model cannot be built.

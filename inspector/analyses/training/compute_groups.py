@@ -46,7 +46,6 @@ def sort_parameters(model: nn.Module, missing: frozenset[str]) -> list[Sorted]:
     """Sort every parameter once, whatever number of names it has.
 
     Args:
-        model: With its ties tied.
         missing: Names that the file does not hold.
 
     Returns:

@@ -21,10 +21,6 @@ def learning_rates(request: TrainingRequest, progress: Progress) -> dict[str, np
     rate by a function of the step. That function is called for every step; to walk there with
     `scheduler.step()` gives the same numbers (tested) a hundred times as slowly.
 
-    Args:
-        request: Rates and steps.
-        progress: Told which schedule is computed.
-
     Returns:
         Name -> float64 array, (steps,), in the order of SCHEDULES.
     """

@@ -25,9 +25,6 @@ def schedule_lines(
     Args:
         rates: One column a schedule, one row an update, the first at 0; finite.
         warmup_steps: Marked from the left where it is above 0.
-        title: Of the figure, with the checkpoint's name.
-        subtitle: One more line of plain text.
-        theme: Colors.
 
     Returns:
         One line a column, thinned to what can be seen: every drawn point is one of the rows.

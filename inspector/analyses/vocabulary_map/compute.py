@@ -24,13 +24,11 @@ def project(checkpoint: Checkpoint, request: ProjectRequest, *, progress: Progre
     Maps and neighbors are kept on disk by the content of the matrix and every parameter.
 
     Args:
-        checkpoint: What to read.
         request: Which map: a PCA of the centered rows, or a UMAP (McInnes et al. 2018), in our own
             loops (see `compute_umap/layout.py`) or by umap-learn. The same seed gives the same map on the
             same machine. PCA makes no random choices: it has no stability. To judge every row, all
             rows are compared with all; kept on disk, the true neighbors serve every later map with
             that metric.
-        progress: Told the share done and what is being done.
 
     Returns:
         A point for every finite row. Of a large vocabulary (a PCA's 6,000 rows, a UMAP's 10,000)

@@ -11,7 +11,7 @@ from inspector.analyses.vocabulary_map.compute_truth import Neighbors, Truth
 from inspector.models.checkpoint import Checkpoint
 from inspector.store.keeping.arrays import ArrayCache
 from inspector.store.keeping.quota import trim
-from inspector.store.manifests import results_folder
+from inspector.store.manifests.entries import results_folder
 
 VERSION = 2  # raise it when the same parameters give another map
 

@@ -36,9 +36,7 @@ def nearest_by_cells(
         rows: What `comparable` made, on the CPU.
         k: 1 <= k < rows.
         metric: "cosine" or "euclidean".
-        home: Where compiled code is kept.
         recall: Tells of neighbors, (rows, k), which share of the true ones they hold.
-        progress: Told the share done of each round.
 
     Returns:
         Row numbers and distances, both (rows, k), nearest first.

@@ -48,7 +48,6 @@ def nearest(
         queries: Row numbers, (queries,).
         k: 1 <= k < rows.
         metric: "cosine" or "euclidean".
-        progress: Told the share of queries done.
 
     Returns:
         Row numbers and distances, both (queries, k), nearest first. The cosine distance is
@@ -87,8 +86,6 @@ def nearest_of_all(
         rows: What `comparable` made.
         k: 1 <= k < rows.
         metric: "cosine" or "euclidean".
-        home: Where compiled code is kept.
-        progress: Told the share of pairs done.
 
     Returns:
         As of `nearest`.

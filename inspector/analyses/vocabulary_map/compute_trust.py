@@ -65,8 +65,3 @@ def stability(places: np.ndarray, again: np.ndarray, k: int) -> np.ndarray:
     """
     everyone = np.arange(len(places))
     return shared(neighbors_on_map(places, everyone, k), neighbors_on_map(again, everyone, k))
-
-
-def kept_neighbors(places: np.ndarray, rows: np.ndarray, truth: np.ndarray) -> float:
-    """The mean of `trust`, 0..1."""
-    return float(trust(places, rows, truth).mean(dtype=np.float64))

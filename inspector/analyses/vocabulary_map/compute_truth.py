@@ -42,8 +42,6 @@ def find_neighbors(rows: torch.Tensor, k: int, *, metric: str, home: Path, progr
         rows: What `comparable` made, on the device that is to compare them.
         k: At least 15, where there are so many others.
         metric: "cosine" or "euclidean".
-        home: Where compiled code is kept.
-        progress: Told the share done.
     """
     judged = min(JUDGED_NEIGHBORS, k)
     if rows.device.type != "cpu" or len(rows) <= EXACT_ROWS:
@@ -67,8 +65,6 @@ def whole_truth(rows: torch.Tensor, *, metric: str, home: Path, progress: Progre
     Args:
         rows: What `comparable` made.
         metric: "cosine" or "euclidean".
-        home: Where compiled code is kept.
-        progress: Told the share done.
     """
     k = min(JUDGED_NEIGHBORS, len(rows) - 1)
     found, _ = nearest_of_all(rows, k, metric=metric, home=home, progress=progress)
@@ -82,7 +78,6 @@ def sample_truth(rows: torch.Tensor, k: int, *, metric: str, progress: Progress)
         rows: What `comparable` made.
         k: 1 <= k < rows.
         metric: "cosine" or "euclidean".
-        progress: Told what is being done.
     """
     progress(None, "Finding the true neighbors of a sample")
     generator = torch.Generator().manual_seed(0)

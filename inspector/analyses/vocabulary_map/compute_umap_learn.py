@@ -22,7 +22,6 @@ def lay_out_by_umap_learn(
     Args:
         matrix: (rows, columns), finite, of any floating dtype.
         request: Of a UMAP. With a seed, umap-learn works on one core.
-        home: Where compiled code is kept.
         progress: Told what is being done; umap-learn reports nothing in between.
 
     Returns:

@@ -28,10 +28,7 @@ def projection_figure(
 
     Args:
         points: `Projection.points`: token_id, token, x, y, norm, kind.
-        title: Of the figure, with the checkpoint's name.
-        subtitle: One more line of plain text.
         axes: What x and y are, such as ("PC 1 (3.1 %)", "PC 2 (2.2 %)").
-        theme: Colors.
 
     Returns:
         A figure with one trace a kind, padding last, which is also ringed.

@@ -51,9 +51,7 @@ def what_if(checkpoint: Checkpoint, request: WhatIfRequest, *, progress: Progres
     what transformers loads from it, and where a training step on the text moves each tensor.
 
     Args:
-        checkpoint: With a config.
         request: The change, and how the copies are trained; no text or no steps: not at all.
-        progress: Told what is being done.
 
     Raises:
         RequestError: If the text cannot be trained on, or the machine has too little room.

@@ -24,7 +24,6 @@ def find_pairs(model: nn.Module, missing: frozenset[str]) -> tuple[dict[str, str
     """Find the edges of a model: declared, possible by its class, or there in memory.
 
     Args:
-        model: Any.
         missing: Parameters that the file does not hold.
 
     Returns:
@@ -52,7 +51,6 @@ def relate(model: nn.Module, pairs: Mapping[str, str], missing: frozenset[str]) 
     """Say how each name stands to its source.
 
     Args:
-        model: Where they are.
         pairs: Name -> source.
         missing: Parameters that no file holds: whoever loads them gets random numbers.
 

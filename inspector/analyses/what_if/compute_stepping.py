@@ -86,7 +86,6 @@ def train(model: PreTrainedModel, lesson: Lesson, *, steps: int, learning_rate: 
 
     Args:
         model: In evaluation mode, which leaves dropout out, so that numbers repeat.
-        lesson: What it learns.
         steps: Optimizer steps, at least 1.
         learning_rate: Constant.
         optimizer: "adamw" (Loshchilov & Hutter 2019; weight decay 0) or "sgd" (no momentum).

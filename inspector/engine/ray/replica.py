@@ -22,7 +22,7 @@ from inspector.engine.ray.messages import Question, ReplicaStatus
 from inspector.engine.wire import Answers, as_message
 from inspector.errors import CheckpointError, InspectorError
 from inspector.settings import read_settings
-from inspector.store.manifests import MANIFEST, OPENED, UPLOADS
+from inspector.store.manifests.entries import MANIFEST, OPENED, UPLOADS
 from inspector.store.origins.places import refuse_outside
 from inspector.store.reference import CheckpointRef
 

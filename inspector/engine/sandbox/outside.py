@@ -15,9 +15,9 @@ import inspector
 from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.errors import InspectorError
 from inspector.settings import Settings
-from inspector.store.documents import is_fingerprint, read_document
-from inspector.store.manifest_reader import read_files
-from inspector.store.manifests import MANIFEST, OPENED
+from inspector.store.manifests.documents import is_fingerprint, read_document
+from inspector.store.manifests.entries import MANIFEST, OPENED
+from inspector.store.manifests.reader import read_files
 from inspector.store.origins.places import demo_source, find_path, path_source
 from inspector.store.origins.sources import Source
 from inspector.store.reference import CheckpointRef

@@ -50,8 +50,6 @@ def masked_logits(checkpoint: Checkpoint, loaded: Loaded, rows: Sequence[Row]) -
     transform), so of those only rows of one length share a pass.
 
     Args:
-        checkpoint: Whose model it is.
-        loaded: Its model with a language-model head.
         rows: Ids that the model has rows and positions for, in any order.
 
     Yields:

@@ -54,12 +54,6 @@ def answer_all(
 ) -> list[Any]:
     """Answer questions together.
 
-    Args:
-        checkpoint: Whose model reads.
-        loaded: The model.
-        questions: Not yet started.
-        progress: Told how much of a round is done.
-
     Returns:
         Their answers, in order.
 

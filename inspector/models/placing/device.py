@@ -36,7 +36,6 @@ def pick_dtype(wanted: Dtype, *, device: torch.device, stored: torch.dtype) -> t
     Args:
         wanted: "auto" or a name. "auto" is float32 on the CPU, where every rounding would be ours,
             and the file's own half precision on an accelerator.
-        device: Where the model will run.
         stored: The dtype of the checkpoint's embedding matrix.
 
     Raises:

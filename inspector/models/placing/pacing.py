@@ -58,11 +58,6 @@ class _Stopwatch:
 def estimate(checkpoint: Checkpoint, loaded: Loaded, stream: Stream) -> Estimate | None:
     """Run a few tokens through the first blocks of a streamed model, and say how long all of them take.
 
-    Args:
-        checkpoint: Whose model it is.
-        loaded: The model.
-        stream: That brings its blocks in.
-
     Returns:
         None where the model does not run on a few tokens.
     """

@@ -74,7 +74,6 @@ def make_plan(
     Args:
         hollow: The model without numbers, from `build.hollow_model`.
         stored: The dtype of the checkpoint's weights.
-        settings: What may be used.
         device: "auto" decides; "spread" and "stream" do so whatever the size; another is taken as it is.
         dtype: "auto" decides: the file's own half precision where float32 does not fit.
 

@@ -22,7 +22,6 @@ def put_in_place(model: PreTrainedModel, plan: Plan) -> None:
 
     Args:
         model: On the CPU; of one that is spread, its weights still those of the files, mapped.
-        plan: Of the same class and config.
     """
     if not plan.parts:
         nn.Module.to(model, plan.device)

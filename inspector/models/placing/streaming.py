@@ -132,7 +132,6 @@ def stream_model(checkpoint: Checkpoint, task: str, plan: Plan) -> Stream:
     """Build the model for a task with what is beside its blocks, and have these read in turn.
 
     Args:
-        checkpoint: Whose model it is.
         task: One of build.TASKS.
         plan: In which precision, and where it computes.
 

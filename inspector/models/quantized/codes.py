@@ -9,7 +9,7 @@ import torch
 
 from inspector.models.quantized.layout import Quantized
 from inspector.models.tensors import read_tensors
-from inspector.store.manifest import Manifest
+from inspector.store.manifests.manifest import Manifest
 
 Numbers = Callable[[slice], torch.Tensor]  # rows of a weight -> (rows, columns)
 Parts = Mapping[str, torch.Tensor]

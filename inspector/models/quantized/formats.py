@@ -18,7 +18,7 @@ from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.store.copies import read_pieces
-from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.manifests.manifest import Manifest, TensorInfo
 from inspector.store.readers.jsons import parse_json
 from inspector.store.readers.safetensors import SHAPES
 
@@ -168,7 +168,6 @@ def _float4(codes: TensorInfo, scale: TensorInfo, whole: TensorInfo | None, *, h
         scale: (..., out, in / group); powers of two in MXFP4, float8 in NVFP4.
         whole: NVFP4's one number.
         how: What is done with that number: "divide" by it, or "multiply".
-        library: Whose files these are.
     """
     _check(len(scale.shape) in (2, 3))
     *rows, groups = scale.shape

@@ -9,7 +9,7 @@ from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.models.quantized.formats import CONVENTIONS, FLOAT8, FLOATS, Codes, UnreadableError
-from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.manifests.manifest import Manifest, TensorInfo
 from inspector.store.readers.safetensors import contiguous_strides
 
 # What stands in the place of a ".weight" and is no number of it.
@@ -111,7 +111,6 @@ def refuse_codes(name: str, unread: Sequence[str]) -> None:
     """Compute nothing from codes as if they were numbers.
 
     Args:
-        name: Of the checkpoint.
         unread: Its tensors that would be used and cannot be read.
 
     Raises:
@@ -126,11 +125,6 @@ def refuse_codes(name: str, unread: Sequence[str]) -> None:
 
 def refuse_many_numbers(name: str, found: Mapping[str, Quantized], allowed: int) -> None:
     """Keep the numbers of a large quantized model out of memory: its codes can be mapped, they not.
-
-    Args:
-        name: Of the checkpoint.
-        found: Its quantized weights.
-        allowed: Bytes.
 
     Raises:
         CheckpointError: If they take more.

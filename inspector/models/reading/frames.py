@@ -20,8 +20,6 @@ def cell_frame(read: Readout, *, rung: str, layers: Sequence[int]) -> pd.DataFra
 
     Args:
         read: States of the layers, one layer's after the other's.
-        rung: What was read.
-        layers: Their numbers.
     """
     states, k = read.ids.shape
     frame = pd.DataFrame(

@@ -13,7 +13,6 @@ def choose_layers(layers: Sequence[int], count: int, *, option: str = "layers") 
     Args:
         layers: Numbers from 0, the embeddings.
         count: Of the model's hidden states.
-        option: That named them.
 
     Raises:
         RequestError: If there is no such layer.

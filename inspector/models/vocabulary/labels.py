@@ -9,7 +9,8 @@ import torch
 
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.vocabulary.rows import RowFacts, blocks
+from inspector.models.vocabulary.rows import RowFacts, blocks, read_facts
+from inspector.progress import Progress
 
 ROW = re.compile(r"id[ :](\d{1,18})")
 
@@ -19,6 +20,18 @@ def label_rows(checkpoint: Checkpoint, rows: int) -> pd.DataFrame:
     if checkpoint.tokens:
         return checkpoint.tokens.vocabulary(rows)
     return pd.DataFrame({"token_id": range(rows), "token": [f"id {row}" for row in range(rows)], "kind": "no token"})
+
+
+def measured_rows(checkpoint: Checkpoint, progress: Progress) -> tuple[torch.Tensor, RowFacts, pd.DataFrame]:
+    """Read the input embedding matrix, measure its rows, and label them: token_id, token, kind, norm.
+
+    Raises:
+        NotInCheckpointError: If there is none.
+    """
+    progress(None, "Reading the embedding matrix")
+    matrix = checkpoint.embedding_matrix()
+    facts = read_facts(matrix)
+    return matrix, facts, label_rows(checkpoint, len(matrix)).assign(norm=facts.norms.numpy())
 
 
 def is_row(token: str) -> bool:
@@ -31,9 +44,6 @@ def find_row(checkpoint: Checkpoint, token: str, rows: int, *, option: str) -> i
 
     Args:
         checkpoint: Whose tokenizer knows the token.
-        token: As it was typed.
-        rows: Of the embedding matrix.
-        option: That named it.
 
     Raises:
         RequestError: If it is not one row.
@@ -58,9 +68,7 @@ def nearest_rows(
 
     Args:
         matrix: (vocab, d_model), of any dtype; compared in float32.
-        vocabulary: Labels of the rows.
         query: Row to compare with; None gives an empty list.
-        k: Neighbors.
         metric: "cosine", "dot" or "euclidean".
         facts: Of the rows; those that are not finite are not listed.
 

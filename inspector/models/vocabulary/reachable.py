@@ -18,7 +18,6 @@ def find_unreachable(tokenizer: Tokenizer, texts: Sequence[tuple[int, str]]) -> 
     ("##!") where words are cut at punctuation.
 
     Args:
-        tokenizer: Padding and truncation off.
         texts: Ids with the text of each, as the tokenizer spells it where it is WordPiece, and as
             people do where it is byte-level BPE.
 

@@ -13,7 +13,7 @@ from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
 
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
 from inspector.models.vocabulary.panics import unprinted
-from inspector.store.manifest import Manifest
+from inspector.store.manifests.manifest import Manifest
 
 
 def has_tokenizer(manifest: Manifest) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inspector.store.documents import read_bytes
+from inspector.store.manifests.documents import read_bytes
 
 if TYPE_CHECKING:  # the web process lists the store without it
     import numpy as np

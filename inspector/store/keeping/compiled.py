@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from inspector.store.documents import as_digest, as_object, as_text, fields_of, read_bytes, read_document
 from inspector.store.files import LOCK, NO_LINK, lock_shared, remove_folder, write_atomically
+from inspector.store.manifests.documents import as_digest, as_object, as_text, fields_of, read_bytes, read_document
 
 COMPILED = "compiled"  # below home
 CODE = "code"  # in it: the files that are listed

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from inspector.settings import Settings
 from inspector.store.files import LOCK, acquire, share
-from inspector.store.manifest import Manifest
-from inspector.store.manifests import MANIFEST, load_manifest
+from inspector.store.manifests.entries import MANIFEST, load_manifest
+from inspector.store.manifests.manifest import Manifest
 
 RECENT_SECONDS = 600.0  # somebody who reads a page asks nothing, and is at it all the same
 _held: dict[Path, int] = {}  # entries that this process uses -> their lock

@@ -22,12 +22,12 @@ from inspector.errors import CheckpointError
 from inspector.results.store import StoreAccount, StoredKind, StoredUpload
 from inspector.settings import MB, Settings
 from inspector.store import registry
-from inspector.store.documents import is_plain_folder
 from inspector.store.files import below, create_file, remove_file, remove_folder, turn
 from inspector.store.keeping.arrays import STALE_SECONDS
 from inspector.store.keeping.compiled import COMPILED
 from inspector.store.keeping.holding import is_used, last_used
-from inspector.store.manifests import MAPS, OPENED, UPLOADS
+from inspector.store.manifests.documents import is_plain_folder
+from inspector.store.manifests.entries import MAPS, OPENED, UPLOADS
 from inspector.store.shared.marks import is_marked
 
 RESERVED = ".reserved"  # an upload's size, before its bytes have arrived
@@ -97,7 +97,6 @@ def make_room(nbytes: int, settings: Settings) -> None:
 
     Args:
         nbytes: How much more; negative: that much goes by itself.
-        settings: Where the store is, and what it may hold.
 
     Raises:
         CheckpointError: If the store is full; the text says what to delete.

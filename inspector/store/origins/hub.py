@@ -33,7 +33,6 @@ def download(model: str, *, progress: Progress) -> Path:
 
     Args:
         model: The hub's name of it, "org/name".
-        progress: Told how much has arrived.
 
     Returns:
         The folder in the hub's cache.

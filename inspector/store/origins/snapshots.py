@@ -12,7 +12,7 @@ from pathlib import Path
 from inspector.demo import RUNS
 from inspector.errors import CheckpointError
 from inspector.settings import EVERYWHERE
-from inspector.store.manifest import StoredCheckpoint
+from inspector.store.manifests.manifest import StoredCheckpoint
 from inspector.store.names import file_format, is_archive, weight_format
 from inspector.store.origins.sources import is_below, is_regular
 from inspector.store.reference import CheckpointRef
@@ -67,7 +67,6 @@ def list_snapshots(folder: Path, *, within: tuple[Path, ...] = ()) -> tuple[Snap
     Only names are read. Folders that links lead to count where they really lie.
 
     Args:
-        folder: Of a run.
         within: Where snapshots must really lie; anywhere if empty.
 
     Raises:

@@ -35,9 +35,6 @@ def choose_members(names: Iterable[str]) -> tuple[dict[str, str], tuple[str, ...
 
     Folders that hold everything are stripped; files in deeper folders are not read.
 
-    Args:
-        names: Relative names with forward slashes.
-
     Returns:
         Basename -> name for what is read, and the names of what is not.
 
@@ -62,9 +59,6 @@ def choose_members(names: Iterable[str]) -> tuple[dict[str, str], tuple[str, ...
 
 def choose_snapshots(names: Iterable[str]) -> dict[str, tuple[dict[str, str], tuple[str, ...]]]:
     """Choose the snapshots among an archive's members: the folders that hold weights themselves.
-
-    Args:
-        names: Relative names with forward slashes.
 
     Returns:
         What tells a folder from the others -> basename -> name for what is read of it, and the
@@ -95,9 +89,7 @@ def folder_source(folder: Path, *, kind: str, name: str, within: tuple[Path, ...
     """The checkpoint files that lie in a folder; of links, only those of a hub's cache are followed.
 
     Args:
-        folder: The folder.
         kind: Manifest.source; a demo's files are ours, and may be links of whoever installed them.
-        name: What to call the checkpoint.
         within: Where the files must really lie; anywhere if empty.
 
     Raises:

@@ -42,11 +42,7 @@ def unpack(archive: Path, name: str, folder: Path, *, settings: Settings, progre
     """Unpack the files of a checkpoint into a fresh folder.
 
     Args:
-        archive: The file.
         name: What the person calls it; its suffix tells the format.
-        folder: Takes the files.
-        settings: The largest upload.
-        progress: Told how far it has come.
 
     Raises:
         CheckpointError: If a member is no plain file with a plain name, a name occurs twice, or

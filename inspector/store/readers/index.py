@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inspector.errors import CheckpointError
-from inspector.store.manifest import TensorInfo
+from inspector.store.manifests.manifest import TensorInfo
 from inspector.store.names import OTHER_WEIGHTS, PLAIN_NAME, weight_format
 from inspector.store.readers.jsons import read_json
 from inspector.text import quoted
@@ -31,7 +31,6 @@ def choose_weights(files: Mapping[str, Path], ignored: Sequence[str] = ()) -> We
     """Choose the weights as transformers does: safetensors first, whole files before shards.
 
     Args:
-        files: The checkpoint's files by basename.
         ignored: Names of files that are not read; they explain a refusal.
 
     Raises:

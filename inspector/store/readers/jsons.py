@@ -22,7 +22,6 @@ def parse_json(data: bytes, name: str) -> Any:
 
     Args:
         data: UTF-8 text, its size already bounded by the caller.
-        name: What to call it in a refusal.
 
     Raises:
         CheckpointError: If it is no JSON, holds too many values, is nested too deep, or names a key twice.

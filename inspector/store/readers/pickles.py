@@ -318,7 +318,6 @@ def unpickle(file: IO[bytes], name: str) -> Any:
 
     Args:
         file: Stands behind the pickle afterwards.
-        name: Of the file, for messages.
 
     Returns:
         Plain containers and values, with `Strided` for tensors.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from inspector.errors import CheckpointError
-from inspector.store.manifest import TensorInfo
+from inspector.store.manifests.manifest import TensorInfo
 from inspector.store.readers.pickles import ITEMSIZES, MAX_PICKLE_NBYTES, Storage, Strided, unpickle
 from inspector.store.readers.pieces import ZipPieces
 from inspector.store.readers.safetensors import (
@@ -48,7 +48,6 @@ def read_pytorch(path: Path, name: str) -> Header:
     """Read the names, shapes and places of a PyTorch file's tensors; runs and copies nothing.
 
     Args:
-        path: The file.
         name: What the checkpoint calls it; goes into every TensorInfo.
 
     Raises:

@@ -54,7 +54,6 @@ def map_range(path: Path, begin: int, end: int) -> np.ndarray:
     shards than a process may have handles. This one keeps none.
 
     Args:
-        path: The file.
         begin: First byte.
         end: One past the last.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.errors import CheckpointError
-from inspector.store.manifest import TensorInfo
+from inspector.store.manifests.manifest import TensorInfo
 from inspector.store.names import is_text
 from inspector.store.readers.jsons import parse_json
 from inspector.text import quoted
@@ -79,7 +79,6 @@ def read_safetensors(path: Path, name: str) -> Header:
     """Read the header of a safetensors file.
 
     Args:
-        path: The file.
         name: What the checkpoint calls it; goes into every TensorInfo.
 
     Raises:

@@ -20,7 +20,7 @@ import numpy as np
 
 from inspector.errors import CheckpointError
 from inspector.store.hashing import stamp_of
-from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.manifests.manifest import Manifest, TensorInfo
 
 PIECE = 1 << 24  # bytes that a thread reads at once
 NEAR = 1 << 12  # bytes between two parts that are read together
@@ -65,7 +65,6 @@ def sampled_parts(tensors: Collection[TensorInfo], *, nbytes: int = SAMPLED_NBYT
     """Take evenly spaced pages of each tensor; a small one whole.
 
     Args:
-        tensors: Of one checkpoint.
         nbytes: About as many are read in all; one page a tensor at least, and `PAGES` at most.
     """
     pages = min(max(nbytes // (max(1, len(tensors)) * PAGE), 1), PAGES)
@@ -84,10 +83,8 @@ def stream(
     """Read parts and work on each of them.
 
     Args:
-        manifest: Whose tensors they are.
         parts: File after file, rising in each.
         work: Called in a thread of its own, with a part and its bytes.
-        threads: How many.
 
     Yields:
         Each part, and what was made of it, in their order.
@@ -106,10 +103,8 @@ def stream_together(
     """Read parts of several checkpoints side by side, and work on those of each row.
 
     Args:
-        manifests: Of the checkpoints.
         rows: A part of each, in the order of `manifests`; rising in the first one's files.
         work: Called in a thread of its own, with a row and the bytes of its parts.
-        threads: How many.
 
     Yields:
         Each row, and what was made of it, in their order.
@@ -144,8 +139,6 @@ def work_ahead(
 
     Args:
         items: Taken in the caller's thread, one by one.
-        work: What is done with each.
-        threads: How many.
         start: Called first in each of them.
 
     Yields:

@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from inspector.store.documents import DamagedError, as_digest, as_list, as_size, as_text, fields_of
 from inspector.store.hashing import fingerprint_of
+from inspector.store.manifests.documents import DamagedError, as_digest, as_list, as_size, as_text, fields_of
 from inspector.store.names import clean_name, file_format
 
 FORMAT = 1

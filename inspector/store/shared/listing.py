@@ -17,7 +17,7 @@ from typing import Any
 from inspector.errors import CheckpointError, InspectorError
 from inspector.settings import Settings
 from inspector.store import registry
-from inspector.store.manifests import UPLOADS
+from inspector.store.manifests.entries import UPLOADS
 from inspector.store.shared import publishing as shared
 from inspector.store.shared.entry import SharedUpload, read_shared
 from inspector.store.shared.marks import is_marked

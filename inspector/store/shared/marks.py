@@ -9,8 +9,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from inspector.settings import Settings
-from inspector.store.documents import as_digest, as_list, as_text, fields_of, is_plain_folder, read_bytes, read_document
 from inspector.store.files import create_file, write_atomically
+from inspector.store.manifests.documents import (
+    as_digest,
+    as_list,
+    as_text,
+    fields_of,
+    is_plain_folder,
+    read_bytes,
+    read_document,
+)
 
 MARK = ".shared"  # in an upload's entry: it can be fetched again
 TOLD = ".fetched"  # in an arriving upload

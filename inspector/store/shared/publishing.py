@@ -26,8 +26,8 @@ from inspector.store import registry
 from inspector.store.disk import disk_sentence
 from inspector.store.files import share
 from inspector.store.keeping.quota import reserve_upload
-from inspector.store.manifest import FileInfo
-from inspector.store.manifests import MANIFEST, ORIGINALS, UPLOADS, load_manifest
+from inspector.store.manifests.entries import MANIFEST, ORIGINALS, UPLOADS, load_manifest
+from inspector.store.manifests.manifest import FileInfo
 from inspector.store.shared.entry import SharedFile, SharedUpload, read_shared, write_shared
 from inspector.store.shared.marks import Told, mark, write_told
 from inspector.store.shared.remote import PIECE, Remote, open_remote
@@ -68,7 +68,6 @@ def fetch(fingerprint: str, *, settings: Settings, carrying: Carrying) -> str:
 
     Args:
         fingerprint: At least its first 12 digits.
-        settings: Where both stores are.
         carrying: Who waits.
 
     Returns:

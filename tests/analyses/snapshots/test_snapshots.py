@@ -14,7 +14,7 @@ from safetensors.numpy import load_file
 from inspector.demo import RUNS, SNAPSHOTS
 from inspector.errors import CheckpointError
 from inspector.store import registry
-from inspector.store.manifest import StoredCheckpoint
+from inspector.store.manifests.manifest import StoredCheckpoint
 from inspector.store.origins.snapshots import (
     find_run,
     identity_of,

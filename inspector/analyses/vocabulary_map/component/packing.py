@@ -105,7 +105,6 @@ def unpack_ids(text: object, points: pd.DataFrame) -> tuple[int, ...]:
 
     Args:
         text: Base64 of little-endian int32; from a browser, so it may be anything.
-        points: Whose token_id there are.
 
     Returns:
         The ids that the points hold, ascending; none where the text is no such list.

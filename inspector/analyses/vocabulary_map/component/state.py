@@ -50,7 +50,6 @@ def state(
     """Describe what the map shows.
 
     Args:
-        digest: Of the packed points.
         title: Of the map, with the checkpoint's name; also the picture's file name.
         subtitle: One more line, written into the picture.
         axes: What x and y are, such as ("PC 1 (3.1 %)", "PC 2 (2.2 %)").
@@ -60,7 +59,6 @@ def state(
         neighbors: Token ids of the selected token's true neighbors, nearest first.
         chosen: Token ids inside the lasso.
         hidden: Names of the layers that are switched off.
-        theme: Colors.
         height: Of the map itself, in pixels.
 
     Returns:

@@ -37,11 +37,8 @@ def lay_out_in_batches(
         graph: Weights of edges, (rows, rows).
         every: Epochs between two uses of each edge.
         start: Places, (rows, dimensions).
-        rates: Learning rate of each epoch.
         forces: Attraction and repulsion by the upper 16 bits of the squared distance.
         negatives: Random rows for each use of an edge.
-        seed: Of the random rows.
-        device: A torch device.
         done: Told how many epochs are done.
     """
     degrees = np.diff(graph.indptr)

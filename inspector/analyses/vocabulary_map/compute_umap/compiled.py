@@ -15,11 +15,7 @@ SETTING = "CACHE_DIR"
 
 @cache
 def kernels(home: Path) -> ModuleType:
-    """The module of compiled loops; a process that finds no compiled code compiles them.
-
-    Args:
-        home: The store's folder.
-    """
+    """The module of compiled loops; a process that finds no compiled code compiles them."""
     keep_compiled(home)
     return import_module("inspector.analyses.vocabulary_map.compute_umap.kernels")
 

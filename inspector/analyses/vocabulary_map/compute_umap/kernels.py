@@ -66,9 +66,6 @@ def epoch(now, after, ends, others, every, due, pull, push, seed, number, rate, 
         due: Epoch at which an edge is used next; written.
         pull: Attraction by the upper 16 bits of the squared distance (float32).
         push: Repulsion, likewise.
-        seed: Of the random rows.
-        number: Of this epoch.
-        rate: Learning rate.
         negatives: Random rows for each edge.
     """
     rows = np.uint64(len(now))

@@ -121,7 +121,6 @@ def lay_out(
         start: Where the points are at first, (rows, dimensions).
         seed: Of the noise and of the random rows; the same seed gives the same places on the
             same machine, whatever the number of threads.
-        home: Where compiled code is kept.
         progress: Told the share of epochs done, and the seconds left.
         device: "cpu": compiled loops. Anything else that torch knows: batches on that device.
 

@@ -8,8 +8,8 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from inspector.store.documents import DamagedError, as_list
-from inspector.store.manifest import TensorInfo
+from inspector.store.manifests.documents import DamagedError, as_list
+from inspector.store.manifests.manifest import TensorInfo
 from inspector.store.readers.pickles import ITEMSIZES
 from inspector.store.readers.safetensors import MAX_NDIM, MAX_TENSORS, SHAPES
 

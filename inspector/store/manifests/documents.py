@@ -116,9 +116,9 @@ def as_text(value: Any) -> str:
     return value
 
 
-def as_size(value: Any, *, most: int = 2**63 - 1) -> int:
+def as_size(value: Any) -> int:
     """A whole number from 0 on."""
-    if not 0 <= _of(int, value) <= most:
+    if not 0 <= _of(int, value) < 2**63:
         raise DamagedError("size")
     return value
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.store.configs import FACTS, keep_settings
-from inspector.store.documents import (
+from inspector.store.hashing import fingerprint_of, stamp_of
+from inspector.store.manifests.documents import (
     DamagedError,
     as_digest,
     as_list,
@@ -27,9 +28,8 @@ from inspector.store.documents import (
     is_plain_folder,
     optional,
 )
-from inspector.store.hashing import fingerprint_of, stamp_of
-from inspector.store.manifest import FileInfo, Manifest
-from inspector.store.manifest_tensors import read_tensors
+from inspector.store.manifests.manifest import FileInfo, Manifest
+from inspector.store.manifests.tensors import read_tensors
 from inspector.store.names import clean_name, file_format
 
 FORMAT = 1
@@ -70,7 +70,6 @@ def read_manifest(stored: Any, entry: Path) -> Manifest:
     """Check what an entry's manifest says.
 
     Args:
-        stored: The parsed document.
         entry: The folder that it was found in, whose name must be its fingerprint.
 
     Raises:

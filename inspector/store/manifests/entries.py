@@ -10,10 +10,10 @@ from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.settings import Settings
-from inspector.store.documents import is_fingerprint, is_plain_folder, read_document
 from inspector.store.files import write_atomically
-from inspector.store.manifest import FileInfo, Manifest
-from inspector.store.manifest_reader import FORMAT, UPLOADS, read_manifest
+from inspector.store.manifests.documents import is_fingerprint, is_plain_folder, read_document
+from inspector.store.manifests.manifest import FileInfo, Manifest
+from inspector.store.manifests.reader import FORMAT, UPLOADS, read_manifest
 from inspector.store.names import clean_name, is_text
 
 OPENED = "opened"  # below home: configs and tokenizers of folders, demos and hub models

@@ -1,0 +1,94 @@
+"""What the checks of stored numbers say: NaN and infinity, tensors of zeros, number types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from inspector.analyses.checks.words import such_as
+from inspector.text import plural, shape_text, some
+
+EXAMPLES = 3  # tensors that are named
+IN_TRAINING = (
+    "Go back to an earlier checkpoint of the run, and look for the step at which the loss became NaN: a lower "
+    "learning rate, gradient clipping or bfloat16 in place of float16 are the usual cures."
+)
+IN_QUANTIZING = (
+    "Compare the file's digest with its source and copy it again; if the source has them too, quantize the float "
+    "weights again after you have checked that they are finite."
+)
+ZEROS_STEP = (
+    "Compare the file's digest with its source and copy it again; if the zeros are in the source, the weights were "
+    "never written or never trained."
+)
+ONLY_TABLES = "The files hold constant tables alone, and no weights."
+ONE_DTYPE = "If it is not meant so, load the model with one dtype and save it again."
+
+
+def not_finite(count: int, what: str, read: int, numbers: int, *, first: Sequence[int] | None, weight: str) -> str:
+    """How many numbers of a tensor are NaN or infinite; `first` is a place, `weight` what is made of its codes."""
+    of = "numbers" if read == numbers else "numbers read"
+    where = "" if first is None else f", the first at {list(first)}"
+    where += f", which makes numbers of {weight} from codes" if weight else ""
+    return f"{count:,} of {read:,} {of} are {what}{where}."
+
+
+def all_finite(read: int, numbers: int, tensors: int) -> str:
+    """Nothing that was read is NaN or infinite."""
+    of = f"{numbers:,} numbers of {plural(tensors, 'tensor')}"
+    if read == numbers:
+        return f"All {of} were read, and every weight is finite."
+    return f"A sample of {read:,} of the {of} was read, and all of it is finite."
+
+
+def some_not_finite(tensors: int, first: str, count: int, read: int) -> str:
+    """Some tensors hold NaN or infinity."""
+    return (
+        f"{plural(tensors, 'tensor holds', 'tensors hold')} NaN or infinity, {count:,} of {read:,} numbers "
+        f"{such_as(tensors, first)}: whatever is computed with them is no number."
+    )
+
+
+def zero_tensor(shape: Sequence[int], read: int, numbers: int) -> str:
+    """A tensor of zeros, as far as it was read."""
+    which = "every number" if read == numbers else f"every one of {read:,} numbers read"
+    return f"{shape_text(shape)}, and {which} is 0."
+
+
+def zero_weight(shape: Sequence[int], scheme: str, rows: int | None) -> str:
+    """A quantized weight of zeros, of which all rows or the first ones were read."""
+    return f"{shape_text(shape)}, {scheme}, and every weight{f' of its first {rows} rows' if rows else ''} is 0."
+
+
+def no_zeros(*, whole: bool) -> str:
+    """No matrix is zero all over."""
+    return f"No weight matrix{'' if whole else ' of those that were sampled'} is zero all over."
+
+
+def zeros(count: int, first: str) -> str:
+    """Some matrices are zero all over."""
+    matrices = plural(count, "weight matrix is", "weight matrices are")
+    return f"{matrices} zero all over {such_as(count, first)}: what goes through it is lost."
+
+
+def kept_in(tensors: Sequence[str], numbers: int) -> str:
+    """What is kept in one type."""
+    return f"{plural(numbers, 'number')} in {plural(len(tensors), 'tensor')}: {some(tensors, EXAMPLES)}."
+
+
+def kept_as(dtypes: Sequence[str], ways: Mapping[str, int]) -> str:
+    """In which types and quantized ways (way -> weights) all is kept."""
+    kinds = " and ".join(dtypes)
+    if not ways:
+        return f"All weights are kept as {kinds}."
+    said = ", ".join(f"{plural(weights, 'weight')} as {way}" for way, weights in ways.items())
+    return f"Quantized: {said}{f'; all others are kept as {kinds}' if kinds else ''}."
+
+
+def mixed(floats: Sequence[str]) -> str:
+    """Weights are kept in several floating types, or in a needlessly wide one."""
+    if len(floats) == 1:
+        return f"The weights are kept as {floats[0]}, twice the bytes of float32 to no use."
+    return (
+        f"The weights are kept in {len(floats)} floating types, {', '.join(floats)}: from_pretrained makes them one, "
+        "and other programs may fail on the mix."
+    )

@@ -1,0 +1,141 @@
+"""Rows of two vocabularies against brute force and scipy's Procrustes."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.linalg import orthogonal_procrustes
+
+from inspector.results.plain import to_json
+from tests.analyses.compare.compare_truth import EMBEDDING, ask, by_name
+from tests.families import random_model, save_checkpoint, words
+
+
+def test_a_resized_vocabulary_is_matched_by_token(saved):
+    model = random_model("BertForMaskedLM")
+    first = saved(model, "small")
+    model.resize_token_embeddings(64, mean_resizing=False)
+    second = saved(model, "large", vocabulary=[*words(), "n1", "n2", "n3", "n4"])
+    result = ask(first, second)
+    row = by_name(result)[EMBEDDING]
+    assert (row["status"], row["shape"], row["other_shape"]) == ("reshaped", "60 × 32", "64 × 32")
+    assert math.isnan(row["relative_change"])
+    match = result.vocabulary
+    assert (match.matched, match.alone, match.other_alone) == (60, 0, 4)
+    assert match.other_alone_examples == ("n1", "n2", "n3", "n4")
+    assert (match.moved, match.same_row) == (0, 60)
+    back = ask(second, first).vocabulary
+    assert (back.alone, back.other_alone, back.alone_examples) == (4, 0, match.other_alone_examples)
+
+
+def test_a_permuted_vocabulary_moves_no_token(saved):
+    model = random_model("BertForMaskedLM")
+    order = torch.randperm(60, generator=torch.Generator().manual_seed(1))
+
+    def permuted(tensors):
+        return tensors | {EMBEDDING: tensors[EMBEDDING][order].contiguous()}
+
+    first = saved(model, "a")
+    second = saved(model, "b", permuted, vocabulary=[words()[row] for row in order.tolist()])
+    result = ask(first, second)
+    assert by_name(result)[EMBEDDING]["status"] == "changed"  # the rows of the file did change
+    match = result.vocabulary
+    assert (match.matched_by, match.matched, match.moved) == ("token", 60, 0)
+    assert match.same_row == int((order == torch.arange(60)).sum())
+    where = {row["token_id"]: row["other_token_id"] for row in result.tokens.to_dict("records")}
+    assert where == {old: new for new, old in enumerate(order.tolist())}
+    assert len(result.tokens_moved) == 0
+
+
+def test_tokens_that_moved_are_measured_exactly(saved):
+    model = random_model("BertForMaskedLM")
+
+    def moved(tensors):
+        tensors[EMBEDDING][10] += 1.0
+        tensors[EMBEDDING][20] *= 3.0
+        return tensors
+
+    first, second = saved(model, "a"), saved(model, "b", moved)
+    result = ask(first, second, moved=1)
+    a, b = first.embedding_matrix().double(), second.embedding_matrix().double()
+    distances = (b - a).norm(dim=1)
+    assert result.vocabulary.moved == 2
+    (top,) = result.tokens_moved.to_dict("records")
+    assert top["token_id"] == int(distances.argmax())
+    assert top["distance"] == pytest.approx(distances.max().item())
+    rows = result.tokens.set_index("token_id")
+    assert rows["distance"].tolist() == pytest.approx(distances.tolist())
+    assert rows.loc[20, "cosine"] == pytest.approx(1.0)
+    assert rows.loc[20, "relative_change"] == pytest.approx(2.0, rel=1e-6)
+    cosine = torch.nn.functional.cosine_similarity(a[10], b[10], dim=0).item()
+    assert rows.loc[10, "cosine"] == pytest.approx(cosine)
+    assert rows.loc[10, "token"] == words()[10]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_procrustes_recovers_a_rotation(seed, saved):
+    model = random_model("BertForMaskedLM")
+    generator = torch.Generator().manual_seed(seed)
+    rotation, _ = torch.linalg.qr(torch.randn(32, 32, generator=generator, dtype=torch.float64))
+
+    def turned(tensors, by=0.0):
+        matrix = (tensors[EMBEDDING].double() @ rotation).float()
+        matrix[7] += by
+        return tensors | {EMBEDDING: matrix}
+
+    first = saved(model, "a")
+    exact = ask(first, saved(model, "turned", turned), align=True)
+    assert exact.vocabulary.alignment.relative_after < 1e-6
+    assert exact.tokens["distance"].max() < 1e-5
+    assert exact.vocabulary.moved == 60  # as they are stored, every row differs
+    second = saved(model, "b", lambda tensors: turned(tensors, 0.3))  # one token really moved
+    plain, aligned = ask(first, second), ask(first, second, align=True)
+    assert plain.vocabulary.alignment is None
+    assert (plain.tokens["distance"] > 0.5).all()
+    alignment = aligned.vocabulary.alignment
+    a, b = (each.embedding_matrix().double().numpy() for each in (first, second))
+    expected, _ = orthogonal_procrustes(a, b)
+    distances = np.linalg.norm(a @ expected - b, axis=1)
+    assert aligned.tokens["distance"].tolist() == pytest.approx(distances.tolist(), rel=1e-6)
+    assert aligned.tokens_moved["token_id"].iloc[0] == 7
+    assert alignment.relative_before == pytest.approx(np.linalg.norm(a - b) / np.linalg.norm(a), rel=1e-9)
+    assert alignment.relative_after == pytest.approx(np.linalg.norm(a @ expected - b) / np.linalg.norm(a), rel=1e-9)
+    assert alignment.relative_after < alignment.relative_before
+    assert "too few rows" in alignment.note  # 60 rows of 32 numbers
+
+
+@pytest.mark.parametrize("wider_first", [False, True])
+def test_other_widths_are_compared_after_a_rotation_alone(wider_first, saved):
+    narrow = saved(random_model("BertForMaskedLM"), "narrow")
+    wide = saved(random_model("BertForMaskedLM", hidden_size=48, seed=4), "wide")
+    pair = (wide, narrow) if wider_first else (narrow, wide)
+    plain = ask(*pair)
+    assert plain.tokens["distance"].isna().all()
+    assert len(plain.tokens_moved) == 0
+    assert any("--align" in sentence for sentence in plain.summary)
+    json.dumps(to_json(plain), allow_nan=False)
+    aligned = ask(*pair, align=True)
+    a, b = (each.embedding_matrix().double().numpy() for each in pair)
+    a, b = (np.pad(each, ((0, 0), (0, 48 - each.shape[1]))) for each in (a, b))
+    rotation, _ = orthogonal_procrustes(a, b)
+    distances = np.linalg.norm(a @ rotation - b, axis=1)
+    assert aligned.tokens["distance"].tolist() == pytest.approx(distances.tolist(), rel=1e-9)
+    assert math.isnan(aligned.vocabulary.alignment.relative_before)
+    assert aligned.vocabulary.alignment.columns == 48
+
+
+def test_without_a_tokenizer_rows_are_matched_by_number_and_that_is_said(tmp_path, open_path):
+    model = random_model("BertForMaskedLM")
+    first = open_path(save_checkpoint(model, tmp_path / "a"))
+    model.resize_token_embeddings(50)
+    second = open_path(save_checkpoint(model, tmp_path / "b", tokenizer=False))
+    result = ask(first, second)
+    match = result.vocabulary
+    assert (match.matched_by, match.matched, match.alone) == ("row", 50, 10)
+    assert match.alone_examples == tuple(words()[50:55])
+    (said,) = [each for each in result.warnings if "by their number" in each]
+    assert "since b has no tokenizer" in said
