@@ -17,6 +17,7 @@ from inspector.engine.wire import (
     Answers,
     Failure,
     OpenRequest,
+    Partial,
     Ready,
     RunRequest,
     Setup,
@@ -48,6 +49,7 @@ class About:
     [
         Warm(),
         Progress(None, "reading"),
+        Partial(3, b"encoded by itself"),
         Failure("CheckpointError", "a.bin is empty: upload it again."),
         Failure("RequestError", "There is no layer 9.", "layers"),
         Answers.of([OPENED, CheckpointError("no")]),
