@@ -133,6 +133,7 @@ _QUESTIONS = (
         "layers",
         "model",
         result=_of("lens", "Lens"),
+        partial=_of("lens", "LensRows"),
     ),
     Analysis(
         "lens",

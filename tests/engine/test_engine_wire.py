@@ -80,6 +80,16 @@ def test_the_catalog_names_the_class_that_each_function_returns(verb):
     assert function.__annotations__["return"] == result_class(asked).__name__
 
 
+@pytest.mark.parametrize("verb", [verb for verb, each in CATALOG.items() if each.partial])
+def test_the_catalog_names_the_class_that_each_function_shows(verb):
+    """And the function takes what shows it."""
+    module, _, name = CATALOG[verb].partial.partition(":")
+    assert getattr(import_module(module), name).__module__ == module
+    module, _, name = CATALOG[verb].function.partition(":")
+    assert "show" in getattr(import_module(module), name).__annotations__
+    assert not CATALOG[verb].batch
+
+
 @pytest.mark.parametrize(
     ("value", "asked"),
     [
