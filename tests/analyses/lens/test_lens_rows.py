@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 import torch
 
-from inspector.analyses.lens import compute_reading
+from inspector.analyses.lens import compute_reading, frames, words
 from inspector.analyses.lens.compute import lens
 from inspector.analyses.lens.compute_reading import MOST_ROWS, Reading
+from inspector.analyses.lens.frames import top_tokens
 from inspector.analyses.lens.result import Lens, LensRows
 from inspector.encoding import decode, encode
 from inspector.engine.wire import MAX_PARTIAL
@@ -190,3 +191,23 @@ def test_as_many_rows_as_there_may_be_fit_into_a_message(open_model):
     long = encode(replace(rows, cells=cells.assign(token="Donaudampfschifffahrt", rung="dot + bias")))
     assert len(long) <= MAX_PARTIAL
     assert len(decode(long, LensRows).cells) == MOST_ROWS
+
+
+@pytest.mark.usefixtures("each_alone")
+def test_the_table_of_rows_has_a_line_for_each_layer_so_far(open_model, monkeypatch):
+    found, shown = streamed(open_model("LlamaForCausalLM", num_hidden_layers=4))
+    rows = shown[2]
+    best = found.cells.query("rung == 'cosine' and rank == 0 and layer < 3").sort_values(["layer", "position"])
+    tokens = best["token"].tolist()
+    lines = [list(found.tokens), *(tokens[at : at + POSITIONS] for at in range(0, 3 * POSITIONS, POSITIONS))]
+    table = top_tokens(rows, "cosine")
+    assert table["layer"].tolist() == ["text", "embeddings", "1", "2"]
+    assert table.drop(columns="layer").to_numpy().tolist() == lines
+    assert words.so_far(rows, "cosine").startswith("Layers 0–2 of 4 so far, by cosine. ")
+    assert words.so_far(shown[0], "dot").startswith("Layer 0 of 4 so far, by dot. ")
+    for module in (frames, words):
+        monkeypatch.setattr(module, "MOST_ACROSS", 4)
+    short = top_tokens(rows, "cosine")
+    assert list(short) == ["layer", "5", "6", "7", "8"]
+    assert short.drop(columns="layer").to_numpy().tolist() == [line[5:] for line in lines]
+    assert words.so_far(rows, "cosine").startswith("Layers 0–2 of 4 so far, the last 4 positions, by cosine. ")
