@@ -31,6 +31,9 @@ class Analysis:
     # refuses them all.
     batch: str | None = None
     result: str = ""  # "package.module:Class" that `function` returns; empty: plain values
+    # "package.module:Class" of what `function` shows of its answer while it computes the rest, with its
+    # keyword `show`; empty: nothing. A question that has a `batch` shows nothing.
+    partial: str = ""
     # "package.module" that compiles code for `function` beforehand, in a process that reads no
     # checkpoint; empty: nothing is compiled.
     compiled_by: str = ""
@@ -130,6 +133,7 @@ _QUESTIONS = (
         "layers",
         "model",
         result=_of("lens", "Lens"),
+        partial=_of("lens", "LensRows"),
     ),
     Analysis(
         "lens",

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 # Called with a fraction in 0..1, or None while nobody can tell, and what is being done.
 Progress = Callable[[float | None, str], None]
+# Called with what is known of an answer while the rest is computed: of the class that the catalog names.
+Show = Callable[[Any], None]
 
 
 def untold(fraction: float | None, text: str) -> None:
     """Take progress and tell nobody."""
+
+
+def unshown(partial: Any) -> None:
+    """Take a partial answer and show it to nobody."""
 
 
 class Pace:

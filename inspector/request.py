@@ -159,13 +159,14 @@ def answers(request: type[Request]) -> Callable[[Callable[..., T]], Callable[...
 
     Returns:
         A decorator: `lens(checkpoint, progress=…, text="a dog", k=3)` makes the request, which
-        refuses what is out of bounds, and calls the function with it.
+        refuses what is out of bounds, and calls the function with it. `show` is passed on where it is given.
     """
 
     def wrap(function: Callable[..., T]) -> Callable[..., T]:
         @functools.wraps(function)
-        def called(checkpoint: Any, *, progress: Any, **parameters: Any) -> T:
-            return function(checkpoint, request(**parameters), progress=progress)
+        def called(checkpoint: Any, *, progress: Any, show: Any = None, **parameters: Any) -> T:
+            shows = {"show": show} if show else {}
+            return function(checkpoint, request(**parameters), progress=progress, **shows)
 
         return called
 

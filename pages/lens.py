@@ -12,6 +12,7 @@ from pages._lens import cells as lens_cells
 from pages._lens import climb as lens_climb
 from pages._lens import grid as lens_grid
 from pages._lens import inputs as lens_inputs
+from pages._lens import rows as lens_rows
 from pages._ui import beside, inputs, parts, session
 from pages._ui.words import listed
 
@@ -19,7 +20,7 @@ checkpoint = session.opened()
 parts.heading("lens", checkpoint)
 
 request = lens_inputs.choose(checkpoint)
-lens: Lens = session.run(request)
+lens: Lens = session.run(request, meanwhile=lens_rows.draw)
 other = beside.choose(checkpoint, request)
 parts.warnings(warning for warning in lens.warnings if warning not in lens.left_out)
 for reason in lens.left_out:

@@ -48,6 +48,8 @@ class LocalJob:
         self._stop = stop
         self._status: Status = "waiting"
         self._progress = Progress(None, "Waiting")
+        self._partial: Any = None
+        self.partials = 0  # partial answers that its worker sent
         self._value: Any = None
         self._error: InspectorError | None = None
         self._settled = threading.Event()
@@ -62,6 +64,11 @@ class LocalJob:
     def progress(self) -> Progress:
         """The job's latest progress."""
         return self._progress
+
+    @property
+    def partial(self) -> Any:
+        """What is known of the result so far, the latest alone; see the protocol."""
+        return self._partial
 
     @property
     def settled(self) -> bool:
@@ -102,6 +109,12 @@ class LocalJob:
             self._progress = progress
             self._tell()
 
+    def show(self, partial: Any) -> None:
+        """Take a partial answer in the place of the one before, and notify the watchers."""
+        if not self.settled:
+            self._partial, self.partials = partial, self.partials + 1
+            self._tell()
+
     @property
     def batch_key(self) -> Hashable:
         """Jobs with equal keys can be answered in one batch; a job without a key runs alone."""
@@ -114,6 +127,7 @@ class LocalJob:
         self.batch = batch
         self._status = "running"
         self._progress = Progress(None, "Starting")
+        self._partial, self.partials = None, 0
 
     def put_back(self) -> None:
         """Wait to run alone: the batch failed, and any of its jobs may be the cause."""
@@ -134,7 +148,7 @@ class LocalJob:
             self._settle(status, Progress(None, str(error)))
 
     def _settle(self, status: Status, progress: Progress) -> None:
-        self._status, self._progress = status, progress
+        self._status, self._progress, self._partial = status, progress, None
         self._settled.set()
         self._tell()
 
@@ -235,7 +249,14 @@ def keyed_request(
         raise RequestError(f"There is no analysis {verb!r}: choose one of {known}.")
     names = tuple(called)[: 2 if "other" in parameters else 1]
     request = RunRequest(
-        fingerprint, analysis.function, parameters, analysis.batch, names, analysis.result, analysis.needs
+        fingerprint,
+        analysis.function,
+        parameters,
+        analysis.batch,
+        names,
+        analysis.result,
+        "" if analysis.batch else analysis.partial,
+        analysis.needs,
     )
     return (fingerprint, verb, freeze(parameters), request.called), request
 

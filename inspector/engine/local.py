@@ -43,12 +43,14 @@ from inspector.engine.wire import (
     Answers,
     Failure,
     OpenRequest,
+    Partial,
     Ready,
     RunRequest,
     Setup,
     Warm,
     WorkerFunctions,
     read_outcomes,
+    read_partial,
     read_progress,
 )
 from inspector.errors import CLOSING, STOPPED, CancelledError, CheckpointError, InspectorError, WorkerError
@@ -289,6 +291,9 @@ class LocalEngine:
 
     def _on_message(self, worker: WorkerProcess, message: Any, nbytes: int) -> None:
         jobs, outcomes = worker.jobs, []
+        if isinstance(message, Partial):
+            self._show(jobs, message)
+            return
         if isinstance(message, Answers | Failure):  # outside the lock: they may be large
             outcomes = read_outcomes(message, [job.request for job in jobs])
             outcomes = [worker.keep(job, outcome) for job, outcome in zip(jobs, outcomes, strict=True)]
@@ -307,6 +312,13 @@ class LocalEngine:
             elif worker.jobs and worker.jobs is jobs:  # or its last words: it was dropped
                 self._finish(worker, outcomes, nbytes)
         self._dispatch()
+
+    def _show(self, jobs: Sequence[LocalJob], message: Partial) -> None:
+        """Keep a partial answer; one that comes when it has been canceled is nobody's."""
+        for job in jobs:
+            partial = read_partial(message, job.request, number=job.partials + 1)  # outside the lock, as answers are
+            with self._lock:
+                job.show(partial)
 
     def _finish(self, worker: WorkerProcess, outcomes: list[Any], nbytes: int) -> None:
         jobs = worker.jobs

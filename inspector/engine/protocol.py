@@ -36,6 +36,11 @@ class Job(Protocol[T_co]):
         """How far it has come."""
         ...
 
+    @property
+    def partial(self) -> Any:
+        """What is known of the result so far; None: nothing, or the job is settled."""
+        ...
+
     def result(self, timeout: float | None = None) -> T_co:
         """Wait for the result.
 

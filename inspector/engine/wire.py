@@ -74,6 +74,7 @@ class RunRequest:
     batch: str | None = None  # function that answers many such requests at once
     called: tuple[str, ...] = ()  # as in Engine.run
     result: str = ""  # "package.module:Class" of the answer; empty: plain values
+    partial: str = ""  # the same of what it shows meanwhile; empty: nothing
     needs: Needs = "model"  # of the catalog
 
 
@@ -100,6 +101,14 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
+class Partial:
+    """What is known of an answer while the rest is computed; the next one takes its place."""
+
+    number: int  # of those that were sent about this request, from 1
+    value: bytes  # of the class that the catalog gives for it, encoded
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """A request failed, or a whole batch; the class is one of inspector.errors, by name."""
 
@@ -123,7 +132,8 @@ class Warm:
 NOW, WARM = b"n", b"w"  # when a fork server forks: at once, or with everything slow imported
 MAX_TEXT = 2_000  # characters of a sentence that a worker says; of each in an answer to "open"
 MAX_WARNINGS, MAX_OPTION = 1_000, 100
-SAID = (Ready, Warm, Progress, Answers, Failure)  # by a worker
+MAX_PARTIAL, MOST_PARTIALS = 1_000_000, 1_000  # bytes of a partial answer, and how many a request may have
+SAID = (Ready, Warm, Progress, Partial, Answers, Failure)  # by a worker
 ASKED = (OpenRequest, RunRequest)
 
 
@@ -154,6 +164,27 @@ def read_progress(said: Progress) -> Progress:
     return Progress(said.fraction if known else None, escaped(shorten(said.text, MAX_TEXT)))
 
 
+def read_partial(said: Partial, asked: OpenRequest | RunRequest, *, number: int) -> Any:
+    """Read what an untrusted process shows of an answer that it has not given yet.
+
+    Args:
+        said: By the process.
+        asked: What it works on.
+        number: That the partial answer must have.
+
+    Raises:
+        DecodeError: If it is too large, out of turn, one of too many or of another class than its question shows,
+            or about another checkpoint.
+    """
+    if not isinstance(asked, RunRequest) or not asked.partial:
+        raise DecodeError("This question shows no partial answers.")
+    if said.number != number or number > MOST_PARTIALS or len(said.value) > MAX_PARTIAL:
+        raise DecodeError("A partial answer is too large or out of turn.")
+    value = decode(said.value, _class(asked.partial))
+    _refuse_other_answer(value, asked)
+    return value
+
+
 def _refuse_other(opened: Opened, asked: CheckpointRef) -> None:
     """Believe no worker that names another checkpoint: it would answer for that one from then on."""
     if len(opened.warnings) > MAX_WARNINGS or any(len(warning) > MAX_TEXT for warning in opened.warnings):
@@ -175,8 +206,12 @@ def result_class(request: OpenRequest | RunRequest) -> Any:
     """The class of a request's answer; Any: plain values."""
     if isinstance(request, OpenRequest):
         return Opened
-    module, _, name = request.result.partition(":")
-    return getattr(import_module(module), name) if name else Any
+    return _class(request.result) if request.result else Any
+
+
+def _class(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 def as_message(value: Any) -> Any:

@@ -26,10 +26,13 @@ from inspector.engine.protocol import Confinement, Progress
 from inspector.engine.sandbox.confinement import close_network, confine, refuse_unconfined
 from inspector.engine.wire import (
     ASKED,
+    MAX_PARTIAL,
+    MOST_PARTIALS,
     Answers,
     BatchRequest,
     Failure,
     OpenRequest,
+    Partial,
     Ready,
     RunRequest,
     Setup,
@@ -55,6 +58,7 @@ class Worker:
         self._checkpoint: Any = None
         self._admitted = False  # whether the limits count its files
         self._shown = ("", 0.0)
+        self._partials = 0  # that were sent about the request
 
     def serve(self, requests: SimpleQueue[Any]) -> None:
         """Answer for ever; import the slow modules in between."""
@@ -82,7 +86,7 @@ class Worker:
         return True
 
     def _answer(self, batch: BatchRequest) -> None:
-        self._shown = ("", 0.0)
+        self._shown, self._partials = ("", 0.0), 0
         try:
             refuse_unconfined(self._confinement, self._setup)
             values = self._values([decode(request, *ASKED) for request in batch.requests])
@@ -105,8 +109,8 @@ class Worker:
             self._admit_files(checkpoint.manifest)
         checkpoint.called = first.called
         if first.batch is None:
-            function = _find(first.function)
-            return [function(checkpoint, progress=self._progress, **first.parameters)]
+            shows = {"show": self._show} if first.partial else {}
+            return [_find(first.function)(checkpoint, progress=self._progress, **shows, **first.parameters)]
         asked = [request.parameters for request in requests if isinstance(request, RunRequest)]
         return _find(first.batch)(checkpoint, asked, progress=self._progress)
 
@@ -149,6 +153,13 @@ class Worker:
         if text != shown_text or now - shown_at >= PROGRESS_SECONDS:
             self._shown = (text, now)
             self._send(Progress(fraction, text))
+
+    def _show(self, partial: Any) -> None:
+        """Send a partial answer, unless it is one that the server would refuse."""
+        data = encode(partial)
+        if len(data) <= MAX_PARTIAL and self._partials < MOST_PARTIALS:
+            self._partials += 1
+            self._send(Partial(self._partials, data))
 
     def _gone(self, batch: BatchRequest) -> Failure | None:
         """What to say if the checkpoint is no longer there; None: it is."""

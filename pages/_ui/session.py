@@ -25,6 +25,7 @@ from pages._ui.running import engine
 REFERENCE = "checkpoint"  # key of the open checkpoint's reference, and its name in the link
 QUICK_SECONDS = 0.3  # a wait that is shown to nobody
 POLL_SECONDS = 0.15
+SO_FAR = "so_far"  # begins the key of what is known of a result
 VISITED = "visited"
 KEPT = 8  # of the largest things that pages make of results
 
@@ -88,13 +89,21 @@ def open_beside(reference: str) -> Opened | None:
     return None
 
 
-def ask(verb: str | Request, *, of: Opened | None = None, beside: Opened | None = None, **parameters: Any) -> Any:
+def ask(
+    verb: str | Request,
+    *,
+    of: Opened | None = None,
+    beside: Opened | None = None,
+    meanwhile: Callable[[Any], None] | None = None,
+    **parameters: Any,
+) -> Any:
     """Ask the open checkpoint, or the one that is compared with it.
 
     Args:
         verb: Names the analysis; or a request, which has the parameters.
         of: Which is asked; None: the open one.
         beside: The second checkpoint of an analysis of two.
+        meanwhile: Draws what is known of the result while the rest is computed.
 
     Returns:
         The analysis' result, or None where the page now says why there is none.
@@ -107,7 +116,8 @@ def ask(verb: str | Request, *, of: Opened | None = None, beside: Opened | None 
         st.button("Start it again", key=f"again {verb}", on_click=_resume)
         return None
     try:
-        return wait(_start(checkpoint, verb, parameters, beside=beside), stopped_key=key)
+        job = _start(checkpoint, verb, parameters, beside=beside)
+        return wait(job, stopped_key=key, meanwhile=meanwhile)
     except CancelledError as error:
         st.info(literal(error), icon=":material/stop_circle:")
     except NotInCheckpointError as error:
@@ -131,7 +141,7 @@ def _asked(verb: str | Request, parameters: dict[str, Any]) -> tuple[str, dict[s
 
 
 def run(verb: str | Request, **parameters: Any) -> Any:
-    """Ask the open checkpoint for what the whole page stands on: without it the page ends."""
+    """Ask the open checkpoint, as `ask` does, for what the whole page stands on: without it the page ends."""
     result = ask(verb, **parameters)
     if result is None:
         st.stop()
@@ -197,8 +207,8 @@ def visited() -> tuple[str, ...]:
     return () if pages == (next(iter(CATALOG.values())).slug,) else pages
 
 
-def wait(job: Job[Any], *, stopped_key: Any) -> Any:
-    """Wait for a job, showing what it does and a way to stop it.
+def wait(job: Job[Any], *, stopped_key: Any, meanwhile: Callable[[Any], None] | None = None) -> Any:
+    """Wait for a job, showing what it does and a way to stop it, and below what is known of its result.
 
     Every round draws, and so lets Streamlit leave when the person has changed something: the job
     goes on, and asking again finds it.
@@ -208,9 +218,11 @@ def wait(job: Job[Any], *, stopped_key: Any) -> Any:
         return job.result(timeout=QUICK_SECONDS)
     except TimeoutError:
         place = around.empty()
-    with place.container(horizontal=True, vertical_alignment="center"):
-        bar = st.progress(0.0, text=literal(job.progress.text))
-        st.button("Cancel", key=f"stop {job.id}", on_click=_stop, args=(job, stopped_key))
+    with place.container():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            bar = st.progress(0.0, text=literal(job.progress.text))
+            st.button("Cancel", key=f"stop {job.id}", on_click=_stop, args=(job, stopped_key))
+        below, shown = st.container(key=f"{SO_FAR} {job.id}").empty(), None
     while True:
         try:
             result = job.result(timeout=POLL_SECONDS)
@@ -218,6 +230,11 @@ def wait(job: Job[Any], *, stopped_key: Any) -> Any:
             progress = job.progress
             share = min(max(progress.fraction or 0.0, 0.0), 1.0)
             bar.progress(share, text=literal(progress.text))
+            partial = job.partial if meanwhile else None
+            if meanwhile and partial is not None and partial is not shown:
+                shown = partial
+                with below.container():
+                    meanwhile(partial)
         except InspectorError:
             place.empty()
             raise

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import pandas as pd
 import pytest
+import streamlit as st
 from safetensors.numpy import load_file
 from streamlit.testing.v1 import AppTest
 
+from inspector.analyses.lens.result import LensRows
 from inspector.demo import DEMOS
+from inspector.engine.protocol import Progress
+from pages._ui import session
 from tests.app.looking import button, said
 
 Open = Callable[..., AppTest]
@@ -112,3 +117,84 @@ def test_the_cell_follows_the_mask_until_another_is_chosen(open_app: Open) -> No
     app.number_input(key="position").set_value(1).run()
     app.text_area(key="text").set_value("a city of [MASK].").run()
     assert app.number_input(key="position").value == 1
+
+
+SAID = [("dot", 0, 0, "[CLS]"), ("cosine", 0, 0, "[CLS]"), ("dot", 0, 1, "river"), ("cosine", 0, 1, "the"),
+        ("dot", 1, 0, "of"), ("cosine", 1, 0, "*a*"), ("dot", 1, 1, "city"), ("cosine", 1, 1, "capital")]  # fmt: skip
+
+
+def rows_to(layer: int) -> LensRows:
+    cells = pd.DataFrame(SAID, columns=["rung", "layer", "position", "token"])
+    known = pd.DataFrame(cells[cells["layer"] <= layer])
+    return LensRows(tokens=("[CLS]", "the"), layers=("embeddings", "1", "2"), rungs=("dot", "cosine"), cells=known)
+
+
+class UnderWay:
+    """A lens that shows something else whenever the page has looked; then the script ends, or the answer is there."""
+
+    id, status, progress = "1", "running", Progress(0.5, "Block 2 of 2, 9 s left")
+
+    def __init__(self, shows: Sequence[LensRows | None], real: Any = None) -> None:
+        self.partial, self._shows, self._real = None, list(shows), real
+
+    def result(self, timeout: float) -> Any:
+        if self._shows:
+            self.partial = self._shows.pop(0)
+            raise TimeoutError
+        if self._real is None:
+            st.stop()
+        return self._real.result()
+
+
+@pytest.fixture
+def under_way(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Have the lens show rows before its answer, or in its place."""
+
+    def shows(*partials: LensRows | None, answered: bool = False) -> None:
+        start = session._start
+
+        def begun(checkpoint: Any, verb: str, parameters: dict[str, Any], **options: Any) -> Any:
+            if verb != "lens":
+                return start(checkpoint, verb, parameters, **options)
+            return UnderWay(partials, start(checkpoint, verb, parameters, **options) if answered else None)
+
+        monkeypatch.setattr(session, "_start", begun)
+
+    return shows
+
+
+def test_rows_that_are_known_are_shown_before_the_answer(open_app: Open, under_way: Callable[..., None]) -> None:
+    under_way(None, None, rows_to(0), rows_to(0), rows_to(1))
+    app = open_app("lens", text=TEXT)
+    assert not app.exception
+    assert "Cancel" in [each.label for each in app.button]
+    assert "Layers 0–1 of 2 so far, by cosine." in said(app)
+    (table,) = app.dataframe
+    assert table.value.to_dict("list") == {
+        "layer": ["text", "embeddings", "1"], "0": ["[CLS]", "[CLS]", "*a*"], "1": ["the", "the", "capital"]
+    }  # fmt: skip
+    assert not charts(app)
+
+
+def test_rows_of_the_chosen_step_are_shown(open_app: Open, under_way: Callable[..., None]) -> None:
+    under_way(None, rows_to(0))
+    app = open_app("lens", text=TEXT, rung="dot")
+    assert "Layer 0 of 2 so far, by dot." in said(app)
+    assert app.dataframe[0].value["1"].tolist() == ["the", "river"]
+
+
+def test_nothing_is_shown_where_nothing_is_known(open_app: Open, under_way: Callable[..., None]) -> None:
+    under_way(None, None)
+    app = open_app("lens", text=TEXT)
+    assert "so far" not in said(app)
+    assert not app.dataframe
+
+
+def test_the_answer_takes_the_place_of_the_rows(open_app: Open, under_way: Callable[..., None]) -> None:
+    under_way(None, rows_to(0), rows_to(1), answered=True)
+    app = open_app("lens", text=TEXT)
+    assert not app.exception
+    assert "so far" not in said(app)
+    assert "Cancel" not in [each.label for each in app.button]
+    assert chart(app, "Top token of demo-bert")
+    assert not [each for each in app.dataframe if "text" in each.value.to_dict("list").get("layer", [])]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
-from inspector.catalog import Analysis
+from inspector.catalog import CATALOG
 from inspector.engine.wire import WorkerFunctions
-from inspector.progress import Progress
+from inspector.progress import Progress, Show
 
-AT = "Block 2 of 4"
+AT = "Block 4 of 4"
 
 
-def held_lens(checkpoint: Any, *, progress: Progress, **parameters: Any) -> Any:
+def held_lens(checkpoint: Any, *, progress: Progress, show: Show, **parameters: Any) -> Any:
     """The lens, which stays at a block for ever and listens to nobody."""
     from inspector.analyses.lens.compute import lens
 
@@ -21,9 +22,9 @@ def held_lens(checkpoint: Any, *, progress: Progress, **parameters: Any) -> Any:
         if text.startswith(AT):
             threading.Event().wait()
 
-    return lens(checkpoint, progress=hold, **parameters)
+    return lens(checkpoint, progress=hold, show=show, **parameters)
 
 
 # A worker reads the packages that hold what it imports, and no others.
 FUNCTIONS = WorkerFunctions(light=(*WorkerFunctions().light, __name__))
-HELD = Analysis("held", "held", "Held", "Does it end?", f"{__name__}:held_lens", "stop", "model")
+HELD = replace(CATALOG["lens"], verb="held", function=f"{__name__}:held_lens")

@@ -17,7 +17,7 @@ from typing import Any
 from inspector.catalog import Analysis
 from inspector.encoding import encode
 from inspector.engine.protocol import Confinement, Progress
-from inspector.engine.wire import Answers, Failure, Ready, Warm, WorkerFunctions
+from inspector.engine.wire import Answers, Failure, Partial, Ready, Warm, WorkerFunctions
 from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
 from inspector.store.hashing import HASHES, HashCache
@@ -69,7 +69,7 @@ def lie(checkpoint, *, progress, what: str, victim: str = "", other: str = "") -
     return "refused"
 
 
-def say(checkpoint, *, progress, said: list[bytes], end: str) -> str:
+def say(checkpoint, *, progress, show, said: list[bytes], end: str) -> str:
     """Put messages into the pipe as they are, then go on, or end."""
     pipe = _pipe()
     for message in said:
@@ -253,6 +253,7 @@ ASKED: dict[str, Callable[[Any, str], Any]] = {
     "write given": _write_given,
     "early": _answer_early,
     "print": _print_on,
+    "part": lambda *_: _pipe().send_bytes(encode(MESSAGES["a part"])),
     "deep": lambda checkpoint, _: _deep(checkpoint.settings.home),
     "closed": lambda checkpoint, _: _closed(checkpoint.settings.home / "a" / "b"),
     "panic": lambda checkpoint, _: os.abort(),
@@ -290,6 +291,11 @@ MESSAGES: Mapping[str, Any] = {  # each allowed at some time, or nearly
     "beyond": Progress(-7.0, "\x1b[2J" + "[link](https://example.org)" * 10_000),
     "large": Progress(10**400, "x"),
     "surrogate": Progress(None, "\ud800\u202e\x00"),
+    "a part": Partial(1, encode(Progress(0.5, "of the class that it may show"))),
+    "a second part": Partial(2, encode(Progress(None, "x"))),
+    "another part": Partial(1, encode("of another class")),
+    "a part of no class": Partial(1, b"\x80\x04."),
+    "a part out of turn": Partial(-(10**30), b""),
     "no answers": Answers(()),
     "two answers": Answers.of(["a", "b"]),
     "an answer": Answers.of(["another question's"]),
@@ -310,5 +316,6 @@ FUNCTIONS = WorkerFunctions(
     warm_up=(),
 )  # the store's own functions receive, and load what is held
 CATALOG = tuple(
-    Analysis(name, name, name, "?", f"{HERE}:{name}", "", "rows") for name in ("digests", "lie", "say")
+    Analysis(name, name, name, "?", f"{HERE}:{name}", "", "rows", partial=partial)
+    for name, partial in {"digests": "", "lie": "", "say": "inspector.engine.protocol:Progress"}.items()
 )  # fmt: skip

@@ -107,6 +107,15 @@ def step(checkpoint, *, progress, marker: str, text: str = "half way"):
     return "went on"
 
 
+def show_parts(checkpoint, *, progress, show, rows: list[int], marker: str):
+    """Show partial answers of so many rows, then wait."""
+    for each in rows:
+        show(frame(checkpoint, progress=progress, rows=each))
+    progress(0.5, "shown")
+    wait_for(Path(marker))
+    return frame(checkpoint, progress=progress, rows=sum(rows))
+
+
 def report_from_threads(checkpoint, *, progress, threads: int, times: int):
     def report(number):
         for i in range(times):
@@ -275,11 +284,14 @@ FUNCTIONS = WorkerFunctions(
     checkpoint=f"{HERE}:StandInCheckpoint",
     warm_up=("colorsys", "inspector.no_such_module", "chunk"),
 )
-ANALYSES = (echo, frame, step, report_from_threads, refuse, break_down, panic, grow, look_through, ask_too_much,
-            die, leave, smuggle, flood, environment, modules, descriptors, chatter)  # fmt: skip
-RESULTS = {"frame": "inspector.analyses.masked_lm.result:Mask"}  # the others return plain values
+ANALYSES = (echo, frame, step, show_parts, report_from_threads, refuse, break_down, panic, grow, look_through,
+            ask_too_much, die, leave, smuggle, flood, environment, modules, descriptors, chatter)  # fmt: skip
+MASK = "inspector.analyses.masked_lm.result:Mask"
+RESULTS = {"frame": MASK, "show_parts": MASK}  # the others return plain values
+PARTIALS = {"show_parts": MASK}
 CATALOG = (
-    *(Analysis(name, name, name, "?", f"{HERE}:{name}", "", "model", result=RESULTS.get(name, ""))
+    *(Analysis(name, name, name, "?", f"{HERE}:{name}", "", "model", result=RESULTS.get(name, ""),
+               partial=PARTIALS.get(name, ""))
       for name in (function.__name__ for function in ANALYSES)),
     *(Analysis(name, name, name, "?", f"tests.engine.engine_attempts:{name}", "", "model")
       for name in ("attempt", "overdo")),

@@ -17,6 +17,7 @@ from inspector.engine.wire import (
     Answers,
     Failure,
     OpenRequest,
+    Partial,
     Ready,
     RunRequest,
     Setup,
@@ -48,6 +49,7 @@ class About:
     [
         Warm(),
         Progress(None, "reading"),
+        Partial(3, b"encoded by itself"),
         Failure("CheckpointError", "a.bin is empty: upload it again."),
         Failure("RequestError", "There is no layer 9.", "layers"),
         Answers.of([OPENED, CheckpointError("no")]),
@@ -76,6 +78,16 @@ def test_the_catalog_names_the_class_that_each_function_returns(verb):
     function = getattr(import_module(module), name)
     asked = RunRequest("ab", "", {}, result=CATALOG[verb].result)
     assert function.__annotations__["return"] == result_class(asked).__name__
+
+
+@pytest.mark.parametrize("verb", [verb for verb, each in CATALOG.items() if each.partial])
+def test_the_catalog_names_the_class_that_each_function_shows(verb):
+    """And the function takes what shows it."""
+    module, _, name = CATALOG[verb].partial.partition(":")
+    assert getattr(import_module(module), name).__module__ == module
+    module, _, name = CATALOG[verb].function.partition(":")
+    assert "show" in getattr(import_module(module), name).__annotations__
+    assert not CATALOG[verb].batch
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,17 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
 
 
 @dataclass(frozen=True, slots=True)
+class LensRows:
+    """The rows of a lens that are known while a streamed pass goes on; the lens holds the same numbers."""
+
+    tokens: tuple[str, ...]  # as the lens'
+    layers: tuple[str, ...]  # as the lens': of those to come as well
+    rungs: tuple[str, ...]  # steps that need no head: what the head's lead to is compared when the pass has ended
+    # layer, position, rung, rank, token, token_id, score, probability: of the layers so far, the best token alone
+    cells: pd.DataFrame
+
+
+@dataclass(frozen=True, slots=True)
 class Lens:
     """What each layer's hidden state says in tokens, at every step of the head's ladder."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inspector.analyses.lens.figures_compare import Apart, same_top
-from inspector.analyses.lens.result import Lens
+from inspector.analyses.lens.frames import MOST_ACROSS
+from inspector.analyses.lens.result import Lens, LensRows
 from inspector.text import plural
 
 WHY = (
@@ -20,6 +21,14 @@ TYING = (
     "with what the head makes of the hidden state. Training then pulls both uses of a row the same way: it moves the "
     "last states toward the embeddings of their tokens."
 )
+
+
+def so_far(rows: LensRows, rung: str) -> str:
+    """Which layers are there while the others are computed."""
+    known = sorted(set(rows.cells["layer"].tolist()))
+    layers = f"Layer {known[0]}" if len(known) == 1 else f"Layers {known[0]}–{known[-1]}"
+    last = f", the last {MOST_ACROSS} positions" if len(rows.tokens) > MOST_ACROSS else ""
+    return f"{layers} of {len(rows.layers) - 1} so far{last}, by {rung}. The other head steps follow with the answer."
 
 
 def steps(lens: Lens) -> tuple[str, ...]:

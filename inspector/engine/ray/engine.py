@@ -39,7 +39,8 @@ NO_RESULT = "The cluster sent an invalid reply ({}). Try again."
 class RayEngine:
     """Stages checkpoints in workers of this server and has a cluster's replicas analyze them.
 
-    Every method may be called from any thread.
+    Every method may be called from any thread. Replicas send progress and answers; a partial answer stays on its
+    node, so jobs of a cluster show none.
 
     Args:
         settings: Limits, and where the store is.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import torch
 
 from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.damage import damaged
+from inspector.models.placing.following import following
 from inspector.models.reading.ladder import Unembedding, build_ladder
 from inspector.models.reading.readout import block_states
 from inspector.models.reading.scores import Scorer, build_scorer
@@ -26,12 +29,12 @@ class Setting:
     """One text in one model, run once."""
 
     loaded: Loaded
-    run: Forward
     scorer: Scorer
     tokens: tuple[str, ...]  # of the positions that are read
     pins: torch.Tensor  # ids, (pins,)
     warnings: tuple[str, ...]
     left_out: tuple[str, ...]
+    run: Forward = field(init=False)  # once the pass has ended
     error: float | None = None  # largest of our logits so far; None before any was compared
     largest: float = 1.0  # of the model's logits that were compared, without their signs
     silent: bool = False  # not one logit of some position is a number
@@ -132,8 +135,19 @@ def prepare(
     decoder_text: str,
     device: Device,
     dtype: Dtype,
+    follow: Callable[[Setting, Sequence[torch.Tensor], int], None] | None = None,
 ) -> Setting:
     """Run a text through a checkpoint, and find what its hidden states can be compared with.
+
+    Args:
+        checkpoint: That is run.
+        progress: Told what is being done.
+        text: What the model reads.
+        pins: Tokens, by name.
+        decoder_text: What the decoder has generated so far.
+        device: Where it runs.
+        dtype: In which precision.
+        follow: Called while a streamed pass goes on, with the setting, the hidden states so far and their final number.
 
     Raises:
         NotInCheckpointError: If the file lacks the base model or a tokenizer.
@@ -161,29 +175,29 @@ def prepare(
     scorer, left_out = build_scorer(loaded, ladder, output)
     if not scorer.rungs:
         raise NotInCheckpointError(" ".join([*left_out, *_warnings(checkpoint, scorer)]))
-    progress(None, "Running the model")
-    run = forward(
-        loaded,
-        torch.tensor([encoded.ids]),
-        torch.tensor([encoded.type_ids]),
-        head=scorer.has_head,
-        every_layer=True,
-        decoder_ids=decoder_ids,
-        capture=output is not None,
-        by_blocks=True,
-    )
-    _check_states(checkpoint, run, len(shown))
-    if not torch.isfinite(run.hidden_states[-1]).all():
-        raise damaged(checkpoint.name, loaded)
     setting = Setting(
         loaded=loaded,
-        run=run,
         scorer=scorer,
         tokens=shown,
         pins=torch.tensor(pinned, dtype=torch.long),
         warnings=(*loaded.notes, *unknown, *_warnings(checkpoint, scorer), *left_out),
         left_out=tuple(left_out),
     )
+    progress(None, "Running the model")
+    with following(loaded, partial(follow, setting)) if follow else nullcontext():
+        run = setting.run = forward(
+            loaded,
+            torch.tensor([encoded.ids]),
+            torch.tensor([encoded.type_ids]),
+            head=scorer.has_head,
+            every_layer=True,
+            decoder_ids=decoder_ids,
+            capture=output is not None,
+            by_blocks=True,
+        )
+    _check_states(checkpoint, run, len(shown))
+    if not torch.isfinite(run.hidden_states[-1]).all():
+        raise damaged(checkpoint.name, loaded)
     setting.verify()
     if setting.silent:
         raise damaged(checkpoint.name, loaded)

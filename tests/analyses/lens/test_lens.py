@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM
 
-from inspector.analyses.lens import compute as lens_module
+from inspector.analyses.lens import compute_reading
 from inspector.analyses.lens.compute import lens
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models import running
@@ -75,7 +75,7 @@ def test_layers_that_are_read_together_are_those_read_alone(open_model, architec
     """A block may hold one state, two layers of a text, or all of them: the tables are the same."""
     checkpoint = open_model(architecture)
     options = {"text": TEXT, "k": 3, "pins": ["w3"], "dtype": "float32", "device": "cpu"}
-    monkeypatch.setattr(lens_module, "block_states", lambda rows: states)
+    monkeypatch.setattr(compute_reading, "block_states", lambda rows: states)
     together = lens(checkpoint, progress=silent, **options)
     alone = [lens(checkpoint, progress=silent, layers=[layer], **options) for layer in range(len(together.layers))]
     for name in ("cells", "pinned", "states"):

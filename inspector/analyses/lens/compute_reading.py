@@ -1,0 +1,205 @@
+"""Read hidden states as tokens, some layers at a time: those of a streamed pass while it goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pandas as pd
+import torch
+
+from inspector.analyses.lens.request import LensRequest
+from inspector.analyses.lens.result import LensRows
+from inspector.models.placing.device import release
+from inspector.models.reading.frames import (
+    WITHOUT_SOFTMAX,
+    by_layer,
+    cell_frame,
+    pinned_frame,
+    state_frame,
+    with_tokens,
+)
+from inspector.models.reading.ladder import Ladder
+from inspector.models.reading.layers import choose_layers, layer_names
+from inspector.models.reading.readout import COMPARED, Readout, block_states, join, overlap, rank_correlation, read
+from inspector.models.reading.scores import COSINE, DOT, DOT_BIAS, LOGITS
+from inspector.models.reading.setting import STATES, Setting
+from inspector.models.running import memory_guard, wait
+from inspector.models.tokens import Tokens
+from inspector.progress import Progress, Show
+
+LARGE = 50_000_000  # scores of a layer, from which on memory is given back after each
+BEFORE = (DOT, COSINE, DOT_BIAS)  # steps that no comparison with the model's own logits takes back
+MOST_ROWS = 8_000  # of a partial answer
+
+Frames = dict[str, list[pd.DataFrame]]
+
+
+@dataclass(slots=True)
+class _Rung:
+    """What was read of one layer's states at one rung, block by block."""
+
+    reads: list[Readout] = field(default_factory=list)
+    overlaps: list[torch.Tensor] = field(default_factory=list)
+    correlations: list[torch.Tensor] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Early:
+    """Layers that were read before the pass had ended."""
+
+    states: tuple[torch.Tensor, ...]
+    ladder: Ladder | None
+    frames: Frames
+
+    def holds(self, setting: Setting, layers: Sequence[int]) -> bool:
+        """Whether the pass ended with these very states, and its head is still taken to have these steps."""
+        final = setting.run.hidden_states
+        same = all(state is final[layer] for state, layer in zip(self.states, layers, strict=True))
+        return same and self.ladder is setting.scorer.ladder
+
+
+class Reading:
+    """What one text's layers say.
+
+    Args:
+        request: Which layers and tokens are read.
+        tokens: Names the ids.
+        show: Takes the rows that are known before the pass ends; None: nobody does.
+    """
+
+    def __init__(self, request: LensRequest, tokens: Tokens, show: Show | None) -> None:
+        self._request, self._tokens, self._show = request, tokens, show
+        self._early: dict[tuple[int, ...], _Early] = {}
+        self.milliseconds = 0.0  # of the pass that were spent here
+
+    def follow(self, setting: Setting, states: Sequence[torch.Tensor], count: int) -> None:
+        """Read the layers that a pass has done, as soon as there are as many as are read together.
+
+        Args:
+            setting: Of the text; its pass is under way.
+            states: The hidden states so far, none of them the last.
+            count: How many there will be.
+        """
+        if states[-1].dim() != STATES or states[-1].shape[1] != len(setting.tokens):
+            return
+        wait(setting.loaded.device)
+        began = time.perf_counter()
+        chosen = choose_layers(self._request.layers, count)
+        for layers in _inner_groups(setting, chosen, count):
+            if layers not in self._early and layers[-1] < len(states):
+                here = tuple(states[layer] for layer in layers)
+                self._early[layers] = _Early(here, setting.scorer.ladder, self._read(setting, here, layers))
+                self._tell(setting, count)
+        self.milliseconds += 1000 * (time.perf_counter() - began)
+
+    def finish(self, setting: Setting, progress: Progress) -> Frames:
+        """Read what is left once the pass has ended: the last layer first, then the model's logits can go."""
+        frames: Frames = {"cells": [], "pinned": [], "states": []}
+        count, done = len(setting.run.hidden_states), 0
+        chosen = choose_layers(self._request.layers, count)
+        for layers in _groups(setting, chosen, count):
+            early = self._early.pop(layers, None)
+            if early and early.holds(setting, layers):
+                made = early.frames
+            else:
+                progress(done / len(chosen), f"Layer {layers[0]}")
+                states = [setting.run.hidden_states[layer] for layer in layers]
+                made = self._read(setting, states, layers, last=layers[0] == count - 1)
+            setting.run = setting.run.without_logits()  # nobody else holds them
+            for name, found in made.items():
+                frames[name] += found
+            done += len(layers)
+        return frames
+
+    def _read(
+        self, setting: Setting, states: Sequence[torch.Tensor], layers: Sequence[int], *, last: bool = False
+    ) -> Frames:
+        """Read some layers' states, and put them into tables."""
+        with memory_guard(setting.loaded), torch.inference_mode():
+            hidden = states[0][0] if len(states) == 1 else torch.cat([state[0] for state in states])
+            found = _read_states(setting, hidden, self._request.k, last=last)
+        if len(setting.tokens) * setting.scorer.rows > LARGE:
+            release(setting.loaded.device)  # what lies between the small results of large blocks
+        return _frames(setting, found, layers)
+
+    def _tell(self, setting: Setting, count: int) -> None:
+        """Show the best token of each cell that has been read, at the steps that need no head."""
+        rungs = tuple(rung for rung in setting.scorer.rungs if rung in BEFORE)
+        if not (self._show and rungs):
+            return
+        cells = by_layer([frame for early in self._early.values() for frame in early.frames["cells"]])
+        best = pd.DataFrame(cells[(cells["rank"] == 0) & cells["rung"].isin(rungs)]).reset_index(drop=True)
+        if len(best) <= MOST_ROWS:
+            named = with_tokens(best, self._tokens, place=4)
+            self._show(LensRows(tokens=setting.tokens, layers=layer_names(count), rungs=rungs, cells=named))
+
+
+def _groups(setting: Setting, chosen: Sequence[int], count: int) -> Iterator[tuple[int, ...]]:
+    """The layers that are read together, the last one first."""
+    if count - 1 in chosen:  # first: then the model's own logits, the largest thing here, can go
+        yield (count - 1,)
+    yield from _inner_groups(setting, chosen, count)
+
+
+def _inner_groups(setting: Setting, chosen: Sequence[int], count: int) -> Iterator[tuple[int, ...]]:
+    """The same without the last layer.
+
+    A product with the vocabulary first waits for the matrix, which is far larger than the states of
+    a short text: as many layers as fill a block read it once.
+    """
+    inner = [layer for layer in chosen if layer != count - 1]
+    together = max(1, block_states(setting.scorer.rows) // max(1, len(setting.tokens)))
+    for begin in range(0, len(inner), together):
+        yield tuple(inner[begin : begin + together])
+
+
+def _frames(setting: Setting, found: dict[str, _Rung], layers: Sequence[int]) -> Frames:
+    """The tables of one pass, step after step."""
+    frames: Frames = {"cells": [], "pinned": [], "states": []}
+    for rung in setting.scorer.rungs:
+        if rung not in found:  # true logits of an inner layer whose head is not known
+            continue
+        whole = join(found[rung].reads)
+        compared = {
+            name: torch.cat(values).cpu()
+            for name, values in (("overlap", found[rung].overlaps), ("correlation", found[rung].correlations))
+            if values
+        }
+        frames["cells"].append(cell_frame(whole, rung=rung, layers=layers))
+        frames["states"].append(state_frame(whole, rung=rung, layers=layers, compared=compared))
+        if len(setting.pins):
+            frames["pinned"].append(pinned_frame(whole, rung=rung, layers=layers, pins=setting.pins))
+    return frames
+
+
+def _read_states(setting: Setting, hidden: torch.Tensor, k: int, *, last: bool) -> dict[str, _Rung]:
+    """Read the states of some layers, one layer's after the other's, at every step."""
+    rungs: dict[str, _Rung] = {}
+    size = block_states(setting.scorer.rows)
+    for begin in range(0, len(hidden), size):
+        block = slice(begin, begin + size)
+        best: tuple[torch.Tensor, torch.Tensor] | None = None  # scores and ids of the logits
+        kept: torch.Tensor | None = None  # ids of the logits' top k
+        for rung, scores in setting.score(hidden[block], block, last=last):
+            correlation = None
+            if rung == LOGITS:
+                top = scores.topk(min(COMPARED, scores.shape[1]), dim=1)
+                best = (top.values, top.indices)
+                correlation = torch.ones(len(scores), device=scores.device)
+            elif best is not None:
+                correlation = rank_correlation(best[0], scores.gather(1, best[1]))
+            found = read(
+                scores,
+                k=min(k, setting.scorer.rows),
+                pins=setting.pins.to(scores.device),
+                softmax=rung not in WITHOUT_SOFTMAX,
+            )
+            kept = found.ids if rung == LOGITS else kept
+            here = rungs.setdefault(rung, _Rung())
+            here.reads.append(found)
+            if correlation is not None and kept is not None:
+                here.overlaps.append(overlap(found.ids, kept))
+                here.correlations.append(correlation)
+    return rungs

@@ -1,0 +1,23 @@
+"""The rows of a lens as a table."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from inspector.analyses.lens.result import LensRows
+
+MOST_ACROSS = 200  # positions of the table: the last ones
+
+
+def top_tokens(rows: LensRows, rung: str) -> pd.DataFrame:
+    """The top token of each cell at one step, a line for each layer, the text itself first.
+
+    Returns:
+        layer, and for each of the last positions a column that has its number.
+    """
+    found: dict[int, dict[str, str]] = {}
+    for layer, position, token in rows.cells.loc[rows.cells["rung"] == rung, ["layer", "position", "token"]].to_numpy():
+        found.setdefault(layer, {})[str(position)] = token
+    text = {str(position): token for position, token in list(enumerate(rows.tokens))[-MOST_ACROSS:]}
+    lines = [{"layer": "text", **text}, *({"layer": rows.layers[layer], **found[layer]} for layer in sorted(found))]
+    return pd.DataFrame(lines, columns=["layer", *text]).fillna("")
