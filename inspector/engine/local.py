@@ -32,6 +32,7 @@ from inspector.catalog import CATALOG, Analysis
 from inspector.engine import limits
 from inspector.engine.carrying import Carrier, Hooks
 from inspector.engine.compiling import Compiler
+from inspector.engine.facts import refuse_lies
 from inspector.engine.jobs import JobBook, LocalJob, keyed_request
 from inspector.engine.pool import Pool
 from inspector.engine.process import WorkerProcess
@@ -291,6 +292,8 @@ class LocalEngine:
         jobs, outcomes = worker.jobs, []
         if isinstance(message, Answers | Failure):  # outside the lock: they may be large
             outcomes = read_outcomes(message, [job.request for job in jobs])
+            for job, outcome in zip(jobs, outcomes, strict=True):
+                refuse_lies(outcome, job.request, self._settings)
             outcomes = [worker.keep(job, outcome) for job, outcome in zip(jobs, outcomes, strict=True)]
         with self._lock:
             self._calm_since = time.monotonic()

@@ -202,6 +202,9 @@ class WorkerProcess:
                     raise DecodeError("These are too many messages.")
         except (EOFError, OSError):
             return None
+        except WorkerError as lie:
+            self.kill()
+            return lie
         except Exception as broken:  # bytes that are no message: the worker cannot be trusted
             name = type(broken).__name__
             self.kill()

@@ -11,12 +11,12 @@ import torch
 
 from inspector.analyses.checks.compute_census import Census
 from inspector.analyses.checks.compute_parts import at_least, conclude, example
-from inspector.analyses.checks.result import Check, Evidence
+from inspector.analyses.checks.result import Check, Evidence, Severity
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.names import FORMER_BUFFERS, is_buffer
+from inspector.models.names import FORMER_BUFFERS
 from inspector.models.quantized.codes import open_codes
 from inspector.models.quantized.layout import Quantized
-from inspector.store.manifest import Manifest, TensorInfo
+from inspector.store.manifest import Manifest, TensorInfo, is_buffer
 from inspector.store.readers.safetensors import contiguous_strides
 from inspector.text import plural, shape_text
 
@@ -203,7 +203,7 @@ def _dtype_problem(dtype: str, floats: list[str]) -> str:
     return "double precision" if dtype == "float64" else "most weights"
 
 
-def _dtype_severity(dtype: str, floats: list[str]) -> str:
+def _dtype_severity(dtype: str, floats: list[str]) -> Severity:
     if dtype not in floats:
         return "note"
     return "minor" if dtype != floats[0] or dtype == "float64" else "none"

@@ -10,7 +10,7 @@ import transformers
 from transformers import PreTrainedModel
 
 from inspector.analyses.checks.compute_parts import at_least, conclude, example, not_checked, nothing_to_check
-from inspector.analyses.checks.result import Check, Evidence
+from inspector.analyses.checks.result import Check, Evidence, Severity
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.errors import InspectorError
 from inspector.models.build import hollow_model, own_class
@@ -199,7 +199,7 @@ def check_ties(checkpoint: Checkpoint, sharing: Sharing | str) -> Check:
 
 def _tie_evidence(group: SharedGroup, rows: int | None) -> Evidence:
     differs = group.verdict == "tied" and group.file_relation == "different numbers"
-    severity = {"declared only": "major", "alias only": "major"}.get(group.verdict, "none")
+    severity: Severity = "major" if group.verdict in ("declared only", "alias only") else "none"
     if group.verdict == "equal copies":
         severity = "minor" if group.shape[:1] == (rows,) else "note"
     return Evidence(
@@ -266,7 +266,7 @@ def _shape_sentence(evidence: list[Evidence], worst: Evidence) -> str:
     )
 
 
-def _missing_severity(name: str, built: Built) -> str:
+def _missing_severity(name: str, built: Built) -> Severity:
     # Nothing but pooler_output depends on a bare encoder's pooler.
     bare = built.model_class.endswith("Model") and POOLER in name
     return "minor" if bare else "critical"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pandas as pd
 
 from inspector.analyses.checks.compute_parts import at_least, conclude, example, not_checked, nothing_to_check
-from inspector.analyses.checks.result import Check, Evidence
+from inspector.analyses.checks.result import Check, Evidence, Severity
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.embeddings.result_health import EqualRows, Health
 from inspector.catalog import answer
@@ -222,7 +222,7 @@ def _listed(frame: pd.DataFrame) -> str:
     return f"{first['token']} (id {int(first['token_id']):,})"
 
 
-def _zero_severity(kind: str, token_id: int, has_tokenizer: bool, pad: int | None) -> str:
+def _zero_severity(kind: str, token_id: int, has_tokenizer: bool, pad: int | None) -> Severity:
     if token_id == pad or kind == "padding":
         return "note"
     return "note" if has_tokenizer and kind in WORDLESS else "minor"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
-STATUSES = ("ok", "warn", "fail")
+Status = Literal["ok", "warn", "fail"]
+STATUSES: tuple[Status, ...] = get_args(Status)
 # From nothing to everything: "none" (what was looked at), "note" (usual, good to know), "minor"
 # (worth a look), "major" (some answers are wrong, or some inputs fail), "critical" (no answer can
 # be trusted, or none is given).
-SEVERITIES = ("none", "note", "minor", "major", "critical")
-STATUS_OF: dict[str, str] = dict(zip(SEVERITIES, ("ok", "ok", "warn", "fail", "fail"), strict=True))
+Severity = Literal["none", "note", "minor", "major", "critical"]
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+STATUS_OF: dict[Severity, Status] = dict(zip(SEVERITIES, ("ok", "ok", "warn", "fail", "fail"), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +21,7 @@ class Evidence:
 
     subject: str  # whose it is: a tensor's name, a token, a file, a setting
     problem: str  # a few words, the same ones for the same thing in every run
-    severity: str  # one of SEVERITIES
+    severity: Severity
     count: int | None  # of what is wrong with it; None where nothing is counted
     detail: str  # one sentence with the numbers
 
@@ -29,8 +31,8 @@ class Check:
     """One question to a checkpoint, and its answer."""
 
     name: str
-    status: str  # one of STATUSES; follows from the severity
-    severity: str  # the worst of the evidence's
+    status: Status  # follows from the severity
+    severity: Severity  # the worst of the evidence's
     detail: str  # one sentence: what was found
     next_step: str  # one sentence; "" where nothing is to be done
     checked: bool  # False: it could not be looked at, and the detail says why
@@ -46,7 +48,7 @@ class Change:
     subject: str
     problem: str
     change: str  # "new", "worse", "better" or "gone"
-    severity: str  # now; of what is gone, as it was
+    severity: Severity  # now; of what is gone, as it was
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class Checks:
 
     name: str
     fingerprint: str
-    counts: dict[str, int]  # status -> checks, in STATUSES order
+    counts: dict[Status, int]  # status -> checks, in STATUSES order
     checks: tuple[Check, ...]  # in a fixed order
     baseline: Baseline | None = None  # None: nothing to compare with was given
     values: str = "all"  # stored numbers that were read: "all", "sample" or "none"
