@@ -94,6 +94,14 @@ def environment_of(pid: str) -> None:
     Path(f"/proc/{pid}/environ").read_bytes()
 
 
+def command_line_of(pid: str) -> None:
+    Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def list_processes(_: str) -> None:
+    next(Path("/proc").iterdir())
+
+
 def memory_of(pid: str) -> None:
     with Path(f"/proc/{pid}/mem").open("rb"):
         pass
@@ -207,7 +215,8 @@ ATTEMPTS: dict[str, Callable[[str], None]] = {
     function.__name__: function
     for function in (
         connect, connect_v6, send_datagram, connect_by_name, send_by_name, native_socket, fork,
-        spawn, replace, signal_other, limit_other, environment_of, memory_of, trace, read, write,
+        spawn, replace, signal_other, limit_other, environment_of, command_line_of,
+        list_processes, memory_of, trace, read, write,
         link, thread, handle_own_signal, signal_by_file, signal_by_native_file, slow_down_other,
         idle_other, memory_without_file, memory_that_stays, message_queue,
     )
