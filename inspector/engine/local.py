@@ -59,6 +59,7 @@ from inspector.store.reference import CheckpointRef
 from inspector.store.shared.marks import veiled
 
 WATCH_SECONDS = 0.1  # between two looks at the memory of busy workers
+FOLDER_SECONDS = 1.0  # between two looks at the folders of all workers
 SPARE_SECONDS = 1.0  # of calm before a spare is started
 CLOSE_SECONDS = 5.0
 ENDINGS = 20  # of workers, that are remembered
@@ -99,10 +100,11 @@ class LocalEngine:
         self._pool = Pool(self._start, limit=settings.workers, spare=spare)
         self._calm_since = time.monotonic()
         self._closed = False
+        self._ended = threading.Event()
         if spare:
             with self._lock:
                 self._pool.start_spare()
-        for task in (self._watch, _keep_compiled):
+        for task in (self._watch, self._watch_folders, _keep_compiled):
             threading.Thread(target=task, name=f"engine {task.__name__}", daemon=True).start()
         atexit.register(self.close)
 
@@ -182,6 +184,7 @@ class LocalEngine:
             for job in (*self._waiting, *self._carrier.jobs):
                 self._waiting.discard(job)
                 self._settle(job, error)
+        self._ended.set()
         self._wake.set()
         atexit.unregister(self.close)
         self._compiler.close()
@@ -346,6 +349,17 @@ class LocalEngine:
         for worker in self._pool.busy:
             if error := limits.exceeded(worker.usage(), self._settings, opening=worker.opening):
                 self._end(worker, error)
+
+    def _watch_folders(self) -> None:
+        """End workers that fill the disk, busy or not."""
+        while not self._ended.wait(FOLDER_SECONDS):
+            with self._lock:
+                workers = self._pool.all
+            for worker in workers:
+                if worker.keeps_too_much():
+                    with self._lock:
+                        self._end(worker, limits.limit_error(limits.KEPT, self._settings))
+                    self._dispatch()
 
     def _watch_spare(self) -> None:
         calm = time.monotonic() - self._calm_since > SPARE_SECONDS

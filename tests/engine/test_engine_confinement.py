@@ -240,6 +240,9 @@ def test_the_engine_gives_the_network_to_no_other_worker(confined, home):
         ("count_threads", "worker_threads", 100, "more than the 100 threads .*_WORKER_THREADS higher"),
         ("many_files", "worker_files", 100, "at most 100 files open.*_WORKER_FILES higher"),
         ("large_file", "upload_mb", 10, "larger than the 74 MB .* INSPECTOR_UPLOAD_MB higher"),
+        ("many_small_files", "worker_disk_mb", 20, "more than the 20 MB of files .*_WORKER_DISK_MB higher"),
+        ("files_without_a_name", "worker_disk_mb", 20, "more than the 20 MB of files .*_WORKER_DISK_MB higher"),
+        ("closed_folder", "worker_disk_mb", 20, "more than the 20 MB of files .*_WORKER_DISK_MB higher"),
         ("spin", "cpu_seconds", 2, "the 2 seconds of processor time .*INSPECTOR_CPU_SECONDS"),
     ],
 )
@@ -248,6 +251,7 @@ def test_a_limit_that_is_passed_is_named_with_its_setting(tmp_path, what, settin
         with pytest.raises(WorkerError, match=words):
             answer(engine, A, "overdo", what=what, target="OWN/large")
         (ended,) = engine.endings()
+        eventually(lambda: not [*(tmp_path / "home" / "workers").iterdir()])
         assert answer(engine, A, "echo", value="after")["value"] == "after"
     assert setting.upper() in ended.reason
 
