@@ -21,6 +21,8 @@ Confine = Literal["auto", "required", "off"]
 Evict = Literal["results", "uploads"]
 MB = 1_000_000
 EVERYWHERE = (Path("/"),)  # roots under which nothing is outside
+MOST = 1e9  # of any number
+REST_MB = 1_000  # of a worker's folder beside an upload and a saved model: maps, what libraries keep
 MODEL_SHARE = 0.6  # of a worker's memory: the rest is for libraries, and for what is computed
 
 
@@ -54,6 +56,7 @@ class Settings:
     open_seconds: float  # processor time at which the opening of a checkpoint is ended
     worker_threads: int  # threads at which a worker is ended
     worker_files: int  # files that a worker may have open at once
+    worker_disk_nbytes: int  # all that a worker may keep in its own folder
     confinement: Confine  # "required": a worker that cannot be confined does not start
     worker_user: str  # that workers become where root starts them
     store_nbytes: int  # all that the store may hold
@@ -80,6 +83,9 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         SettingsError: If a variable holds a value that cannot be used; the text names it.
     """
     worker_mb = _number(environ, "INSPECTOR_WORKER_MB", 12_000)
+    upload_mb = _number(environ, "INSPECTOR_UPLOAD_MB", 4_000)
+    model_mb = _number(environ, "INSPECTOR_MODEL_MB", MODEL_SHARE * worker_mb)
+    kept_mb = min(upload_mb + model_mb + REST_MB, MOST)
     home = environ.get("INSPECTOR_HOME") or platformdirs.user_data_dir("checkpoint-inspector")
     roots = environ.get("INSPECTOR_ROOTS", "")
     return Settings(
@@ -88,15 +94,16 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         engine=_choice(environ, "INSPECTOR_ENGINE", ("local", "ray")),
         device=_choice(environ, "INSPECTOR_DEVICE", get_args(Device)),
         dtype=_choice(environ, "INSPECTOR_DTYPE", get_args(Dtype)),
-        upload_nbytes=round(_number(environ, "INSPECTOR_UPLOAD_MB", 4_000) * MB),
+        upload_nbytes=round(upload_mb * MB),
         worker_nbytes=round(worker_mb * MB),
-        model_nbytes=round(_number(environ, "INSPECTOR_MODEL_MB", MODEL_SHARE * worker_mb) * MB),
+        model_nbytes=round(model_mb * MB),
         request_seconds=_number(environ, "INSPECTOR_SECONDS", 900),
         workers=round(_number(environ, "INSPECTOR_WORKERS", 4)),
         cpu_seconds=_number(environ, "INSPECTOR_CPU_SECONDS", 3_600),
         open_seconds=_number(environ, "INSPECTOR_OPEN_SECONDS", 30),
         worker_threads=round(_number(environ, "INSPECTOR_WORKER_THREADS", 512)),
         worker_files=round(_number(environ, "INSPECTOR_WORKER_FILES", 1_024)),
+        worker_disk_nbytes=round(_number(environ, "INSPECTOR_WORKER_DISK_MB", kept_mb) * MB),
         confinement=_choice(environ, "INSPECTOR_CONFINEMENT", get_args(Confine)),
         worker_user=_user(environ),
         store_nbytes=round(_number(environ, "INSPECTOR_STORE_MB", 20_000) * MB),
@@ -193,6 +200,6 @@ def _number(environ: Mapping[str, str], name: str, default: float, *, least: flo
         value = float(text)
     except ValueError:
         value = float("nan")
-    if not least <= value <= 1e9:
+    if not least <= value <= MOST:
         raise SettingsError(f"{name} is {text!r}: set it to a number from {least} to 1000000000.")
     return value

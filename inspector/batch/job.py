@@ -34,8 +34,8 @@ class FleetJob:
         return self._status
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
-        """What has been answered so far, in the order of the answers."""
+    def partial(self) -> tuple[Entry, ...]:
+        """What has been answered so far, in the order of the answers; it stays when the job is stopped."""
         return tuple(self._entries)
 
     @property
@@ -54,7 +54,7 @@ class FleetJob:
             raise CancelledError("The work was stopped. What was answered before is kept.")
         if self._status == "failed":
             raise InspectorError("The snapshots could not be asked: ask again.") from self._error
-        return self.entries
+        return self.partial
 
     def cancel(self) -> None:
         """Stop the work; see the protocol."""

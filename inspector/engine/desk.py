@@ -23,7 +23,7 @@ from inspector.settings import Settings
 from inspector.store.files import LOCK, below, fresh_folder, remove_file, remove_folder, share
 from inspector.store.hashing import HASHES, HashCache
 from inspector.store.keeping.arrays import MAX_NBYTES
-from inspector.store.keeping.quota import trim
+from inspector.store.keeping.quota import GIVEN, trim
 from inspector.store.manifests.documents import DamagedError, copy_file, is_fingerprint, is_plain_file
 from inspector.store.manifests.entries import ENTRY, MANIFEST, OPENED, UPLOADS, results_folder
 from inspector.store.manifests.reader import FOLDER, WEIGHTS
@@ -52,7 +52,7 @@ class Desk:
         self._results: dict[Path, Signature] = {}  # of the worker's -> what it was when it was copied
         self._left = MAX_NBYTES  # of results that are still taken
         self._user = worker_user(settings.worker_user)
-        self.own, self.given = self._folder / "own", self._folder / "given"
+        self.own, self.given = self._folder / "own", self._folder / GIVEN
         self._make(self.own / TEMPORARY)
         for kind in (UPLOADS, OPENED, INCOMINGS):
             (self.given / kind).mkdir(parents=True)

@@ -102,6 +102,15 @@ WATCHED = (
     ),
 )
 MEMORY, TIME, CPU, THREADS = WATCHED
+KEPT = Limit(
+    "Files of a worker",
+    "INSPECTOR_WORKER_DISK_MB",
+    "MB",
+    lambda settings: settings.worker_disk_nbytes / MB,
+    lambda usage: 0.0,
+    "The work kept more than the {} MB of files that a worker may have",
+    "choose a smaller checkpoint",
+)  # looked at on its own: it takes longer
 GB_SECONDS = 10.0  # of processor time to unpack and hash a gigabyte
 OPENING = Limit(
     "Processor time of opening",

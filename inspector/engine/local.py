@@ -32,6 +32,7 @@ from inspector.catalog import CATALOG, Analysis
 from inspector.engine import limits
 from inspector.engine.carrying import Carrier, Hooks
 from inspector.engine.compiling import Compiler
+from inspector.engine.facts import refuse_lies
 from inspector.engine.jobs import JobBook, LocalJob, keyed_request
 from inspector.engine.pool import Pool
 from inspector.engine.process import WorkerProcess
@@ -60,6 +61,7 @@ from inspector.store.reference import CheckpointRef
 from inspector.store.shared.marks import veiled
 
 WATCH_SECONDS = 0.1  # between two looks at the memory of busy workers
+FOLDER_SECONDS = 1.0  # between two looks at the folders of all workers
 SPARE_SECONDS = 1.0  # of calm before a spare is started
 CLOSE_SECONDS = 5.0
 ENDINGS = 20  # of workers, that are remembered
@@ -100,10 +102,11 @@ class LocalEngine:
         self._pool = Pool(self._start, limit=settings.workers, spare=spare)
         self._calm_since = time.monotonic()
         self._closed = False
+        self._ended = threading.Event()
         if spare:
             with self._lock:
                 self._pool.start_spare()
-        for task in (self._watch, _keep_compiled):
+        for task in (self._watch, self._watch_folders, _keep_compiled):
             threading.Thread(target=task, name=f"engine {task.__name__}", daemon=True).start()
         atexit.register(self.close)
 
@@ -183,6 +186,7 @@ class LocalEngine:
             for job in (*self._waiting, *self._carrier.jobs):
                 self._waiting.discard(job)
                 self._settle(job, error)
+        self._ended.set()
         self._wake.set()
         atexit.unregister(self.close)
         self._compiler.close()
@@ -295,8 +299,7 @@ class LocalEngine:
             self._show(jobs, message)
             return
         if isinstance(message, Answers | Failure):  # outside the lock: they may be large
-            outcomes = read_outcomes(message, [job.request for job in jobs])
-            outcomes = [worker.keep(job, outcome) for job, outcome in zip(jobs, outcomes, strict=True)]
+            outcomes = self._read(worker, jobs, message)
         with self._lock:
             self._calm_since = time.monotonic()
             if isinstance(message, Ready) and not worker.ready:
@@ -312,6 +315,13 @@ class LocalEngine:
             elif worker.jobs and worker.jobs is jobs:  # or its last words: it was dropped
                 self._finish(worker, outcomes, nbytes)
         self._dispatch()
+
+    def _read(self, worker: WorkerProcess, jobs: Sequence[LocalJob], message: Answers | Failure) -> list[Any]:
+        """What a message means for each job, once nothing in it is known to be false."""
+        outcomes = read_outcomes(message, [job.request for job in jobs])
+        for job, outcome in zip(jobs, outcomes, strict=True):
+            refuse_lies(outcome, job.request, self._settings)
+        return [worker.keep(job, outcome) for job, outcome in zip(jobs, outcomes, strict=True)]
 
     def _show(self, jobs: Sequence[LocalJob], message: Partial) -> None:
         """Keep a partial answer; one that comes when it has been canceled is nobody's."""
@@ -355,6 +365,17 @@ class LocalEngine:
         for worker in self._pool.busy:
             if error := limits.exceeded(worker.usage(), self._settings, opening=worker.opening):
                 self._end(worker, error)
+
+    def _watch_folders(self) -> None:
+        """End workers that fill the disk, busy or not."""
+        while not self._ended.wait(FOLDER_SECONDS):
+            with self._lock:
+                workers = self._pool.all
+            for worker in workers:
+                if worker.keeps_too_much():
+                    with self._lock:
+                        self._end(worker, limits.limit_error(limits.KEPT, self._settings))
+                    self._dispatch()
 
     def _watch_spare(self) -> None:
         calm = time.monotonic() - self._calm_since > SPARE_SECONDS

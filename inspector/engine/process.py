@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
@@ -14,8 +14,10 @@ from typing import Any
 
 import psutil
 
+from inspector.catalog import Needs
 from inspector.encoding import DecodeError, decode, encode
 from inspector.engine.desk import Desk
+from inspector.engine.filling import kept_nbytes
 from inspector.engine.forking import fork_servers
 from inspector.engine.jobs import LocalJob
 from inspector.engine.limits import Usage, opening_nbytes, start_error
@@ -26,10 +28,15 @@ from inspector.engine.sandbox.outside import Outside
 from inspector.engine.wire import SAID, BatchRequest, OpenRequest, Setup
 from inspector.errors import InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
+from inspector.settings import MB
 from inspector.store.reference import ARRIVED, CheckpointRef
 from inspector.store.registry import discard_upload, is_unpacked
 
-MAX_MESSAGE = 1_000_000_000  # bytes of a worker's answer
+# Bytes of a worker's answer, by what the question needs, well above the largest that were measured: the tensors of
+# DeepSeek-V3 (27 MB), a million learning rates (48 MB), a lens of five million cells (315 MB).
+LONGEST: dict[Needs, int] = {"names": 100_000_000, "rows": 200_000_000, "model": 500_000_000}
+MAX_MESSAGE = max(LONGEST.values())
+MAX_OPENED, MAX_UNASKED = 20_000_000, 1_000_000  # of an answer to "open"; while nothing is asked
 MOST_MESSAGES, A_SECOND = 5_000, 200  # of a worker: at once, and for each second that it lives
 BOOT_SECONDS = 60.0  # for a process to start, which is not the request's time
 END_SECONDS = 2.0  # between the end of the pipe and the end of the process
@@ -160,6 +167,10 @@ class WorkerProcess:
             return 0.0
         return times.user + times.system
 
+    def keeps_too_much(self) -> bool:
+        """Whether its folder holds more than it may; takes a moment where there are many files."""
+        return kept_nbytes(self._desk.own, self.pid) > self._settings.worker_disk_nbytes
+
     def usage(self) -> Usage:
         """What the process uses now; nothing once it is gone."""
         try:
@@ -192,22 +203,35 @@ class WorkerProcess:
 
     def _read(self) -> WorkerError | None:
         """Read what it sends until it ends; the error is its own fault."""
-        begun, messages = time.monotonic(), 0
+        begun, messages, longest = time.monotonic(), 0, MAX_UNASKED
         try:
             while True:
-                data = self._connection.recv_bytes(MAX_MESSAGE)
+                self._connection.poll(None)
+                longest = longest_answer(self.jobs)
+                data = self._connection.recv_bytes(longest)
                 self._on_message(self, decode(data, *SAID), len(data))
                 messages += 1
                 if messages > MOST_MESSAGES + A_SECOND * (time.monotonic() - begun):
                     raise DecodeError("These are too many messages.")
         except (EOFError, OSError):
-            return None
+            return None if self._connection.readable else self._too_long(longest)
+        except WorkerError as lie:
+            self.kill()
+            return lie
         except Exception as broken:  # bytes that are no message: the worker cannot be trusted
             name = type(broken).__name__
             self.kill()
             return WorkerError(
                 f"The worker sent an invalid reply ({name}) and was ended. Try again: a new worker takes over."
             )
+
+    def _too_long(self, longest: int) -> WorkerError:
+        """The sentence for a message that was not read, after which nothing can be read."""
+        self.kill()
+        return WorkerError(
+            f"The worker sent a longer reply than the {longest / MB:,.0f} MB that it may have, and was ended: ask for "
+            "less, such as a shorter text or fewer tokens."
+        )
 
     def _wait(self) -> int | None:
         late = threading.Timer(END_SECONDS, self.kill)
@@ -216,6 +240,14 @@ class WorkerProcess:
             return self._process.wait()
         finally:
             late.cancel()
+
+
+def longest_answer(jobs: Sequence[LocalJob]) -> int:
+    """Bytes that a worker's next message may have."""
+    if not jobs:
+        return MAX_UNASKED
+    request = jobs[0].request
+    return MAX_OPENED if isinstance(request, OpenRequest) else LONGEST[request.needs]
 
 
 def own_memory(process: psutil.Process) -> int:

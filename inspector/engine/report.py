@@ -27,6 +27,7 @@ def server_limits(settings: Settings, found: Confinement | None) -> ServerLimits
     watched = [_limit(limit.title, limit.allowed(settings), limit.unit, limit.setting, WATCHER) for limit in WATCHED]
     others = (
         (limits.OPENING.title, settings.open_seconds, "s", limits.OPENING.setting, WATCHER),
+        (limits.KEPT.title, settings.worker_disk_nbytes / MB, "MB", limits.KEPT.setting, WATCHER),
         ("Workers at once", settings.workers, "workers", "INSPECTOR_WORKERS", "the server"),
         ("Files that a worker has open", settings.worker_files, "files", "INSPECTOR_WORKER_FILES", KERNEL),
         ("Largest file that a worker writes", settings.file_nbytes / MB, "MB", "INSPECTOR_UPLOAD_MB", KERNEL),

@@ -196,8 +196,9 @@ def _refuse_other(opened: Opened, asked: CheckpointRef) -> None:
 
 
 def _refuse_other_answer(answer: Any, asked: RunRequest) -> None:
-    """Believe no answer that says it is about another checkpoint than the question."""
+    """Believe no answer that is about another checkpoint than the question, or calls it by another user's name."""
     named = {"fingerprint": asked.fingerprint, "other_fingerprint": asked.parameters.get("other")}
+    named |= zip(("name", "other_name"), asked.called, strict=False)
     if any(getattr(answer, field, expected) != expected for field, expected in named.items()):
         raise DecodeError("The answer is about another checkpoint.")
 

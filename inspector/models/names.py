@@ -6,27 +6,11 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from inspector.store.manifests.manifest import TensorInfo
-
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 # Older versions of transformers stored them; they are no weights.
 FORMER_BUFFERS = (r"position_ids$", r"rotary_emb\.inv_freq$", r"\.attn\.(masked_)?bias$")
-# What files store although no gradient ever changes it.
-BUFFERS = (
-    ".position_ids",
-    ".attn.masked_bias",
-    ".rotary_emb.inv_freq",
-    ".embeddings.token_type_ids",
-    ".e_score_correction_bias",  # DeepSeek-V3's: set from how often experts are chosen, without a gradient
-)
-
-
-def is_buffer(tensor: TensorInfo) -> bool:
-    """Whether a stored tensor is a constant table and no parameter."""
-    mask = tensor.name.endswith(".attn.bias") and len(tensor.shape) == 4
-    return mask or f".{tensor.name}".endswith(BUFFERS)
 
 
 def unexpected_keys(model: PreTrainedModel, names: Iterable[str]) -> list[str]:

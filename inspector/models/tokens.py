@@ -13,14 +13,13 @@ from tokenizers import Encoding
 
 from inspector.errors import CheckpointError, RequestError
 from inspector.models.vocabulary.reachable import find_unreachable
-from inspector.models.vocabulary.tokenizer_files import careful, read_settings, read_tokenizer
+from inspector.models.vocabulary.tokenizer_files import SPECIAL_ROLES, careful, read_settings, read_tokenizer
 from inspector.results.checkpoint import TokenizerInfo
 from inspector.store.manifests.manifest import Manifest
 
 MAX_CHARACTERS = 20_000
 MAX_NORMALIZED = 500_000  # characters that a normalizer may make of them
 MAX_SHOWN = 300  # characters of one token; real vocabularies have up to 128
-SPECIAL_ROLES = ("pad", "mask", "unk", "cls", "sep", "bos", "eos")
 # Tokens that stand for a role where no file says which one does.
 USUAL = {
     "pad": ("[PAD]", "<pad>"),

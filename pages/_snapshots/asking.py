@@ -75,10 +75,10 @@ def _wait(job: FleetJob, key: tuple[Any, ...]) -> tuple[Entry, ...]:
             return session.wait(job, stopped_key=key)
         except InspectorError as error:
             st.error(literal(error), icon=":material/error:")
-    answered = plural(len(job.entries), "snapshot")
+    answered = plural(len(job.partial), "snapshot")
     st.info(f"This work was stopped; {answered} had answered.", icon=":material/stop_circle:")
     st.button("Go on", on_click=_job.clear, args=(key,), icon=":material/play_arrow:")
-    return job.entries
+    return job.partial
 
 
 def _name_missing(entries: list[Entry], key: tuple[Any, ...]) -> None:

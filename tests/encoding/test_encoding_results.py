@@ -1,4 +1,4 @@
-"""Every answer to every question comes through as it was, of the demos and of other families."""
+"""Every answer to every question comes through as it was and is believed, of the demos and of other families."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 from inspector.catalog import CATALOG
 from inspector.encoding import decode, encode
+from inspector.engine.facts import Known, lies
 from inspector.engine.wire import RunRequest, result_class
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
@@ -57,7 +58,7 @@ def same(one: Any, other: Any) -> None:
 @pytest.mark.parametrize("name", ["demo-bert", "demo-gpt2", *FAMILIES])
 def test_every_answer_comes_back_as_it_was(tmp_path, name):
     checkpoint = opened(name, tmp_path)
-    answered = []
+    answered, known = [], Known(checkpoint.manifest)
     for verb, analysis in CATALOG.items():
         parameters = {"other": checkpoint.manifest.fingerprint} if verb == "compare" else PARAMETERS[verb]
         if "token" in parameters:
@@ -69,5 +70,6 @@ def test_every_answer_comes_back_as_it_was(tmp_path, name):
             continue
         expected = result_class(RunRequest("", "", {}, result=analysis.result))
         same(result, decode(encode(result), expected))
+        assert list(lies(result, known, known)) == []
         answered.append(verb)
     assert len(answered) >= 15, answered

@@ -94,6 +94,14 @@ def environment_of(pid: str) -> None:
     Path(f"/proc/{pid}/environ").read_bytes()
 
 
+def command_line_of(pid: str) -> None:
+    Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def list_processes(_: str) -> None:
+    next(Path("/proc").iterdir())
+
+
 def memory_of(pid: str) -> None:
     with Path(f"/proc/{pid}/mem").open("rb"):
         pass
@@ -120,6 +128,11 @@ def write(path: str) -> None:
 def link(path: str) -> None:
     Path(path).symlink_to("/etc/passwd")
     Path(path).unlink()
+
+
+def second_name(path: str) -> None:
+    Path(path).write_bytes(b"x")
+    os.link(path, f"{path}-2")
 
 
 def thread(_: str) -> None:
@@ -149,6 +162,32 @@ def many_files(_: str) -> None:
 def large_file(path: str) -> None:
     with Path(path).open("wb") as file:
         file.truncate(10**15)
+
+
+def many_small_files(path: str) -> None:
+    """Fill the disk with files none of which is too large."""
+    number = 0
+    while True:
+        Path(f"{path}{number}").write_bytes(b"x" * 1_000_000)
+        number += 1
+
+
+def files_without_a_name(path: str) -> None:
+    """Fill the disk with files that no folder lists."""
+    held = []
+    while True:
+        held.append(Path(path).open("wb", buffering=0))  # noqa: SIM115
+        Path(path).unlink()
+        held[-1].write(b"x" * 1_000_000)
+
+
+def closed_folder(path: str) -> None:
+    """Files that cannot be counted: their path is longer than any may be."""
+    here = os.open(Path(path).parent, os.O_RDONLY)
+    for _ in range(30):
+        os.mkdir("d" * 200, dir_fd=here)
+        here = os.open("d" * 200, os.O_RDONLY, dir_fd=here)
+    threading.Event().wait()
 
 
 def spin(_: str) -> None:
@@ -207,12 +246,19 @@ ATTEMPTS: dict[str, Callable[[str], None]] = {
     function.__name__: function
     for function in (
         connect, connect_v6, send_datagram, connect_by_name, send_by_name, native_socket, fork,
-        spawn, replace, signal_other, limit_other, environment_of, memory_of, trace, read, write,
-        link, thread, handle_own_signal, signal_by_file, signal_by_native_file, slow_down_other,
+        spawn, replace, signal_other, limit_other, environment_of, command_line_of,
+        list_processes, memory_of, trace, read, write,
+        link, second_name, thread, handle_own_signal, signal_by_file, signal_by_native_file, slow_down_other,
         idle_other, memory_without_file, memory_that_stays, message_queue,
     )
 }  # fmt: skip
-UNCAUGHT = {each.__name__: each for each in (count_threads, many_files, large_file, spin, connect)}
+UNCAUGHT = {
+    each.__name__: each
+    for each in (
+        *(count_threads, many_files, large_file, spin, connect),
+        *(many_small_files, files_without_a_name, closed_folder),
+    )
+}
 
 
 def overdo(checkpoint, *, progress, what: str, target: str = ""):

@@ -7,6 +7,7 @@ import os
 import pickle  # noqa: TID251 - to write what a hostile worker would
 import signal
 import stat
+import struct
 import sys
 import threading
 import time
@@ -207,6 +208,21 @@ def smuggle(checkpoint, *, progress):
     time.sleep(60)
 
 
+def announce(checkpoint, *, progress, nbytes: int, asked: bool = True):
+    """Begin a message of so many bytes, now or when nobody asks any more, and send nothing of it."""
+    (pipe,) = (number for number in range(3, 64) if is_socket(number))
+
+    def begin():
+        os.write(pipe, struct.pack("!i", nbytes))
+
+    if not asked:
+        threading.Timer(0.5, begin).start()
+        return "later"
+    begin()
+    wait_for(Path("/nowhere"))
+    return "never"
+
+
 def environment(checkpoint, *, progress):
     return dict(os.environ)
 
@@ -285,7 +301,7 @@ FUNCTIONS = WorkerFunctions(
     warm_up=("colorsys", "inspector.no_such_module", "chunk"),
 )
 ANALYSES = (echo, frame, step, show_parts, report_from_threads, refuse, break_down, panic, grow, look_through,
-            ask_too_much, die, leave, smuggle, flood, environment, modules, descriptors, chatter)  # fmt: skip
+            ask_too_much, die, leave, smuggle, announce, flood, environment, modules, descriptors, chatter)  # fmt: skip
 MASK = "inspector.analyses.masked_lm.result:Mask"
 RESULTS = {"frame": MASK, "show_parts": MASK}  # the others return plain values
 PARTIALS = {"show_parts": MASK}

@@ -25,7 +25,7 @@ from tests.engine.engine_harness import A, answer, eventually, held, running
 
 ROOT = Path(__file__).parents[2]
 REFUSED = "PermissionError"
-REACHING = ("signal_other", "limit_other", "environment_of", "memory_of", "trace", "signal_by_file",
+REACHING = ("signal_other", "limit_other", "environment_of", "command_line_of", "memory_of", "trace", "signal_by_file",
             "signal_by_native_file", "slow_down_other", "idle_other")  # fmt: skip
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="confinement is Linux's")
 
@@ -82,6 +82,7 @@ def targets(tmp_path_factory, home) -> Iterator[dict[str, str]]:
     [
         *("connect", "connect_v6", "send_datagram", "connect_by_name", "send_by_name"),
         *("native_socket", "fork", "spawn", "signal_other", "limit_other", "environment_of"),
+        *("command_line_of", "list_processes"),
         *("memory_of", "trace", "read", "write", "link"),
         *("signal_by_native_file", "slow_down_other", "idle_other"),
         *("memory_without_file", "memory_that_stays", "message_queue"),
@@ -141,7 +142,8 @@ def test_a_worker_can_do_what_an_analysis_needs(confined, home):
     assert answer(confined, A, "attempt", what="thread") == DONE
     assert answer(confined, A, "attempt", what="handle_own_signal") == DONE
     assert answer(confined, A, "attempt", what="write", target="OWN/result") == DONE
-    assert answer(confined, A, "attempt", what="read", target=np_file()) == DONE
+    for path in (np_file(), "/proc/self/status", "/proc/thread-self/comm", "/proc/meminfo"):
+        assert answer(confined, A, "attempt", what="read", target=path) == DONE
 
 
 def test_the_worker_that_downloads_makes_links_in_the_hubs_cache_alone(tmp_path):
@@ -238,6 +240,9 @@ def test_the_engine_gives_the_network_to_no_other_worker(confined, home):
         ("count_threads", "worker_threads", 100, "more than the 100 threads .*_WORKER_THREADS higher"),
         ("many_files", "worker_files", 100, "at most 100 files open.*_WORKER_FILES higher"),
         ("large_file", "upload_mb", 10, "larger than the 74 MB .* INSPECTOR_UPLOAD_MB higher"),
+        ("many_small_files", "worker_disk_mb", 20, "more than the 20 MB of files .*_WORKER_DISK_MB higher"),
+        ("files_without_a_name", "worker_disk_mb", 20, "more than the 20 MB of files .*_WORKER_DISK_MB higher"),
+        ("closed_folder", "worker_disk_mb", 20, "more than the 20 MB of files .*_WORKER_DISK_MB higher"),
         ("spin", "cpu_seconds", 2, "the 2 seconds of processor time .*INSPECTOR_CPU_SECONDS"),
     ],
 )
@@ -246,6 +251,7 @@ def test_a_limit_that_is_passed_is_named_with_its_setting(tmp_path, what, settin
         with pytest.raises(WorkerError, match=words):
             answer(engine, A, "overdo", what=what, target="OWN/large")
         (ended,) = engine.endings()
+        eventually(lambda: not [*(tmp_path / "home" / "workers").iterdir()])
         assert answer(engine, A, "echo", value="after")["value"] == "after"
     assert setting.upper() in ended.reason
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -12,7 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from inspector.engine import filling
 from inspector.engine.desk import Desk
+from inspector.engine.filling import kept_nbytes
 from inspector.engine.local import LocalEngine
 from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.settings import read_settings
@@ -203,6 +206,44 @@ def test_a_file_without_bytes_in_a_workers_folder_takes_no_room(settings, two, d
     assert account(settings).used_nbytes - before < 10**6
     (desk.own / "real").write_bytes(b"x" * 10**6)
     assert account(settings).used_nbytes - before >= 10**6
+
+
+def test_a_second_name_hides_no_file_of_a_workers(settings, two, desk):
+    before = account(settings).used_nbytes
+    (desk.own / "real").write_bytes(b"x" * 10**6)
+    os.link(desk.own / "real", desk.own / "given")
+    assert 10**6 <= account(settings).used_nbytes - before < 1.1 * 10**6
+
+
+def test_what_a_worker_keeps_is_counted_once_and_as_the_disk_has_it(desk):
+    with (desk.own / "sparse").open("wb") as file:
+        file.truncate(10**12)
+    (desk.own / "real").write_bytes(b"x" * 10**6)
+    os.link(desk.own / "real", desk.own / "twin")
+    (desk.own / "away").symlink_to("/usr")
+    folders = 4096 * sum(path.is_dir() for path in desk.own.rglob("*"))
+    assert 10**6 <= kept_nbytes(desk.own, 0) <= 10**6 + folders + 10_000
+
+
+def test_a_removed_file_counts_while_it_is_open_if_it_was_the_workers(desk, tmp_path):
+    with (desk.own / "gone").open("wb", buffering=0) as gone, (tmp_path / "other").open("wb", buffering=0) as other:
+        for file in (gone, other):
+            file.write(b"x" * 10**6)
+            Path(file.name).unlink()
+        assert 10**6 <= kept_nbytes(desk.own, os.getpid()) < 1.5 * 10**6
+    assert kept_nbytes(desk.own, os.getpid()) < 10**6
+
+
+def test_a_folder_that_cannot_be_looked_through_is_too_large(desk):
+    make_deep(desk.own, 3_000)
+    assert kept_nbytes(desk.own, 0) == math.inf
+
+
+def test_too_many_files_are_too_large(monkeypatch, desk):
+    monkeypatch.setattr(filling, "MOST_FILES", 10)
+    for number in range(12):
+        (desk.own / str(number)).touch()
+    assert kept_nbytes(desk.own, 0) == math.inf
 
 
 def make_deep(folder: Path, depth: int) -> None:

@@ -15,6 +15,9 @@ import psutil
 import pytest
 
 from inspector.engine import logs
+from inspector.engine.jobs import LocalJob
+from inspector.engine.process import longest_answer
+from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.errors import InspectorError, WorkerError
 from tests.engine.engine_harness import WAIT, A, B, answer, demo, eventually, held, running, start_step
 
@@ -140,6 +143,26 @@ def test_a_worker_that_cannot_be_started_is_one_sentence(monkeypatch):
             answer(engine, A, "echo")
         monkeypatch.undo()
         assert answer(engine, A, "echo")["name"] == "demo-a"
+
+
+def test_an_answer_that_would_be_too_long_is_not_read(engine):
+    with pytest.raises(WorkerError, match="longer reply than the 500 MB"):
+        answer(engine, A, "announce", nbytes=500_000_001)
+    assert answer(engine, A, "echo")["name"] == "demo-a"
+
+
+def test_a_worker_that_nobody_asks_has_little_to_say(engine):
+    assert answer(engine, A, "announce", nbytes=1_000_001, asked=False) == "later"
+    eventually(lambda: any("longer reply than the 1 MB" in each.reason for each in engine.endings()))
+    assert answer(engine, A, "echo")["name"] == "demo-a"
+
+
+@pytest.mark.parametrize(("needs", "longest"), [("names", 100), ("rows", 200), ("model", 500)])
+def test_how_long_an_answer_may_be_follows_from_what_its_question_needs(needs, longest):
+    asked = LocalJob("key", RunRequest(A, "f", {}, needs=needs), keep=False, stop=lambda job: None)
+    opening = LocalJob("key", OpenRequest(demo("demo-a")), keep=False, stop=lambda job: None)
+    found = longest_answer((asked,)), longest_answer((opening,)), longest_answer(())
+    assert found == (longest * 1_000_000, 20_000_000, 1_000_000)
 
 
 def test_a_killed_server_leaves_no_workers(tmp_path):

@@ -69,6 +69,36 @@ def test_wordpiece_encodes_as_transformers_does(tmp_path, open_path, text, lower
     assert list(pair.type_ids) == truth(text, "w7")["token_type_ids"]
 
 
+ADDED = {
+    "content": "Shout",
+    "lstrip": True,
+    "rstrip": False,
+    "normalized": False,
+    "single_word": True,
+    "special": False,
+}
+ADDING = {  # files beside vocab.txt, whose last id is 59
+    "added_tokens.json": {"hello": 60, "Shout": 61, "<x>": 62},
+    "tokenizer_config.json": {"added_tokens_decoder": {"61": ADDED, "60": ADDED | {"content": "<x>", "special": True}}},
+}
+
+
+@pytest.mark.parametrize("file", ADDING)
+@pytest.mark.parametrize("text", ["w1 hello w2 Shout mid<x>dle hello, a", "xhellox shout  hello Shouting"])
+def test_tokens_added_to_a_vocabulary_are_those_of_transformers(tmp_path, open_path, file, text):
+    folder = save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "bert")
+    (folder / file).write_text(json.dumps(ADDING[file]), encoding="utf-8")
+    tokens = open_path(folder).require_tokens()
+    assert list(tokens.encode(text).ids) == AutoTokenizer.from_pretrained(folder)(text)["input_ids"]
+    assert tokens.size > 60
+
+
+def test_a_token_added_under_an_id_that_does_not_follow_is_left_out(tmp_path, open_path):
+    folder = save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "bert")
+    (folder / "added_tokens.json").write_text('{"hello": 70, "w1": 60}', encoding="utf-8")
+    assert open_path(folder).require_tokens().size == 60
+
+
 def test_byte_level_encodes_as_transformers_does_and_reads_as_text(tmp_path, open_path):
     folder = save_checkpoint(random_model("GPT2LMHeadModel", vocab_size=300), tmp_path / "gpt2", tokenizer=False)
     trained = byte_level(folder)

@@ -11,11 +11,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from transformers import AutoModelForMaskedLM
+from tokenizers import Tokenizer
+from transformers import AutoModelForMaskedLM, AutoTokenizer
 
+TEXTS = ("w1 a w2", "w2")  # that are tokenized
+LENS_TEXT = "w1 w2"
 TOLERANCE = 1e-4  # of a probability
+DISTANCE = 1e-3  # of a dot product
+PLACES = ("layer", "position", "token_id", "score")
 BUFFER = "e_score_correction_bias"  # of DeepSeek's, which is no parameter
+NUMPY = {
+    **{"F64": "<f8", "F32": "<f4", "F16": "<f2", "C64": "<c8", "BOOL": "?", "U8": "u1", "I8": "i1"},
+    **{f"{sign}{bits}": f"<{sign.lower()}{bits // 8}" for sign in "IU" for bits in (16, 32, 64)},
+}
 DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "BOOL": "bool", "C64": "complex64"}
 
 
@@ -31,24 +41,130 @@ def agrees(verb: str, result: Any, folder: Path) -> bool | None:
     return compare(result, folder) if compare else None
 
 
-def _prediction(result: Any, folder: Path) -> bool | None:
-    """Each probability, computed by the model that transformers loads, if that has all its weights."""
+def _model(result: Any, folder: Path) -> Any:
+    """The model that transformers loads, in an answer's dtype; None where the files lack a weight of it."""
     try:
         model, info = AutoModelForMaskedLM.from_pretrained(
             folder, local_files_only=True, output_loading_info=True, dtype=getattr(torch, result.dtype)
         )
     except Exception:  # of many kinds: for transformers, too, it is damaged
         return None
-    if info["missing_keys"] or info["mismatched_keys"] or info.get("error_msgs"):
+    return None if info["missing_keys"] or info["mismatched_keys"] or info.get("error_msgs") else model.eval()
+
+
+def _prediction(result: Any, folder: Path) -> bool | None:
+    """Each probability, computed by the model that transformers loads, if that has all its weights."""
+    if (model := _model(result, folder)) is None:
         return None
     with torch.inference_mode():
-        logits = model.eval()(input_ids=torch.tensor([result.token_ids])).logits[0].double()
-    for mask in result.masks:
-        shown = dict(zip(mask.predictions["token_id"], mask.predictions["probability"], strict=True))
-        expected = logits[mask.position].softmax(0).tolist()
-        if any(abs(expected[int(token)] - probability) > TOLERANCE for token, probability in shown.items()):
-            return False
-    return True
+        logits = model(input_ids=torch.tensor([result.token_ids])).logits[0].double()
+    return all(
+        _are_likely(mask.predictions["token_id"], mask.predictions["probability"], logits[mask.position])
+        for mask in result.masks
+    )
+
+
+def _are_likely(ids: Any, probabilities: Any, logits: torch.Tensor) -> bool:
+    expected = logits.softmax(0)[torch.tensor(list(ids))].tolist()
+    return all(abs(one - other) <= TOLERANCE for one, other in zip(expected, probabilities, strict=True))
+
+
+def _lens(result: Any, folder: Path) -> bool | None:
+    """The last layer's logits by transformers' forward pass, and every layer's dot product with the embeddings."""
+    model, tokenizer = _model(result, folder), _tokenizer(folder)
+    if model is None or tokenizer is None:
+        return None
+    ids = tokenizer.encode(LENS_TEXT).ids
+    with torch.inference_mode():
+        output = model(input_ids=torch.tensor([ids]), output_hidden_states=True)
+        states = torch.stack(output.hidden_states)[:, 0].double()
+        dots = states @ model.get_input_embeddings().weight.double().T
+    if len(ids) != len(result.tokens) or len(states) != len(result.layers):
+        return False
+    cells = result.cells
+    ends = cells[(cells["rung"] == "logits") & (cells["layer"] == len(states) - 1)]
+    at = {name: torch.tensor(cells.loc[cells["rung"] == "dot", name].tolist()) for name in PLACES}
+    right = torch.allclose(
+        dots[at["layer"], at["position"], at["token_id"]], at["score"].double(), rtol=TOLERANCE, atol=DISTANCE
+    )
+    return right and all(
+        _are_likely(rows["token_id"], rows["probability"], output.logits[0, place].double())
+        for place, rows in ends.groupby("position")
+    )
+
+
+def _tokenization(result: Any, folder: Path) -> bool | None:
+    """The ids that the tokenizers library gives alone, each text by itself."""
+    if (tokenizer := _tokenizer(folder)) is None:
+        return None
+    expected = [tokenizer.encode(text).ids for text in TEXTS]
+    real = [[row[0] for row in zip(ids, mask, strict=True) if row[1]] for ids, mask in _sequences(result)]
+    return real == expected
+
+
+def _sequences(result: Any) -> Iterator[tuple[list[int], list[int]]]:
+    return zip(result.batch["ids"], result.batch["attention_mask"], strict=True)
+
+
+def _tokenizer(folder: Path) -> Tokenizer | None:
+    """What tokenizer.json alone says, or a vocab.txt as transformers reads it, if it does."""
+    whole, words = folder / "tokenizer.json", folder / "vocab.txt"
+    try:
+        if whole.exists():
+            found = Tokenizer.from_file(str(whole))
+        else:
+            found: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True).backend_tokenizer
+            if {*words.read_text("utf-8").split()} != found.get_vocab().keys():
+                return None  # its class wants other files, or makes up tokens
+    except BaseException:  # a panic of the library's is no Exception
+        return None
+    found.no_padding()
+    found.no_truncation()
+    return found
+
+
+def _checks(result: Any, folder: Path) -> bool | None:
+    """Which tensors hold NaN or infinity, how often, or nothing but zeros: by NumPy, or what torch's reader gives."""
+    suffix = ".safetensors" if any(folder.glob("*.safetensors")) else ".bin"
+    try:
+        tensors = {name: each for path in folder.glob(f"*{suffix}") for name, each in NUMBERS[suffix](path)}
+    except Exception:
+        return None
+    checks = [each for each in result.checks if each.name in ("NaN and infinity", "Zero tensors")]
+    if not tensors or not all(each.checked for each in checks):
+        return None
+    counted = {
+        (name, problem): count for name, numbers in tensors.items() for problem, count in _counts(numbers) if count
+    }
+    listed = {(each.subject, each.problem): each.count for check in checks for each in check.evidence}
+    return sum(check.found for check in checks) == len(counted) and counted == listed
+
+
+def _counts(numbers: np.ndarray) -> Iterator[tuple[str, int]]:
+    yield "holds NaN", int(np.isnan(numbers).sum())
+    yield "holds infinity", int(np.isinf(numbers).sum())
+    is_matrix = sum(size > 1 for size in numbers.shape) > 1
+    yield "all zeros", 0 if numbers.any() or not is_matrix else numbers.size
+
+
+def _stored_numbers(path: Path) -> Iterator[tuple[str, np.ndarray]]:
+    data = path.read_bytes()
+    (size,) = struct.unpack_from("<Q", data)
+    for name, each in json.loads(data[8 : 8 + size]).items():
+        if name != "__metadata__":
+            begin, end = each["data_offsets"]
+            yield name, _decoded(each["dtype"], data[8 + size + begin : 8 + size + end]).reshape(each["shape"])
+
+
+def _decoded(dtype: str, data: bytes) -> np.ndarray:
+    if dtype == "BF16":  # the upper half of a float32
+        return (np.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4")
+    return np.frombuffer(data, NUMPY[dtype])
+
+
+def _saved_numbers(path: Path) -> Iterator[tuple[str, np.ndarray]]:
+    for name, tensor in _state(path).items():
+        yield name, tensor.double().numpy() if not tensor.is_complex() else tensor.numpy()
 
 
 def _overview(result: Any, folder: Path) -> bool | None:
@@ -70,12 +186,25 @@ def _safetensors(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def _pytorch(path: Path) -> Iterator[tuple[str, int]]:
+    return ((str(each.dtype).removeprefix("torch."), each.numel()) for each in _state(path).values())
+
+
+def _state(path: Path) -> dict[str, torch.Tensor]:
     state = torch.load(path, weights_only=True, map_location="cpu")  # noqa: TID251 - the other opinion
     while isinstance(nested := state.get("state_dict", state.get("model")), dict):
         state = nested
-    tensors = (each for each in state.values() if isinstance(each, torch.Tensor))
-    return ((str(each.dtype).removeprefix("torch."), each.numel()) for each in tensors)
+    return {name: each for name, each in state.items() if isinstance(each, torch.Tensor)}
 
 
 READ: dict[str, Callable[[Path], Iterator[tuple[str, int]]]] = {".safetensors": _safetensors, ".bin": _pytorch}
-COMPARED: dict[str, Callable[[Any, Path], bool | None]] = {"predict": _prediction, "overview": _overview}
+NUMBERS: dict[str, Callable[[Path], Iterator[tuple[str, np.ndarray]]]] = {
+    ".safetensors": _stored_numbers,
+    ".bin": _saved_numbers,
+}
+COMPARED: dict[str, Callable[[Any, Path], bool | None]] = {
+    "check": _checks,
+    "lens": _lens,
+    "overview": _overview,
+    "predict": _prediction,
+    "tokenize": _tokenization,
+}

@@ -32,7 +32,7 @@ from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent
 from tests.store.hostile_mix import cases, sound
-from tests.store.hostile_truth import agrees
+from tests.store.hostile_truth import LENS_TEXT, TEXTS, agrees
 from tools.fuzz.property import checked
 
 SECONDS = 60  # of processor time for all questions about one checkpoint
@@ -43,9 +43,9 @@ CONTROLS = {chr(code) for code in (*range(32), 0x7F, 0x202E)} - set("\t\n\r")
 QUESTIONS: dict[str, dict[str, Any]] = {
     "overview": {},
     "check": {},
-    "tokenize": {"texts": ("w1 a w2", "w2")},
+    "tokenize": {"texts": TEXTS},
     "predict": {"text": "w1 [MASK] w2"},
-    "lens": {"text": "w1 w2"},
+    "lens": {"text": LENS_TEXT},
 }
 
 

@@ -14,10 +14,10 @@ from inspector.analyses.checks.compute_census import Census
 from inspector.analyses.checks.compute_parts import at_least, conclude
 from inspector.analyses.checks.result import Check, Evidence, Severity
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.names import FORMER_BUFFERS, is_buffer
+from inspector.models.names import FORMER_BUFFERS
 from inspector.models.quantized.codes import open_codes
 from inspector.models.quantized.layout import Quantized
-from inspector.store.manifests.manifest import Manifest, TensorInfo
+from inspector.store.manifests.manifest import Manifest, TensorInfo, is_buffer
 from inspector.store.readers.safetensors import contiguous_strides
 
 NUMBERS, ZEROS, DTYPES = "NaN and infinity", "Zero tensors", "Number types"

@@ -15,13 +15,12 @@ from inspector.analyses.overview.result import Overview, OverviewFile
 from inspector.errors import InspectorError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import FAMILIES, declares_tie, in_file
-from inspector.models.names import is_buffer
 from inspector.progress import Progress
 from inspector.request import answers
 from inspector.results.checkpoint import TokenizerInfo
 from inspector.store.hashing import HASHES, HashCache
 from inspector.store.manifests.entries import results_folder
-from inspector.store.manifests.manifest import Manifest, TensorInfo
+from inspector.store.manifests.manifest import Manifest, TensorInfo, is_buffer, stored_once
 from inspector.store.staging import NO_TOKENIZER
 from inspector.text import shape_text, some
 
@@ -47,9 +46,9 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
     progress(None, "Reading the headers")
     manifest = checkpoint.manifest
     config = manifest.config or {}
-    stored = _stored_once(tensor for tensor in manifest.tensors if not is_buffer(tensor))
+    stored = stored_once(tensor for tensor in manifest.tensors if not is_buffer(tensor))
     weights = [tensor for tensor in checkpoint.tensors if not is_buffer(tensor)]
-    once = _stored_once(weights)
+    once = stored_once(weights)
     heads = checkpoint.heads
     tokenizer, tokenizer_warnings = _tokenizer(checkpoint)
     vocab_rows, columns = _embedding_shape(checkpoint)
@@ -107,14 +106,6 @@ def _code_warnings(unread: Sequence[str]) -> list[str]:
 
 def _numel(tensor: TensorInfo) -> int:
     return math.prod(tensor.shape)
-
-
-def _stored_once(tensors: Iterable[TensorInfo]) -> list[TensorInfo]:
-    """Leave out tensors that lie on the bytes of another one."""
-    seen: dict[tuple[str, str, int, int], TensorInfo] = {}
-    for tensor in tensors:
-        seen.setdefault((tensor.file, tensor.storage, tensor.begin, tensor.nbytes), tensor)
-    return list(seen.values())
 
 
 def _dtypes(tensors: Iterable[TensorInfo]) -> dict[str, int]:

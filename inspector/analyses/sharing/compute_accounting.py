@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import pandas as pd
 import torch
@@ -97,7 +98,7 @@ def tensor_table(groups: Sequence[SharedGroup], evidence: Evidence, storages: Ma
     )
 
 
-def _kind(name: str, evidence: Evidence) -> str:
+def _kind(name: str, evidence: Evidence) -> Literal["parameter", "buffer"]:
     return "parameter" if name in evidence.parameters else "buffer"
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import get_args
 
 import torch
 
+from inspector.analyses.sharing.result import FileRelation, Verdict
 from inspector.models.copies import Copies
 from inspector.models.memory import locate
 from inspector.store.manifests.manifest import TensorInfo
 
 _BY_CLASS = "the class declares it, whatever config.json says"
-VERDICTS = ("tied", "equal copies", "diverged", "declared only", "alias only")
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +43,13 @@ class Judgment:
     """A group's verdict and the facts behind it."""
 
     names: tuple[str, ...]  # sorted
-    verdict: str
+    verdict: Verdict
     reason: str
     declared: bool
     in_memory: bool
     held: tuple[str, ...]  # sorted
     aliases: tuple[str, ...]  # sorted
-    file_relation: str
+    file_relation: FileRelation
 
 
 def find_groups(evidence: Evidence) -> list[tuple[str, ...]]:
@@ -91,6 +93,7 @@ def judge(names: tuple[str, ...], evidence: Evidence) -> Judgment:
     declared = any(set(names) <= group for group in evidence.declared)
     held = tuple(name for name in names if evidence.held is not None and name in evidence.held)
     aliases = tuple(name for name in names if name in evidence.aliases and name not in held)
+    verdict: Verdict
     relation = _file_relation(held, evidence)
     compared = [name for name in names if evidence.can_compare(name)]
     equal = all(evidence.copies.same(compared[0], name) for name in compared[1:])
@@ -145,7 +148,7 @@ def describe_distance(names: Sequence[str], copies: Copies) -> str:
     return f"largest difference {worst.max_abs:.3g}, overall cosine {worst.cosine:.4f}."
 
 
-def _file_relation(held: Sequence[str], evidence: Evidence) -> str:
+def _file_relation(held: Sequence[str], evidence: Evidence) -> FileRelation:
     if evidence.held is None:
         return "no file"
     if len(held) < 2:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from inspector.results.plain import local
 
@@ -11,12 +11,17 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
     import pandas as pd
 
 
+Verdict = Literal["tied", "equal copies", "diverged", "declared only", "alias only"]
+# What the file holds of a group; "no file" for a module in memory.
+FileRelation = Literal["one copy", "one storage", "equal copies", "different numbers", "no copy", "no file"]
+
+
 @dataclass(frozen=True, slots=True)
 class SharedMember:
     """One name of a group: where its tensor lies in memory, and where in the files."""
 
     name: str
-    kind: str  # "parameter" or "buffer"
+    kind: Literal["parameter", "buffer"]
     dtype: str
     shape: tuple[int, ...]
     nbytes: int
@@ -32,24 +37,20 @@ class SharedGroup:
     """Names that share a tensor, or were meant to."""
 
     names: tuple[str, ...]  # sorted, at least two
-    verdict: str  # "tied", "equal copies", "diverged", "declared only", "alias only"
+    verdict: Verdict
     shape: tuple[int, ...]  # of the largest member
     nbytes: int  # of the largest member, as loaded
     declared: bool
     in_file: tuple[str, ...]  # those of `names` whose bytes the file holds, sorted
     in_memory: bool  # True: the names have bytes in common after loading
     reason: str  # one sentence
-    file_relation: str  # one of FILE_RELATIONS
+    file_relation: FileRelation
     aliases: tuple[str, ...]  # those of `names` that only the file's metadata lists, sorted
     listed_parameters: int  # every name counted, buffers left out
     unique_parameters: int  # every number in memory counted once
     listed_nbytes: int
     unique_nbytes: int
     members: tuple[SharedMember, ...]  # in the order of `names`
-
-
-# What the file holds of a group; "no file" for a module in memory.
-FILE_RELATIONS = ("one copy", "one storage", "equal copies", "different numbers", "no copy", "no file")
 
 
 @dataclass(frozen=True, slots=True)

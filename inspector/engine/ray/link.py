@@ -13,7 +13,7 @@ from typing import Any
 
 from inspector.encoding import decode, encode
 from inspector.engine.logs import follow_log
-from inspector.engine.process import MAX_MESSAGE
+from inspector.engine.process import MAX_MESSAGE, MAX_UNASKED
 from inspector.engine.ray.messages import HEARD, Leave, Lost
 from inspector.engine.sandbox.environment import worker_environment
 from inspector.settings import Settings
@@ -72,7 +72,7 @@ class Link:
         text = LOST
         try:
             while True:
-                message = decode(self._connection.recv_bytes(MAX_MESSAGE), *HEARD)
+                message = decode(self._connection.recv_bytes(MAX_MESSAGE + MAX_UNASKED), *HEARD)
                 if isinstance(message, Lost):
                     text = message.text
                 else:

@@ -28,7 +28,10 @@ from inspector.store.origins.hub import hub_folder, hub_home
 from inspector.store.registry import TEMPORARY
 
 # Libraries, their data, the kernel's tables: what a program needs to run.
-SYSTEM = ("/bin", "/lib", "/lib32", "/lib64", "/nix", "/opt", "/proc", "/sys", "/usr")
+SYSTEM = ("/bin", "/lib", "/lib32", "/lib64", "/nix", "/opt", "/sys", "/usr")
+PROC = Path("/proc")
+# What of it is nobody's; other processes' command lines may hold what nobody should read.
+MACHINE = ("cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "sys", "uptime", "version")
 ETC = Path("/etc")  # where root's secrets lie as well, which a worker of root's may still read
 RESOLVER = "/run/systemd/resolve"  # /etc/resolv.conf is a link to it
 DEVICES = ("full", "null", "random", "urandom", "zero")
@@ -139,6 +142,7 @@ def _keep_to_files(setup: Setup) -> None:
 
 def _readable(setup: Setup) -> Iterator[Path]:
     yield from (Path(folder) for folder in (*SYSTEM, RESOLVER))
+    yield from [PROC] if any(_gpus()) else _held_of_proc()  # a driver reads more
     yield from public(ETC)
     yield from (Path(sys.prefix), Path(sys.base_prefix), Path(sys.exec_prefix))
     for name in PLACES_IN_ENVIRONMENT:
@@ -157,6 +161,14 @@ def _readable(setup: Setup) -> Iterator[Path]:
         yield setup.settings.given
     if setup.network and not setup.restrict_paths:
         yield hub_home() / "token"  # the login of the person who started the program
+
+
+def _held_of_proc() -> Iterator[Path]:
+    """The process' own folder and the machine's facts, held open: the kernel's rules end with its caches otherwise."""
+    for path in (PROC / name for name in ("self", *MACHINE)):
+        with suppress(OSError):
+            os.open(path, os.O_PATH | os.O_CLOEXEC)
+            yield path
 
 
 def public(folder: Path) -> Iterator[Path]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from tokenizers import Tokenizer
+from tokenizers import AddedToken, Tokenizer
 from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
 
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
 from inspector.models.vocabulary.panics import unprinted
 from inspector.store.manifests.manifest import Manifest
+
+SPECIAL_ROLES = ("pad", "mask", "unk", "cls", "sep", "bos", "eos")
 
 
 def has_tokenizer(manifest: Manifest) -> bool:
@@ -84,7 +86,28 @@ def _read_wordpiece(manifest: Manifest) -> Tokenizer:
         strip_accents=settings.get("strip_accents"),
         handle_chinese_chars=bool(settings.get("tokenize_chinese_chars", True)),
     )
-    return Tokenizer.from_str(wordpiece.to_str())
+    tokenizer = Tokenizer.from_str(wordpiece.to_str())
+    for number, token in sorted(_added_tokens(manifest, settings).items()):
+        if number == tokenizer.get_vocab_size():  # no other id can be given to it
+            tokenizer.add_tokens([token])
+    return tokenizer
+
+
+def _added_tokens(manifest: Manifest, settings: Mapping[str, Any]) -> dict[int, AddedToken]:
+    """The tokens that files beside vocab.txt add to it, by id, with the flags that transformers gives them."""
+    known = read_settings(manifest)
+    listed = [known.get(f"{role}_token") for role in SPECIAL_ROLES] + [*known.get("additional_special_tokens", ())]
+    special = {each["content"] if isinstance(each, dict) else each for each in listed if each}
+    plain = {number: {"content": text} for text, number in _read_json(manifest, "added_tokens.json").items()}
+    described = {int(number): token for number, token in settings.get("added_tokens_decoder", {}).items()}
+    return {number: _added_token(token, special) for number, token in (plain | described).items()}
+
+
+def _added_token(token: Mapping[str, Any], special: Collection[str]) -> AddedToken:
+    is_special = token.get("special", token["content"] in special)
+    flags = {name: bool(token.get(name)) for name in ("single_word", "lstrip", "rstrip")}
+    normalized = token.get("normalized", not is_special)
+    return AddedToken(token["content"], **flags, normalized=normalized, special=is_special)
 
 
 def _read_merges(manifest: Manifest) -> Tokenizer:

@@ -31,6 +31,7 @@ from inspector.store.manifests.entries import MAPS, OPENED, UPLOADS
 from inspector.store.shared.marks import is_marked
 
 RESERVED = ".reserved"  # an upload's size, before its bytes have arrived
+GIVEN = "given"  # in a worker's folder: what the server links there
 NAMED = 3  # uploads that a refusal names at most
 # Folder below home -> what it holds, and when that is removed to make room.
 KINDS = {
@@ -195,10 +196,13 @@ def _used_nbytes(settings: Settings) -> int:
 
 
 def _own_nbytes(found: os.stat_result, path: str) -> int:
-    """Bytes of a file; of a worker's folder those on the disk, and what it links the store counts where it lies."""
-    if f"{os.sep}{registry.WORKERS}{os.sep}" not in path:
+    """Bytes of a file; of a worker's folder those on the disk, and what is linked there counts where it lies."""
+    _, _, inside = path.partition(f"{os.sep}{registry.WORKERS}{os.sep}")
+    if not inside:
         return found.st_size
-    return 0 if found.st_nlink > 1 else min(found.st_size, 512 * getattr(found, "st_blocks", sys.maxsize))
+    if found.st_nlink > 1 and Path(inside).parts[1:2] == (GIVEN,):
+        return 0
+    return min(found.st_size, 512 * getattr(found, "st_blocks", sys.maxsize)) // max(1, found.st_nlink)
 
 
 def _visible(folder: Path) -> Iterator[Path]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -43,6 +43,30 @@ class TensorInfo(NamedTuple):
     nbytes: int  # numel * itemsize
     storage: str  # equal for two tensors exactly if they were saved on one storage
     storage_nbytes: int  # size of that storage
+
+
+# What files store although no gradient ever changes it.
+BUFFERS = (
+    ".position_ids",
+    ".attn.masked_bias",
+    ".rotary_emb.inv_freq",
+    ".embeddings.token_type_ids",
+    ".e_score_correction_bias",  # DeepSeek-V3's: set from how often experts are chosen, without a gradient
+)
+
+
+def is_buffer(tensor: TensorInfo) -> bool:
+    """Whether a stored tensor is a constant table and no parameter."""
+    mask = tensor.name.endswith(".attn.bias") and len(tensor.shape) == 4
+    return mask or f".{tensor.name}".endswith(BUFFERS)
+
+
+def stored_once(tensors: Iterable[TensorInfo]) -> list[TensorInfo]:
+    """Leave out tensors that lie on the bytes of another one."""
+    seen: dict[tuple[str, str, int, int], TensorInfo] = {}
+    for tensor in tensors:
+        seen.setdefault((tensor.file, tensor.storage, tensor.begin, tensor.nbytes), tensor)
+    return list(seen.values())
 
 
 @dataclass(frozen=True)

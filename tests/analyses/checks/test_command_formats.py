@@ -13,28 +13,36 @@ import pytest
 
 from inspector.analyses.checks.command_baseline import compare, read_baseline
 from inspector.analyses.checks.command_formats import as_github, as_junit, write_checks
-from inspector.analyses.checks.result import Baseline, Check, Checks, Evidence
+from inspector.analyses.checks.result import (
+    SEVERITIES,
+    STATUS_OF,
+    STATUSES,
+    Baseline,
+    Check,
+    Checks,
+    Evidence,
+    Severity,
+    Status,
+)
 from inspector.errors import RequestError
 from inspector.results.plain import to_json
 
 COMMAND = re.compile(r"::(error|warning|notice) title=([^:,\n]*)::([^\n]*)")
-STATUS = {"none": "ok", "note": "ok", "minor": "warn", "major": "fail", "critical": "fail"}
-ORDER = list(STATUS)
 
 
-def evidence(subject: str, severity: str, count: int | None = None, problem: str = "p") -> Evidence:
+def evidence(subject: str, severity: Severity, count: int | None = None, problem: str = "p") -> Evidence:
     return Evidence(subject, problem, severity, count, f"{subject} in short.")
 
 
-def check(name: str, *found: Evidence, checked: bool = True, severity: str = "none") -> Check:
-    worst = max((each.severity for each in found), key=ORDER.index, default=severity)
-    step = "" if STATUS[worst] == "ok" else "Mend it."
-    return Check(name, STATUS[worst], worst, f"{name} was looked at.", step, checked,
+def check(name: str, *found: Evidence, checked: bool = True, severity: Severity = "none") -> Check:
+    worst = SEVERITIES[max(map(SEVERITIES.index, [severity, *(each.severity for each in found)]))]
+    step = "" if STATUS_OF[worst] == "ok" else "Mend it."
+    return Check(name, STATUS_OF[worst], worst, f"{name} was looked at.", step, checked,
                  len(found), found)  # fmt: skip
 
 
 def checks(*each: Check, baseline: Baseline | None = None) -> Checks:
-    counts = {status: sum(c.status == status for c in each) for status in ("ok", "warn", "fail")}
+    counts: dict[Status, int] = {status: sum(c.status == status for c in each) for status in STATUSES}
     return Checks("tiny", "f" * 64, counts, each, baseline)
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 
 from inspector.analyses.sharing.compute_folding import fold_rows
-from inspector.analyses.sharing.result import SharedGroup, SharedMember, Sharing
+from inspector.analyses.sharing.result import FileRelation, SharedGroup, SharedMember, Sharing, Verdict
 
 SHAPE = (500, 500)
-RELATIONS = {
+RELATIONS: dict[Verdict, FileRelation] = {
     "tied": "one copy",
     "equal copies": "equal copies",
     "diverged": "different numbers",
@@ -21,7 +21,7 @@ RELATIONS = {
 }
 
 
-def group(*names: str, verdict: str = "tied", shape: tuple[int, ...] = SHAPE) -> SharedGroup:
+def group(*names: str, verdict: Verdict = "tied", shape: tuple[int, ...] = SHAPE) -> SharedGroup:
     """A group of float32 names; on one storage if it is tied, else on one storage each."""
     numel = math.prod(shape)
     tied = verdict == "tied"

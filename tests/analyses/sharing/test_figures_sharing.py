@@ -12,7 +12,7 @@ import pytest
 
 from inspector.analyses.sharing.figures import group_letter, sharing_graph
 from inspector.analyses.sharing.figures_words import sharing_subtitle
-from inspector.analyses.sharing.result import SharedGroup
+from inspector.analyses.sharing.result import SharedGroup, Verdict
 from inspector.plotting.theme import DARK, LIGHT
 from tests.analyses.sharing.sharing_frames import folded, group, sharing_of
 
@@ -95,7 +95,7 @@ def test_views_of_a_block_are_not_called_one_tensor() -> None:
         ("alias only", "|", "no tie is declared"),
     ],
 )
-def test_what_is_not_one_tensor_is_not_drawn_as_one(verdict: str, sign: str, words: str) -> None:
+def test_what_is_not_one_tensor_is_not_drawn_as_one(verdict: Verdict, sign: str, words: str) -> None:
     figure = draw(["in.weight", "out.weight"], [group("in.weight", "out.weight", verdict=verdict)])
     storage = trace(figure, "storage")
     assert len(storage["y"]) == 2
