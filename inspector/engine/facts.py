@@ -11,6 +11,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -116,15 +117,14 @@ def know(fingerprint: str, settings: Settings) -> Known | None:
             stamps.append((found.st_ino, found.st_mtime_ns))
         except OSError:
             continue
-    return _know(fingerprint, settings, tuple(stamps)) if stamps else None
+    with suppress(CheckpointError):
+        return _know(fingerprint, settings, tuple(stamps)) if stamps else None
+    return None
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _know(fingerprint: str, settings: Settings, _stamps: tuple[tuple[int, int], ...]) -> Known | None:
-    try:
-        return Known(load_manifest(fingerprint, settings=settings))
-    except CheckpointError:
-        return None
+def _know(fingerprint: str, settings: Settings, _stamps: tuple[tuple[int, int], ...]) -> Known:
+    return Known(load_manifest(fingerprint, settings=settings))
 
 
 def lies(answer: Any, known: Known, other: Known | None = None) -> Iterator[str]:

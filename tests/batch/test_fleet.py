@@ -151,7 +151,7 @@ def test_canceling_stops_what_runs_and_starts_nothing_more() -> None:
         job.result(timeout=SECONDS)
     with pytest.raises(CancelledError):
         running.result(timeout=SECONDS)
-    assert [entry.result for entry in job.entries] == ["echo of a"]
+    assert [entry.result for entry in job.partial] == ["echo of a"]
     assert engine.asked == ["a", "b"]
 
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 
 import inspector
+from inspector.engine.facts import know
 from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.errors import InspectorError
 from inspector.settings import Settings
-from inspector.store.manifests.documents import is_fingerprint, read_document
-from inspector.store.manifests.entries import MANIFEST, OPENED
-from inspector.store.manifests.reader import read_files
+from inspector.store.manifests.documents import is_fingerprint
 from inspector.store.origins.places import demo_source, find_path, path_source
 from inspector.store.origins.sources import Source
 from inspector.store.reference import CheckpointRef
@@ -25,7 +23,6 @@ from inspector.store.reference import CheckpointRef
 Outside = frozenset[tuple[Path, int]]  # real paths and their inodes: another file of the same name is another one
 NOTHING: Outside = frozenset()
 PACKAGE = Path(inspector.__file__).resolve().parent  # every worker reads it, and the demos in it
-REMEMBERED = 256
 
 
 def find_outside(request: OpenRequest | RunRequest, settings: Settings, *, restrict_paths: bool) -> Outside:
@@ -48,8 +45,9 @@ def find_outside(request: OpenRequest | RunRequest, settings: Settings, *, restr
                 found.add((path.resolve(), path.stat().st_ino))
     else:
         asked = (request.fingerprint, request.parameters.get("other"))
-        entries = (settings.home / OPENED / each for each in asked if isinstance(each, str) and is_fingerprint(each))
-        found = {file for entry in entries for file in _listed(entry)}
+        checkpoints = (know(each, settings) for each in asked if isinstance(each, str) and is_fingerprint(each))
+        files = (file for each in checkpoints if each for file in each.manifest.files)
+        found = {(file.path, file.stamp[1]) for file in files if file.stamp}
     return frozenset((path, inode) for path, inode in found if not path.is_relative_to(PACKAGE))
 
 
@@ -62,18 +60,3 @@ def _opened(reference: CheckpointRef, settings: Settings, *, restrict_paths: boo
             yield place
         source = path_source(reference, settings, restrict=restrict_paths)
         yield from source.files.values() if isinstance(source, Source) else [source]
-
-
-def _listed(entry: Path) -> Outside:
-    """The files outside the store that a manifest lists."""
-    try:
-        manifest = (entry / MANIFEST).lstat()
-        return _read_listed(entry, (manifest.st_ino, manifest.st_mtime_ns))
-    except (OSError, ValueError):
-        return NOTHING
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _read_listed(entry: Path, _version: tuple[int, int]) -> Outside:
-    files = read_files(read_document(entry / MANIFEST))
-    return frozenset((file.path, file.stamp[1]) for file in files if file.stamp and file.path.is_absolute())

@@ -47,22 +47,13 @@ def read_places(stored: Any) -> dict[str, Path]:
     """Where the files of a manifest lie, as it says, by name.
 
     Raises:
-        DamagedError: If it lists no files, or a name twice.
+        DamagedError: If it does not list files as `save_manifest` does, or a name twice.
     """
-    files = read_files(stored)
+    files = as_list(as_object(stored).get("files"), _read_file, most=MAX_FILES)
     places = {file.name: file.path for file in files}
     if len(places) < len(files):
         raise DamagedError("files")
     return places
-
-
-def read_files(stored: Any) -> tuple[FileInfo, ...]:
-    """The files of a manifest, as it says.
-
-    Raises:
-        DamagedError: If it does not list them as `save_manifest` does.
-    """
-    return as_list(as_object(stored).get("files"), _read_file, most=MAX_FILES)
 
 
 @collector_paused()
