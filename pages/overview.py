@@ -8,7 +8,6 @@ import streamlit as st
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
 from inspector.analyses.overview.words import HEADS
-from inspector.catalog import PAGES
 from inspector.names import find_rows
 from inspector.text import bytes_text
 from pages._overview import identity
@@ -70,12 +69,7 @@ with right:
         "Tied": f"{twice:,} parameters have a second name" if twice else "nothing, by the headers",
     }
     parts.facts(facts)
-    sharing = PAGES["sharing"]
-    st.page_link(
-        "pages/sharing.py",
-        label=f"{sharing.title}: what is tied, and is it still?",
-        icon=f":material/{sharing.symbol}:",
-    )
+    parts.page_link("sharing", "what is tied, and is it still?")
 
 st.subheader("Tensors", anchor=False)
 find = options.ask(

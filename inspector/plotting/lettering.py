@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 # Widths in ems of a proportional face; a little more than Source Sans and Arial need.
@@ -127,7 +127,7 @@ def place_labels(
     for number, (mark, size) in enumerate(zip(marks, sizes, strict=True)):
         for across, up in SIDES:
             box = label_box(mark, size, across, up, radius)
-            if _inside(box, within) and not _touches_any(box, taken):
+            if _inside(box, within) and not any(map(box.touches, taken)):
                 taken.append(box)
                 placed.append(Label(number, across, up))
                 break
@@ -143,7 +143,3 @@ def label_box(mark: tuple[float, float], size: tuple[float, float], across: int,
 
 def _inside(box: Rectangle, frame: Rectangle) -> bool:
     return box.left >= frame.left and box.right <= frame.right and box.top >= frame.top and box.bottom <= frame.bottom
-
-
-def _touches_any(box: Rectangle, others: Iterable[Rectangle]) -> bool:
-    return any(box.touches(other) for other in others)

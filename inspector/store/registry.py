@@ -163,10 +163,11 @@ def sweep(settings: Settings) -> None:
         for folder in below(settings.home / kind):
             if not folder.name.startswith("."):
                 _sweep_folder(folder)
+    abandoned = time.time() - ABANDONED_SECONDS
     for kind in (TEMPORARY, INCOMINGS, WORKERS, UPLOADS, OPENED):
         for grave in below(settings.home / kind):  # cut off while it was made or removed
             with contextlib.suppress(OSError):
-                if grave.name.startswith(".") and is_plain_folder(grave) and _age_seconds(grave) > ABANDONED_SECONDS:
+                if grave.name.startswith(".") and is_plain_folder(grave) and grave.stat().st_mtime < abandoned:
                     remove_folder(grave)
 
 
@@ -181,10 +182,6 @@ def _sweep_folder(folder: Path) -> None:
         remove_folder(folder)
     finally:
         os.close(descriptor)
-
-
-def _age_seconds(path: Path) -> float:
-    return time.time() - path.stat().st_mtime
 
 
 def _rewrite(folder: Path, stored: StoredCheckpoint) -> None:

@@ -23,7 +23,6 @@ from inspector.analyses.heads.result import (
     NextTokens,
     TokenLabels,
 )
-from inspector.catalog import PAGES
 from inspector.plotting.predictions import topk_bars
 from inspector.results.checkpoint import Opened
 from inspector.text import literal, percent_text, plural
@@ -193,9 +192,8 @@ def _next_tokens(asked: Answered, result: NextTokens) -> None:
 
 
 def _filled(asked: Answered, result: FilledTokens) -> None:
-    page = PAGES["masked_lm"]
     st.markdown("This head has a page of its own, with top-k, targets and joint answers for any mask.")
-    st.page_link("pages/masked_lm.py", label=f"{page.title}: {page.question}", icon=f":material/{page.symbol}:")
+    parts.page_link("masked_lm")
     with st.expander("Most likely token at every position"):
         parts.table(result.tokens, alt="Most likely token at every position")
         parts.download(result.tokens, name=f"{asked.checkpoint.name}-filled")

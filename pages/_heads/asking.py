@@ -6,6 +6,7 @@ import streamlit as st
 
 from inspector.analyses.heads.request import HeadsRequest
 from inspector.analyses.heads.result import default_head
+from inspector.analyses.heads.words import ENDINGS, SECOND
 from inspector.analyses.overview.result import Overview
 from inspector.demo import DEMOS
 from inspector.results.checkpoint import Opened
@@ -17,13 +18,8 @@ FIRST = {
     "question_answering": ("Where does the Eiffel Tower stand?",),
     "multiple_choice": ("She filled the kettle and put it on the stove,",),
 }
-SECOND = {
-    "next_sentence": "a person who studies law and works in a court.",
-    "question_answering": "The Eiffel Tower stands in Paris. It was built in 1889.",
-}
 # Glosses are what the demo learned: the second of each pair follows, or does not.
 GLOSSES = ("a large plant with a thick trunk.", "the capital and largest city of france.")
-ENDINGS = ("and waited for the water to boil.", "and drove it to the airport.", "because it was blue.")
 LABELS = {"question_answering": "Question", "multiple_choice": "Beginning"}
 PAIRS = {
     "next_sentence": "Second sentence: does it follow?",

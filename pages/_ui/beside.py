@@ -28,7 +28,8 @@ class Other:
 
 def choose(checkpoint: Opened, request: LensRequest) -> Other | None:
     """Ask for a second text and a second checkpoint; None where neither is another."""
-    with st.expander("Compare with another text or checkpoint", icon=":material/compare:", expanded=_linked()):
+    linked = any(st.query_params.get(key) for key in ("second", "other"))
+    with st.expander("Compare with another text or checkpoint", icon=":material/compare:", expanded=linked):
         names = {SAME: checkpoint.reference} | references(checkpoint)
         text = st.text_input("Second text", key="second", bind="query-params", placeholder="the same text")
         name = st.selectbox("Second checkpoint", list(names), key="other", bind="query-params")
@@ -67,7 +68,3 @@ def references(checkpoint: Opened) -> dict[str, str]:
     }
     every = {name: name for name in DEMOS} | own
     return {name: reference for name, reference in every.items() if reference != checkpoint.reference}
-
-
-def _linked() -> bool:
-    return any(st.query_params.get(key) for key in ("second", "other"))

@@ -40,7 +40,8 @@ def draw(result: Embeddings, *, checkpoint: Opened) -> None:
             with st.expander(f"{finding.name}: {finding.count:,}"):
                 st.markdown(literal(finding.detail))
                 parts.table(table, height=min(300, 38 * (len(table) + 1)), alt=finding.name)
-                table_files.offer(table, name=f"{checkpoint.name}-{_slug(finding.name)}")
+                slug = finding.name.lower().replace(" ", "-")
+                table_files.offer(table, name=f"{checkpoint.name}-{slug}")
 
 
 def _count(findings: tuple[Finding, ...]) -> None:
@@ -107,7 +108,3 @@ def _tables(health: Health) -> dict[str, pd.DataFrame]:
         "Tokens beyond the rows": health.tokens_beyond_rows,
         "Tokens never produced": health.unreachable,
     }
-
-
-def _slug(name: str) -> str:
-    return name.lower().replace(" ", "-")

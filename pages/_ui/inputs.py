@@ -8,13 +8,12 @@ import streamlit as st
 
 from inspector.analyses.overview.result import Overview
 from inspector.analyses.placement.request import PlacementRequest
-from inspector.catalog import PAGES
 from inspector.demo import DEMOS
 from inspector.results.checkpoint import Opened
 from inspector.results.placement import Placement
 from inspector.settings import Device, Dtype
 from inspector.text import literal
-from pages._ui import options, running, session, ways
+from pages._ui import options, parts, running, session, ways
 
 PLAIN = "the capital and largest city of France."  # for checkpoints that bring no example
 
@@ -112,10 +111,7 @@ def require_head(head: str, *, verb: str) -> None:
     session.ask(verb, text="")
     st.markdown("**What you can do here instead**")
     for slug in ("lens", "embeddings", "sharing"):
-        analysis = PAGES[slug]
-        st.page_link(
-            f"pages/{slug}.py", label=f"{analysis.title}: {analysis.question}", icon=f":material/{analysis.symbol}:"
-        )
+        parts.page_link(slug)
     st.button(f"Open {running.FIRST}, which has this head", on_click=session.want, args=(running.FIRST,))
     st.stop()
 

@@ -38,6 +38,13 @@ def title(name: str, question: str, checkpoint: Opened) -> None:
     st.markdown(question)
 
 
+def page_link(slug: str, label: str = "") -> None:
+    """Link to an analysis' page; without a label by its question."""
+    page = PAGES[slug]
+    label = f"{page.title}: {label or page.question}"
+    st.page_link(f"pages/{slug}.py", label=label, icon=f":material/{page.symbol}:")
+
+
 def warnings(texts: Iterable[str]) -> None:
     """Show warnings so that they cannot be missed."""
     for text in texts:

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import pandas as pd
-
 from inspector.analyses.compare.figures import change_bars, change_heatmap, changed_outside
 from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import Comparison
@@ -54,15 +52,12 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
             ),
             "Relative change of tensors outside of the layers",
         )
-    yield Tabled("tensors", "Every tensor of both", _ranked(result.tensors))
+    ranked = result.tensors.sort_values("relative_change", ascending=False, kind="stable")
+    yield Tabled("tensors", "Every tensor of both", ranked)
     if len(layers):
         yield Tabled("layers", "The layers, by kind of tensor", layers)
     if len(result.tokens_moved):
         yield Tabled("tokens", "Tokens whose embedding moved furthest", result.tokens_moved)
-
-
-def _ranked(tensors: pd.DataFrame) -> pd.DataFrame:
-    return tensors.sort_values("relative_change", ascending=False, kind="stable")
 
 
 def _other(context: Context) -> Opened:

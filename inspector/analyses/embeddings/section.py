@@ -101,8 +101,5 @@ def _as_svg(figure: go.Figure) -> go.Figure:
     return go.Figure(plain)
 
 
-def _ask_embeddings(_: Context) -> tuple[Question, ...]:
-    return (Question.of(EmbeddingsRequest()), Question.of(ProjectRequest()))
-
-
-SECTION = Section("embeddings", ask=_ask_embeddings, show=show_embeddings)
+QUESTIONS = (Question.of(EmbeddingsRequest()), Question.of(ProjectRequest()))
+SECTION = Section("embeddings", ask=lambda _: QUESTIONS, show=show_embeddings)

@@ -22,21 +22,14 @@ from inspector.plotting.predictions import topk_bars
 from inspector.report.content import Block, Context, Drawn, Facts, Question, Said, Section, Tabled
 from inspector.text import percent_text
 
-# What a head reads besides the text, where it needs that.
-SECOND = {
-    "next_sentence": "a person who studies law and works in a court.",
-    "question_answering": "The Eiffel Tower stands in Paris. It was built in 1889.",
-}
-ENDINGS = ("and waited for the water to boil.", "and drove it to the airport.")
-
 
 def asked(context: Context) -> HeadsRequest:
     """What the head that config.json names is asked, else the first that the file holds."""
     head = default_head(context.overview.architecture or "", context.overview.heads)
     return HeadsRequest(
         text=context.setting.text,
-        pair=SECOND.get(head or "", ""),
-        choices=ENDINGS if head == "multiple_choice" else (),
+        pair=words.SECOND.get(head or "", ""),
+        choices=words.ENDINGS[:2] if head == "multiple_choice" else (),
         head=head,
         seed=context.setting.seed if head == "causal_lm" else 0,
         device=context.setting.device,

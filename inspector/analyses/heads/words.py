@@ -29,6 +29,12 @@ FIELDS = {
     ),
     "multiple_choice": ("batch × choices", {"logits": "one score per choice"}),
 }
+# What a head reads besides the text, where nobody has typed it
+SECOND = {
+    "next_sentence": "a person who studies law and works in a court.",
+    "question_answering": "The Eiffel Tower stands in Paris. It was built in 1889.",
+}
+ENDINGS = ("and waited for the water to boil.", "and drove it to the airport.", "because it was blue.")
 LABEL_KINDS = {
     "softmax": "One label is right: a softmax over the labels.",
     "sigmoid": "Each label for itself (problem_type is multi_label_classification): a sigmoid each, so the scores need "

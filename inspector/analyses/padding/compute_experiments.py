@@ -84,7 +84,8 @@ def measure(
     if unmeasured := _unmeasurable(checkpoint, loaded, task):
         return unmeasured
     tied = is_tied(loaded.model)
-    read, labels, how = _ask(checkpoint, batch, task, _ordinary(vocabulary))
+    ordinary = torch.tensor(vocabulary["kind"].isin(ORDINARY).tolist())
+    read, labels, how = _ask(checkpoint, batch, task, ordinary)
     if read is None or labels is None:
         return Measured(how, tied=tied, loaded=loaded)
     work = Work(loaded.model, loaded.device, read, labels, shifted=task == "causal_lm")
@@ -204,10 +205,6 @@ def _add_fresh(table: _Table, work: Work, loaded: Loaded) -> None:
     table.tied = is_tied(model)
     weight = input_embedding(model).detach()[[table.row]]
     table.add(FRESH, paths, None, row_norm=norms(weight.float().cpu())[0])
-
-
-def _ordinary(vocabulary: pd.DataFrame) -> torch.Tensor:
-    return torch.tensor(vocabulary["kind"].isin(ORDINARY).tolist())
 
 
 def _compared(work: Work, vocabulary: pd.DataFrame, row: int) -> dict[str, int]:

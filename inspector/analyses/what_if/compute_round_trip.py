@@ -42,7 +42,7 @@ def save_and_load(model: PreTrainedModel, names: Sequence[str], *, file_format: 
     Raises:
         RequestError: If the disk or the limit on a file's size does not allow it.
     """
-    nbytes = _unique_nbytes(model)
+    nbytes = sum(parameter.nbytes for parameter in model.parameters())  # tied ones once
     _check_disk(nbytes, settings, one_file=file_format == "pytorch")
     with workspace(settings.home) as folder:
         if file_format == "pytorch":
@@ -108,10 +108,6 @@ def _describe(
     )
     lacking = sorted(name for name, key in found.items() if not key)
     return held, tuple(lacking), tuple(sorted(aliases & set(names)))
-
-
-def _unique_nbytes(model: PreTrainedModel) -> int:
-    return sum(parameter.nbytes for parameter in model.parameters())
 
 
 def _check_disk(nbytes: int, settings: Settings, *, one_file: bool) -> None:

@@ -51,7 +51,7 @@ def pack(points: pd.DataFrame) -> PackedPoints:
         "place": ("f4", ordered[axes].to_numpy(dtype="<f4").tobytes()),
         "token_id": ("i4", ordered["token_id"].to_numpy(dtype="<i4").tobytes()),
         "kind": ("u1", pd.Categorical(kinds, names).codes.astype("u1").tobytes()),
-        **{name: ("f4", _floats(ordered, name)) for name in NUMBERS if name in ordered},
+        **{name: ("f4", ordered[name].to_numpy(dtype="<f4").tobytes()) for name in NUMBERS if name in ordered},
         "tokens": ("text", _lines(ordered)),
     }
     if "flagged" in ordered:
@@ -89,10 +89,6 @@ def _in_drawing_order(points: pd.DataFrame, axes: list[str]) -> pd.DataFrame:
     placed = where(points, np.isfinite(points[axes].to_numpy(dtype=float)).all(axis=1))
     ranks = pd.Categorical(placed["kind"], list(KIND_STYLES)).codes
     return placed.iloc[np.argsort(ranks, kind="stable")]
-
-
-def _floats(points: pd.DataFrame, name: str) -> bytes:
-    return points[name].to_numpy(dtype="<f4").tobytes()
 
 
 def _lines(points: pd.DataFrame) -> bytes:
