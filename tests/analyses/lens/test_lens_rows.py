@@ -216,7 +216,7 @@ def test_the_table_of_rows_has_a_line_for_each_layer_so_far(open_model, monkeypa
     tokens = best["token"].tolist()
     lines = [list(found.tokens), *(tokens[at : at + POSITIONS] for at in range(0, 3 * POSITIONS, POSITIONS))]
     table = top_tokens(rows, "cosine")
-    assert table["layer"].tolist() == ["text", "embeddings", "1", "2"]
+    assert table["layer"].tolist() == ["text", "emb.", "1", "2"]
     assert table.drop(columns="layer").to_numpy().tolist() == lines
     assert words.so_far(rows, "cosine").startswith("Layers 0–2 of 4 so far, by cosine. ")
     assert words.so_far(shown[0], "dot").startswith("Layer 0 of 4 so far, by dot. ")
