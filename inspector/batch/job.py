@@ -40,6 +40,10 @@ class FleetJob:
         return tuple(self._entries)
 
     @property
+    def partial(self) -> None:
+        """Nothing: the entries are there."""
+
+    @property
     def progress(self) -> Progress:
         """How many have answered, and one that is being asked."""
         done = len(self._entries)
