@@ -171,7 +171,7 @@ def test_rows_that_are_known_are_shown_before_the_answer(open_app: Open, under_w
     assert "Layers 0–1 of 2 so far, by cosine." in said(app)
     (table,) = app.dataframe
     assert table.value.to_dict("list") == {
-        "layer": ["text", "embeddings", "1"], "0": ["[CLS]", "[CLS]", "*a*"], "1": ["the", "the", "capital"]
+        "layer": ["text", "emb.", "1"], "0": ["[CLS]", "[CLS]", "*a*"], "1": ["the", "the", "capital"]
     }  # fmt: skip
     assert not charts(app)
 

@@ -19,5 +19,6 @@ def top_tokens(rows: LensRows, rung: str) -> pd.DataFrame:
     for layer, position, token in rows.cells.loc[rows.cells["rung"] == rung, ["layer", "position", "token"]].to_numpy():
         found.setdefault(layer, {})[str(position)] = token
     text = {str(position): token for position, token in list(enumerate(rows.tokens))[-MOST_ACROSS:]}
-    lines = [{"layer": "text", **text}, *({"layer": rows.layers[layer], **found[layer]} for layer in sorted(found))]
+    names = ("emb.", *rows.layers[1:])
+    lines = [{"layer": "text", **text}, *({"layer": names[layer], **found[layer]} for layer in sorted(found))]
     return pd.DataFrame(lines, columns=["layer", *text]).fillna("")

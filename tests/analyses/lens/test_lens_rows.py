@@ -111,6 +111,21 @@ def test_layers_that_are_read_together_come_together(open_model, monkeypatch):
     alike.same(found, whole, leaving=PASSING)
 
 
+@pytest.mark.parametrize(
+    ("large", "groups"), [(0, [[0, 1], [0, 1, 2, 3], [0, 1, 2, 3, 4]]), (10**9, [[0, 1, 2, 3, 4]])]
+)
+def test_a_short_text_is_read_in_three_groups_where_the_matrix_is_large(open_model, monkeypatch, large, groups):
+    """Whole and streamed alike, so that their answers are equal."""
+    monkeypatch.setattr(compute_reading, "LARGE_MATRIX", large)
+    checkpoint = open_model("LlamaForCausalLM", num_hidden_layers=5)
+    found, shown = streamed(checkpoint)
+    assert [layers_of(rows) for rows in shown] == groups
+    for rows in shown:
+        expect_in(rows, found)
+    whole = lens(checkpoint, progress=silent, text=TEXT, k=3, pins=["w3"], dtype="float32", device="cpu")
+    alike.same(found, whole, leaving=PASSING)
+
+
 @pytest.mark.usefixtures("each_alone")
 def test_chosen_layers_alone_are_read_on_the_way(open_model):
     checkpoint = open_model("LlamaForCausalLM", num_hidden_layers=4)
@@ -201,7 +216,7 @@ def test_the_table_of_rows_has_a_line_for_each_layer_so_far(open_model, monkeypa
     tokens = best["token"].tolist()
     lines = [list(found.tokens), *(tokens[at : at + POSITIONS] for at in range(0, 3 * POSITIONS, POSITIONS))]
     table = top_tokens(rows, "cosine")
-    assert table["layer"].tolist() == ["text", "embeddings", "1", "2"]
+    assert table["layer"].tolist() == ["text", "emb.", "1", "2"]
     assert table.drop(columns="layer").to_numpy().tolist() == lines
     assert words.so_far(rows, "cosine").startswith("Layers 0–2 of 4 so far, by cosine. ")
     assert words.so_far(shown[0], "dot").startswith("Layer 0 of 4 so far, by dot. ")
