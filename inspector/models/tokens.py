@@ -167,7 +167,7 @@ class Tokens:
         for length in self._lengths(text):
             if length > MAX_NORMALIZED:
                 raise CheckpointError(
-                    f"The checkpoint's tokenizer makes {length:,} characters of a text of {len(text):,}: check the "
+                    f"The checkpoint's tokenizer can make {length:,} characters of a text of {len(text):,}: check the "
                     "normalizer in its tokenizer.json."
                 )
 

@@ -565,7 +565,7 @@ def test_a_normalizer_that_makes_text_longer_without_end(tmp_path, open_path):
     tokens = open_path(folder).require_tokens()
     for use in (tokens.encode, tokens.pieces, tokens.find):
         assert refusal(lambda use=use: use("a w")) == (
-            "The checkpoint's tokenizer makes 524,290 characters of a text of 3: check the normalizer in its "
+            "The checkpoint's tokenizer can make 524,290 characters of a text of 3: check the normalizer in its "
             "tokenizer.json."
         )
     assert tokens.encode("a").ids == (1,)
@@ -583,7 +583,7 @@ def test_a_normalizer_that_inserts_long_texts(tmp_path, open_path, normalizer):
     tokenizer.save(str(folder / "tokenizer.json"))
     tokens = open_path(folder).require_tokens()
     if len(normalizer.content if hasattr(normalizer, "content") else normalizer.prepend) > 2:
-        assert "makes 2,000,000 characters of a text of 1" in refusal(lambda: tokens.encode("w"))
+        assert "can make 2,000,000 characters of a text of 1" in refusal(lambda: tokens.encode("w"))
     else:
         assert tokens.encode("w").ids == (1,)
 
