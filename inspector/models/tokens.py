@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import pandas as pd
-from tokenizers import Encoding
+from tokenizers import Encoding, normalizers
 
 from inspector.errors import CheckpointError, RequestError
 from inspector.models.vocabulary.reachable import find_unreachable
@@ -19,6 +19,7 @@ from inspector.store.manifests.manifest import Manifest
 
 MAX_CHARACTERS = 20_000
 MAX_NORMALIZED = 500_000  # characters that a normalizer may make of them
+MAX_INSERTED = 100  # characters that a step of it may insert in every place; usual ones insert three
 MAX_SHOWN = 300  # characters of one token; real vocabularies have up to 128
 # Tokens that stand for a role where no file says which one does.
 USUAL = {
@@ -158,20 +159,29 @@ class Tokens:
         return encoding
 
     def _check_growth(self, text: str) -> None:
-        """Refuse a text that a normalizer makes longer without end, before the tokens are made.
+        """Refuse a text that a normalizer makes longer without end, step by step, before the tokens are made.
 
         Raises:
             CheckpointError: If it does.
         """
-        if self._tokenizer.normalizer is None:
-            return
-        with careful("this text"):
-            found = len(self._tokenizer.normalizer.normalize_str(text))
-        if found > MAX_NORMALIZED:
-            raise CheckpointError(
-                f"The checkpoint's tokenizer makes {found:,} characters of a text of {len(text):,}: check the "
-                "normalizer in its tokenizer.json."
-            )
+        for length in self._lengths(text):
+            if length > MAX_NORMALIZED:
+                raise CheckpointError(
+                    f"The checkpoint's tokenizer can make {length:,} characters of a text of {len(text):,}: check the "
+                    "normalizer in its tokenizer.json."
+                )
+
+    def _lengths(self, text: str) -> Iterator[int]:
+        """How long each step of the normalizer makes a text, and how long at most before one that inserts much."""
+        normalizer = self._tokenizer.normalizer
+        is_sequence = isinstance(normalizer, normalizers.Sequence)
+        for step in [normalizer[place] for place in range(len(normalizer))] if is_sequence else [normalizer]:
+            inserted = getattr(step, "content", getattr(step, "prepend", ""))
+            if len(inserted) > MAX_INSERTED:
+                yield len(inserted) * (1 + len(text))
+            with careful("this text"):
+                text = step.normalize_str(text) if step else text
+            yield len(text)
 
     def ordinary(self, encoding: Encoding) -> list[int]:
         """Places of the tokens that stand for text.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from transformers import AutoTokenizer
 
 from inspector.analyses.checks.compute import check
 from inspector.analyses.overview.compute import overview
+from inspector.analyses.tokenization import compute
 from inspector.analyses.tokenization.compute import tokenize
 from inspector.catalog import answer
 from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
@@ -19,6 +21,17 @@ from tests.conftest import silent
 from tests.families import VOCAB, random_model, save_checkpoint
 
 SENTENCES = ("w1 W2 w30 ##a", "w1 [MASK] w3", "unknown words, and w1!", "déjà w4 你好", "  spaces   w5\n")
+
+
+class Counting:
+    """An encoding of the library's, which makes a list anew whenever it is asked for one."""
+
+    def __init__(self, encoding) -> None:
+        self._encoding, self.asked = encoding, Counter()
+
+    def __getattr__(self, name):
+        self.asked[name] += 1
+        return getattr(self._encoding, name)
 
 
 def byte_level(folder):
@@ -97,6 +110,14 @@ def test_a_token_added_under_an_id_that_does_not_follow_is_left_out(tmp_path, op
     folder = save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "bert")
     (folder / "added_tokens.json").write_text('{"hello": 70, "w1": 60}', encoding="utf-8")
     assert open_path(folder).require_tokens().size == 60
+
+
+def test_each_column_of_an_encoding_is_read_once(open_model):
+    """Else a text of ten thousand tokens takes twenty seconds."""
+    tokens = open_model("BertForMaskedLM").require_tokens()
+    encoding = Counting(tokens.encoding("w1 w2 w3"))
+    assert len(compute._rows(0, encoding, tokens, ("w1 w2 w3", ""))) == 5  # type: ignore[arg-type]
+    assert set(encoding.asked.values()) == {1}
 
 
 def test_byte_level_encodes_as_transformers_does_and_reads_as_text(tmp_path, open_path):

@@ -52,12 +52,22 @@ def _model(result: Any, folder: Path) -> Any:
     return None if info["missing_keys"] or info["mismatched_keys"] or info.get("error_msgs") else model.eval()
 
 
+def _forward(model: Any, ids: Any) -> Any:
+    """What the model returns; None where it does not run."""
+    try:
+        with torch.inference_mode():
+            return model(input_ids=torch.tensor([ids]), output_hidden_states=True, return_dict=True)
+    except Exception:  # a setting that this tool leaves out stops it
+        return None
+
+
 def _prediction(result: Any, folder: Path) -> bool | None:
     """Each probability, computed by the model that transformers loads, if that has all its weights."""
-    if (model := _model(result, folder)) is None:
+    model = _model(result, folder)
+    output = model and _forward(model, result.token_ids)
+    if not output:
         return None
-    with torch.inference_mode():
-        logits = model(input_ids=torch.tensor([result.token_ids])).logits[0].double()
+    logits = output.logits[0].double()
     return all(
         _are_likely(mask.predictions["token_id"], mask.predictions["probability"], logits[mask.position])
         for mask in result.masks
@@ -75,9 +85,10 @@ def _lens(result: Any, folder: Path) -> bool | None:
     if model is None or tokenizer is None:
         return None
     ids = tokenizer.encode(LENS_TEXT).ids
+    if (output := _forward(model, ids)) is None:
+        return None
+    states = torch.stack(output.hidden_states)[:, 0].double()
     with torch.inference_mode():
-        output = model(input_ids=torch.tensor([ids]), output_hidden_states=True)
-        states = torch.stack(output.hidden_states)[:, 0].double()
         dots = states @ model.get_input_embeddings().weight.double().T
     if len(ids) != len(result.tokens) or len(states) != len(result.layers):
         return False

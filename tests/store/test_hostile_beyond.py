@@ -560,15 +560,32 @@ def test_a_normalizer_that_makes_text_longer_without_end(tmp_path, open_path):
     folder = small_checkpoint(tmp_path / "a")
     (folder / "vocab.txt").unlink()
     tokenizer = Tokenizer(models.WordLevel({"w": 0, "[UNK]": 1}, "[UNK]"))
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Replace("w", "ww")] * 20)
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Replace("w", "ww")] * 60)
     tokenizer.save(str(folder / "tokenizer.json"))
     tokens = open_path(folder).require_tokens()
     for use in (tokens.encode, tokens.pieces, tokens.find):
         assert refusal(lambda use=use: use("a w")) == (
-            "The checkpoint's tokenizer makes 1,048,578 characters of a text of 3: check the normalizer in its "
+            "The checkpoint's tokenizer can make 524,290 characters of a text of 3: check the normalizer in its "
             "tokenizer.json."
         )
     assert tokens.encode("a").ids == (1,)
+
+
+@pytest.mark.parametrize(
+    "normalizer",
+    [normalizers.Replace("w", "x" * 10**6), normalizers.Prepend("x" * 10**6), normalizers.Replace("", "xx")],
+)
+def test_a_normalizer_that_inserts_long_texts(tmp_path, open_path, normalizer):
+    folder = small_checkpoint(tmp_path / "a")
+    (folder / "vocab.txt").unlink()
+    tokenizer = Tokenizer(models.WordLevel({"w": 0, "[UNK]": 1}, "[UNK]"))
+    tokenizer.normalizer = normalizer
+    tokenizer.save(str(folder / "tokenizer.json"))
+    tokens = open_path(folder).require_tokens()
+    if len(normalizer.content if hasattr(normalizer, "content") else normalizer.prepend) > 2:
+        assert "can make 2,000,000 characters of a text of 1" in refusal(lambda: tokens.encode("w"))
+    else:
+        assert tokens.encode("w").ids == (1,)
 
 
 @pytest.mark.parametrize("shape", [[1920], [60, 32, 1], []])

@@ -59,29 +59,30 @@ def tokenize(checkpoint: Checkpoint, request: TokenizeRequest, *, progress: Prog
 
 def _rows(number: int, encoding: Encoding, tokens: Tokens, texts: tuple[str, str]) -> list[dict[str, Any]]:
     unknown = tokens.role("unk")[1]
-    rows = []
-    for place, index in enumerate(encoding.ids):
-        part, (start, end) = encoding.sequence_ids[place], encoding.offsets[place]
-        word = encoding.word_ids[place]
-        rows.append(
-            {
-                "sequence": number,
-                "position": place,
-                "token": tokens.visible(index),
-                "piece": encoding.tokens[place],
-                "token_id": index,
-                "start": start,
-                "end": end,
-                "text": "" if part is None else texts[part][start:end],
-                "part": "" if part is None else PARTS[part],
-                "word": -1 if word is None else word,
-                "type_id": encoding.type_ids[place],
-                "attention": encoding.attention_mask[place],
-                "is_special": bool(encoding.special_tokens_mask[place]),
-                "is_unknown": part is not None and index == unknown,
-            }
-        )
-    return rows
+    columns = zip(  # each is made anew whenever it is asked for
+        *(encoding.ids, encoding.tokens, encoding.sequence_ids, encoding.offsets, encoding.word_ids),
+        *(encoding.type_ids, encoding.attention_mask, encoding.special_tokens_mask),
+        strict=True,
+    )
+    return [
+        {
+            "sequence": number,
+            "position": place,
+            "token": tokens.visible(index),
+            "piece": piece,
+            "token_id": index,
+            "start": start,
+            "end": end,
+            "text": "" if part is None else texts[part][start:end],
+            "part": "" if part is None else PARTS[part],
+            "word": -1 if word is None else word,
+            "type_id": type_id,
+            "attention": attention,
+            "is_special": bool(is_special),
+            "is_unknown": part is not None and index == unknown,
+        }
+        for place, (index, piece, part, (start, end), word, type_id, attention, is_special) in enumerate(columns)
+    ]
 
 
 def _sequence(number: int, encoding: Encoding, tokens: Tokens) -> dict[str, Any]:

@@ -208,8 +208,10 @@ def _check_states(checkpoint: Checkpoint, run: Forward, positions: int) -> None:
     """Refuse states that are no vectors, one for each position.
 
     Raises:
-        NotInCheckpointError: If the model keeps several streams for each position, or pools positions.
+        NotInCheckpointError: If there are none, or the model keeps several for each position, or pools positions.
     """
+    if not run.hidden_states:
+        raise NotInCheckpointError(f"config.json of {checkpoint.name} sets no layers: there are no states to read.")
     shapes = [states.shape for states in run.hidden_states]
     odd = [shape for shape in shapes if len(shape) != STATES]
     kind = checkpoint.config_values.get("model_type")

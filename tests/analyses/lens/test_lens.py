@@ -193,3 +193,9 @@ def test_auto_classes_agree_with_the_saved_model(open_model, tmp_path):
         model, info = loaded
         assert not info["missing_keys"]
         assert model.get_input_embeddings().weight.equal(random_model(name).get_input_embeddings().weight)
+
+
+def test_a_model_without_layers_has_no_states_to_read(open_model):
+    checkpoint = open_model("BertForMaskedLM", num_hidden_layers=0)
+    with pytest.raises(NotInCheckpointError, match="sets no layers: there are no states to read"):
+        lens(checkpoint, progress=silent, text=TEXT)
