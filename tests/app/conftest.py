@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import runpy
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 import streamlit as st
+from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 
@@ -34,6 +35,8 @@ def _store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """One engine for all tests, on a store that nobody else uses."""
     run_the_frame_first()
     with pytest.MonkeyPatch.context() as patch:
+        # Each app that is opened would read the metadata of every installed package again.
+        patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
         patch.setenv("INSPECTOR_HOME", str(tmp_path_factory.mktemp("store")))
         patch.delenv("INSPECTOR_ROOTS", raising=False)
         settings.cache_clear()
