@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 
@@ -72,13 +73,21 @@ def open_app() -> Callable[..., AppTest]:
     return opened
 
 
-@pytest.fixture
-def roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+@contextmanager
+def allowing(folder: Path) -> Iterator[None]:
     """A server that may open a folder, with an engine of its own."""
-    monkeypatch.setenv("INSPECTOR_ROOTS", str(tmp_path))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("INSPECTOR_ROOTS", str(folder))
+        settings.cache_clear()
+        running.engine.clear()
+        yield
+        running.engine().close()
+        running.engine.clear()
     settings.cache_clear()
-    running.engine.clear()
-    yield tmp_path
-    running.engine().close()
-    running.engine.clear()
-    settings.cache_clear()
+
+
+@pytest.fixture
+def roots(tmp_path: Path) -> Iterator[Path]:
+    """A folder that the server may open."""
+    with allowing(tmp_path):
+        yield tmp_path
