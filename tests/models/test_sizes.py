@@ -1,4 +1,4 @@
-"""What needs no numbers is answered at any size: 405B in 191 shards, DeepSeek-V3 in fp8."""
+"""What needs no numbers is answered at any size: 405B in 191 shards (`tests/app/test_many_names.py`: 90,427 names)."""
 
 from __future__ import annotations
 
@@ -38,21 +38,4 @@ def test_a_dense_model_of_405_billion(tmp_path):
     assert (lacking["LlamaForCausalLM"], lacking["LlamaModel"]) == (0, 0)
     assert lacking["LlamaForSequenceClassification"] == 1
     assert shape == [[1, 8, 128_256]]
-    assert found["peak_nbytes"] < 1.4e9
-
-
-def test_a_mixture_of_experts_in_fp8(tmp_path):
-    known = SHAPES["V3"]
-    found = ask("V3", tmp_path, "overview", "placement", "sharing", "training", "classes")
-    assert known.parameters == 671_026_419_200
-    buffers = 58 * 256  # e_score_correction_bias of each layer with experts
-    assert found["overview"] == [90_427, known.parameters - buffers, "present", "samples"]
-    assert found["placement"][0] == "bfloat16"
-    unique, listed, groups, warnings = found["sharing"]
-    assert unique == listed
-    assert groups == [["lm_head.weight", "model.embed_tokens.weight", "diverged"]]
-    assert not [text for text in warnings if "no place" in text or "lacks" in text]
-    assert found["classes"][0] == "DeepseekV3ForCausalLM"
-    assert found["classes"][2]["DeepseekV3ForCausalLM"] == 0
-    assert found["classes"][3] == [[1, 8, 129_280]]
     assert found["peak_nbytes"] < 1.4e9
