@@ -27,7 +27,7 @@ from inspector.report.page import write_page
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store.hashing import HASHES
-from inspector.store.manifests import MAPS
+from inspector.store.manifests.entries import MAPS
 from inspector.store.reference import CheckpointRef
 from pages._ui import inputs, running, table_files
 from tests.app.conftest import allowing
