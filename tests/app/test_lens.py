@@ -76,9 +76,9 @@ def test_a_link_holds_rung_color_and_cell(open_app: Open) -> None:
     app = open_app("lens", text=TEXT, rung="dot", shade="entropy", layer="2", position="3")
     figure = chart(app, "Top token of demo-bert")
     assert "by dot, colored by entropy" in figure["layout"]["title"]["subtitle"]["text"]
-    squares = figure["data"][1]
-    (outlined,) = squares["selectedpoints"]
-    assert squares["customdata"][outlined] == [2, 3]
+    frames = figure["data"][1]
+    (outlined,) = frames["selectedpoints"]
+    assert frames["customdata"][outlined] == [2, 3]
     assert app.subheader[0].value == "Layer 2, position 3"
 
 

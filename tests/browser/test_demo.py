@@ -121,7 +121,7 @@ def test_insert_mask_adds_a_mask(page: Page, server: Server) -> None:
 def test_a_click_on_the_heat_map_shows_that_cell(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/lens")
     expect_page(page, "lens", "demo-bert")
-    points = page.locator(".js-plotly-plot .scatterlayer .point")
+    points = page.locator(".js-plotly-plot .barlayer .point")
     expect(points.first).to_be_visible()
     click_mark(points.first)
     expect(page.get_by_role("heading", name="Layer embeddings, position 0")).to_be_visible()

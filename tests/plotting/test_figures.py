@@ -133,31 +133,32 @@ def test_lens_puts_embeddings_at_the_bottom_and_the_last_layer_on_top() -> None:
 
 
 def test_lens_cells_can_be_clicked_and_tell_layer_and_position() -> None:
-    squares = trace(token_heatmap(lens_cells(2, 3), tokens=list("abc"), title="t"), "cells")
-    assert list(squares["customdata"]) == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
-    assert list(zip(squares["x"], squares["y"], strict=True)) == [
-        (0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1),
+    frames = trace(token_heatmap(lens_cells(2, 3), tokens=list("abc"), title="t"), "cells")
+    assert list(frames["customdata"]) == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
+    assert list(zip(frames["x"], frames["base"], strict=True)) == [
+        (0, -0.5), (1, -0.5), (2, -0.5), (0, 0.5), (1, 0.5), (2, 0.5),
     ]  # fmt: skip
-    assert squares["marker"]["opacity"] == 0
-    assert squares["selected"]["marker"]["opacity"] == 1
+    assert set(frames["y"]) == {1} == {frames["width"]}  # from edge to edge
+    assert frames["marker"]["opacity"] == 0
+    assert frames["selected"]["marker"]["opacity"] == 1
 
 
 def test_lens_turns_for_long_texts() -> None:
     tokens = [f"t{n}" for n in range(20)]
     figure = token_heatmap(lens_cells(2, 20), tokens=tokens, title="t")
-    squares = trace(figure, "cells")
-    assert squares["customdata"][3] == [0, 3]
-    assert (squares["x"][3], squares["y"][3]) == (0, 3)
+    frames = trace(figure, "cells")
+    assert frames["customdata"][3] == [0, 3]
+    assert (frames["x"][3], frames["base"][3]) == (0, 2.5)
     first, last = figure.to_dict()["layout"]["yaxis"]["range"]
     assert first > last  # the first position is on top
     assert [row[1] for row in figure.to_dict()["data"][0]["text"]][:2] == ["l1p0r0", "l1p1r0"]
     kept = trace(token_heatmap(lens_cells(2, 20), tokens=tokens, title="t", down=False), "cells")
-    assert (kept["x"][3], kept["y"][3]) == (3, 0)
+    assert (kept["x"][3], kept["base"][3]) == (3, -0.5)
 
 
 def test_lens_hover_lists_the_ranking_in_order() -> None:
-    squares = trace(token_heatmap(lens_cells(1, 1), tokens=["<s>"], title="t"), "cells")
-    assert squares["hovertext"] == (
+    frames = trace(token_heatmap(lens_cells(1, 1), tokens=["<s>"], title="t"), "cells")
+    assert frames["hovertext"] == (
         "<b>layer 0, position 0: &lt;s&gt;</b><br>"
         "1. l0p0r0 · score 0.000 · 80.0 %<br>2. l0p0r1 · score -1.000 · 10.0 %",
     )

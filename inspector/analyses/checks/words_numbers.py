@@ -60,14 +60,14 @@ def zero_weight(shape: Sequence[int], scheme: str, rows: int | None) -> str:
 
 
 def no_zeros(*, whole: bool) -> str:
-    """No matrix is zero all over."""
-    return f"No weight matrix{'' if whole else ' of those that were sampled'} is zero all over."
+    """No matrix is all zeros."""
+    return f"No weight matrix{'' if whole else ' of those that were sampled'} is all zeros."
 
 
 def zeros(count: int, first: str) -> str:
-    """Some matrices are zero all over."""
+    """Some matrices are all zeros."""
     matrices = plural(count, "weight matrix is", "weight matrices are")
-    return f"{matrices} zero all over {such_as(count, first)}: what goes through it is lost."
+    return f"{matrices} all zeros {such_as(count, first)}: what goes through it is lost."
 
 
 def kept_in(tensors: Sequence[str], numbers: int) -> str:

@@ -18,11 +18,11 @@ OWN_TOKENIZER = (
 ITS_TOKENIZER = (
     "Check that the tokenizer is the one that the model was trained with: added tokens may be missing from its files."
 )
-NO_ZERO_ROWS = "No row is zero all over."
+NO_ZERO_ROWS = "No row is all zeros."
 WHAT_WROTE_ZEROS = (
     "Look for what wrote the zeros: a resize without initialization, pruning, or a copy that was cut off."
 )
-NO_EQUAL_ROWS = "No two rows are equal to the bit."
+NO_EQUAL_ROWS = "No two rows are identical."
 EQUAL_UNUSED = "Only rows of unused tokens are bitwise equal: they were never trained."
 WHAT_COPIED = "If they were added with one starting value, train them; otherwise look for what copied them."
 UNTRAINED = "The embedding matrix looks untrained: its rows look like independent random numbers."
@@ -76,13 +76,13 @@ def zero_row(token_id: int, kind: str) -> str:
 
 def zero_rows(count: int) -> str:
     """Rows of zeros, of tokens that none is read for."""
-    return f"{plural(count, 'row is', 'rows are')} zero all over, and no real token's." if count else NO_ZERO_ROWS
+    return f"{plural(count, 'row is', 'rows are')} all zeros; no real token uses them." if count else NO_ZERO_ROWS
 
 
 def zero_tokens(tokens: Sequence[str]) -> str:
     """Rows of zeros of real tokens."""
     rows = plural(len(tokens), "row of a real token is", "rows of real tokens are")
-    return f"{rows} zero all over ({', '.join(tokens[:NAMED])}): the model reads nothing there."
+    return f"{rows} all zeros ({', '.join(tokens[:NAMED])}): the model reads nothing there."
 
 
 def equal_tokens(tokens: Sequence[str], count: int) -> str:
@@ -98,7 +98,7 @@ def equal_ids(ids: Sequence[int], count: int) -> str:
 def equal_rows(rows: int, groups: int, first: str) -> str:
     """Groups of rows are equal."""
     return (
-        f"{rows:,} rows in {plural(groups, 'group')} are equal to the bit ({first}): the model cannot tell these "
+        f"{rows:,} rows in {plural(groups, 'group')} are identical ({first}): the model cannot tell these "
         "tokens apart at its input."
     )
 

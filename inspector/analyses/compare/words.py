@@ -199,7 +199,7 @@ def describe_ties(ties: Sequence[TieChange], names: tuple[str, str]) -> str:
     said = []
     for tie in ties:
         holder, other = names if tie.tied_in == "first" else names[::-1]
-        verdict = {"absent": "not all there", "apart": "not one tensor"}.get(tie.other_verdict, tie.other_verdict)
+        verdict = {"absent": "not all present", "apart": "not one tensor"}.get(tie.other_verdict, tie.other_verdict)
         said.append(f"{_listed(tie.names)} are tied in {holder} and {verdict} in {other}")
     more = f"; {len(ties) - NAMED} more" if len(ties) > NAMED else ""
     return f"Ties differ: {'; '.join(said[:NAMED])}{more}."
@@ -224,7 +224,7 @@ def describe_rows(match: VocabularyMatch, names: tuple[str, str], moved: pd.Data
     if match.columns != match.other_columns and match.alignment is None:
         sentences.append(
             f"Rows of {match.columns} and {match.other_columns} numbers have no distance until one space is rotated "
-            "onto the other (--align)."
+            "onto the other."
         )
     elif not match.moved:
         sentences.append("No matched row differs.")

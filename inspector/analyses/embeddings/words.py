@@ -69,11 +69,11 @@ def _zero(health: Health) -> Finding:
 def _equal(health: Health) -> Finding:
     count = len(health.equal_rows)
     rows = sum(group.count for group in health.equal_rows)
-    groups = f"{rows:,} rows in {plural(count, 'group')} are equal to the bit"
+    groups = f"{rows:,} rows in {plural(count, 'group')} are identical"
     status, detail = ODD, f"{groups}: the model cannot tell their tokens apart at its input."
     if all(group.what == "unused" for group in health.equal_rows):
         status, detail = NOTED, f"{groups}, and all of them are unused: they still hold their initial values."
-    return _finding("Equal rows", count, "No two rows are equal to the bit.", status, detail)
+    return _finding("Equal rows", count, "No two rows are identical.", status, detail)
 
 
 def _past_tokenizer(health: Health, *, has_tokenizer: bool) -> Finding:

@@ -23,15 +23,14 @@ from inspector.models.reading.frames import (
 from inspector.models.reading.ladder import Ladder
 from inspector.models.reading.layers import choose_layers, layer_names
 from inspector.models.reading.readout import COMPARED, Readout, block_states, join, overlap, rank_correlation, read
-from inspector.models.reading.scores import COSINE, DOT, DOT_BIAS, LOGITS, hidden_width
+from inspector.models.reading.scores import COSINE, DOT, DOT_BIAS, LOGITS
 from inspector.models.reading.setting import STATES, Setting
 from inspector.models.running import memory_guard, wait
 from inspector.models.tokens import Tokens
 from inspector.progress import Progress, Show
 
 LARGE = 50_000_000  # scores of a layer, from which on memory is given back after each
-LARGE_MATRIX = 100_000_000  # numbers of a vocabulary's matrix, from which on reading takes seconds
-GROUPS = 3  # of the inner layers at least, then: each reads the matrix, 2 to 3 % of a streamed pass
+GROUPS = 3  # of the inner layers at least: each reads the vocabulary's matrix, 2 to 3 % of a streamed pass
 BEFORE = (DOT, COSINE, DOT_BIAS)  # steps that no comparison with the model's own logits takes back
 MOST_ROWS = 8_000  # of a partial answer
 
@@ -149,13 +148,12 @@ def _inner_groups(setting: Setting, chosen: Sequence[int], count: int) -> Iterat
     """The same without the last layer.
 
     A product with the vocabulary first waits for the matrix, which is far larger than the states of
-    a short text: as many layers as fill a block read it once, and somewhat fewer where that takes so
-    long that their rows are waited for.
+    a short text: as many layers as fill a block read it once, but no more than a third of them, so
+    that a streamed pass has rows to show long before it ends.
     """
     inner = [layer for layer in chosen if layer != count - 1]
-    together = max(1, block_states(setting.scorer.rows) // max(1, len(setting.tokens)))
-    if setting.scorer.rows * hidden_width(setting.loaded) >= LARGE_MATRIX:
-        together = max(1, min(together, -(-len(inner) // GROUPS)))
+    most = block_states(setting.scorer.rows) // max(1, len(setting.tokens))
+    together = max(1, min(most, -(-len(inner) // GROUPS)))
     for begin in range(0, len(inner), together):
         yield tuple(inner[begin : begin + together])
 

@@ -98,7 +98,7 @@ def token_heatmap(
         chosen: Layer and position of the cell that is outlined before anything is clicked.
 
     Returns:
-        A figure whose trace "cells" is one transparent square a cell, with customdata
+        A figure whose trace "cells" is one transparent bar a cell, with customdata
         [layer, position]; its layout has a width where it is to be scrolled.
     """
     top = where(cells, cells["rank"] == 0)
@@ -119,12 +119,12 @@ def token_heatmap(
         width=grid.width,
         clickmode="event+select",
         hovermode="closest",
-        hoverdistance=60,
+        barmode="overlay",
         dragmode=False,
         showlegend=False,
     )
     figure.add_trace(_colors(top, grid, coloring=coloring, theme=theme))
-    figure.add_trace(_squares(cells, top, grid, coloring=coloring, chosen=chosen, theme=theme))
+    figure.add_trace(_frames(cells, top, grid, coloring=coloring, chosen=chosen, theme=theme))
     return figure
 
 
@@ -194,7 +194,7 @@ def _colorbar(coloring: Coloring, theme: Theme) -> dict[str, Any]:
     return look.colorbar(name, theme=theme) | (ticks if coloring.ticks else {})
 
 
-def _squares(
+def _frames(
     cells: pd.DataFrame,
     top: pd.DataFrame,
     grid: Grid,
@@ -202,24 +202,19 @@ def _squares(
     coloring: Coloring,
     chosen: tuple[int, int] | None,
     theme: Theme,
-) -> go.Scatter:
-    """Lay a square over each cell, since a heat map's own cells cannot be selected."""
+) -> go.Bar:
+    """Lay a frame around each cell, since a heat map's own cells cannot be selected."""
     places = [list(place) for place in columns(top, "layer", "position")]
     layers, positions = top["layer"].tolist(), top["position"].tolist()
     x, y = (layers, positions) if grid.down else (positions, layers)
     outlined = [places.index(list(chosen))] if chosen and list(chosen) in places else None
-    return go.Scatter(
+    return go.Bar(
         name="cells",
         x=x,
-        y=y,
-        mode="markers",
-        marker={
-            "symbol": "square-open",
-            "size": max(min(grid.cell_height, WIDTH / grid.columns) - 4, 10),
-            "color": theme.accent,
-            "line": {"width": 3},
-            "opacity": 0,
-        },
+        y=[1] * len(y),
+        base=[at - 0.5 for at in y],
+        width=1,
+        marker={"color": "rgba(0, 0, 0, 0)", "line": {"width": 3, "color": theme.accent}, "opacity": 0},
         selected={"marker": {"opacity": 1}},
         unselected={"marker": {"opacity": 0}},
         selectedpoints=outlined,

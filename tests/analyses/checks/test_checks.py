@@ -351,7 +351,7 @@ def test_rows_of_zeros(checked, folder):
     assert [(each.subject, each.severity) for each in found.evidence] == [
         (words()[20], "minor"), ("[PAD]", "note"),
     ]  # fmt: skip
-    assert "1 row of a real token is zero" in found.detail
+    assert "1 row of a real token is all zeros" in found.detail
 
 
 def test_only_the_padding_row_of_zeros_is_no_defect(checked, folder):
