@@ -26,15 +26,6 @@ from tests.conftest import silent
 THEIRS: dict[str, Any] = {"method": "umap", "implementation": "umap-learn"}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _compiled_once() -> None:
-    """Keep machine code that umap-learn itself compiles in each process, between runs of these tests."""
-    from umap import umap_, utils
-
-    for loop in (utils.fast_knn_indices, umap_.smooth_knn_dist, umap_.compute_membership_strengths):
-        loop.enable_caching()
-
-
 def direct(matrix: torch.Tensor, **options) -> np.ndarray:
     """What umap-learn answers to those who call it themselves."""
     with warnings.catch_warnings():
