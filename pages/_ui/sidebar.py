@@ -19,7 +19,7 @@ from serving.place import paths_are_open
 LINK_DIGITS = 16  # of an upload's fingerprint in a link
 HERE = Path(__file__).parent
 STYLE = """<style>
-.st-key-address_bar, .st-key-opening:not(:has([role=progressbar])) {display: none}
+.st-key-address_bar, .st-key-opening:not(:has([role=progressbar], button)) {display: none}
 [data-testid=stStatusWidget] {display: none}
 .stMainBlockContainer {padding: 3rem clamp(1rem, 4vw, 4rem) 4rem}
 [data-testid=stColumn] {min-width: min(100%, 17rem)}
@@ -48,10 +48,12 @@ def draw() -> None:
         arrivals.open_all("sidebar", _show)
         _open_wanted()
         asked = _follow_link()
+        question = st.empty()  # so that one that was answered is gone before the page is complete
     with picker:
         _offer_checkpoints()
     if asked:
-        _ask_about(asked)
+        with question.container():
+            _ask_about(asked)
     _show_refusal()
 
 
