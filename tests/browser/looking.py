@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Locator, Page, Response, expect
@@ -65,8 +66,11 @@ def expect_calm(page: Page) -> None:
 
 
 def go_to(page: Page, slug: str) -> None:
-    """Choose a page in the sidebar."""
-    page.get_by_test_id("stSidebarNav").get_by_role("link", name=PAGES[slug].title).click()
+    """Choose a page in the sidebar, and wait until the address says so: what was there before stays for a moment."""
+    link = page.get_by_test_id("stSidebarNav").get_by_role("link", name=PAGES[slug].title)
+    chosen = urlsplit(link.get_attribute("href") or "").path
+    link.click()
+    expect(page).to_have_url(re.compile(rf"^[a-z]+://[^/]+{re.escape(chosen or '/')}([?#]|$)"))
 
 
 def metric(page: Page, label: str) -> Locator:
