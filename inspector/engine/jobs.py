@@ -100,7 +100,7 @@ class LocalJob:
     # The rest is the engine's, which calls it under its lock.
 
     def turn_to(self, request: OpenRequest) -> None:
-        """Replace the request: the upload to open has arrived under another reference."""
+        """Replace the request: what is to be opened has arrived on this machine."""
         self.request, self.message = request, _message(request)
 
     def report(self, progress: Progress) -> None:
@@ -130,7 +130,7 @@ class LocalJob:
         self._partial, self.partials = None, 0
 
     def put_back(self) -> None:
-        """Wait to run alone: the batch failed, and any of its jobs may be the cause."""
+        """Wait to run alone: the batch failed, and any of its jobs may be the cause; or what it needs was fetched."""
         self.batch, self._alone = 0, True
         self._status = "waiting"
 

@@ -43,6 +43,7 @@ from inspector.engine.waiting import Waiting
 from inspector.engine.wire import (
     Answers,
     Failure,
+    Fetched,
     OpenRequest,
     Partial,
     Ready,
@@ -57,6 +58,7 @@ from inspector.engine.wire import (
 from inspector.errors import CLOSING, STOPPED, CancelledError, CheckpointError, InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
+from inspector.store.origins.hub import versions_folder
 from inspector.store.reference import CheckpointRef
 from inspector.store.shared.marks import veiled
 
@@ -210,12 +212,17 @@ class LocalEngine:
                 self._book.add(job)
                 if not self._carrier.brings(job):
                     self._waiting.add(job)
-        if fresh:  # outside the lock: a file system may be slow
-            restrict_paths = self._setup.restrict_paths
-            job.outside = find_outside(request, self._settings, restrict_paths=restrict_paths)
+        if fresh:
+            self._look_outside([job])
         if job.status == "waiting":
             self._dispatch()
         return job
+
+    def _look_outside(self, jobs: Iterable[LocalJob]) -> None:
+        """Find what the workers of new jobs must read outside the store; without the lock, as disks may be slow."""
+        for job in jobs:
+            if job.outside is None:
+                job.outside = find_outside(job.request, self._settings, restrict_paths=self._setup.restrict_paths)
 
     def _proceed(self, job: LocalJob) -> None:
         """Let a job wait for a worker: its checkpoint has arrived."""
@@ -314,6 +321,7 @@ class LocalEngine:
                 return
             elif worker.jobs and worker.jobs is jobs:  # or its last words: it was dropped
                 self._finish(worker, outcomes, nbytes)
+        self._look_outside(jobs)
         self._dispatch()
 
     def _read(self, worker: WorkerProcess, jobs: Sequence[LocalJob], message: Answers | Failure) -> list[Any]:
@@ -333,6 +341,9 @@ class LocalEngine:
     def _finish(self, worker: WorkerProcess, outcomes: list[Any], nbytes: int) -> None:
         jobs = worker.jobs
         for job, outcome in zip(jobs, outcomes, strict=True):
+            if isinstance(outcome, Fetched) and isinstance(job.request, OpenRequest):
+                self._open_fetched(job, job.request.reference, outcome)
+                continue
             if isinstance(outcome, Opened):
                 self._pool.opened(worker, job, outcome)
                 if self._carrier.stores(job, outcome, nbytes):
@@ -346,6 +357,14 @@ class LocalEngine:
             self._drop(worker, fatal)
         elif worker.fingerprint is None or worker.spent:
             self._pool.drop(worker)
+
+    def _open_fetched(self, job: LocalJob, reference: CheckpointRef, fetched: Fetched) -> None:
+        """Let a job wait for a worker that reads what another one has downloaded."""
+        if not job.settled:
+            job.turn_to(OpenRequest(reference, versions_folder(reference.value) / fetched.version))
+            job.put_back()
+            job.outside = None
+            self._waiting.add(job)
 
     def _on_end(self, worker: WorkerProcess, error: WorkerError | None, exit_code: int | None) -> None:
         with self._lock:

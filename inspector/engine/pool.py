@@ -70,7 +70,7 @@ class Pool:
             self.drop(worker)  # its sandbox cannot be widened
             worker = None
         if worker is None or (worker.jobs and isinstance(job.request, OpenRequest)):
-            worker = self._fresh(network=_is_hub(job), outside=outside, wanted=wanted)
+            worker = self._fresh(network=_downloads(job), outside=outside, wanted=wanted)
         if worker is None or worker.jobs:
             return None
         self._requests += 1
@@ -123,7 +123,7 @@ class Pool:
     def _owner(self, job: LocalJob) -> WorkerProcess | None:
         if not isinstance(job.request, OpenRequest):
             return self.of(job.request.fingerprint)
-        if _is_hub(job) or _is_packed(job):  # the process that opens it ends then
+        if _downloads(job) or _is_packed(job):  # the process that opens it ends then
             return None
         return self.of(self._opened.get(str(job.request.reference)))
 
@@ -152,5 +152,5 @@ def _is_packed(job: LocalJob) -> bool:
     return isinstance(job.request, OpenRequest) and is_archive(job.request.reference.value)
 
 
-def _is_hub(job: LocalJob) -> bool:
-    return isinstance(job.request, OpenRequest) and job.request.reference.kind == "hub"
+def _downloads(job: LocalJob) -> bool:
+    return isinstance(job.request, OpenRequest) and job.request.downloads

@@ -7,6 +7,7 @@ message as one of a few classes, and each answer as the class that the question 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -30,6 +31,7 @@ class WorkerFunctions:
     """Names ("package.module:name") of what a worker imports, and the web process never does."""
 
     open: str = "inspector.store.opening:open_checkpoint"
+    download: str = "inspector.store.origins.hub:download"
     receive: str = "inspector.store.receiving:receive"  # the engine's own: it puts into the store what is staged
     load_manifest: str = "inspector.store.keeping.holding:load_held"
     checkpoint: str = "inspector.models.checkpoint:Checkpoint"
@@ -53,15 +55,21 @@ class Setup:
     settings: Settings
     functions: WorkerFunctions
     restrict_paths: bool
-    network: bool = False  # True: it downloads, and is confined afterwards
+    network: bool = False  # True: it downloads, and reads no checkpoint
     outside: tuple[Path, ...] = ()  # of the store, what it may read besides
 
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """Stage a checkpoint."""
+    """Stage a checkpoint, once it is on this machine."""
 
     reference: CheckpointRef
+    fetched: Path | None = None  # of one of the hub: the folder of its cache that holds it
+
+    @property
+    def downloads(self) -> bool:
+        """Whether it has to be fetched first: by a worker of its own, which reads nothing of it."""
+        return self.reference.kind == "hub" and self.fetched is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +109,13 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
+class Fetched:
+    """A model of the hub has been downloaded."""
+
+    version: str  # 40 hex digits, which name its folder in the cache
+
+
+@dataclass(frozen=True, slots=True)
 class Partial:
     """What is known of an answer while the rest is computed; the next one takes its place."""
 
@@ -130,6 +145,7 @@ class Warm:
 
 
 NOW, WARM = b"n", b"w"  # when a fork server forks: at once, or with everything slow imported
+VERSION = re.compile(r"[0-9a-f]{40}")
 MAX_TEXT = 2_000  # characters of a sentence that a worker says; of each in an answer to "open"
 MAX_WARNINGS, MAX_OPTION = 1_000, 100
 MAX_PARTIAL, MOST_PARTIALS = 1_000_000, 1_000  # bytes of a partial answer, and how many a request may have
@@ -153,6 +169,8 @@ def read_outcomes(message: Any, requests: Sequence[OpenRequest | RunRequest]) ->
     for value, asked in zip(found, requests, strict=True):
         if isinstance(value, Opened) and isinstance(asked, OpenRequest):
             _refuse_other(value, asked.reference)
+        elif isinstance(value, Fetched) and not VERSION.fullmatch(value.version):
+            raise DecodeError("This is no version of the hub's.")
         elif isinstance(asked, RunRequest):
             _refuse_other_answer(value, asked)
     return [_error(value) if isinstance(value, Failure) else value for value in found]
@@ -206,7 +224,7 @@ def _refuse_other_answer(answer: Any, asked: RunRequest) -> None:
 def result_class(request: OpenRequest | RunRequest) -> Any:
     """The class of a request's answer; Any: plain values."""
     if isinstance(request, OpenRequest):
-        return Opened
+        return Fetched if request.downloads else Opened
     return _class(request.result) if request.result else Any
 
 

@@ -23,7 +23,7 @@ from inspector import errors
 from inspector.encoding import decode, encode
 from inspector.engine import limits
 from inspector.engine.protocol import Confinement, Progress
-from inspector.engine.sandbox.confinement import close_network, confine, refuse_unconfined
+from inspector.engine.sandbox.confinement import confine, refuse_unconfined
 from inspector.engine.wire import (
     ASKED,
     MAX_PARTIAL,
@@ -31,6 +31,7 @@ from inspector.engine.wire import (
     Answers,
     BatchRequest,
     Failure,
+    Fetched,
     OpenRequest,
     Partial,
     Ready,
@@ -114,13 +115,16 @@ class Worker:
         asked = [request.parameters for request in requests if isinstance(request, RunRequest)]
         return _find(first.batch)(checkpoint, asked, progress=self._progress)
 
-    def _open(self, request: OpenRequest) -> Opened:
+    def _open(self, request: OpenRequest) -> Opened | Fetched:
+        if request.downloads:
+            folder = _find(self._setup.functions.download)(request.reference.value, progress=self._progress)
+            return Fetched(folder.name)
         manifest, reference = _find(self._setup.functions.open)(
             request.reference,
             settings=self._setup.settings,
             progress=self._progress,
             restrict_paths=self._setup.restrict_paths,
-            downloaded=partial(close_network, self._setup),
+            fetched=request.fetched,
         )
         return Opened(
             fingerprint=manifest.fingerprint,

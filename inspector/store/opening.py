@@ -37,14 +37,14 @@ def open_checkpoint(
     settings: Settings,
     progress: Progress,
     restrict_paths: bool,
-    downloaded: Callable[[], None] = lambda: None,
+    fetched: Path | None = None,
 ) -> tuple[Manifest, CheckpointRef]:
     """Stage a checkpoint, so that workers can read it.
 
     Args:
         restrict_paths: True where strangers ask (the web app): paths must lie below
             `settings.roots`.
-        downloaded: Called when the network is needed no more, before anything is read.
+        fetched: The folder that holds a model of the hub; None: it is downloaded.
 
     Returns:
         What the checkpoint holds, and the reference that opens it again: an upload that has just
@@ -55,7 +55,7 @@ def open_checkpoint(
     """
     with _translated(settings):
         if reference.kind == "hub":
-            return _open_hub(reference, settings, progress, downloaded)
+            return _open_hub(reference, settings, progress, fetched)
         return _OPENERS[reference.kind](reference, settings, progress, restrict_paths)
 
 
@@ -146,10 +146,9 @@ def _open_path(
 
 
 def _open_hub(
-    reference: CheckpointRef, settings: Settings, progress: Progress, downloaded: Callable[[], None]
+    reference: CheckpointRef, settings: Settings, progress: Progress, fetched: Path | None
 ) -> tuple[Manifest, CheckpointRef]:
-    folder = download(reference.value, progress=progress)
-    downloaded()
+    folder = fetched or download(reference.value, progress=progress)
     source = folder_source(folder, kind="hub", name=reference.value)
     return stage(source, settings=settings, progress=progress), reference
 

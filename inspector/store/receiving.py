@@ -35,7 +35,7 @@ from inspector.store.manifests.entries import MANIFEST, OPENED, ORIGINALS, UPLOA
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.manifests.reader import FOLDER, WEIGHTS, read_manifest, read_places
 from inspector.store.names import CONFIGS, VOCABULARIES, clean_name, is_archive
-from inspector.store.origins.hub import hub_folder
+from inspector.store.origins.hub import versions_folder
 from inspector.store.origins.places import demo_source, path_source
 from inspector.store.origins.sources import Source, choose_members, folder_source
 from inspector.store.reference import ARRIVED, STORED, CheckpointRef
@@ -115,7 +115,7 @@ def _sources(reference: CheckpointRef, settings: Settings, *, restrict_paths: bo
         if isinstance(found, Source):
             yield found
     elif reference.kind == "hub":
-        versions = hub_folder() / f"models--{reference.value.replace('/', '--')}" / "snapshots"
+        versions = versions_folder(reference.value)
         for folder in below(versions):
             yield folder_source(folder, kind="hub", name=reference.value)
 

@@ -47,10 +47,10 @@ def digests(checkpoint, *, progress, other: str = "") -> dict[str, str]:
     return cache.digests(manifest.paths, progress=progress)
 
 
-def open_and_lie(reference, *, settings, progress, restrict_paths, downloaded) -> Any:
+def open_and_lie(reference, *, settings, progress, restrict_paths, fetched) -> Any:
     """Stage honestly; then, for a checkpoint that says so, lie about it."""
     manifest, found = open_checkpoint(
-        reference, settings=settings, progress=progress, restrict_paths=restrict_paths, downloaded=downloaded
+        reference, settings=settings, progress=progress, restrict_paths=restrict_paths, fetched=fetched
     )
     about, _, lie = manifest.name.partition(" ")
     if about == LIAR and lie in STAGED:

@@ -27,6 +27,7 @@ from inspector.catalog import Analysis
 from inspector.engine.wire import Failure, WorkerFunctions
 from inspector.errors import CheckpointError, RequestError, WorkerError
 from inspector.store.reference import CheckpointRef
+from tests.engine.engine_attempts import attempt
 
 HERE = __name__
 
@@ -54,7 +55,7 @@ def fingerprint_of(name: str) -> str:
     return name.encode().hex().ljust(64, "0")
 
 
-def open_stand_in(reference, *, settings, progress, restrict_paths, downloaded):
+def open_stand_in(reference, *, settings, progress, restrict_paths, fetched):
     progress(0.5, f"reading {reference.value}")
     if reference.value == "demo-refused":
         raise CheckpointError("demo-refused is empty: upload it again.")
@@ -66,7 +67,17 @@ def open_stand_in(reference, *, settings, progress, restrict_paths, downloaded):
     if reference.kind == "incoming":
         reference = CheckpointRef("upload", fingerprint_of(name))
     warnings = (f"restricted: {restrict_paths}", os.environ.get("HF_HUB_OFFLINE", ""))
+    if fetched:
+        warnings += tuple(
+            attempt(None, progress=None, what=what, target=str(fetched / "vocab.txt")) for what in ("read", "write")
+        )
     return StandInManifest(fingerprint_of(name), name, warnings), reference
+
+
+def download_stand_in(model, *, progress) -> Path:
+    if os.environ.get("HF_HUB_OFFLINE"):
+        raise CheckpointError("This worker is offline.")
+    return Path("/cache") / ("a" * 40)
 
 
 def receive_stand_in(told, reference, **_: Any):
@@ -295,6 +306,7 @@ TROUBLE: dict[str, Any] = {  # in place of all answers
 }
 FUNCTIONS = WorkerFunctions(
     open=f"{HERE}:open_stand_in",
+    download=f"{HERE}:download_stand_in",
     receive=f"{HERE}:receive_stand_in",
     load_manifest=f"{HERE}:load_stand_in",
     checkpoint=f"{HERE}:StandInCheckpoint",

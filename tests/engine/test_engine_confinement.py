@@ -200,36 +200,23 @@ def test_secrets_planted_in_the_server_are_nowhere_in_the_worker(monkeypatch, tm
     assert [name for name, value in environment.items() if "planted-secret" in value] == []
 
 
-def test_the_worker_that_downloads_loses_the_network_with_the_download(tmp_path, targets):
-    """What follows the download reads a stranger's files."""
-    program = (
-        "import sys\n"
-        "from inspector.engine.sandbox.confinement import close_network, confine\n"
-        "from inspector.engine.wire import Setup, WorkerFunctions\n"
-        "from inspector.settings import read_settings\n"
-        "from tests.engine.engine_attempts import attempt\n"
-        "settings = read_settings({'INSPECTOR_HOME': sys.argv[1]})\n"
-        "setup = Setup(settings, WorkerFunctions(), True, network=True)\n"
-        "confine(setup)\n"
-        "def tried(what, target=''):\n"
-        "    print(attempt(None, progress=None, what=what, target=target))\n"
-        "tried('connect', sys.argv[2])\n"
-        "tried('fork')\n"
-        "close_network(setup)\n"
-        "tried('connect', sys.argv[2])\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "home"), targets["connect"]],
-        cwd=ROOT, env={**os.environ, "HF_HOME": str(tmp_path / "hub")},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout.split() == [DONE, REFUSED, REFUSED]
-    assert (tmp_path / "hub" / "hub").is_dir()
+def test_who_opens_a_model_of_the_hub_reads_it_and_writes_nothing_beside_it(home, tmp_path, monkeypatch):
+    """Another one has downloaded it; it wrote the cache, and read nothing of it."""
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    folder = tmp_path / "models--org--name" / "snapshots" / ("a" * 40)
+    folder.mkdir(parents=True)
+    (folder / "vocab.txt").write_bytes(b"a")
+    with running(home=home) as engine:
+        warnings = engine.open(CheckpointRef("hub", "org/name")).result(60).warnings
+    assert warnings[1:] == ("1", DONE, REFUSED)
+    assert (folder / "vocab.txt").read_bytes() == b"a"
 
 
 def test_the_engine_gives_the_network_to_no_other_worker(confined, home):
     with running(home=home) as engine:
         assert engine.open(CheckpointRef("hub", "org/name")).result(60).name == "name"
+    answer(confined, A, "echo")
     (worker,) = (each for each in confined.workers() if each.fingerprint == A)
     assert worker.confinement == Confinement(True, True, True, ())
 

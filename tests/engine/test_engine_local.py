@@ -216,8 +216,8 @@ def test_a_hub_checkpoint_is_downloaded_online_and_analysed_offline(monkeypatch)
     with running() as engine:
         opened = engine.open(CheckpointRef("hub", "org/name")).result(WAIT)
 
-        assert opened.warnings[1] == ""  # HF_HUB_OFFLINE of the worker that downloaded
-        eventually(lambda: not engine.workers())
+        assert opened.warnings[1] == "1"  # HF_HUB_OFFLINE of the worker that read it
+        eventually(lambda: list(held(engine)) == [opened.fingerprint])
         assert answer(engine, opened.fingerprint, "environment")["HF_HUB_OFFLINE"] == "1"
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from inspector.engine.local import LocalEngine
+from inspector.engine.protocol import Confinement
 from inspector.engine.sandbox.outside import NOTHING, find_outside
 from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.errors import CheckpointError
@@ -112,6 +113,30 @@ def test_of_a_hub_cache_only_the_blobs_of_this_version(settings, two, tmp_path):
         assert read(engine, found, snapshot / WEIGHTS) == DONE
         theirs = cache / "models--org--yours" / "snapshots" / ("a" * 40) / WEIGHTS
         assert {read(engine, found, path) for path in (theirs, other_version)} == {REFUSED}
+
+
+def test_who_reads_a_model_of_the_hub_cannot_write_the_cache(settings, two, tmp_path, monkeypatch):
+    """And who downloads reads nothing of it, so a stranger's file changes no other model."""
+    mine, yours = two
+    shutil.rmtree(mine / "deeper")
+    cache = tmp_path / "hub"
+    for folder, name in ((mine, "org/mine"), (yours, "org/yours")):
+        hub_cache(folder, name, cache)
+    monkeypatch.setenv("HF_HUB_CACHE", str(cache))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    theirs = cache / "models--org--yours" / "snapshots" / ("a" * 40) / WEIGHTS
+    with started(settings, restrict_paths=True) as engine:
+        found = engine.open(CheckpointRef("hub", "org/mine")).result(WAIT)
+        assert (found.name, found.reference) == ("org/mine", "hub:org/mine")
+        (worker,) = (each for each in engine.workers() if each.fingerprint == found.fingerprint)
+        assert worker.confinement == Confinement(True, True, True, ())
+        assert answer(engine, found.fingerprint, "digests")[WEIGHTS] == digest(mine / WEIGHTS)
+        assert {each.pid for each in engine.workers()} == {worker.pid}, "who opened it answers, and nobody else is left"
+        assert read(engine, found, theirs) == REFUSED
+        for path in (theirs, cache / "new", cache / "models--org--mine" / "blobs" / "new"):
+            assert answer(engine, found.fingerprint, "attempt", what="write", target=str(path)) == REFUSED
+        with pytest.raises(CheckpointError, match=r"^org/none is not in the hub's cache on this machine"):
+            engine.open(CheckpointRef("hub", "org/none")).result(WAIT)
 
 
 def test_archives_and_single_files_open_and_are_all_that_is_read(settings, two, tmp_path):

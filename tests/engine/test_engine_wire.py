@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from inspector.engine.wire import (
     SAID,
     Answers,
     Failure,
+    Fetched,
     OpenRequest,
     Partial,
     Ready,
@@ -144,7 +146,6 @@ OTHER = "cd" * 32
         ("demo-a", FINGERPRINT, "demo-b"),
         ("demo-a", "../../elsewhere", "demo-a"),
         ("path:/a", FINGERPRINT, f"upload:{FINGERPRINT}"),
-        ("hub:a/b", FINGERPRINT, "hub:a/c"),
         (f"upload:{FINGERPRINT[:12]}", OTHER, f"upload:{OTHER}"),
         (f"upload:{FINGERPRINT}", OTHER, f"upload:{FINGERPRINT}"),
         (f"incoming:{'0' * 32}", FINGERPRINT, f"upload:{OTHER}"),
@@ -158,11 +159,22 @@ def test_a_worker_that_opens_something_else_is_not_believed(asked: str, fingerpr
 
 
 @pytest.mark.parametrize(
+    "version", ["", "main", "a" * 39, "A" * 40, "../" + "a" * 40, "a" * 40 + "/..", "a" * 40 + "\n"]
+)
+def test_a_version_of_the_hubs_is_a_plain_name(version: str):
+    request = OpenRequest(CheckpointRef("hub", "a/b"))
+    with pytest.raises(DecodeError):
+        read_outcomes(Answers.of([Fetched(version)]), [request])
+    with pytest.raises(DecodeError):  # it is not opened by who downloads it
+        read_outcomes(Answers.of([Opened(FINGERPRINT, "hub:a/b", "b", ())]), [request])
+    assert read_outcomes(Answers.of([Fetched("a" * 40)]), [request]) == [Fetched("a" * 40)]
+
+
+@pytest.mark.parametrize(
     ("asked", "reference"),
     [
         ("demo-a", "demo-a"),
         ("path:/a", "path:/a"),
-        ("hub:a/b", "hub:a/b"),
         (f"upload:{FINGERPRINT[:12]}", f"upload:{FINGERPRINT}"),
         (f"incoming:{'0' * 32}", f"upload:{FINGERPRINT}"),
         (f"snapshots:{'0' * 32}", f"upload:{FINGERPRINT}"),
@@ -171,6 +183,14 @@ def test_a_worker_that_opens_something_else_is_not_believed(asked: str, fingerpr
 def test_what_was_asked_for_is_believed(asked: str, reference: str):
     opened = Opened(FINGERPRINT, reference, "demo-a", ())
     assert read_outcomes(Answers.of([opened]), [OpenRequest(CheckpointRef.parse(asked))]) == [opened]
+
+
+def test_a_model_of_the_hub_is_opened_once_it_is_here():
+    opened = Opened(FINGERPRINT, "hub:a/b", "b", ())
+    request = OpenRequest(CheckpointRef("hub", "a/b"), fetched=Path("/cache/b"))
+    assert read_outcomes(Answers.of([opened]), [decode(encode(request), OpenRequest)]) == [opened]
+    with pytest.raises(DecodeError):
+        read_outcomes(Answers.of([replace(opened, reference="hub:a/c")]), [request])
 
 
 @pytest.mark.parametrize(("field", "wrong"), [("fingerprint", "cd" * 32), ("other_fingerprint", "ab" * 32)])

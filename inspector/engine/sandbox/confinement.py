@@ -44,7 +44,7 @@ TORCH_CACHE = "TORCHINDUCTOR_CACHE_DIR"  # torch makes this folder when it is im
 def confine(setup: Setup) -> Confinement:
     """Confine the calling process, which has no second thread yet.
 
-    The worker that downloads keeps the network until `close_network`.
+    The worker that downloads keeps the network, and reads nothing of what it fetches.
 
     Returns:
         What is in force from now on.
@@ -62,12 +62,6 @@ def confine(setup: Setup) -> Confinement:
     processes = _try(lambda: seccomp.refuse_processes(memory_files=has_gpu), "libseccomp", missing)
     network = setup.network or _try(seccomp.refuse_network, "libseccomp", missing)
     return Confinement(network, processes, files, tuple(dict.fromkeys(missing)))
-
-
-def close_network(setup: Setup) -> None:
-    """Take the network from the worker that downloads: what it reads now is a stranger's."""
-    if setup.network and setup.settings.confinement != "off" and sys.platform == "linux":
-        _try(seccomp.refuse_network, "libseccomp", [])
 
 
 def refuse_unconfined(found: Confinement, setup: Setup) -> None:

@@ -17,8 +17,7 @@ from inspector.errors import InspectorError
 from inspector.settings import Settings
 from inspector.store.manifests.documents import is_fingerprint
 from inspector.store.origins.places import demo_source, find_path, path_source
-from inspector.store.origins.sources import Source
-from inspector.store.reference import CheckpointRef
+from inspector.store.origins.sources import Source, folder_source
 
 Outside = frozenset[tuple[Path, int]]  # real paths and their inodes: another file of the same name is another one
 NOTHING: Outside = frozenset()
@@ -41,7 +40,7 @@ def find_outside(request: OpenRequest | RunRequest, settings: Settings, *, restr
     if isinstance(request, OpenRequest):
         found = set[tuple[Path, int]]()
         with suppress(OSError, RuntimeError, ValueError, InspectorError):  # the worker says what is wrong
-            for path in _opened(request.reference, settings, restrict_paths=restrict_paths):
+            for path in _opened(request, settings, restrict_paths=restrict_paths):
                 found.add((path.resolve(), path.stat().st_ino))
     else:
         asked = (request.fingerprint, request.parameters.get("other"))
@@ -51,8 +50,12 @@ def find_outside(request: OpenRequest | RunRequest, settings: Settings, *, restr
     return frozenset((path, inode) for path, inode in found if not path.is_relative_to(PACKAGE))
 
 
-def _opened(reference: CheckpointRef, settings: Settings, *, restrict_paths: bool) -> Iterator[Path]:
-    if reference.kind == "demo":
+def _opened(request: OpenRequest, settings: Settings, *, restrict_paths: bool) -> Iterator[Path]:
+    reference = request.reference
+    if request.fetched:
+        yield request.fetched
+        yield from folder_source(request.fetched, kind="hub", name=reference.value).files.values()
+    elif reference.kind == "demo":
         yield from demo_source(reference).files.values()
     elif reference.kind == "path":
         place = find_path(reference, settings, restrict=restrict_paths)

@@ -28,6 +28,11 @@ def hub_home() -> Path:
     return Path(os.environ.get("HF_HOME") or caches / "huggingface").expanduser()
 
 
+def versions_folder(model: str) -> Path:
+    """Where the hub's cache has the versions of a model: a folder each, whose name has 40 hex digits."""
+    return hub_folder() / f"models--{model.replace('/', '--')}" / "snapshots"
+
+
 def download(model: str, *, progress: Progress) -> Path:
     """Fetch the files of a model that are read here, and no code.
 
