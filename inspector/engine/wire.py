@@ -245,4 +245,6 @@ def _error(failure: Failure) -> InspectorError:
     found = getattr(errors, failure.error, None)
     if not (isinstance(found, type) and issubclass(found, InspectorError)):
         raise DecodeError("A failure names no error of ours.")
-    return found(shorten(failure.text, MAX_TEXT), option=shorten(failure.option, MAX_OPTION))
+    if len(failure.text) > MAX_TEXT or not failure.text.endswith("."):
+        raise DecodeError("A failure is no sentence.")
+    return found(failure.text, option=shorten(failure.option, MAX_OPTION))

@@ -309,7 +309,7 @@ MESSAGES: Mapping[str, Any] = {  # each allowed at some time, or nearly
     "an object": Answers.of([TRUE]),
     "bytes": Answers((b"\x80\x04.",)),
     "nested": Answers((encode(Answers((b"",))),)),
-    "refusal": Failure("CheckpointError", "\x1b[31m" + "long " * 100_000),
+    "refusal": Failure("CheckpointError", "\x1b[31m" + "long " * 10_000),
     "unknown error": Failure("SystemExit", "0"),
     "base error": Failure("InspectorError", ""),
     "an option": Failure("RequestError", "no", "../../x"),

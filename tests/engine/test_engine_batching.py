@@ -406,12 +406,12 @@ def test_an_answer_that_does_not_fit_is_nobodys(message, requests):
 
 
 def test_each_request_has_its_value_or_its_error():
-    one, other = read_outcomes(Answers.of((1, Failure("CheckpointError", "gone"))), [RUN, RUN])
+    one, other = read_outcomes(Answers.of((1, Failure("CheckpointError", "It has gone."))), [RUN, RUN])
     assert one == 1
-    assert (type(other), str(other)) == (CheckpointError, "gone")
+    assert (type(other), str(other)) == (CheckpointError, "It has gone.")
     assert read_outcomes(Answers.of((OPENED,)), [OPEN]) == [OPENED]
     for answers, requests in ((Answers.of((1, OPENED)), [RUN, RUN]), (Answers.of((1,)), [OPEN])):
         with pytest.raises(DecodeError):
             read_outcomes(answers, requests)
-    whole = read_outcomes(Failure("RequestError", "no"), [RUN, RUN])
-    assert [(type(each), str(each)) for each in whole] == [(RequestError, "no")] * 2
+    whole = read_outcomes(Failure("RequestError", "No."), [RUN, RUN])
+    assert [(type(each), str(each)) for each in whole] == [(RequestError, "No.")] * 2

@@ -125,9 +125,12 @@ def test_progress_is_one_short_line():
 
 
 def test_a_failure_is_one_short_sentence():
-    (error,) = read_outcomes(Failure("RequestError", "\x1b" + "x" * 10**6, "o" * 10**6), [OPEN])
+    (error,) = read_outcomes(Failure("RequestError", "\x1b" + "x" * (MAX_TEXT - 2) + ".", "o" * 10**6), [OPEN])
     assert str(error).isprintable()
     assert len(str(error)) + len(error.option) < 2 * MAX_TEXT
+    for text in ("", "not ended", "x" * MAX_TEXT + "."):
+        with pytest.raises(DecodeError):
+            read_outcomes(Failure("RequestError", text), [OPEN])
 
 
 @pytest.mark.parametrize("warnings", [("x",) * 10_000, ("x" * 10_000,)])
