@@ -173,12 +173,13 @@ def many_small_files(path: str) -> None:
 
 
 def files_without_a_name(path: str) -> None:
-    """Fill the disk with files that no folder lists."""
+    """Fill the disk with files that no folder lists: few, or the limit on open files comes first."""
     held = []
-    while True:
+    for _ in range(50):
         held.append(Path(path).open("wb", buffering=0))  # noqa: SIM115
         Path(path).unlink()
         held[-1].write(b"x" * 1_000_000)
+    threading.Event().wait()
 
 
 def closed_folder(path: str) -> None:

@@ -105,7 +105,7 @@ CASES: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     23: ("no padding token, no mask token", (
         "test_hostile_cases:test_no_padding_token_is_made_up",
-        "test_padding:test_gpt2_has_no_padding_and_end_of_text_stands_in",
+        "test_padding_row:test_gpt2_has_no_padding_and_end_of_text_stands_in",
         "test_masked_lm:test_tokenizer_without_a_mask_is_told",
     )),
     24: ("a text longer than the positions", (

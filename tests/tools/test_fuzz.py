@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import threading
 
 import pytest
 from hypothesis import given, settings
@@ -71,6 +72,26 @@ def test_a_touch_outside_and_a_sentence_that_is_none_are_noticed(tmp_path):
         (tmp_path / "b").write_text("b", "utf-8")
     with pytest.raises(AssertionError, match=r"os\.system"), watched(tmp_path / "mine"):
         os.system("true")
+    reader = threading.Thread(target=(tmp_path / "b").write_text, args=("b", "utf-8"))
+    with pytest.raises(AssertionError, match="open"), watched(tmp_path / "mine"):
+        reader.start()
+        reader.join()
     for sentence in ("two\nlines.", "no end", "x" * 700 + ".", "Traceback (most recent call last)."):
         with pytest.raises(AssertionError):
             checked(sentence)
+
+
+def test_a_thread_that_ran_before_is_not_the_readers(tmp_path):
+    """Such as that of an engine, which looks at its workers' folders."""
+    begun, done = threading.Event(), threading.Event()
+
+    def touch() -> None:
+        begun.wait()
+        (tmp_path / "b").write_text("b", "utf-8")
+        done.set()
+
+    threading.Thread(target=touch).start()
+    (tmp_path / "mine").mkdir()
+    with watched(tmp_path / "mine"):
+        begun.set()
+        done.wait()

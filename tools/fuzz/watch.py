@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,6 +45,7 @@ NEVER = (
 _INSTALLED = tuple(str(Path(place).resolve()) for place in {sys.prefix, sys.base_prefix, *sys.path[1:]} if place)
 _folder: list[str] = []  # the one that may be touched now; empty: nobody looks
 _touched: list[str] = []
+_others: set[int] = set()  # threads that ran before anybody looked: an engine's, that watches its workers
 
 
 @contextmanager
@@ -53,17 +55,20 @@ def watched(folder: Path) -> Iterator[None]:
     Raises:
         AssertionError: Naming all of it.
     """
+    _others.update(each.ident for each in threading.enumerate() if each.ident)
+    _others.discard(threading.get_ident())
     _folder.append(str(folder.resolve()))
     _touched.clear()
     try:
         yield
     finally:
         _folder.clear()
+        _others.clear()
     assert not _touched, f"touched {_touched}"
 
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    if not _folder:
+    if not _folder or threading.get_ident() in _others:
         return
     if event in PATHS:
         for number, path in enumerate(arguments[: PATHS[event]]):
