@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import threading
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -63,6 +64,12 @@ def test_changed_bytes_end_well(target, tmp_path):
     assert not run.found, run.log
 
 
+def in_a_thread(touch: Callable[[], object]) -> None:
+    thread = threading.Thread(target=touch)
+    thread.start()
+    thread.join()
+
+
 def test_a_touch_outside_and_a_sentence_that_is_none_are_noticed(tmp_path):
     """The property can fail: else all of the above would say nothing."""
     (tmp_path / "mine").mkdir()
@@ -72,10 +79,8 @@ def test_a_touch_outside_and_a_sentence_that_is_none_are_noticed(tmp_path):
         (tmp_path / "b").write_text("b", "utf-8")
     with pytest.raises(AssertionError, match=r"os\.system"), watched(tmp_path / "mine"):
         os.system("true")
-    reader = threading.Thread(target=(tmp_path / "b").write_text, args=("b", "utf-8"))
     with pytest.raises(AssertionError, match="open"), watched(tmp_path / "mine"):
-        reader.start()
-        reader.join()
+        in_a_thread(lambda: (tmp_path / "b").write_text("b", "utf-8"))
     for sentence in ("two\nlines.", "no end", "x" * 700 + ".", "Traceback (most recent call last)."):
         with pytest.raises(AssertionError):
             checked(sentence)
