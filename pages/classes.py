@@ -50,7 +50,8 @@ with above:
         st.markdown("**Mixins**: methods alone, no weights")
         st.markdown(tables.ancestor_list(classes.hierarchy, "mixin"))
     with st.expander("What the choice of class means for this file", expanded=True):
-        st.markdown(tables.sibling_rows(classes.siblings))
+        with st.container(key="siblings"):
+            st.markdown(tables.sibling_rows(classes.siblings))
         st.caption(words.SIBLINGS)
 
     st.subheader("Modules", anchor=False)

@@ -27,6 +27,7 @@ STYLE = """<style>
 .st-key-sharing_graph > div:has([data-testid=stPlotlyChart]) {min-width: 36rem}
 [data-testid=stMarkdownContainer] td {overflow-wrap: anywhere}
 [data-testid=stMarkdownContainer] td:first-child {min-width: 6.5rem}
+@media (min-width: 60rem) {.st-key-siblings td:first-child {white-space: nowrap}}
 @media (max-width: 30rem) {  /* a title does not wrap */
 .js-plotly-plot .gtitle {font-size: 12px !important}
 .js-plotly-plot .gtitle-subtitle {font-size: 11px !important}
