@@ -16,10 +16,6 @@ def untold(fraction: float | None, text: str) -> None:
     """Take progress and tell nobody."""
 
 
-def unshown(partial: Any) -> None:
-    """Take a partial answer and show it to nobody."""
-
-
 class Pace:
     """Tells how much of a known number of bytes has been read, how fast, and how long the rest takes."""
 
