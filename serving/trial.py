@@ -22,7 +22,9 @@ import psutil
 ROOT = Path(__file__).parents[1]
 WORKER = "inspector.engine.forkserver"  # in the command line of a worker, and of what it is forked from
 START_SECONDS = 120
-BAD_LOG = re.compile(r"Traceback|\bERROR\b|\bCRITICAL\b|Uncaught|Exception|Warning:")
+BAD_LOG = re.compile(
+    r"^.*Traceback.*\n(?:[ \t].*\n)*.*|^.*(?:\bERROR\b|\bCRITICAL\b|Uncaught|Exception|Warning:).*", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class Server:
     started: float  # time.monotonic() before the process was started
 
     def complaints(self) -> list[str]:
-        """Lines of the log that no healthy server writes."""
-        return [line for line in self.log.read_text().splitlines() if BAD_LOG.search(line)]
+        """What no healthy server writes into its log: such a line, and a traceback to its end."""
+        return [passage[0] for passage in BAD_LOG.finditer(self.log.read_text())]
 
     def workers(self) -> list[psutil.Process]:
         """Its worker processes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 import os
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,16 @@ def run(work: Coroutine[Any, Any, Answer]) -> Answer:
         return asyncio.run(work)
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, work).result()
+
+
+def is_no_goodbye(record: logging.LogRecord) -> bool:
+    """Whether a line of choreographer's log is more than this: a browser that ended took its leave.
+
+    Its last word, "{bye}", is no JSON; choreographer knows it when it comes alone, and writes a
+    traceback when it comes in one read with another message.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    return not str(getattr(error and error.__cause__, "doc", "")).startswith("{bye}")
 
 
 class Tab:
@@ -124,6 +135,7 @@ class Chromium:
         from choreographer import Browser
         from choreographer.browsers import BrowserClosedError, BrowserFailedError
 
+        logging.getLogger("choreographer.channels.pipe").addFilter(is_no_goodbye)
         # Chromium's own sandbox does not work for root, and only there it is off.
         sandbox = hasattr(os, "geteuid") and os.geteuid() != 0
         self._browser = Browser(path, headless=True, enable_sandbox=sandbox)
