@@ -88,6 +88,36 @@ def test_a_line_says_what_its_names_have_in_common_adds_up_or_is_the_worst() -> 
     assert patterns == ["h.*.a", "h.*.b", "h.*.c"] * 2 + [""]
 
 
+def test_lines_differ_where_a_value_is_missing_from_some_of_their_names() -> None:
+    table = frame().assign(reason="x", offset=5.0)
+    table.loc[3, ["reason", "offset"]] = None  # of h.1.a
+    folded = fold_rows(table)
+    assert folded is not None
+    rows, _ = folded
+    assert rows["name"].tolist()[:4] == ["h.[0…19].a", "h.[0–19].b", "h.[0–19].c", "h.1.a"]
+    assert rows["reason"].fillna("").tolist()[:4] == ["x", "x", "x", ""]
+    same = fold_rows(table.drop(columns="reason"))  # the kind of value that does not tell names apart
+    assert same is not None
+    assert same[0]["offset"].tolist()[:3] == [None, 5.0, 5.0]
+
+
+def test_a_level_of_rows_is_opened_by_its_pattern_alone() -> None:
+    table = pd.DataFrame({"name": EXPERTS[:1024]})  # four layers
+    for text, lines in (("", 1), ("model.layers.*.mlp.experts.*.w", 4), ("experts", 1)):
+        folded = fold_rows(table, opened=text)
+        assert folded is not None
+        assert folded[0]["count"].tolist() == [1024 // lines] * lines
+    inside = fold_rows(table.iloc[256:512], opened="model.layers.4.mlp.experts.*.w")
+    assert inside is None  # each name by itself
+
+
+@pytest.mark.parametrize(("pairs", "folds"), [(60, True), (40, False)])
+def test_a_table_is_folded_where_that_halves_it(pairs: int, folds: bool) -> None:
+    names = [f"{letter}{n}.{place}" for letter in "ab" for n in range(pairs) for place in range(2)]
+    alone = [f"n{n}" for n in range(0 if folds else 50)]
+    assert (fold_rows(pd.DataFrame({"name": names + alone})) is not None) is folds
+
+
 def test_every_name_is_in_one_line() -> None:
     table = pd.DataFrame({"name": EXPERTS, "shape": ["1"] * len(EXPERTS)})
     pattern = ""
@@ -133,6 +163,12 @@ def test_what_is_short_or_has_no_pattern_is_not_folded() -> None:
     assert fold_rows(pd.DataFrame({"name": EXPERTS[:FOLDED]})) is None
     assert fold_rows(pd.DataFrame({"name": [f"n{n}" for n in range(1_000)]})) is None
     assert fold_rows(pd.DataFrame({"token": EXPERTS})) is None
+
+
+def test_a_text_is_no_regular_expression() -> None:
+    table = pd.DataFrame({"name": ["a.b", "a+b", "aab", "[MASK]"]})
+    for text, found in ((".", ["a.b"]), ("a+b", ["a+b"]), ("[mask]", ["[MASK]"]), ("", table["name"].tolist())):
+        assert find_rows(table, text, ("name",))["name"].tolist() == found
 
 
 def test_text_is_found_across_columns_in_any_case() -> None:

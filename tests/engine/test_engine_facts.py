@@ -21,13 +21,15 @@ from inspector.analyses.plausibility.result import Plausibility
 from inspector.analyses.sharing.result import SharedMember
 from inspector.analyses.snapshots.result import Vitals
 from inspector.catalog import Analysis
-from inspector.engine.facts import COLUMNS, FIELDS, OBJECTS, Known, lies
+from inspector.engine.facts import COLUMNS, FIELDS, OBJECTS, Known, know, lies, refuse_lies
 from inspector.engine.local import LocalEngine
-from inspector.engine.wire import WorkerFunctions
+from inspector.engine.wire import RunRequest, WorkerFunctions
 from inspector.errors import WorkerError
-from inspector.settings import read_settings
+from inspector.settings import Settings, read_settings
 from inspector.store.manifests.manifest import FileInfo, Manifest, TensorInfo
+from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
+from tests.conftest import silent
 from tests.engine.engine_harness import WAIT
 from tests.engine.engine_lies import overview_but
 
@@ -169,6 +171,54 @@ def test_quantized_weights_stand_for_names_and_rows_that_no_header_has():
     assert list(lies(replace(EMBEDDINGS, tensor="lm_head.weight", rows=5), coded)) == []
     assert list(lies(replace(MASK, predictions=ids(100)), coded)) == []
     assert list(lies(replace(EMBEDDINGS, tensor="another.weight"), coded)) == ["Embeddings"]
+
+
+def test_the_parameters_of_a_quantized_checkpoint_may_be_packed_down_to_a_bit():
+    manifest = known().manifest
+    packed = Known(replace(manifest, tensors=(tensor("w.qweight", 4, dtype="int32"),)))
+    places = [
+        "Overview" in lies(replace(OVERVIEW, listed_parameters=10**6, unique_parameters=count), packed)
+        for count in (0, 8 * 4 * 4, 8 * 4 * 4 + 1)
+    ]
+    assert places == [False, False, True]
+    assert "Overview" not in lies(replace(OVERVIEW, listed_parameters=100, unique_parameters=100), packed)
+    assert "Overview" in lies(replace(OVERVIEW, listed_parameters=99, unique_parameters=100), packed)
+    sizes = ["Overview.vocab_rows" in lies(replace(OVERVIEW, vocab_rows=rows), packed) for rows in (-1, 0, 128, 129)]
+    assert sizes == [True, False, False, True]  # four int32 hold 128 rows of a bit each
+
+
+@dataclasses.dataclass(frozen=True)
+class Several:
+    """An answer with parts."""
+
+    parts: tuple[Any, ...]
+
+
+@pytest.mark.parametrize(("column", "rows"), [("token_id", ROWS), ("other_token_id", 10)])
+def test_a_second_checkpoint_has_rows_of_its_own(column: str, rows: int) -> None:
+    smaller = Known(replace(known().manifest, tensors=(tensor(WEIGHT, 10, 4),)))
+    last, beyond = (replace(MASK, predictions=ids(number, column=column)) for number in (rows - 1, rows))
+    assert list(lies(Several((last, last)), known(), smaller)) == []
+    assert list(lies(Several((last, beyond)), known(), smaller)) == [f"Mask.predictions.{column}"]
+
+
+def test_the_second_checkpoint_of_a_question_is_looked_up(settings: Settings) -> None:
+    opened = [
+        open_checkpoint(CheckpointRef("demo", demo), settings=settings, progress=silent, restrict_paths=True)[0]
+        for demo in ("demo-bert", "demo-gpt2")
+    ]
+    rows = [max(each.shape[0] for each in manifest.tensors) for manifest in opened]
+    assert rows[0] != rows[1]
+    for first, second, most in ((*opened, rows[1]), (*reversed(opened), rows[0])):
+        asked = RunRequest(first.fingerprint, "", {"other": second.fingerprint})
+        refuse_lies(replace(MASK, predictions=ids(most - 1, column="other_token_id")), asked, settings)
+        with pytest.raises(WorkerError, match=r"contradicts the headers .*\(Mask\.predictions\.other_token_id\)"):
+            refuse_lies(replace(MASK, predictions=ids(most, column="other_token_id")), asked, settings)
+
+
+def test_nothing_is_known_of_what_was_deleted(settings: Settings) -> None:
+    assert know(ALL[0], settings) is None
+    refuse_lies(replace(OVERVIEW, layers=3), RunRequest(ALL[0], "", {}), settings)
 
 
 def test_without_a_count_of_layers_none_is_too_many():
