@@ -11,15 +11,10 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from inspector.demo import DEMOS
 from serving.trial import Server
-from tests.browser.looking import SLUGS, click_mark, expect_calm, expect_page, fill, go_to, metric, sound
-
-PHONE = 390
-TITLES_FIT = """() => [...document.querySelectorAll(".js-plotly-plot")].every((chart) =>
-  [...chart.querySelectorAll(".gtitle, .gtitle-subtitle")].every((title) =>
-    title.getBoundingClientRect().right <= chart.getBoundingClientRect().right))"""
+from tests.browser.looking import SLUGS, click_mark, expect_calm, expect_page, fill, go_to, metric
 
 
-def test_a_demo_is_open_at_first_paint(page: Page, server: Server) -> None:
+def test_a_demo_is_open_at_first_paint_and_its_pages_answer(page: Page, server: Server) -> None:
     page.goto(server.url)
     expect_page(page, "overview", "demo-bert")
     expect(page).to_have_title(re.compile("Checkpoint Inspector"))
@@ -28,11 +23,6 @@ def test_a_demo_is_open_at_first_paint(page: Page, server: Server) -> None:
     expect(page.get_by_role("row", name="Causal LM").get_by_text("absent")).to_be_visible()
     icon = page.locator("link[rel='shortcut icon'], link[rel=icon]").first
     assert (icon.get_attribute("href") or "").startswith(("data:", server.url, "/", "./"))
-
-
-def test_every_page_answers_for_the_demo(page: Page, server: Server) -> None:
-    page.goto(server.url)
-    expect_page(page, "overview", "demo-bert")
     go_to(page, "sharing")
     expect_page(page, "sharing", "demo-bert")
     expect(metric(page, "Shared groups")).to_have_text("2")
@@ -197,26 +187,3 @@ def test_back_opens_the_checkpoint_before(page: Page, server: Server) -> None:
     expect(page).to_have_url(re.compile("checkpoint=demo-gpt2"))
     page.go_back()
     expect_page(page, "overview", "demo-bert")
-
-
-def test_a_phone_shows_whole_titles_and_no_sideways_scrolling_on_every_page(
-    browser: Browser, server: Server, watch: Callable[[Page], Page]
-) -> None:
-    context = browser.new_context(viewport={"width": PHONE, "height": 800})
-    page = watch(context.new_page())
-    with sound(page, server):
-        page.goto(f"{server.url}/{SLUGS[-1]}")
-        expect_page(page, SLUGS[-1], "demo-bert")
-        for slug in SLUGS:
-            page.get_by_test_id("stExpandSidebarButton").click()
-            go_to(page, slug)
-            page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").click()
-            expect_page(page, slug, "demo-bert")
-            page.wait_for_load_state("networkidle")
-            # Streamlit puts the app's style sheet in with the other elements: it may come a moment later.
-            page.wait_for_function(
-                "phone => document.querySelector('[data-testid=stMain]').scrollWidth <= phone", arg=PHONE
-            )
-            expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
-            page.wait_for_function(TITLES_FIT)
-    context.close()

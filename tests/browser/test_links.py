@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from serving.trial import Server
 from tests.browser.looking import SLUGS, expect_calm, expect_page, fill, go_to, sound
 
+PHONE = 390
+TITLES_FIT = """() => [...document.querySelectorAll(".js-plotly-plot")].every((chart) =>
+  [...chart.querySelectorAll(".gtitle, .gtitle-subtitle")].every((title) =>
+    title.getBoundingClientRect().right <= chart.getBoundingClientRect().right))"""
 KING = "the king of [MASK]."
 HOUSE = "a house of [MASK]."
 
@@ -33,12 +37,29 @@ def text(page: Page) -> str:
     return page.get_by_label("Text", exact=True).input_value()
 
 
-def test_every_page_opens_by_its_link(page: Page, server: Server, watch: Callable[[Page], Page]) -> None:
-    with sound(watch(page), server):
+def test_every_page_opens_by_its_link_on_a_phone(
+    browser: Browser, server: Server, watch: Callable[[Page], Page]
+) -> None:
+    """Nothing scrolls sideways, and no title of a figure is cut."""
+    context = browser.new_context(viewport={"width": PHONE, "height": 800})
+    page = watch(context.new_page())
+    with sound(page, server):
         for slug in SLUGS:
             page.goto(f"{server.url}/{slug}?checkpoint=demo-gpt2")
             expect_page(page, slug, "demo-gpt2")
             expect_address(page, slug, checkpoint="demo-gpt2")
+            page.wait_for_load_state("networkidle")
+            # Streamlit puts the app's style sheet in with the other elements: it may come a moment later.
+            page.wait_for_function(
+                "phone => document.querySelector('[data-testid=stMain]').scrollWidth <= phone", arg=PHONE
+            )
+            expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
+            page.wait_for_function(TITLES_FIT)
+        page.get_by_test_id("stExpandSidebarButton").click()
+        go_to(page, SLUGS[0])
+        page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").click()
+        expect_page(page, SLUGS[0], "demo-gpt2")
+    context.close()
 
 
 def test_pages_beside_the_analyses_open_by_their_link(

@@ -45,9 +45,8 @@ def size(png: bytes) -> tuple[int, int]:
     return width, height
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1200, 390])
-def test_a_report_opens_without_network(browser: Browser, bundle: Path, theme: str, width: int) -> None:
+@pytest.mark.parametrize(("theme", "width", "then"), [("light", 1200, 390), ("dark", 390, 1200)])
+def test_a_report_opens_without_network(browser: Browser, bundle: Path, theme: str, width: int, then: int) -> None:
     context = browser.new_context(
         offline=True,
         color_scheme=theme,  # type: ignore[arg-type]
@@ -69,8 +68,10 @@ def test_a_report_opens_without_network(browser: Browser, bundle: Path, theme: s
     paper = page.locator("#plot-training-schedules").evaluate("each => each._fullLayout.paper_bgcolor")
     assert paper == {"light": "#ffffff", "dark": "#0e1117"}[theme]
     assert problems == []
-    # A phone scrolls figures and tables, never the page.
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    # A phone scrolls figures and tables, never the page; so does one that is turned.
+    for each in (width, then):
+        page.set_viewport_size({"width": each, "height": 900})
+        page.wait_for_function("document.documentElement.scrollWidth <= window.innerWidth")
     context.close()
 
 
