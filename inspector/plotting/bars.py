@@ -45,9 +45,10 @@ def bar_rows(
     """
     count = len(lengths)
     figure = look.figure(
-        title, subtitle, theme=theme, height=look.title_height(title, subtitle) + max(pitch * count, LEAST) + 58
-    )
-    figure.update_layout(
+        title,
+        subtitle,
+        theme=theme,
+        height=look.title_height(title, subtitle) + max(pitch * count, LEAST) + 58,
         xaxis={
             **look.axis(title=measure, theme=theme),
             "range": [0, max(lengths, default=0.0) * 1.02 or 1.0],

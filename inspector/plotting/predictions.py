@@ -42,7 +42,7 @@ def topk_bars(predictions: pd.DataFrame, *, title: str, subtitle: str = "", them
         room=60,
         theme=theme,
     )
-    figure.update_layout(clickmode="event+select")
+    figure.layout.clickmode = "event+select"
     figure.update_traces(
         customdata=column(predictions, "token_id"),
         selected={"marker": {"color": theme.accent, "opacity": 1}},

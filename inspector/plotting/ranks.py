@@ -49,8 +49,11 @@ def rank_lines(
     lowest = max((rank for line in lines.values() for _, rank in line), default=10)
     bottom = math.log10(max(lowest, 10)) + 0.12
     above = look.title_height(title, subtitle) + 14
-    figure = look.figure(title, subtitle, theme=theme, height=HEIGHT + above)
-    figure.update_layout(
+    figure = look.figure(
+        title,
+        subtitle,
+        theme=theme,
+        height=HEIGHT + above,
         xaxis={
             **look.axis(title={"rung": "head step"}.get(along, along), theme=theme, grid=False),
             "tickvals": thinned(len(stops)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -92,20 +93,22 @@ def get_theme(name: str | None) -> Theme:
     return THEMES.get(name or "light", LIGHT)
 
 
-def figure(title: str, subtitle: str, *, theme: Theme, height: int) -> go.Figure:
+def figure(title: str, subtitle: str, /, *, theme: Theme, height: int, **layout: object) -> go.Figure:
     """Begin a figure with what all figures have in common.
 
     Args:
         title: Any text, in bold at the top left; "" for none.
         subtitle: A second, smaller line; "" for none.
         height: Of the whole figure, in pixels.
+        layout: What is its own, as Plotly's layout names it; dictionaries add to the common ones. Given
+            here it costs 2 ms where `Figure.update_layout` takes 15.
 
     Returns:
         A figure without traces, with a transparent ground and margins that hold the title's lines.
     """
-    layout = go.Layout(
-        template="none",
-        title={
+    common: dict[str, Any] = {
+        "template": "none",
+        "title": {
             "text": f"<b>{plain(title)}</b>" if title else "",
             "subtitle": {"text": plain(subtitle), "font": {"size": 13, "color": theme.muted}},
             "x": 0,
@@ -117,21 +120,30 @@ def figure(title: str, subtitle: str, *, theme: Theme, height: int) -> go.Figure
             "pad": {"t": 12, "l": 8},
             "font": {"size": 17, "color": theme.ink},
         },
-        height=height,
-        margin={"l": 8, "r": 8, "t": title_height(title, subtitle), "b": 8},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": SANS, "size": 13, "color": theme.ink},
-        hoverlabel={
+        "height": height,
+        "margin": {"l": 8, "r": 8, "t": title_height(title, subtitle), "b": 8},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": SANS, "size": 13, "color": theme.ink},
+        "hoverlabel": {
             "bgcolor": theme.surface,
             "bordercolor": theme.edge,
             "align": "left",
             "font": {"family": SANS, "size": 13, "color": theme.ink},
         },
-        legend={"font": {"color": theme.ink}, "bgcolor": "rgba(0,0,0,0)"},
-        modebar={"bgcolor": "rgba(0,0,0,0)", "color": theme.muted, "activecolor": theme.ink},
-    )
-    return go.Figure(layout=layout)
+        "legend": {"font": {"color": theme.ink}, "bgcolor": "rgba(0,0,0,0)"},
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": theme.muted, "activecolor": theme.ink},
+    }
+    return go.Figure(layout=_merged(common, layout))
+
+
+def _merged(common: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Both; where both have a dictionary, theirs merged."""
+    both = {
+        name: _merged(common[name], value) if isinstance(value, dict) and isinstance(common.get(name), dict) else value
+        for name, value in own.items()
+    }
+    return common | both
 
 
 def legend_below(theme: Theme) -> dict[str, object]:

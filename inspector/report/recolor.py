@@ -25,7 +25,7 @@ def both(draw: Callable[[Theme], go.Figure]) -> dict[str, Any]:
 
 def plain(figure: go.Figure, theme: Theme) -> dict[str, Any]:
     """A figure as JSON values, on the theme's ground: a saved dark one must stay readable."""
-    figure.update_layout(paper_bgcolor=theme.page)
+    figure.layout.paper_bgcolor = theme.page
     text = figure.to_json(engine="json")
     return json.loads(text if isinstance(text, str) else "{}")
 

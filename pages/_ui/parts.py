@@ -68,7 +68,8 @@ def chart(figure: go.Figure, *, alt: str, key: str | None = None) -> None:
 
 def _opaque(figure: go.Figure) -> go.Figure:
     """Give a figure the page's ground, without which a saved dark one cannot be read."""
-    return figure.update_layout(paper_bgcolor=session.theme().page)
+    figure.layout.paper_bgcolor = session.theme().page
+    return figure
 
 
 def facts(pairs: dict[str, str]) -> None:

@@ -15,6 +15,7 @@ from inspector.analyses.embeddings.result import KINDS
 from inspector.analyses.lens.figures import token_heatmap
 from inspector.analyses.lens.figures_colors import color_cells
 from inspector.analyses.vocabulary_map.figures import projection_figure
+from inspector.plotting import theme as look
 from inspector.plotting.kinds import KIND_STYLES
 from inspector.plotting.predictions import topk_bars
 from inspector.plotting.theme import DARK, LIGHT, contrast, get_theme, ink_on, mix
@@ -315,3 +316,15 @@ def test_an_empty_vocabulary_has_figures_without_marks() -> None:
     figure = norms_histogram(nothing, title="t")
     assert sum(trace(figure, "all tokens")["y"]) == 0
     assert notes(figure) == []
+
+
+def test_what_a_figure_adds_to_the_common_layout_is_what_plotly_makes_of_it() -> None:
+    own: dict[str, Any] = {
+        "title": {"font": {"size": 15}},
+        "xaxis": look.axis(title="layer", theme=LIGHT, grid=False) | {"range": [0, 4]},
+        "legend": look.legend_below(LIGHT),
+        "margin": {"t": 80, "b": 110},
+        "hovermode": "x unified",
+    }
+    expected = look.figure("a <b>", "c", theme=LIGHT, height=100).update_layout(**own)
+    assert look.figure("a <b>", "c", theme=LIGHT, height=100, **own).to_plotly_json() == expected.to_plotly_json()

@@ -44,9 +44,14 @@ def class_tree(
     rows = list(_rows(hierarchy, siblings))
     subtitle = "full: the file holds its weights; hollow: some would be random"
     height = look.title_height(title, subtitle) + ROW * len(rows) + 16
-    figure = look.figure(title, subtitle, theme=theme, height=height)
-    figure.update_layout(
-        xaxis=look.hidden_axis(-12, 1000), yaxis=look.hidden_axis(len(rows) - 0.4, -0.6), showlegend=False
+    figure = look.figure(
+        title,
+        subtitle,
+        theme=theme,
+        height=height,
+        xaxis=look.hidden_axis(-12, 1000),
+        yaxis=look.hidden_axis(len(rows) - 0.4, -0.6),
+        showlegend=False,
     )
     figure.add_trace(_elbows(rows, theme))
     figure.add_trace(

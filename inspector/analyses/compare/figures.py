@@ -62,9 +62,12 @@ def change_heatmap(
     legible = len(across) * NARROWEST <= WIDTH
     height = CELL if legible else SMALL
     above = look.title_height(title, subtitle) + 8
-    figure = look.figure(title, subtitle, theme=theme, height=above + height * max(len(down), 1) + 132)
     stride = max(1, math.ceil(len(across) / TICKS))
-    figure.update_layout(
+    figure = look.figure(
+        title,
+        subtitle,
+        theme=theme,
+        height=above + height * max(len(down), 1) + 132,
         xaxis={
             **look.axis(title="", theme=theme, grid=False),
             "tickvals": list(range(0, len(across), stride)),

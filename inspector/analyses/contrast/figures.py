@@ -67,9 +67,29 @@ def contrast_scatter(
     cells = count_cells(drawn, skip=marked["token_id"].to_numpy(), least=LEAST_RANGE)
     said = _say(tokens, drawn, marked, cells)
     above = look.title_height(title, said) + 30  # the legend's line
-    figure = look.figure(title, said, theme=theme, height=above + HEIGHT + 62)
+    figure = look.figure(
+        title,
+        said,
+        theme=theme,
+        height=above + HEIGHT + 62,
+        margin={"t": above},
+        xaxis=_across(cells, theme),
+        yaxis=_up(cells, names, theme),
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "y": 1,
+            "yanchor": "bottom",
+            "itemsizing": "constant",
+            "itemclick": False,
+            "itemdoubleclick": False,
+        },
+        hovermode="closest",
+        clickmode="event+select",
+        dragmode="zoom",
+    )
+    figure.add_hline(y=0, line={"color": theme.muted, "width": 1}, layer="below")
     sides = (_Side(names[0], theme.groups[0], "circle", 1), _Side(names[1], theme.groups[1], "diamond", -1))
-    _lay_out(figure, cells, names, above, theme)
     for name, color, low, high in (
         ("cells first", sides[0].color, cells.middle + 1, cells.rows),
         ("cells neither", theme.muted, cells.middle, cells.middle + 1),
@@ -121,41 +141,28 @@ def _say(tokens: pd.DataFrame, drawn: pd.DataFrame, marked: pd.DataFrame, cells:
     return f"{said}; {left_out:,} without a finite number left out" if left_out else said
 
 
-def _lay_out(figure: go.Figure, cells: Cells, names: tuple[str, str], above: int, theme: Theme) -> None:
+def _across(cells: Cells, theme: Theme) -> dict[str, object]:
     left, right = cells.across[0], cells.across[-1]
-    top = cells.up[-1]
     shares = [power for power in range(-60, 1) if left <= power * DECADE <= right]
-    step = max(1, math.ceil(len(shares) / 8))
+    shown = shares[::-1][:: max(1, math.ceil(len(shares) / 8))]
+    return {
+        **look.axis(title="likelihood: geometric mean of the two probabilities", theme=theme),
+        "range": [left, right],
+        "tickvals": [power * DECADE for power in shown],
+        "ticktext": [_share(power) for power in shown],
+    }
+
+
+def _up(cells: Cells, names: tuple[str, str], theme: Theme) -> dict[str, object]:
+    top = cells.up[-1]
     first, second = (plain(shorten(name, 24)) for name in names)
     ratios = _ratios(top)
-    figure.update_layout(
-        xaxis={
-            **look.axis(title="likelihood: geometric mean of the two probabilities", theme=theme),
-            "range": [left, right],
-            "tickvals": [power * DECADE for power in shares[::-1][::step]],
-            "ticktext": [_share(power) for power in shares[::-1][::step]],
-        },
-        yaxis={
-            **look.axis(title=f"← more likely with {second}      more likely with {first} →", theme=theme),
-            "range": [-top, top],
-            "tickvals": [sign * math.log(ratio) for ratio in ratios for sign in (1, -1)] + [0],
-            "ticktext": [f"{count_text(ratio)}×" for ratio in ratios for _ in (1, -1)] + ["equal"],
-        },
-        margin={"t": above},
-        legend={
-            "orientation": "h",
-            "x": 0,
-            "y": 1,
-            "yanchor": "bottom",
-            "itemsizing": "constant",
-            "itemclick": False,
-            "itemdoubleclick": False,
-        },
-        hovermode="closest",
-        clickmode="event+select",
-        dragmode="zoom",
-    )
-    figure.add_hline(y=0, line={"color": theme.muted, "width": 1}, layer="below")
+    return {
+        **look.axis(title=f"← more likely with {second}      more likely with {first} →", theme=theme),
+        "range": [-top, top],
+        "tickvals": [sign * math.log(ratio) for ratio in ratios for sign in (1, -1)] + [0],
+        "ticktext": [f"{count_text(ratio)}×" for ratio in ratios for _ in (1, -1)] + ["equal"],
+    }
 
 
 def _ratios(top: float) -> list[float]:

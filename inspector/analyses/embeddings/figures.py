@@ -38,8 +38,11 @@ def norms_histogram(points: pd.DataFrame, *, title: str, subtitle: str = "", the
     lanes = _lanes(marked, float(edges[0]), float(edges[-1]))
     peak = max(int(counts.max()), 1)
     room = 1.1 + LANE * (max(lanes.values(), default=-1) + 1)
-    figure = look.figure(title, subtitle, theme=theme, height=400)
-    figure.update_layout(
+    figure = look.figure(
+        title,
+        subtitle,
+        theme=theme,
+        height=400,
         xaxis=look.axis(title="norm of the embedding row", theme=theme, grid=False),
         yaxis={**look.axis(title="tokens", theme=theme), "range": [0, peak * room]},
         bargap=0.06,
@@ -111,8 +114,11 @@ def pad_norm_curve(curve: pd.DataFrame, *, title: str, subtitle: str = "", theme
         A figure with one line for padding and one for the median row, named at their ends.
     """
     steps = column(curve, "step")
-    figure = look.figure(title, subtitle, theme=theme, height=360)
-    figure.update_layout(
+    figure = look.figure(
+        title,
+        subtitle,
+        theme=theme,
+        height=360,
         xaxis={
             **look.axis(title="training step", theme=theme, grid=False),
             "range": [min(steps, default=0), max(steps, default=1)],
@@ -121,8 +127,8 @@ def pad_norm_curve(curve: pd.DataFrame, *, title: str, subtitle: str = "", theme
         showlegend=False,
         hovermode="x unified",
         dragmode=False,
+        margin={"r": 100},
     )
-    figure.update_layout(margin_r=100)
     for name, field, color, dash, symbol in _lines(theme):
         figure.add_trace(
             go.Scatter(

@@ -33,18 +33,19 @@ def score_histogram(
     values = np.array(column(judged, "score"), dtype=float)
     flagged = np.array(column(judged, "flagged"), dtype=bool)
     edges = np.histogram_bin_edges(values, bins=BINS)
-    figure = look.figure(title, subtitle, theme=theme, height=340)
-    peak = 1
-    for name, chosen, color, pattern in (
-        ("ordinary tokens", ~flagged, theme.kinds["word"], ""),
-        ("listed as under-trained", flagged, theme.accent, "/"),
-    ):
-        counts = np.histogram(values[chosen], bins=edges)[0]
-        peak = max(peak, int(counts.max(initial=1)))
-        lines = {"fillmode": "overlay", "fgcolor": theme.page, "fgopacity": 0.7, "size": 6, "solidity": 0.2}
-        marker = {"color": color, "pattern": {"shape": pattern, **lines}}
-        figure.add_trace(counted_bars(name, counts, edges, f"{name}<br>score", marker, theme=theme))
-    figure.update_layout(
+    bars = [
+        (name, np.histogram(values[chosen], bins=edges)[0], color, pattern)
+        for name, chosen, color, pattern in (
+            ("ordinary tokens", ~flagged, theme.kinds["word"], ""),
+            ("listed as under-trained", flagged, theme.accent, "/"),
+        )
+    ]
+    peak = max(int(counts.max(initial=1)) for _, counts, _, _ in bars)
+    figure = look.figure(
+        title,
+        subtitle,
+        theme=theme,
+        height=340,
         barmode="overlay",
         bargap=0.06,
         xaxis=look.axis(title=TITLES.get(indicator.measure, "score"), theme=theme, grid=False),
@@ -57,6 +58,10 @@ def score_histogram(
         legend={"orientation": "h", "x": 0, "y": -0.24, "yanchor": "top", "font": {"color": theme.ink}},
         dragmode=False,
     )
+    lines = {"fillmode": "overlay", "fgcolor": theme.page, "fgopacity": 0.7, "size": 6, "solidity": 0.2}
+    for name, counts, color, pattern in bars:
+        marker = {"color": color, "pattern": {"shape": pattern, **lines}}
+        figure.add_trace(counted_bars(name, counts, edges, f"{name}<br>score", marker, theme=theme))
     for place, what, color, height in (
         (indicator.threshold, "listed from here", theme.accent, 0.98),
         (indicator.reference_score, "unused rows", theme.kinds["unused"], 0.86),

@@ -40,16 +40,14 @@ def span_heatmap(
     """
     count = len(positions)
     labels = [f"{plain(shorten(token, LETTERS))} {place}" for token, place in zip(tokens, positions, strict=True)]
+    shown = [place for place in range(count) if place % (1 + count // NAMED) == 0]
+    ticks = {"tickvals": shown, "ticktext": [labels[place] for place in shown]}
+    edges = [-0.5, count - 0.5]
     figure = look.figure(
         title,
         subtitle,
         theme=theme,
         height=look.title_height(title, subtitle) + min(max(count * CELL, LOW), HIGH) + 110,
-    )
-    shown = [place for place in range(count) if place % (1 + count // NAMED) == 0]
-    ticks = {"tickvals": shown, "ticktext": [labels[place] for place in shown]}
-    edges = [-0.5, count - 0.5]
-    figure.update_layout(
         xaxis={
             **look.axis(title="end", theme=theme, grid=False),
             **ticks,

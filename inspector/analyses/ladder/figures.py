@@ -44,9 +44,12 @@ def geometry_plot(
         One trace for each set of rungs that rank a token first, the curves below them.
     """
     above = look.title_height(title, subtitle)
-    figure = look.figure(title, subtitle, theme=theme, height=HEIGHT + above)
     cosines, norms = _limits(column(geometry, "cosine")), _limits(column(geometry, "norm"))
-    figure.update_layout(
+    figure = look.figure(
+        title,
+        subtitle,
+        theme=theme,
+        height=HEIGHT + above,
         xaxis={**look.axis(title="cosine with the hidden state", theme=theme), "range": cosines},
         yaxis={**look.axis(title="norm of the embedding", theme=theme), "range": norms},
         legend={"orientation": "h", "x": 0, "y": -0.16, "yanchor": "top", "font": {"size": 13, "color": theme.ink}},

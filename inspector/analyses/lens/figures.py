@@ -111,8 +111,11 @@ def token_heatmap(
     coloring = coloring or color_cells("probability", cells=cells, states=cells, pinned=cells)
     above = look.title_height(title, subtitle) + (48 if down else 0)
     below = 66 if down else 128
-    figure = look.figure(title, subtitle, theme=theme, height=round(grid.rows * grid.cell_height) + above + below)
-    figure.update_layout(
+    figure = look.figure(
+        title,
+        subtitle,
+        theme=theme,
+        height=round(grid.rows * grid.cell_height) + above + below,
         xaxis=_position_axis(grid, theme) if not down else _layer_axis(grid, theme),
         yaxis=_layer_axis(grid, theme) if not down else _position_axis(grid, theme),
         margin={"t": above, "b": below},

@@ -53,11 +53,14 @@ def rung_lines(
     """
     means = rung_means(states, measure)
     above = look.title_height(title, "")
-    figure = look.figure(title, "", theme=theme, height=HEIGHT + above)
     low = min([0.0, *column(means, measure)])
     shares = {} if measure == "correlation" else {"tickformat": ".0%"}
     stops = thinned(len(layers))
-    figure.update_layout(
+    figure = look.figure(
+        title,
+        "",
+        theme=theme,
+        height=HEIGHT + above,
         title={"font": {"size": 15}},
         xaxis={
             **look.axis(title="layer", theme=theme, grid=False),

@@ -35,11 +35,14 @@ def gradient_bars(experiments: pd.DataFrame, *, title: str, subtitle: str = "", 
     """
     bars = _bars(experiments)
     height = look.title_height(title, subtitle) + BAR * max(len(bars), 1) + 64
-    figure = look.figure(title, subtitle, theme=theme, height=height)
     positive = [value for _, value, _ in bars if value > 0 and math.isfinite(value)]
     low = math.floor(math.log10(min(positive, default=0.1)) - ROOM)
     high = math.log10(max(positive, default=1.0))
-    figure.update_layout(
+    figure = look.figure(
+        title,
+        subtitle,
+        theme=theme,
+        height=height,
         xaxis={
             **look.axis(title="norm of the gradient, logarithmic", theme=theme),
             "type": "log",

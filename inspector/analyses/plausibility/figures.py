@@ -66,8 +66,11 @@ def plausibility_strip(tokens: pd.DataFrame, *, title: str, subtitle: str = "", 
     places = flow(widths, groups, width=WIDTH, gap=GAP, joint=JOINT)
     lines = max((place.line for place in places), default=0) + 1
     above = look.title_height(title, subtitle)
-    figure = look.figure(title, subtitle, theme=theme, height=above + LINE * lines + BAR)
-    figure.update_layout(
+    figure = look.figure(
+        title,
+        subtitle,
+        theme=theme,
+        height=above + LINE * lines + BAR,
         xaxis=look.hidden_axis(-1, WIDTH + 1),
         yaxis=look.hidden_axis(lines - 0.5, -0.5),
         margin={"b": BAR},

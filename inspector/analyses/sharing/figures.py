@@ -76,9 +76,10 @@ def sharing_graph(
     nodes = place_nodes(rows, groups, tensors)
     below = bottom(rows, nodes)
     figure = look.figure(
-        title, subtitle, theme=theme, height=round(below + look.title_height(title, subtitle) + 16 + 2 * EDGE)
-    )
-    figure.update_layout(
+        title,
+        subtitle,
+        theme=theme,
+        height=round(below + look.title_height(title, subtitle) + 16 + 2 * EDGE),
         xaxis=look.hidden_axis(-0.5, 100.5),
         yaxis=look.hidden_axis(below + EDGE, -EDGE),
         barmode="overlay",
@@ -101,7 +102,7 @@ def sharing_graph(
     texts = _row_annotations(rows, theme=theme) + _node_annotations(nodes, rows, groups, theme=theme)
     if not nodes:
         texts.append(_nothing_shared(below, theme=theme))
-    figure.update_layout(annotations=texts)  # all at once: one by one takes quadratic time
+    figure.layout.annotations = texts  # all at once: one by one takes quadratic time
     return figure
 
 

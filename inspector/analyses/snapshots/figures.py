@@ -48,8 +48,11 @@ def step_lines(
     """
     by_step = not evenly and has_steps(lines)
     top = look.title_height(title, subtitle)
-    figure = look.figure(title, subtitle, theme=theme, height=top + HEIGHT)
-    figure.update_layout(
+    figure = look.figure(
+        title,
+        subtitle,
+        theme=theme,
+        height=top + HEIGHT,
         xaxis=_axis(lines, by_step=by_step, theme=theme),
         yaxis=look.axis(title=measure, theme=theme),
         hovermode="closest",
@@ -95,8 +98,11 @@ def verdict_grid(cells: pd.DataFrame, *, title: str, subtitle: str = "", theme: 
     down = list(dict.fromkeys(column(cells, "row")))
     rows = {name: number for number, name in enumerate(down)}
     top = look.title_height(title, subtitle) + 8
-    figure = look.figure(title, subtitle, theme=theme, height=top + ROW * max(len(down), 1) + 128)
-    figure.update_layout(
+    figure = look.figure(
+        title,
+        subtitle,
+        theme=theme,
+        height=top + ROW * max(len(down), 1) + 128,
         xaxis=_axis(cells, by_step=False, theme=theme) | {"showgrid": False},
         yaxis={
             **look.axis(title="", theme=theme, grid=True),

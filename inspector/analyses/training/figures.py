@@ -31,9 +31,12 @@ def schedule_lines(
     """
     drawn = rates.loc[drawn_steps(rates)]
     top = look.title_height(title, subtitle)
-    figure = look.figure(title, subtitle, theme=theme, height=top + HEIGHT)
     highest = max(float(rates.max().max()), 1e-12)
-    figure.update_layout(
+    figure = look.figure(
+        title,
+        subtitle,
+        theme=theme,
+        height=top + HEIGHT,
         xaxis={
             **look.axis(title="update", theme=theme),
             "separatethousands": True,
@@ -46,7 +49,7 @@ def schedule_lines(
         },
         hovermode="x unified",
         legend=look.legend_below(theme),
-        margin={"t": top + 24, "b": 96},  # above the plot: how long the warm-up is
+        margin={"t": top + 24, "b": 96},
     )
     if warmup_steps:
         ground = look.alpha(theme.muted, 0.1)

@@ -33,8 +33,11 @@ def projection_figure(
     Returns:
         A figure with one trace a kind, padding last, which is also ringed.
     """
-    figure = look.figure(title, subtitle, theme=theme, height=640)
-    figure.update_layout(
+    figure = look.figure(
+        title,
+        subtitle,
+        theme=theme,
+        height=640,
         xaxis={**look.axis(title=plain(axes[0]), theme=theme, grid=False), "showticklabels": False},
         yaxis={**look.axis(title=plain(axes[1]), theme=theme, grid=False), "showticklabels": False, "scaleanchor": "x"},
         legend={"itemsizing": "constant", "orientation": "h", "y": -0.06, "yanchor": "top"},
