@@ -134,8 +134,8 @@ def fold_rows(frame: pd.DataFrame, *, by: str = NAME, opened: str = "") -> Folde
 
 
 def _fold(frame: pd.DataFrame, by: str, opened: str) -> Folded | None:
-    common = [frame[column] for column in ALIKE if column in frame]
-    alike = list(zip(*common, strict=True)) if common else None
+    common = [column for column in ALIKE if column in frame]
+    alike = frame.groupby(common, sort=False, dropna=False).ngroup().tolist() if common else None
     groups = group_names(frame[by].tolist(), alike, opened=opened if is_pattern(opened) else "")
     if 2 * len(groups) > len(frame):
         return None
