@@ -19,14 +19,17 @@ LISTED = re.compile(rf"\.({NUMBER})(?=\.|$)")  # a module's place in a list
 WILD = re.compile(r"(?<=\.)\*(?=\.|$)")  # a hole, as people write it
 NEAR = 0.75  # likeness from which on a mistyped name was meant to be another
 FOLDED = 100  # a longer list of names is shown by pattern
-NAME, COUNT = "name", "count"
+NAME, COUNT = "name", "names"
 # Names of one line have these in common.
-ALIKE = ("kind", "class", "shape", "shapes", "other_shape", "dtype", "other_dtype", "group", "status", "reason")
-SUMS = frozenset({"parameters", "own_parameters", "nbytes"})
+ALIKE = (
+    *("kind", "class", "shape", "shapes", "other_shape", "dtype", "other_dtype", "group", "status", "reason"),
+    *("check", "problem", "severity"),
+)
+SUMS = frozenset({"parameters", "own_parameters", "nbytes", "count"})
 LARGEST = frozenset({"relative_change", "max_abs"})  # of a line's names the one that changed most counts
 SMALLEST = frozenset({"cosine"})
 Folded: TypeAlias = "tuple[pd.DataFrame, list[str]]"  # rows, and for each the pattern that opens it
-_FOLDS: deque[tuple[pd.DataFrame, str, Folded | None]] = deque(maxlen=8)  # frame, pattern that was opened, answer
+_FOLDS: deque[tuple[pd.DataFrame, tuple[str, str], Folded | None]] = deque(maxlen=8)  # frame, `by`, `opened`, answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +86,11 @@ def group_names(names: Sequence[str], alike: Sequence[Hashable] | None = None, *
 
 
 def find_rows(frame: pd.DataFrame, text: str, columns: Sequence[str]) -> pd.DataFrame:
-    """Rows that hold a text in some columns, in any case; a pattern, "layers.*.bias", finds whole names."""
+    """Rows that hold a text in some columns, in any case; a pattern, "layers.*.bias", finds names in the first one."""
     if not text:
         return frame
     if is_pattern(text):
-        return frame[[fits(name, text) for name in frame[NAME]]]  # type: ignore[return-value]
+        return frame[[fits(name, text) for name in frame[columns[0]]]]  # type: ignore[return-value]
     first, *rest = (frame[column] for column in columns)
     return frame[first.str.cat(rest, sep=" ").str.contains(text, case=False, regex=False)]  # type: ignore[return-value]
 
@@ -107,45 +110,45 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(NUMBER.join(map(re.escape, WILD.split(pattern))))
 
 
-def fold_rows(frame: pd.DataFrame, *, opened: str = "") -> Folded | None:
+def fold_rows(frame: pd.DataFrame, *, by: str = NAME, opened: str = "") -> Folded | None:
     """Make one row of all whose names differ only in their places in lists.
 
     Args:
-        frame: With a column "name".
+        by: The column of names.
         opened: The pattern that found its rows, see `group_names`; other texts do nothing.
 
     Returns:
-        The rows, and for each the pattern that opens it, "" where it is one name. "count" is how many
-        names a row stands for; SUMS are added up, LARGEST and SMALLEST are the most extreme, all else is
+        The rows, and for each the pattern that opens it, "" where it is one name. "names" is how many
+        a row stands for; SUMS are added up, LARGEST and SMALLEST are the most extreme, all else is
         the value that all have in common. None where little would be folded. The last few answers are
         kept: a page asks for the same one whenever it is drawn.
     """
-    if len(frame) <= FOLDED or NAME not in frame:
+    if len(frame) <= FOLDED or by not in frame:
         return None
-    for known, pattern, answer in tuple(_FOLDS):
-        if pattern == opened and known.equals(frame):  # of the same texts it compares their places alone
+    for known, asked, answer in tuple(_FOLDS):
+        if asked == (by, opened) and known.equals(frame):  # of the same texts it compares their places alone
             return answer
-    answer = _fold(frame, opened)
-    _FOLDS.append((frame.copy(deep=False), opened, answer))
+    answer = _fold(frame, by, opened)
+    _FOLDS.append((frame.copy(deep=False), (by, opened), answer))
     return answer
 
 
-def _fold(frame: pd.DataFrame, opened: str) -> Folded | None:
-    common = [frame[column] for column in ALIKE if column in frame]
-    alike = list(zip(*common, strict=True)) if common else None
-    groups = group_names(frame[NAME].tolist(), alike, opened=opened if is_pattern(opened) else "")
+def _fold(frame: pd.DataFrame, by: str, opened: str) -> Folded | None:
+    common = [column for column in ALIKE if column in frame]
+    alike = frame.groupby(common, sort=False, dropna=False).ngroup().tolist() if common else None
+    groups = group_names(frame[by].tolist(), alike, opened=opened if is_pattern(opened) else "")
     if 2 * len(groups) > len(frame):
         return None
     number = [0] * len(frame)
     for index, group in enumerate(groups):
         for place in group.places:
             number[place] = index
-    rows = frame.drop(columns=NAME).assign(**{COUNT: number}).groupby(COUNT)
+    rows = frame.drop(columns=by).assign(**{COUNT: number}).groupby(COUNT)
     folded = frame.iloc[[group.places[0] for group in groups]].reset_index(drop=True)
-    folded[NAME] = [group.label for group in groups]
-    for column in folded.columns.drop(NAME):
+    folded[by] = [group.label for group in groups]
+    for column in folded.columns.drop(by):
         folded[column] = _joined(rows[column], str(column))
-    folded.insert(1, COUNT, [len(group.places) for group in groups])
+    folded.insert(1 + folded.columns.tolist().index(by), COUNT, [len(group.places) for group in groups])
     return folded, [group.pattern if len(group.places) > 1 else "" for group in groups]
 
 
@@ -175,7 +178,7 @@ def _joined(rows: Any, column: str) -> Any:
     """What a line says of the rows that it stands for."""
     for how, columns in (("sum", SUMS), ("max", LARGEST), ("min", SMALLEST)):
         if column in columns:
-            return rows.agg(how)
+            return rows.agg(how, min_count=1)
     first, several = rows.first(), rows.nunique(dropna=False) > 1
     if all(isinstance(value, str) for value in first):
         return first.where(~several, rows.nunique().map("{:,} different".format))

@@ -19,8 +19,9 @@ parts.heading("padding", checkpoint)
 examples = inputs.begin(checkpoint, slug="padding", examples=(words.SENTENCES,))
 text = options.ask(PaddingRequest, "text", default=words.SENTENCES, height=100)
 inputs.remember(text, examples)
-with st.expander("Options", icon=":material/tune:"), st.container(horizontal=True):
-    device, dtype = inputs.placement()
+more, below = st.expander("Options", icon=":material/tune:"), st.container()
+with more, st.container(horizontal=True):
+    device, dtype = inputs.placement(below)
 request = options.make(PaddingRequest, text=text, device=device, dtype=dtype)
 result: Padding = session.run(request)
 parts.warnings(result.warnings)

@@ -33,8 +33,9 @@ sections = st.multiselect(
     help="At first the pages that you have looked at; all of them, if you have looked at none.",
 )
 text = inputs.text(checkpoint, slug="report", masks=True)
-with st.expander("Options", icon=":material/tune:"), st.container(horizontal=True):
-    device, dtype = inputs.placement()
+more, below = st.expander("Options", icon=":material/tune:"), st.container()
+with more, st.container(horizontal=True):
+    device, dtype = inputs.placement(below)
 if not sections:
     st.info("Choose a section at least.", icon=":material/edit:")
     st.stop()

@@ -79,7 +79,7 @@ def test_a_line_says_what_its_names_have_in_common_adds_up_or_is_the_worst() -> 
     assert rows["name"].tolist() == [
         *(f"h.[0–19].{part}" for part in "abc"), *(f"h.[20–39].{part}" for part in "abc"), "wte",
     ]  # fmt: skip
-    assert rows["count"].tolist() == [20] * 6 + [1]
+    assert rows["names"].tolist() == [20] * 6 + [1]
     assert rows["parameters"].tolist() == [160] * 3 + [80] * 3 + [8]
     assert rows["relative_change"].tolist() == [0.19] * 3 + [0.39] * 3 + [0]
     assert rows["cosine"].tolist() == [1 - 0.19] * 3 + [1 - 0.39] * 3 + [1]
@@ -130,6 +130,26 @@ def test_every_name_is_in_one_line() -> None:
         assert sum(len(find_rows(table, each, ("name",))) for each in patterns) == len(found)
         pattern = patterns[-1]
     assert len(find_rows(table, pattern, ("name", "shape"))) == 256
+
+
+def test_rows_are_folded_by_another_column_where_they_say_the_same() -> None:
+    problems = {"a": ("holds NaN", 2), "b": ("all zeros", None)}
+    rows = [
+        {"check": "Numbers", "subject": f"h.{n}.{part}", "problem": problem, "count": count, "detail": str(n)}
+        for part, (problem, count) in problems.items()
+        for n in range(60)
+    ]
+    rows.append(rows[0] | {"subject": "h.99.a", "problem": "all zeros", "count": 5})
+    folded = fold_rows(pd.DataFrame(rows), by="subject")
+    assert folded is not None
+    table, patterns = folded
+    assert table.columns.tolist() == ["check", "subject", "names", "problem", "count", "detail"]
+    assert table.fillna(-1).to_numpy().tolist() == [
+        ["Numbers", "h.[0–59].a", 60, "holds NaN", 120, "60 different"],
+        ["Numbers", "h.[0–59].b", 60, "all zeros", -1, "60 different"],
+        ["Numbers", "h.99.a", 1, "all zeros", 5, "0"],
+    ]
+    assert patterns == ["h.*.a", "h.*.b", ""]
 
 
 def test_the_same_rows_are_folded_once(monkeypatch: pytest.MonkeyPatch) -> None:

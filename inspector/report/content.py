@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from inspector.analyses.overview.result import Overview
 from inspector.analyses.placement.request import PlacementRequest
 from inspector.errors import InspectorError
-from inspector.names import fold_rows
+from inspector.names import NAME, fold_rows
 from inspector.plotting.theme import Theme
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
@@ -59,11 +59,12 @@ class Tabled:
     title: str
     frame: pd.DataFrame
     rows: int = ROWS  # that the page shows at most
+    by: str = NAME  # the column of names
 
     @property
     def lines(self) -> pd.DataFrame:
         """What the page shows rows of: many names by pattern."""
-        folded = fold_rows(self.frame)
+        folded = fold_rows(self.frame, by=self.by)
         return folded[0] if folded else self.frame
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
 import pandas as pd
 import streamlit as st
 
 from inspector.analyses.checks import words
-from inspector.analyses.checks.result import Check, Checks, Evidence
+from inspector.analyses.checks.frames import SUBJECT, as_frame
+from inspector.analyses.checks.result import Check, Checks
 from inspector.catalog import PAGES
+from inspector.names import find_rows
 from inspector.results.plain import to_json
 from inspector.text import literal
 from pages._ui import address, parts
 from pages._ui.health import STATUS
 
-COLUMNS = [field.name for field in dataclasses.fields(Evidence)]
 # check -> slug of the page that shows more of it, and inputs there
 MORE: dict[str, tuple[str, dict[str, str]]] = {
     "Config and shapes": ("overview", {}),
@@ -75,16 +75,15 @@ def draw(check: Check, *, place: str = "") -> None:
         st.markdown(f":material/arrow_forward: **Next step:** {literal(check.next_step)}")
         if check.evidence:
             _draw_evidence(check, place)
-        _link(check)
+        _link(check, place)
 
 
 def evidence_frame(checks: Checks) -> pd.DataFrame:
     """All evidence, one row a piece; a check without any has a row of its own."""
-    rows = []
-    for check in checks.worst_first():
-        start = {"check": check.name, "status": check.status, "found": check.detail}
-        rows += [start | dataclasses.asdict(each) for each in check.evidence] or [start]
-    return pd.DataFrame(rows, columns=["check", "status", "found", *COLUMNS])
+    ordered = checks.worst_first()
+    stated = pd.DataFrame({"check": check.name, "status": check.status, "found": check.detail} for check in ordered)
+    pieces = [as_frame(check.evidence).assign(check=check.name) for check in ordered]
+    return stated.merge(pd.concat(pieces), on="check", how="left")
 
 
 def as_json(checks: Checks) -> str:
@@ -96,15 +95,17 @@ def _draw_evidence(check: Check, place: str) -> None:
     listed = len(check.evidence)
     label = f"Evidence ({check.found:,}" + (f"; the first {listed:,} listed)" if listed < check.found else ")")
     with st.expander(label):
-        frame = pd.DataFrame([dataclasses.asdict(each) for each in check.evidence])
-        if all(each.count is None for each in check.evidence):
-            frame = frame.drop(columns="count")
-        parts.table(frame, height=min(380, 38 * (listed + 1)), alt=f"Evidence of {check.name}{place}")
+        frame, find = as_frame(check.evidence).dropna(axis="columns", how="all"), f"evidence of {check.name}{place}"
+        found = find_rows(frame, st.session_state.get(find, ""), [SUBJECT])
+        if found.empty:  # another checkpoint's pattern
+            del st.session_state[find]
+            found = frame
+        parts.table(found, find=find, by=SUBJECT, alt=f"Evidence of {check.name}{place}")
 
 
-def _link(check: Check) -> None:
+def _link(check: Check, place: str) -> None:
     slug, inputs = MORE[check.name]
     page = PAGES[slug]
     if check.name in SEARCHABLE and check.evidence:
         inputs = inputs | {"find": check.evidence[0].subject}
-    address.link(f"See more: {page.title}", slug, key=f"more {check.name}", icon=page.symbol, inputs=inputs)
+    address.link(f"See more: {page.title}", slug, key=f"more {check.name}{place}", icon=page.symbol, inputs=inputs)

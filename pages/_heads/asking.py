@@ -62,7 +62,8 @@ def ask(checkpoint: Opened, head: str | None) -> HeadsRequest:
         chosen["choices"] = options.ask(
             HeadsRequest, "choices", label="Endings, one per line", default=ENDINGS, height=110
         )
-    with st.expander("Options", icon=":material/tune:"), st.container(horizontal=True):
+    more, below = st.expander("Options", icon=":material/tune:"), st.container()
+    with more, st.container(horizontal=True):
         chosen |= {name: options.ask(HeadsRequest, name) for name in OPTIONS.get(head or "", ())}
-        device, dtype = inputs.placement()
+        device, dtype = inputs.placement(below)
     return options.make(HeadsRequest, text=text, head=head, device=device, dtype=dtype, **chosen)

@@ -18,9 +18,10 @@ def choose(checkpoint: Opened) -> LensRequest:
     text = inputs.text(checkpoint, slug="lens")
     decoder_text = options.ask(LensRequest, "decoder_text") if _has_decoder() else ""
     pins = options.ask(LensRequest, "pins", placeholder="paris, london, id 37")
-    with st.expander("Options", icon=":material/tune:"), st.container(horizontal=True):
+    more, below = st.expander("Options", icon=":material/tune:"), st.container()
+    with more, st.container(horizontal=True):
         k = options.ask(LensRequest, "k")
-        device, dtype = inputs.placement()
+        device, dtype = inputs.placement(below)
     return options.make(LensRequest, text=text, decoder_text=decoder_text, pins=pins, k=k, device=device, dtype=dtype)
 
 

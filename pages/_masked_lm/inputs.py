@@ -93,14 +93,15 @@ def tokenized(text: str, *, of: Opened | None = None) -> tuple[Piece, ...]:
 
 def choose(sentence: Sentence) -> PredictRequest:
     """Draw the fields beside the editor."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    fields, below = st.container(horizontal=True, vertical_alignment="bottom"), st.container()
+    with fields:
         targets = options.ask(
             PredictRequest, "targets", type="search", live=True, placeholder="france, england, new york"
         )
         with st.popover("Options", icon=":material/tune:"):
             k = options.ask(PredictRequest, "k")
             order = options.ask(PredictRequest, "order")
-            device, dtype = inputs.placement()
+            device, dtype = inputs.placement(below)
     return options.make(
         PredictRequest,
         text=sentence.text,

@@ -116,9 +116,10 @@ def draw_causal(checkpoint: Opened) -> None:
     """Draw the whole page for a causal model, which has no masks to fill."""
     st.info(CAUSAL, icon=":material/info:")
     text = inputs.text(checkpoint, slug="masked_lm")
-    with st.popover("Options", icon=":material/tune:"):
+    more, below = st.popover("Options", icon=":material/tune:"), st.container()
+    with more:
         k = options.ask(PlausibilityRequest, "k")
-        device, dtype = inputs.placement()
+        device, dtype = inputs.placement(below)
     request = options.make(PlausibilityRequest, text=text, k=k, device=device, dtype=dtype)
     if draw(checkpoint, request) is not None:
         parts.elsewhere(checkpoint, request)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from inspector.analyses.overview.result import Overview
 from inspector.analyses.placement.request import PlacementRequest
@@ -116,18 +117,25 @@ def require_head(head: str, *, verb: str) -> None:
     st.stop()
 
 
-def placement() -> tuple[Device, Dtype]:
-    """Ask where and in which precision the model runs; what a streamed pass takes is said before it begins."""
+def placement(below: DeltaGenerator) -> tuple[Device, Dtype]:
+    """Ask where and in which precision the model runs; what a streamed pass takes is said before it begins.
+
+    Args:
+        below: A place that is seen although the options are closed: what is waited for, and the time of a pass.
+    """
     device = options.ask(PlacementRequest, "device")
     dtype = options.ask(PlacementRequest, "dtype")
-    # By the headers alone: it is there before the model is.
-    plan: Placement | None = session.quietly(PlacementRequest(device=device, dtype=dtype))
+    with below:  # by the headers alone: it is there before the model is
+        plan: Placement | None = session.quietly(PlacementRequest(device=device, dtype=dtype))
     if plan:
         st.caption(literal(f"Plan: {plan.reason}"))
     every = options.ask(PlacementRequest, "every")
     if every or (plan and plan.streamed):
-        found: Placement | None = session.quietly(PlacementRequest(device=device, dtype=dtype, every=True))
-        ways.draw(found, listed=every)
+        with below:
+            found: Placement | None = session.quietly(PlacementRequest(device=device, dtype=dtype, every=True))
+            ways.say(found)
+        if every:
+            ways.draw(found)
     return device, dtype
 
 

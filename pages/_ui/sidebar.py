@@ -21,6 +21,7 @@ HERE = Path(__file__).parent
 STYLE = """<style>
 .st-key-address_bar, .st-key-opening:not(:has([role=progressbar], button)) {display: none}
 [data-testid=stStatusWidget] {display: none}
+.st-key-way button {padding-inline: .5rem}  /* four ways in one line */
 .stMainBlockContainer {padding: 3rem clamp(1rem, 4vw, 4rem) 4rem}
 [data-testid=stColumn] {min-width: min(100%, 17rem)}
 .st-key-sharing_graph {overflow-x: auto}

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from inspector.names import fold_rows, is_pattern
+from inspector.names import NAME, fold_rows, is_pattern
 from inspector.text import plural
 from pages._ui.words import shown
 
@@ -44,7 +44,9 @@ PRECISE = {
 }
 
 
-def table(frame: pd.DataFrame, *, alt: str, height: int | None = None, find: str = "", precise: bool = False) -> None:
+def table(
+    frame: pd.DataFrame, *, alt: str, height: int | None = None, find: str = "", by: str = NAME, precise: bool = False
+) -> None:
     """Show a frame with readable heads and sizes; what is shown can be sorted, searched and copied.
 
     Args:
@@ -53,10 +55,11 @@ def table(frame: pd.DataFrame, *, alt: str, height: int | None = None, find: str
         height: In pixels.
         find: Key of the field that chose the rows by name: a long list of names is shown by pattern,
             and a click on a line puts its pattern there.
+        by: The column of these names.
         precise: Small changes have digits enough.
     """
     opened = st.session_state.get(find, "") if find else ""
-    folded = fold_rows(frame, opened=opened) if find else None
+    folded = fold_rows(frame, by=by, opened=opened) if find else None
     rows: pd.DataFrame = folded[0] if folded else frame
     patterns: Sequence[str] = folded[1] if folded else ()
     if is_pattern(opened):
@@ -126,7 +129,7 @@ def _draw(
     if not any(patterns):
         st.dataframe(shown(rows), **look)
         return
-    key = f"{find} lines of {st.session_state[find]}"
+    key = f"{find} lines of {st.session_state.get(find, '')}"
 
     def open_line() -> None:
         cells = st.session_state[key]["selection"]["cells"]

@@ -12,16 +12,18 @@ from pages._ui import parts
 HOW = {"spread": "offloaded to memory and disk", "stream": "streamed a block at a time"}
 
 
-def draw(plan: Placement | None, *, listed: bool) -> None:
-    """Say how long a streamed pass takes, and list every way where that is asked for."""
-    if plan is None:
-        return
-    for way in plan.ways:
+def say(plan: Placement | None) -> None:
+    """Say how long a streamed pass takes."""
+    for way in plan.ways if plan else ():
         if way.seconds is not None:
             st.caption(literal(f"A streamed pass takes about {_time(way.seconds)}, besides the head. {way.note}"))
         elif way.note:
             st.caption(literal(f"{_how(way).capitalize()}: {way.note}"))
-    if listed:
+
+
+def draw(plan: Placement | None) -> None:
+    """List every way."""
+    if plan:
         parts.table(pd.DataFrame([_row(way) for way in plan.ways]), alt="The ways to run the model")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import streamlit as st
 from streamlit.components.v2 import manifest_scanner
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 
@@ -71,6 +72,20 @@ def open_app() -> Callable[..., AppTest]:
         return app.run()
 
     return opened
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Bytes of each message to the browser."""
+    found: list[int] = []
+    enqueue = ForwardMsgQueue.enqueue
+
+    def counted(self: ForwardMsgQueue, message, *rest) -> None:
+        found.append(message.ByteSize())
+        enqueue(self, message, *rest)
+
+    monkeypatch.setattr(ForwardMsgQueue, "enqueue", counted)
+    return found
 
 
 @contextmanager

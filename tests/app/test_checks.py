@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from safetensors.numpy import load_file, save
@@ -14,14 +16,19 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.analyses.checks.command_baseline import compare, read_baseline
 from inspector.analyses.checks.result import Checks
+from inspector.analyses.checks.section import SECTION
 from inspector.catalog import PAGES
 from inspector.demo import DEMOS
+from inspector.report.content import Tabled
+from inspector.store.readers.safetensors import read_safetensors
 from pages._checks import cards as check_cards
 from pages._ui import session
 from tests.app.looking import button, said
+from tools.bench._sparse import DEEPSEEK_V3, Shape, write
 
 Open = Callable[..., AppTest]
 EMBEDDING = "bert.embeddings.word_embeddings.weight"
+MOST_NBYTES = 300_000  # of a page's first picture
 DENSE = "bert.encoder.layer.0.output.dense.weight"
 
 
@@ -74,6 +81,55 @@ def test_alarms_come_first_with_evidence_a_next_step_and_a_link(damaged: AppTest
     assert damaged.title[0].value == PAGES["overview"].title
     assert damaged.text_input(key="find").value == DENSE
     assert "damaged" in damaged.caption[0].value
+
+
+@pytest.fixture
+def in_thousands(roots: Path) -> list[str]:
+    """DeepSeek-V3 in little, with a NaN in 1,200 of its experts' weights; gives their names."""
+    config = DEEPSEEK_V3 | dict.fromkeys(("hidden_size", "intermediate_size", "vocab_size"), 128)
+    config |= dict.fromkeys(("q_lora_rank", "kv_lora_rank", "moe_intermediate_size"), 16)
+    config |= dict.fromkeys(("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"), 8)
+    config |= dict.fromkeys(("num_attention_heads", "num_key_value_heads"), 2) | {"num_hidden_layers": 6}
+    write(roots / "experts", Shape(config, 1, 0, 0))
+    file = roots / "experts" / "model.safetensors"
+    experts = re.compile(r"\.experts\.\d+\..*weight$")
+    chosen = [each for each in read_safetensors(file, file.name).tensors if experts.search(each.name)][:1_200]
+    with file.open("r+b") as content:
+        for tensor in chosen:
+            content.seek(tensor.begin)
+            content.write(b"\x7f")  # NaN in float8_e4m3fn
+    return [tensor.name for tensor in chosen]
+
+
+def test_thousands_of_alarms_are_shown_by_pattern(open_app: Open, in_thousands: list[str], sent: list[int]) -> None:
+    app = open_app("checks", checkpoint="path:experts", agreed="path:experts")
+    assert not app.exception
+    sent.clear()
+    app.run()
+    assert sum(sent) < MOST_NBYTES
+    (label,) = (each.label for each in app.expander if each.label.startswith("Evidence (1,200"))
+    assert label == "Evidence (1,200)"
+    table = app.expander[0].dataframe[0].value
+    assert table[["names", "count"]].sum().tolist() == [len(in_thousands)] * 2
+    assert table["subject"].tolist()[0].startswith("model.layers.[3–4].mlp.experts.[0–255].gate_proj.weight")
+    assert len(table) == 3
+    app.session_state["evidence of NaN and infinity"] = "model.layers.*.mlp.experts.*.up_proj.weight"
+    app.run()
+    opened = app.expander[0].dataframe[0].value
+    assert opened["subject"].str.contains("up_proj").all()
+    assert len(opened) == 2
+    button(app, "All names").click().run()
+    assert len(app.expander[0].dataframe[0].value) == 3
+    found: Checks = session.engine().run(app.session_state["opened"].fingerprint, "check").result()
+    (bad,) = (check for check in found.checks if check.status == "fail")
+    assert sorted(each.subject for each in bad.evidence) == sorted(in_thousands)
+    context: Any = None  # the section needs none
+    (evidence,) = (
+        block for block in SECTION.show(context, (found,)) if isinstance(block, Tabled) and block.name == "evidence"
+    )
+    assert len(evidence.frame) == sum(len(check.evidence) for check in found.checks)
+    assert len(evidence.lines) < 300
+    assert evidence.lines["subject"].tolist()[:3] == table["subject"].tolist()
 
 
 def test_the_files_hold_everything_and_can_be_a_baseline(open_app: Open, tmp_path: Path) -> None:

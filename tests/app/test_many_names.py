@@ -14,7 +14,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.testing.v1 import AppTest
 
 from inspector.analyses.classes.request import ClassesRequest
@@ -74,20 +73,6 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answered]:
         }
         (worker,) = (each for each in engine.workers() if each.fingerprint == opened.fingerprint)
         yield Answered(root / "V3", opened, answers, peak_nbytes(worker.pid))
-
-
-@pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Bytes of each message to the browser."""
-    found: list[int] = []
-    enqueue = ForwardMsgQueue.enqueue
-
-    def counted(self: ForwardMsgQueue, message, *rest) -> None:
-        found.append(message.ByteSize())
-        enqueue(self, message, *rest)
-
-    monkeypatch.setattr(ForwardMsgQueue, "enqueue", counted)
-    return found
 
 
 def test_a_mixture_of_experts_in_fp8_is_answered_from_names(answered: Answered) -> None:
@@ -158,9 +143,9 @@ def test_a_page_sends_little_and_opens_a_level_at_a_time(
     (read,) = (pd.read_parquet(io.BytesIO(table_files._parquet(every))),)
     assert read["name"].tolist() == every["name"].tolist()
     table = lines(app)
-    assert sum(table["count"]) == len(stored) == KNOWN.tensors
+    assert sum(table["names"]) == len(stored) == KNOWN.tensors
     label = EXPERTS.replace("*", "[3–60]", 1).replace("*", "[0–255]")
-    assert {(row["name"], row["count"], row["shape"]) for row in table.to_dict("records")} >= {
+    assert {(row["name"], row["names"], row["shape"]) for row in table.to_dict("records")} >= {
         (label, 58 * 256, "2,048 × 7,168")
     }
     app.text_input(key="find").set_value(EXPERTS).run()
@@ -168,7 +153,7 @@ def test_a_page_sends_little_and_opens_a_level_at_a_time(
     assert table["name"].tolist() == [
         f"model.layers.{layer}.mlp.experts.[0–255].gate_proj.weight" for layer in range(3, 61)
     ]
-    assert set(table["count"]) == {256}
+    assert set(table["names"]) == {256}
     sent.clear()
     app.text_input(key="find").set_value(EXPERTS.replace("*", "7", 1)).run()
     assert sum(sent) < MOST_NBYTES
@@ -177,4 +162,4 @@ def test_a_page_sends_little_and_opens_a_level_at_a_time(
     ]
     (back,) = (each for each in app.button if each.label == "All names")
     back.click().run()
-    assert sum(lines(app)["count"]) == len(stored)
+    assert sum(lines(app)["names"]) == len(stored)

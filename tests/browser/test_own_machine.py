@@ -38,6 +38,8 @@ def test_what_it_was_started_with_is_open_and_others_are_found(page: Page, here:
     sidebar = page.get_by_test_id("stSidebar")
     sidebar.get_by_text("Open your own").click()
     page.get_by_role("radio", name="Path").click()
+    boxes = [sidebar.get_by_role("radio", name=name).bounding_box() for name in ("Files", "Folder", "Hub", "Path")]
+    assert len({box["y"] for box in boxes if box}) == 1  # in one line
     found = sidebar.get_by_role("combobox", name="Found on this machine")
     found.scroll_into_view_if_needed()
     found.click()

@@ -8,10 +8,12 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
 
+import pandas as pd
 import pytest
 from ray.exceptions import ActorDiedError, RayTaskError
 from ray.serve.exceptions import BackPressureError, RequestCancelledError
 
+from inspector.analyses.masked_lm.result import Mask
 from inspector.encoding import decode, encode
 from inspector.engine.local import LocalEngine
 from inspector.engine.protocol import Progress
@@ -20,7 +22,7 @@ from inspector.engine.ray import cluster, engine, replica
 from inspector.engine.ray.client import DEATHS, DIED, Client
 from inspector.engine.ray.engine import RayEngine
 from inspector.engine.ray.messages import HEARD, Ask, Call, Cancel, Question, Returned, Said
-from inspector.engine.wire import SAID, Answers, Failure
+from inspector.engine.wire import SAID, Answers, Failure, Partial
 from inspector.errors import CancelledError, CheckpointError, SettingsError, WorkerError
 from inspector.settings import read_settings
 from inspector.store.origins.places import OUTSIDE
@@ -254,6 +256,41 @@ def test_a_replica_is_told_what_who_asks_calls_them(made):
     assert decode(FakeLink.made[0].sent[-1].question, Question).called == ("ours", "theirs")
 
 
+def part(rows: int) -> bytes:
+    return encode(Mask(rows, pd.DataFrame({"token": ["a"] * rows})))
+
+
+def test_a_partial_answer_is_there_until_a_replica_dies_or_answers(made):
+    job = made.run(A, "show_parts", rows=[], marker="")
+
+    def say(message: Any, **taken: bool) -> None:
+        FakeLink.made[0].say(Said(job.id, encode(message), **taken))
+
+    say(Progress(None, "begun"))
+    for number in (1, 2):
+        say(Partial(number, part(number)))
+    assert job.partial.position == 2
+    say(Progress(None, "another one is asked"), taken=False)
+    say(Progress(None, "begun"))
+    assert job.partials == 0
+    say(Partial(1, part(5)))
+    assert job.partial.position == 5
+    say(Answers((part(8),)))
+    assert (job.result(WAIT).position, job.partial) == (8, None)
+
+
+@pytest.mark.parametrize(
+    "message", [Partial(2, part(1)), Partial(1, encode("of another class")), Partial(1, b"no message")]
+)
+def test_a_partial_answer_that_lies_refuses_one_question(made, message):
+    job, other = (made.run(A, "show_parts", rows=[], marker=marker) for marker in "ab")
+    FakeLink.made[0].say(Said(job.id, encode(message)))
+
+    with pytest.raises(WorkerError, match=r"The cluster sent an invalid reply \(DecodeError\)"):
+        job.result(WAIT)
+    assert other.status == "waiting"
+
+
 def test_stopping_a_question_tells_the_cluster(made):
     job = made.run(A, "echo", value=1)
     job.cancel()
@@ -324,6 +361,21 @@ def test_a_replica_opens_what_it_lacks_and_answers_with_progress(node, tmp_path)
                 (tmp_path / "go").touch()
         assert Progress(0.5, "half way") in seen
         assert seen[-1] == Answers.of(("went on",))
+
+    loops.run(ask())
+
+
+def test_a_replica_passes_partial_answers_on(node, tmp_path):
+    async def ask() -> None:
+        seen = []
+        async for data in node.ask(question("show_parts", rows=[3], marker=str(tmp_path / "go"))):
+            seen.append(decode(data, *SAID))
+            if isinstance(seen[-1], Partial):
+                (tmp_path / "go").touch()
+        (shown,) = (each for each in seen if isinstance(each, Partial))
+        assert (shown.number, decode(shown.value, Mask).position) == (1, 3)
+        (answer,) = (each for each in seen if isinstance(each, Answers))
+        assert decode(answer.values[0], Mask).position == 3
 
     loops.run(ask())
 

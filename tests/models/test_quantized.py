@@ -454,6 +454,10 @@ def test_more_numbers_than_memory_may_hold_are_not_made(stored, plain):
         lambda w: {WEIGHT: torch.zeros(1024, 1, dtype=torch.uint8),
                    f"{WEIGHT}.absmax": torch.ones(32), f"{WEIGHT}.quant_map": torch.ones(16),
                    f"{WEIGHT}.quant_state.bitsandbytes__nf4": torch.zeros(9, dtype=torch.uint8)},
+        lambda w: {WEIGHT: torch.zeros(64, 4, dtype=torch.uint32),  # NVFP4 of MLX
+                   f"{LAYER}.scales": torch.zeros(64, 2, dtype=torch.uint8)},
+        lambda w: {WEIGHT: torch.zeros(64, 8, dtype=torch.uint32),  # MXFP8 of MLX
+                   f"{LAYER}.scales": torch.zeros(64, 1, dtype=torch.uint8)},
     ],
 )  # fmt: skip
 def test_codes_that_cannot_be_read_are_no_numbers(stored, plain, change):
@@ -468,6 +472,28 @@ def test_codes_that_cannot_be_read_are_no_numbers(stored, plain, change):
     assert math.isnan(row["relative_change"])
     assert any(each.startswith("Ties are not compared.") for each in result.warnings)
     assert result.vocabulary.matched == 60  # the embeddings are plain
+
+
+def test_floats_of_4_bits_by_mlx(stored, plain):
+    """Words of eight floats, the first in the lowest bits, and a power of two for each 32: by hand."""
+    floats = [0, 0.5, 1, 1.5, 2, 3, 4, 6]
+    floats += [-each for each in floats]
+    torch.manual_seed(0)
+    codes, powers = torch.randint(0, 16, (64, 32)), torch.randint(120, 130, (64, 1))
+    truth = [
+        [floats[code] * 2.0 ** (power - 127) for code in row]
+        for row, (power,) in zip(codes.tolist(), powers.tolist(), strict=True)
+    ]
+
+    def compress(_: torch.Tensor) -> dict[str, torch.Tensor]:
+        words = torch.tensor([words_of(row, 4) for row in codes.tolist()], dtype=torch.int32)
+        return {WEIGHT: words.view(torch.uint32), f"{LAYER}.scales": powers.to(torch.uint8)}
+
+    coded = stored(compress, quantization={"group_size": 32, "bits": 4, "mode": "mxfp4"})
+    assert coded.quantized[WEIGHT].scheme == "MXFP4 (MLX), groups of 32"
+    assert coded.state[WEIGHT].tolist() == truth
+    assert problems(coded) == {}
+    assert row_of(ask(plain, coded), WEIGHT)["status"] == "quantised"
 
 
 @pytest.mark.parametrize(("bits", "group"), [(2, 32), (3, 32), (4, 64), (5, 32), (6, 32), (8, 64)])

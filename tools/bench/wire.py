@@ -19,7 +19,10 @@ from serving.trial import Server, start_app, wait_until_up
 from tools.bench._sparse import SHAPES, write
 from tools.chromium import FLAGS, find_chromium
 
-PAGES = ("overview", "sharing", "classes", "training", "tour", "report", "server")  # that need no numbers
+PAGES = {  # slug, and inputs with which it needs no numbers
+    **dict.fromkeys(("overview", "sharing", "classes", "training", "tour", "report", "server"), ""),
+    "checks": "&values=none",
+}
 NAMES = ("405B", "V3")
 WAIT_MILLISECONDS = 300_000
 ENDED = "[data-testid=stApp][data-test-script-state=notRunning]"
@@ -80,6 +83,6 @@ def main() -> None:
             page.get_by_role("heading", name="Overview", level=1).wait_for()
             wait(page)
             page.close()
-            for slug in PAGES:
-                nbytes, seconds = first_picture(context, server, f"{slug}?checkpoint=path:{shape}")
+            for slug, inputs in PAGES.items():
+                nbytes, seconds = first_picture(context, server, f"{slug}?checkpoint=path:{shape}{inputs}")
                 print(f"| {shape} | {slug} | {nbytes / 1000:.0f} | {seconds:.1f} |", flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from rich.console import Console
@@ -10,6 +11,7 @@ from rich.text import Text
 
 from inspector.analyses.checks.result import Check, Checks, Evidence
 from inspector.analyses.checks.words import summary
+from inspector.names import group_names
 from inspector.text import escaped
 
 # status -> sign, word, style: the word says it, sign and color repeat it
@@ -102,15 +104,24 @@ def _fill(case: ElementTree.Element, check: Check, *, failed: bool, skipped: boo
 
 
 def _lines(check: Check) -> list[str]:
-    """The first pieces of evidence that count, one a line."""
+    """The first pieces of evidence that count, one a line; of many those with names alike share a line."""
     found = [each for each in check.evidence if each.severity in REPORTED]
-    lines = [_line(each) for each in found[:SHOWN]]
-    rest = check.found - len(check.evidence) + len(found) - len(lines)
-    return [*lines, f"… and {rest:,} more: --json has them."] if rest else lines
+    many = len(found) > SHOWN
+    alike = [(each.problem, each.severity) if many else place for place, each in enumerate(found)]
+    groups = group_names([each.subject for each in found], alike)
+    lines = [_line(group.label, [found[place] for place in group.places]) for group in groups[:SHOWN]]
+    unlisted = check.found - len(check.evidence)
+    rest = unlisted + sum(len(group.places) for group in groups[SHOWN:])
+    has = f"lists the first {len(check.evidence):,}" if unlisted else "has them"
+    return [*lines, f"… and {rest:,} more: --json {has}."] if rest else lines
 
 
-def _line(evidence: Evidence) -> str:
-    return escaped(f"{evidence.subject}: {evidence.problem}. {evidence.detail}")
+def _line(label: str, pieces: Sequence[Evidence]) -> str:
+    """What was found with the names of one pattern."""
+    first, several = pieces[0], len(pieces) > 1
+    names = f" ({len(pieces):,} names)" if several else ""
+    such = "Such as: " if several and any(each.detail != first.detail for each in pieces) else ""
+    return escaped(f"{label}{names}: {first.problem}. {such}{first.detail}")
 
 
 def _data(text: str) -> str:

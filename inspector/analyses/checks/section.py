@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 
 from inspector.analyses.checks import words
+from inspector.analyses.checks.frames import SUBJECT, as_frame
 from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks
 from inspector.report.content import Block, Context, Listed, Question, Said, Section, Tabled
@@ -33,9 +33,10 @@ def show(_: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
             for check in ordered
         ),
     )
-    evidence = [{"check": check.name} | dataclasses.asdict(each) for check in ordered for each in check.evidence]
-    if evidence:
-        yield Tabled("evidence", "Evidence", pd.DataFrame(evidence))
+    evidence = as_frame(each for check in ordered for each in check.evidence)
+    if len(evidence):
+        evidence.insert(0, "check", [check.name for check in ordered for _ in check.evidence])
+        yield Tabled("evidence", "Evidence", evidence, by=SUBJECT)
 
 
 SECTION = Section("checks", ask=lambda _: (Question.of(CheckRequest()),), show=show)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.analyses.checks.result import Baseline, Checks
+from inspector.names import group_names
 from inspector.text import plural
 
 LISTED = 10  # changes since the baseline
@@ -55,11 +56,15 @@ def _changes(baseline: Baseline) -> Iterator[str]:
     }
     words = ", ".join(f"{count:,} {kind}" for kind, count in counted.items())
     yield f"Since the baseline ({baseline.name}): {words}, {baseline.known:,} as before."
-    for each in baseline.changes[:LISTED]:
-        what = f"{each.subject}: " if each.subject else ""
-        yield f"  {each.change}: {each.check}: {what}{each.problem} ({each.severity})"
-    if len(baseline.changes) > LISTED:
-        yield f"  … and {len(baseline.changes) - LISTED:,} more: --json has them."
+    kinds = [(each.change, each.check, each.problem, each.severity) for each in baseline.changes]
+    groups = group_names([each.subject for each in baseline.changes], kinds)
+    for group in groups[:LISTED]:
+        change, check, problem, severity = kinds[group.places[0]]
+        what = f"{group.label}: " if group.label else ""
+        names = f", {len(group.places):,} names" if len(group.places) > 1 else ""
+        yield f"  {change}: {check}: {what}{problem} ({severity}{names})"
+    if rest := sum(len(group.places) for group in groups[LISTED:]):
+        yield f"  … and {rest:,} more: --json has them."
 
 
 def such_as(count: int, first: str) -> str:

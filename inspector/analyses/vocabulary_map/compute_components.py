@@ -6,16 +6,21 @@ import numpy as np
 import torch
 
 from inspector.models.vocabulary.rows import blocks
+from inspector.progress import Pace, Progress, untold
 
 DENSE_COLUMNS = 1_024  # beyond, only the wanted eigenvectors are computed
+SUMMED_ROWS = 1 << 13  # whose products are added in float32, before they go into the sum in float64
 
 
-def principal_components(matrix: torch.Tensor, dimensions: int) -> tuple[np.ndarray, tuple[float, ...]]:
+def principal_components(
+    matrix: torch.Tensor, dimensions: int, *, progress: Progress = untold
+) -> tuple[np.ndarray, tuple[float, ...]]:
     """Project centered rows on the directions of largest variance (Pearson 1901).
 
     Args:
         matrix: (rows, columns), finite, of any floating dtype.
         dimensions: At most columns.
+        progress: Told how much of the matrix is done, and how long the rest takes.
 
     Returns:
         Places, (rows, dimensions) in float32, and each axis' share of the variance, 0..1. Signs
@@ -26,11 +31,7 @@ def principal_components(matrix: torch.Tensor, dimensions: int) -> tuple[np.ndar
     for _, block in blocks(matrix):
         mean += block.sum(dim=0, dtype=torch.float64)
     middle = (mean / len(matrix)).float()
-    covariance = torch.zeros((columns, columns), dtype=torch.float64)
-    for _, block in blocks(matrix):
-        centerd = block - middle
-        covariance += (centerd.T @ centerd).double()
-    covariance /= max(len(matrix) - 1, 1)
+    covariance = _covariance(matrix, middle, progress)
     values, vectors = _largest(covariance, dimensions)
     largest = vectors.abs().argmax(dim=0)
     vectors = vectors * vectors[largest, torch.arange(dimensions)].sign()
@@ -39,6 +40,24 @@ def principal_components(matrix: torch.Tensor, dimensions: int) -> tuple[np.ndar
     for place, block in blocks(matrix):
         places[place] = (block - middle) @ vectors.float()
     return places.numpy(), tuple(share.tolist())
+
+
+def _covariance(matrix: torch.Tensor, middle: torch.Tensor, progress: Progress) -> torch.Tensor:
+    """Covariance of the columns, (columns, columns) in float64; of wide matrices it takes minutes."""
+    columns = matrix.shape[1]
+    covariance = torch.zeros((columns, columns), dtype=torch.float64)
+    products, rows = torch.zeros((columns, columns)), 0
+    pace = Pace(progress, "Computing the principal components", matrix.nbytes)
+    for place, block in blocks(matrix):
+        centerd = block - middle
+        products.addmm_(centerd.T, centerd)
+        rows += len(block)
+        if rows >= SUMMED_ROWS or place.stop == len(matrix):
+            covariance += products
+            products.zero_()
+            rows = 0
+        pace.add(len(block) * columns * matrix.element_size())
+    return covariance / max(len(matrix) - 1, 1)
 
 
 def _largest(covariance: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:

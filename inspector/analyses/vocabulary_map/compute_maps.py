@@ -128,8 +128,7 @@ class Mapper:
         if request.implementation == UMAP_LEARN:
             places, recall = self._lay_out_there(request)
             return places, (), recall
-        self._progress(None, "Computing the principal components")
-        places, explained = principal_components(self._matrix, request.dimensions)
+        places, explained = principal_components(self._matrix, request.dimensions, progress=self._progress)
         if request.method == "pca":
             return places, explained, 1.0
         places, recall = self._lay_out(request, places)

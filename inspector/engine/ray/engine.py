@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from inspector.catalog import CATALOG, Analysis
-from inspector.encoding import decode, encode
+from inspector.encoding import DecodeError, decode, encode
 from inspector.engine.jobs import JobBook, LocalJob, keyed_request
 from inspector.engine.local import LocalEngine
 from inspector.engine.protocol import Ending, Progress, WorkerStatus
@@ -20,10 +20,12 @@ from inspector.engine.ray.replicas import Replicas
 from inspector.engine.wire import (
     Answers,
     Failure,
+    Partial,
     RunRequest,
     WorkerFunctions,
     as_message,
     read_outcomes,
+    read_partial,
     read_progress,
 )
 from inspector.errors import CLOSING, STOPPED, CancelledError, CheckpointError, InspectorError, WorkerError
@@ -39,8 +41,7 @@ NO_RESULT = "The cluster sent an invalid reply ({}). Try again."
 class RayEngine:
     """Stages checkpoints in workers of this server and has a cluster's replicas analyze them.
 
-    Every method may be called from any thread. Replicas send progress and answers; a partial answer stays on its
-    node, so jobs of a cluster show none.
+    Every method may be called from any thread. Replicas send progress, partial answers and answers.
 
     Args:
         settings: Limits, and where the store is.
@@ -216,6 +217,9 @@ class RayEngine:
             if isinstance(message, Progress):
                 _report(job, read_progress(message), taken=said.taken)
                 return
+            if isinstance(message, Partial):
+                self._show(job, message)
+                return
             outcome = _outcome(message, job)
             if isinstance(outcome, CheckpointError):  # it has gone: let it be opened anew
                 gone = _about(job)
@@ -223,6 +227,13 @@ class RayEngine:
             self._settle(job, outcome, len(said.data))
         if gone is not None:
             self._local.forget(gone)
+
+    def _show(self, job: LocalJob, message: Partial) -> None:
+        """Keep a partial answer; one that lies ends its question, as a worker's does."""
+        try:
+            job.show(read_partial(message, job.request, number=job.partials + 1))
+        except DecodeError as broken:
+            self._settle(job, WorkerError(NO_RESULT.format(type(broken).__name__)))
 
     def _on_end(self, link: Link, text: str) -> None:
         """Handle the end of the client; takes the lock itself."""
@@ -246,7 +257,7 @@ class RayEngine:
 
 def _read(data: bytes) -> Any:
     try:
-        return decode(data, Progress, Answers, Failure)
+        return decode(data, Progress, Partial, Answers, Failure)
     except Exception as broken:  # bytes that are no message
         return as_message(WorkerError(NO_RESULT.format(type(broken).__name__)))
 

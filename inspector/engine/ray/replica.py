@@ -19,7 +19,7 @@ from inspector.encoding import decode, encode
 from inspector.engine.local import LocalEngine
 from inspector.engine.protocol import Progress
 from inspector.engine.ray.messages import Question, ReplicaStatus
-from inspector.engine.wire import Answers, as_message
+from inspector.engine.wire import MOST_PARTIALS, Answers, Partial, as_message
 from inspector.errors import CheckpointError, InspectorError
 from inspector.settings import read_settings
 from inspector.store.manifests.entries import MANIFEST, OPENED, UPLOADS
@@ -55,7 +55,7 @@ class Replica:
         self._hold = _multiplexed(self._engine, limit=self._settings.workers)
 
     async def ask(self, question: bytes) -> AsyncIterator[bytes]:
-        """Answer a question: progress as it comes, then the result or the error that refuses it."""
+        """Answer a question: progress and partial answers as they come, then the result or the error."""
         try:
             async with aclosing(self._answer(decode(question, Question))) as messages:
                 async for message in messages:
@@ -85,12 +85,17 @@ class Replica:
     async def _answer(self, question: Question) -> AsyncGenerator[Any, None]:
         await self._hold(question.fingerprint)
         kinds = {CheckpointRef.parse(reference).kind for _, reference in question.references}
+        partials = 0  # that were passed on; the web server counts them as it counts those of a worker
         for anew in (False, True):
             async for progress in self._bring(question, anew=anew):
                 yield progress
             job = self._engine.run(question.fingerprint, question.verb, called=question.called, **question.parameters)
-            async for progress in self._follow(job):
-                yield progress
+            async for news in self._follow(job):
+                if isinstance(news, Progress):
+                    yield news
+                elif partials < MOST_PARTIALS:
+                    partials += 1
+                    yield Partial(partials, encode(news))
             outcome = _outcome(job)
             # Its files may have changed here since they were opened: that is worth a second try.
             if not (isinstance(outcome, CheckpointError) and kinds & OPENED_HERE):
@@ -117,8 +122,8 @@ class Replica:
         home = self._settings.home
         return any((home / kind / fingerprint / MANIFEST).exists() for kind in (UPLOADS, OPENED))
 
-    async def _follow(self, job: Any) -> AsyncIterator[Progress]:
-        """Yield a job's progress until it is settled; cancel it if nobody listens any more."""
+    async def _follow(self, job: Any) -> AsyncIterator[Any]:
+        """Yield a job's progress and what is known of its result until it is settled; cancel it if nobody listens."""
         changed, loop = asyncio.Event(), asyncio.get_running_loop()
 
         def tell() -> None:
@@ -127,13 +132,15 @@ class Replica:
 
         job.watch(tell)
         self._waiting[job.id] += 1
-        shown = None
+        shown = partial = None
         try:
             while job.status in UNDER_WAY:
                 changed.clear()
                 if job.progress != shown:
                     shown = job.progress
                     yield shown
+                if job.partial is not partial and (partial := job.partial) is not None:
+                    yield partial
                 if job.status in UNDER_WAY:
                     await changed.wait()
         finally:

@@ -236,7 +236,7 @@ def _bits4(parts: Parts, quantized: Quantized) -> Opened:
 def _float4(parts: Parts, quantized: Quantized) -> Opened:
     """A float of 4 bits times its group's scale (OCP Microscaling Formats 1.0; NVIDIA's NVFP4)."""
     group, columns = quantized.options["group"], quantized.shape[-1]
-    codes = parts["codes"].reshape(-1, columns // 2)
+    codes = parts["codes"].contiguous().view(torch.uint8).reshape(-1, columns // 2)
     scale = parts["scale"].reshape(len(codes), -1)
     table = torch.tensor(E2M1)
     nearest_in_table = _rounding(table)

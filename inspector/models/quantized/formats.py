@@ -3,8 +3,8 @@
 Each is checked against its library's own code: bitsandbytes (LLM.int8, NF4, FP4), GPTQ and AWQ
 (AutoGPTQ, GPTQModel, AutoAWQ), compressed-tensors (int-quantized, float-quantized, pack-quantized,
 and the 4-bit floats of NVFP4 and MXFP4), ModelOpt's NVFP4, the MXFP4 experts of gpt-oss, the
-block-wise float8 of DeepSeek-V3 and transformers' fine-grained FP8. MLX's affine codes follow its
-documentation.
+block-wise float8 of DeepSeek-V3 and transformers' fine-grained FP8. MLX's affine codes and MXFP4 follow
+its documentation.
 """
 
 from __future__ import annotations
@@ -161,10 +161,10 @@ def experts4(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
 
 
 def _float4(codes: TensorInfo, scale: TensorInfo, whole: TensorInfo | None, *, how: str, library: str) -> Codes:
-    """Floats of 4 bits (E2M1), two a byte, with a scale a group and one for the whole weight.
+    """Floats of 4 bits (E2M1), two a byte or eight a word, with a scale a group and one for the whole weight.
 
     Args:
-        codes: (..., out, in / 2), or that with the bytes of a group as an axis of their own.
+        codes: (..., out, in / 2), in words (..., out, in / 8), or with the bytes of a group as an axis of their own.
         scale: (..., out, in / group); powers of two in MXFP4, float8 in NVFP4.
         whole: NVFP4's one number.
         how: What is done with that number: "divide" by it, or "multiply".
@@ -172,12 +172,12 @@ def _float4(codes: TensorInfo, scale: TensorInfo, whole: TensorInfo | None, *, h
     _check(len(scale.shape) in (2, 3))
     *rows, groups = scale.shape
     group = MX if whole is None else NV
-    numbers = 2 * math.prod(codes.shape)
+    numbers = 2 * codes.nbytes
     _check(numbers, list(codes.shape[: len(rows)]) == rows)
     _check(len(codes.shape) - len(rows) in (1, 2), numbers == math.prod(rows) * groups * group)
     parts = {"codes": codes, "scale": scale}
     if whole is None:
-        _check(codes.dtype == "uint8", scale.dtype in POWERS)
+        _check(codes.dtype in ("uint8", "uint32"), scale.dtype in POWERS)
         name = "MXFP4"
     else:
         _check(codes.dtype == "uint8", scale.dtype == "float8_e4m3fn")
@@ -214,11 +214,15 @@ def _grid_words(shape: Sequence[int], grid: Grid) -> str:
 
 
 def mlx(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
-    """Read MLX's affine codes: a number is scale · code + bias, both of a group of inputs.
+    """Read MLX's affine codes: a number is scale · code + bias, both of a group of inputs; or its MXFP4.
 
     The groups' size stands in config.json alone, for all modules or for one; bits follow from it.
     """
-    codes, scales, biases = (tensors[f"{base}.{part}"] for part in ("weight", "scales", "biases"))
+    codes, scales = (tensors[f"{base}.{part}"] for part in ("weight", "scales"))
+    if scales.dtype == "uint8":
+        _check(codes.dtype == "uint32", f"{base}.biases" not in tensors)
+        return _float4(codes, scales, None, how="", library="MLX")
+    biases = tensors[f"{base}.biases"]
     _check(codes.dtype == "uint32", scales.dtype in FLOATS, len(codes.shape) in (2, 3), math.prod(scales.shape))
     _check(biases.dtype == scales.dtype, biases.shape == scales.shape, codes.shape[:-1] == scales.shape[:-1])
     said = manifest.quantization

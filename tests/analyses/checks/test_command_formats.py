@@ -270,6 +270,35 @@ def test_the_table_shows_alarms_with_their_evidence(capsys: pytest.CaptureFixtur
     assert lines[-1] == "3 checks: 1 ok, 1 warn, 1 fail; failed."
 
 
+def test_names_alike_share_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def broken(layer: int, part: str, detail: str) -> Evidence:
+        return Evidence(f"layers.{layer}.{part}", "holds NaN", "critical", 1, detail)
+
+    found = [broken(layer, "w", "All of it.") for layer in range(20)]
+    found += [broken(layer, "b", f"1 of {layer} numbers.") for layer in range(4, 20)]
+    write_checks(checks(check("Numbers", *found)), strict=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[lines.index("Numbers") + 1 : -1] == [
+        "  layers.[0–19].w (20 names): holds NaN. All of it.",
+        "  layers.[4–19].b (16 names): holds NaN. Such as: 1 of 4 numbers.",
+    ]
+
+
+def test_what_json_does_not_list_is_not_promised() -> None:
+    found = check("Rows", *(evidence(f"token {n}", "critical") for n in range(25)))
+    (annotation,) = annotated(as_github(checks(dataclasses.replace(found, found=1_025)), strict=False))
+    assert annotation[2].splitlines()[-1] == "… and 1,015 more: --json lists the first 25."
+
+
+def test_changes_of_names_alike_share_a_line(tmp_path: Path) -> None:
+    now = checks(check("Numbers", *(evidence(f"layers.{n}.w", "critical", 1) for n in range(40))))
+    text = as_github(since(now, checks(check("Numbers")), tmp_path), strict=False)
+    assert text.splitlines()[-2:] == [
+        "Since the baseline (tiny): 40 new, 0 worse, 0 better, 0 gone, 0 as before.",
+        "  new: Numbers: layers.[0–39].w: p (critical, 40 names)",
+    ]
+
+
 def test_githubs_annotations_hold_no_control_characters():
     """A terminal, or a log that is read on one, would obey them."""
     bad = Check("Nu\x1bmbers", "fail", "critical", "a\x00\x1b[2Jb\nc.", "Do\u202e it.", True, 0, ())

@@ -12,10 +12,13 @@ import pandas as pd
 import pytest
 import torch
 
+from inspector.analyses.vocabulary_map import compute_components
 from inspector.analyses.vocabulary_map import compute_maps as mapping
 from inspector.analyses.vocabulary_map.compute import project
 from inspector.analyses.vocabulary_map.compute_components import principal_components
 from inspector.errors import NotInCheckpointError, RequestError
+from inspector.models.vocabulary import rows
+from inspector.progress import Pace
 from tests.analyses.vocabulary_map.test_neighbors import clustered
 from tests.analyses.vocabulary_map.test_preservation import naive_neighbors
 from tests.conftest import silent
@@ -61,6 +64,20 @@ def test_pca_of_many_columns_is_the_same():
     left, values, _ = np.linalg.svd(matrix.double() - matrix.double().mean(0), full_matrices=False)
     assert np.abs(places) == pytest.approx(np.abs(left[:, :2] * values[:2]), abs=1e-2)
     assert shares == pytest.approx(tuple(values[:2] ** 2 / (values**2).sum()), rel=1e-4)
+
+
+def test_pca_of_many_rows_tells_how_far_it_is(monkeypatch):
+    monkeypatch.setattr(compute_components, "SUMMED_ROWS", 700)  # blocks of 512 rows: two, two, and the last one
+    monkeypatch.setattr(Pace, "EVERY", 0.0)
+    monkeypatch.setattr(rows, "BLOCK_NUMEL", 512 * 8)
+    matrix = torch.randn(2_100, 8, generator=torch.Generator().manual_seed(0)) * torch.arange(8, 0, -1) + 5
+    seen: list[tuple[float | None, str]] = []
+    places, shares = principal_components(matrix, 2, progress=lambda part, text: seen.append((part, text)))
+    left, values, _ = np.linalg.svd(matrix.double() - matrix.double().mean(0), full_matrices=False)
+    assert np.abs(places) == pytest.approx(np.abs(left[:, :2] * values[:2]), abs=1e-3)
+    assert shares == pytest.approx(tuple(values[:2] ** 2 / (values**2).sum()), rel=1e-4)
+    assert [part for part, _ in seen] == pytest.approx([0, *(512 * n / 2_100 for n in range(1, 5)), 1])
+    assert {text.split(":")[0] for _, text in seen} == {"Computing the principal components"}
 
 
 def test_pca_signs_do_not_depend_on_the_order_of_rows():
