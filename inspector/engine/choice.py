@@ -24,5 +24,7 @@ def start_engine(
         from inspector.engine.ray.engine import RayEngine
 
         return RayEngine(settings, restrict_paths=restrict_paths, spare=spare)
-    functions = WorkerFunctions(warm_up=()) if needs == "names" else WorkerFunctions()
+    functions = (
+        WorkerFunctions(light=("inspector.models.tokens",), warm_up=()) if needs == "names" else WorkerFunctions()
+    )
     return LocalEngine(settings, restrict_paths=restrict_paths, spare=spare, functions=functions)

@@ -35,6 +35,7 @@ from inspector.report.page import write_page
 from inspector.report.recolor import both, plain
 from inspector.report.sections import SECTIONS
 from inspector.results.checkpoint import Opened
+from inspector.results.tensors import StoredTensors
 from inspector.settings import read_settings
 from inspector.store.reference import CheckpointRef
 
@@ -108,7 +109,7 @@ def overview(**changes) -> Overview:
         "files": (), "dtypes": {}, "listed_parameters": 0, "unique_parameters": 0,
         "nbytes_on_disk": 0, "nbytes_in_memory": 0, "vocab_rows": None, "d_model": None,
         "layers": None, "heads": {}, "tokenizer": None, "warnings": (),
-        "tensors": pd.DataFrame(), "config": {}, "quantized": {},
+        "stored": StoredTensors.of(()), "config": {}, "quantized": {},
     }  # fmt: skip
     return Overview(**(values | changes))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from inspector.results.checkpoint import TokenizerInfo
 from inspector.results.plain import local
+from inspector.results.tensors import StoredTensors
 
 if TYPE_CHECKING:  # half a second of the first paint, and of every worker's start
     import pandas as pd
@@ -55,9 +56,14 @@ class Overview:
     heads: dict[str, str]  # head -> "present" or "absent", in HEADS order
     tokenizer: TokenizerInfo | None
     warnings: tuple[str, ...]
-    tensors: pd.DataFrame = local()  # name, shape (text), dtype, parameters, nbytes, file
+    stored: StoredTensors = local()
     config: dict[str, Any] = local()
     quantized: dict[str, int] = local()  # how weights are stored as codes -> how many are
     # What the fingerprint is made of: "content", every byte; "samples", of weights parts alone
     identity: str = "content"
     listed_tensors: tuple[ListedTensor, ...] | None = None  # None: nobody asked for them
+
+    @property
+    def tensors(self) -> pd.DataFrame:
+        """The stored tensors: name, shape (text), dtype, parameters, nbytes, file."""
+        return self.stored.frame
