@@ -9,6 +9,7 @@ from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.models.quantized.formats import CONVENTIONS, FLOAT8, FLOATS, Codes, UnreadableError
+from inspector.store.manifests.documents import collector_paused
 from inspector.store.manifests.manifest import Manifest, TensorInfo
 from inspector.store.readers.safetensors import contiguous_strides
 
@@ -41,6 +42,7 @@ class Quantized:
         )
 
 
+@collector_paused()
 def find_quantized(manifest: Manifest) -> dict[str, Quantized]:
     """Find the weights whose codes can be read, name of the weight -> how.
 
@@ -75,6 +77,7 @@ def find_quantized(manifest: Manifest) -> dict[str, Quantized]:
     return found
 
 
+@collector_paused()
 def logical_tensors(manifest: Manifest, found: Mapping[str, Quantized]) -> tuple[TensorInfo, ...]:
     """The headers of a checkpoint, each quantized weight once and as what it stands for."""
     parts = {part.name for each in found.values() for part in each.parts.values()}
@@ -86,6 +89,7 @@ def logical_tensors(manifest: Manifest, found: Mapping[str, Quantized]) -> tuple
     )
 
 
+@collector_paused()
 def unread_codes(manifest: Manifest, found: Mapping[str, Quantized]) -> tuple[str, ...]:
     """The stored tensors of codes that nobody here can read as numbers, in file order."""
     read = {part.name for each in found.values() for part in each.parts.values()}
