@@ -17,7 +17,6 @@ from typing import Any
 
 from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.errors import CheckpointError, WorkerError
-from inspector.results.tensors import StoredTensors
 from inspector.settings import Settings
 from inspector.store.manifests.entries import MANIFEST, OPENED, UPLOADS, load_manifest
 from inspector.store.manifests.manifest import Manifest, TensorInfo, is_buffer, stored_once
@@ -253,7 +252,7 @@ FIELDS: dict[str, Holds] = {
     "Overview.layers": _is_size,
     "Overview.nbytes_in_memory": lambda nbytes, known: nbytes == sum(each.nbytes for each in known.stored),
     "Overview.nbytes_on_disk": lambda nbytes, known: nbytes == sum(each.nbytes for each in known.manifest.files),
-    "Overview.stored": lambda stored, known: stored == StoredTensors.of(known.manifest.tensors),
+    "Overview.stored": lambda stored, known: stored == stored.of(known.manifest.tensors),
     "Overview.vocab_rows": _is_size,
     "PaddingRow.token_id": _is_row,
     "Vitals.pad_id": _is_row,

@@ -22,12 +22,12 @@ from hypothesis import strategies as st
 
 from inspector.analyses.masked_lm.result import Mask
 from inspector.analyses.overview.result import Overview, OverviewFile
+from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.encoding import DecodeError, decode, encode
 from inspector.encoding.parts import DTYPES, MASKED_DTYPES, MAX_VALUES, join
 from inspector.engine.protocol import Progress
 from inspector.engine.wire import Failure, Warm
 from inspector.results.checkpoint import Opened, TokenizerInfo
-from inspector.results.tensors import StoredTensors
 from inspector.store.manifests.manifest import TensorInfo
 
 FRAMES = {

@@ -16,6 +16,7 @@ from inspector.analyses.ladder.result import Climb
 from inspector.analyses.lens.result import Lens
 from inspector.analyses.masked_lm.result import Mask
 from inspector.analyses.overview.result import ListedTensor, Overview, OverviewFile
+from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.analyses.padding.result import PaddingRow
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.analyses.sharing.result import SharedMember
@@ -25,7 +26,6 @@ from inspector.engine.facts import COLUMNS, FIELDS, OBJECTS, Known, lies
 from inspector.engine.local import LocalEngine
 from inspector.engine.wire import WorkerFunctions
 from inspector.errors import WorkerError
-from inspector.results.tensors import StoredTensors
 from inspector.settings import read_settings
 from inspector.store.manifests.manifest import FileInfo, Manifest, TensorInfo
 from inspector.store.reference import CheckpointRef

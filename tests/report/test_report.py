@@ -23,6 +23,7 @@ from safetensors.numpy import load_file, save_file
 
 from inspector.analyses.embeddings import section as vocabulary
 from inspector.analyses.overview.result import Overview
+from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.demo import DEMOS
 from inspector.engine.local import LocalEngine
 from inspector.errors import CancelledError, RequestError
@@ -35,7 +36,6 @@ from inspector.report.page import write_page
 from inspector.report.recolor import both, plain
 from inspector.report.sections import SECTIONS
 from inspector.results.checkpoint import Opened
-from inspector.results.tensors import StoredTensors
 from inspector.settings import read_settings
 from inspector.store.reference import CheckpointRef
 

@@ -10,13 +10,13 @@ from typing import Any
 from inspector.analyses.overview.compute_tensors import list_tensors
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview, OverviewFile
+from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.errors import InspectorError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import FAMILIES, declares_tie, in_file
 from inspector.progress import Progress
 from inspector.request import answers
 from inspector.results.checkpoint import TokenizerInfo
-from inspector.results.tensors import StoredTensors
 from inspector.store.hashing import HASHES, HashCache
 from inspector.store.manifests.entries import results_folder
 from inspector.store.manifests.manifest import Manifest, TensorInfo, is_buffer, stored_once

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.results.checkpoint import TokenizerInfo
 from inspector.results.plain import local
-from inspector.results.tensors import StoredTensors
 
 if TYPE_CHECKING:  # half a second of the first paint, and of every worker's start
     import pandas as pd
