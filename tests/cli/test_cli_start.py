@@ -34,7 +34,9 @@ def test_a_verb_loads_no_slow_library_before_it_is_asked():
 
 def test_every_other_first_word_meets_the_whole_command_line():
     listed = run("--help").stdout
-    assert all(verb in listed for verb in [*CATALOG, *(c.callback.__name__ for c in app.registered_commands[:3])])
+    verbs = [each.name or each.callback.__name__ for each in app.registered_commands if each.callback]
+    assert {*CATALOG, "report", "serve"} <= set(verbs)
+    assert all(verb in listed for verb in verbs)
     unknown = run("overveiw", "demo-bert")
     assert unknown.returncode == 2
     assert "No such command 'overveiw'" in unknown.stderr
