@@ -1,5 +1,5 @@
 """`python -m inspector`: the command line."""
 
-from inspector.cli.main import main
+from inspector.cli.start import main
 
 main()

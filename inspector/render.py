@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
@@ -13,6 +12,9 @@ from rich.text import Text
 
 from inspector.errors import RequestError
 from inspector.text import as_csv, escaped
+
+if TYPE_CHECKING:  # half a second of every verb
+    import pandas as pd
 
 ROWS_SHOWN = 200
 BLOCKS_SHOWN = 40  # rows that are printed as lines where they are too wide for a table

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
 
 from inspector import __version__
 from inspector.catalog import CATALOG, request_of
@@ -17,7 +16,6 @@ from inspector.demo import DEMOS
 from inspector.engine.choice import start_engine
 from inspector.engine.protocol import Job
 from inspector.errors import InspectorError
-from inspector.render import write_table
 from inspector.request import Request, named_flag
 from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
@@ -115,15 +113,20 @@ def show(result: Any, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps(plain, ensure_ascii=False, allow_nan=False) + "\n")
     else:
+        from rich.console import Console
+
+        from inspector.render import write_table
+
         write_table(plain, Console(highlight=False))
 
 
 def waited(job: Job[Any]) -> Any:
     """Wait for a job, showing on a terminal what it does."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         return job.result()
-    with console.status("Starting") as status:
+    from rich.console import Console
+
+    with Console(stderr=True).status("Starting") as status:
         while True:
             try:
                 return job.result(timeout=POLL_SECONDS)

@@ -1,15 +1,11 @@
 """The command line whole: the verbs written here, and those of the rooms."""
 
+from inspector.catalog import CATALOG
 from inspector.cli import cluster, reporting, server
 from inspector.cli.answering import app
 from inspector.cli.verbs import register
 
-__all__ = ["app", "cluster", "main", "reporting", "server"]
+__all__ = ["app", "cluster", "reporting", "server"]
 
 
-register()
-
-
-def main() -> None:
-    """Run the command line."""
-    app()
+register(CATALOG.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,19 +13,18 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
-from inspector.catalog import CATALOG, Analysis, request_of
+from inspector.catalog import Analysis, request_of
 from inspector.cli.answering import AsJson, Source, answer, app, refusals
 from inspector.errors import RequestError
-from inspector.render import write_frame
 from inspector.request import Option, Request, defaults, flag_of, from_text, kinds_of, options, plain_kind, switch_of
 
 SUFFIXES = (".csv", ".parquet")
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write the table: .csv or .parquet.")]
 
 
-def register() -> None:
-    """Add every verb of the catalog whose room writes no command of its own."""
-    for analysis in CATALOG.values():
+def register(analyses: Iterable[Analysis]) -> None:
+    """Add the verbs of questions of the catalog."""
+    for analysis in analyses:
         own = command_module(analysis)
         if own is not None and hasattr(own, "COMMAND"):
             app.command(analysis.verb)(own.COMMAND)
@@ -143,6 +142,8 @@ def _written(
     result: Any, saved: str | None, output: Path | None, in_short: Callable[[Any], Any], *, as_json: bool
 ) -> Any:
     if output is not None and saved:
+        from inspector.render import write_frame
+
         write_frame(getattr(result, saved), output)
         result = dataclasses.replace(result, file=str(output))
     return result if as_json else in_short(result)

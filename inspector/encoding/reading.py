@@ -154,6 +154,8 @@ def _complex(content: Any, parts: Parts) -> complex:
 
 def _sequence(content: Any, arguments: tuple[Any, ...], parts: Parts) -> tuple[Any, ...]:
     items = _list(_inside(content, kinds.TUPLE))
+    if arguments == (str, Ellipsis) and set(map(type, items)) <= {str}:
+        return tuple(items)
     if len(arguments) == 2 and arguments[1] is Ellipsis:
         return tuple(_read(item, arguments[0], parts) for item in items)
     if len(items) != len(arguments):

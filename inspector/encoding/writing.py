@@ -52,7 +52,11 @@ def _of_libraries(value: Any) -> Callable[[Any, list[bytes]], Any]:
 
 
 def _items(kind: str) -> Callable[[Any, list[bytes]], Any]:
-    return lambda value, parts: {kind: [_plain(item, parts) for item in value]}
+    def write(value: Any, parts: list[bytes]) -> Any:
+        texts = set(map(type, value)) == {str}  # a hundred thousand names may be among them
+        return {kind: list(value) if texts else [_plain(item, parts) for item in value]}
+
+    return write
 
 
 def _dict(value: dict[Any, Any], parts: list[bytes]) -> Any:

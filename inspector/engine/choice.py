@@ -5,7 +5,6 @@ from __future__ import annotations
 from inspector.catalog import Needs
 from inspector.engine.local import LocalEngine
 from inspector.engine.protocol import Engine
-from inspector.engine.ray.engine import RayEngine
 from inspector.engine.wire import WorkerFunctions
 from inspector.settings import Settings
 
@@ -22,6 +21,10 @@ def start_engine(
         needs: Of all questions that will be asked. For names alone no worker imports torch before one asks for it.
     """
     if settings.engine == "ray":
+        from inspector.engine.ray.engine import RayEngine
+
         return RayEngine(settings, restrict_paths=restrict_paths, spare=spare)
-    functions = WorkerFunctions(warm_up=()) if needs == "names" else WorkerFunctions()
+    functions = (
+        WorkerFunctions(light=("inspector.models.tokens",), warm_up=()) if needs == "names" else WorkerFunctions()
+    )
     return LocalEngine(settings, restrict_paths=restrict_paths, spare=spare, functions=functions)

@@ -214,18 +214,6 @@ def _are_files(files: Any, known: Known) -> bool:
     )
 
 
-def _are_tensors(frame: Any, known: Known) -> bool:
-    tensors = known.manifest.tensors
-    expected = {
-        "name": [each.name for each in tensors],
-        "dtype": [each.dtype for each in tensors],
-        "parameters": [math.prod(each.shape) for each in tensors],
-        "nbytes": [each.nbytes for each in tensors],
-        "file": [each.file for each in tensors],
-    }
-    return all(name in frame and frame[name].tolist() == values for name, values in expected.items())
-
-
 def _is_counted(found: Any, known: Known) -> bool:
     """Parameters are counted by class and codes, but no file holds more than one in each bit."""
     return 0 <= found.unique_parameters <= min(found.listed_parameters, 8 * sum(each.nbytes for each in known.stored))
@@ -264,7 +252,7 @@ FIELDS: dict[str, Holds] = {
     "Overview.layers": _is_size,
     "Overview.nbytes_in_memory": lambda nbytes, known: nbytes == sum(each.nbytes for each in known.stored),
     "Overview.nbytes_on_disk": lambda nbytes, known: nbytes == sum(each.nbytes for each in known.manifest.files),
-    "Overview.tensors": _are_tensors,
+    "Overview.stored": lambda stored, known: stored == stored.of(known.manifest.tensors),
     "Overview.vocab_rows": _is_size,
     "PaddingRow.token_id": _is_row,
     "Vitals.pad_id": _is_row,

@@ -37,7 +37,7 @@ class WorkerFunctions:
     checkpoint: str = "inspector.models.checkpoint:Checkpoint"
     # Modules that a worker imports while nobody asks it anything, one at a time: two threads that
     # import transformers at once fail.
-    light: tuple[str, ...] = ("pandas", "inspector.models.tokens")  # what an overview needs
+    light: tuple[str, ...] = ("inspector.models.tokens", "pandas")  # an overview needs the first
     warm_up: tuple[str, ...] = (
         "torch",
         "transformers",

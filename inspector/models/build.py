@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import logging
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -14,10 +13,10 @@ import torch
 import transformers
 from torch.nn.modules.module import register_module_module_registration_hook
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, initialization
-from transformers.core_model_loading import WeightConverter
 from transformers.models.auto import modeling_auto
 
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
+from inspector.models.light import light_loading
 from inspector.text import shape_text
 
 
@@ -185,7 +184,7 @@ def build_model(
     """
     checked_hollow(model_class, config, [tensor.shape for tensor in state.values()], name=name)
     try:
-        with _light_copies():
+        with light_loading(meta=same is not None):
             loaded: Any = model_class.from_pretrained(
                 None,
                 config=own_config(model_class, config),
@@ -221,30 +220,6 @@ def build_model(
             f"(the first is {min(state)!r}): check the names, or the model_type in config.json."
         )
     return model.eval(), missing
-
-
-@contextmanager
-def _light_copies() -> Iterator[None]:
-    """Let transformers copy a weight conversion in no time.
-
-    It makes a deep copy of one for each tensor that goes into it, 45,000 for DeepSeek-V3, and drops
-    all but one a parameter. Of what a conversion holds, only two dictionaries change.
-    """
-
-    def light(conversion: WeightConverter, memo: dict[int, Any]) -> WeightConverter:
-        copied = object.__new__(type(conversion))
-        for each in type(conversion).__mro__:
-            for name in getattr(each, "__slots__", ()):
-                object.__setattr__(copied, name, getattr(conversion, name))
-        copied.collected_tensors = defaultdict(list)
-        copied.layer_targets = defaultdict(set)
-        return copied
-
-    WeightConverter.__deepcopy__ = light  # pyright: ignore[reportAttributeAccessIssue]
-    try:
-        yield
-    finally:
-        del WeightConverter.__deepcopy__  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _tie_equal(model: PreTrainedModel, same: Callable[[PreTrainedModel, str, str], bool]) -> None:

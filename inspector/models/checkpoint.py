@@ -22,6 +22,7 @@ from inspector.models.quantized.layout import (
 from inspector.progress import Progress, untold
 from inspector.results.checkpoint import HEADS
 from inspector.settings import Device, Dtype, Settings
+from inspector.store.manifests.documents import collector_paused
 from inspector.store.manifests.manifest import Manifest, TensorInfo
 
 if TYPE_CHECKING:  # torch and transformers are imported when a model is first needed
@@ -145,6 +146,7 @@ class Checkpoint:
         return self.read([tensor.name for tensor in self.tensors])
 
     @cached_property
+    @collector_paused()
     def outlines(self) -> dict[str, torch.Tensor]:
         """What `state` holds, on the meta device: shapes, dtypes and storages, at any size.
 

@@ -11,7 +11,10 @@ from functools import cached_property
 import torch
 from transformers import PreTrainedModel
 from transformers.conversion_mapping import get_model_conversion_mapping
-from transformers.core_model_loading import WeightConverter, WeightRenaming, dot_natural_key, rename_source_key
+from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
+
+from inspector.models.light import natural_key
+from inspector.store.manifests.documents import collector_paused
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ class Recipe:
         return {name: each[0] if isinstance(each, list) else each for name, each in made.items()}
 
 
+@collector_paused()
 def find_recipes(model: PreTrainedModel, names: Iterable[str]) -> list[Recipe]:
     """Say how a loader makes the tensors of a model from those of a file."""
     recipes: dict[str, Recipe] = {}
@@ -82,6 +86,7 @@ def find_recipes(model: PreTrainedModel, names: Iterable[str]) -> list[Recipe]:
     return list(recipes.values())
 
 
+@collector_paused()
 def find_places(model: PreTrainedModel, names: Iterable[str]) -> Places:
     """Say which parameters and buffers of a model each stored tensor fills.
 
@@ -117,7 +122,7 @@ def _placed(
     by_pattern = {source: each for each in converters for source in each.source_patterns}
     held = model.state_dict()
     base = model.base_model_prefix
-    for name in sorted(names, key=dot_natural_key):  # some renamings count on this order
+    for name in sorted(names, key=natural_key):  # some renamings count on this order
         place, pattern = rename_source_key(name, renamings, converters, base, held)
         if place not in held and name in held:
             place, pattern = rename_source_key(name, [], [], base, held)

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from tokenizers import Encoding, normalizers
 
 from inspector.errors import CheckpointError, RequestError
@@ -16,6 +15,9 @@ from inspector.models.vocabulary.reachable import find_unreachable
 from inspector.models.vocabulary.tokenizer_files import SPECIAL_ROLES, careful, read_settings, read_tokenizer
 from inspector.results.checkpoint import TokenizerInfo
 from inspector.store.manifests.manifest import Manifest
+
+if TYPE_CHECKING:  # half a second of an overview
+    import pandas as pd
 
 MAX_CHARACTERS = 20_000
 MAX_NORMALIZED = 500_000  # characters that a normalizer may make of them
@@ -272,12 +274,16 @@ class Tokens:
             token = raw.get(index)
             tokens.append(self.visible(index))
             kinds.append("padding" if index == pad else self._kind(index, token))
+        import pandas as pd
+
         return pd.DataFrame({"token_id": range(rows), "token": tokens, "kind": kinds})
 
     def beyond(self, rows: int) -> pd.DataFrame:
         """List the tokens whose ids are past the last embedding row: token_id, token."""
         vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
         ids = sorted(index for index in vocabulary.values() if index >= rows)
+        import pandas as pd
+
         return pd.DataFrame({"token_id": ids, "token": [self.visible(index) for index in ids]})
 
     @cached_property

@@ -22,11 +22,13 @@ from hypothesis import strategies as st
 
 from inspector.analyses.masked_lm.result import Mask
 from inspector.analyses.overview.result import Overview, OverviewFile
+from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.encoding import DecodeError, decode, encode
 from inspector.encoding.parts import DTYPES, MASKED_DTYPES, MAX_VALUES, join
 from inspector.engine.protocol import Progress
 from inspector.engine.wire import Failure, Warm
 from inspector.results.checkpoint import Opened, TokenizerInfo
+from inspector.store.manifests.manifest import TensorInfo
 
 FRAMES = {
     "mixed": pd.DataFrame(
@@ -102,17 +104,39 @@ def test_numbers_of_numpy_come_back_as_pythons():
     assert math.isnan(decode(encode(math.nan), float))
 
 
+TENSORS = (
+    TensorInfo("a.0", "float32", (2, 3), (3, 1), "a", 8, 24, "a:a.0", 24),
+    TensorInfo("b", "int64", (), (), "a", 32, 8, "a:b", 8),
+    TensorInfo("a.1", "float32", (2, 3), (3, 1), "a", 40, 24, "a:a.1", 24),
+)
+
+
 def test_a_nested_result_comes_back():
     overview = Overview(
         *("demo", "ab", "bert", None, (OverviewFile("a", "json", 3),), {"float32": 4}, 4, 4),
         *(16, 16, None, None, None, {}, TokenizerInfo("BPE", 3, None, None, "[M]", 2), ("w",)),
-        tensors=FRAMES["mixed"],
+        stored=StoredTensors.of(TENSORS),
         config={"vocab_size": 3},
         quantized={"int8": 2},
     )
     back = decode(encode(overview), Overview)
     assert (back.files, back.tokenizer, back.config) == (overview.files, overview.tokenizer, overview.config)
-    pd.testing.assert_frame_equal(back.tensors, overview.tensors)
+    assert back.stored == overview.stored
+    assert back.tensors.to_dict("records") == [
+        {"name": "a.0", "shape": "2 × 3", "dtype": "float32", "parameters": 6, "nbytes": 24, "file": "a"},
+        {"name": "b", "shape": "scalar", "dtype": "int64", "parameters": 1, "nbytes": 8, "file": "a"},
+        {"name": "a.1", "shape": "2 × 3", "dtype": "float32", "parameters": 6, "nbytes": 24, "file": "a"},
+    ]
+
+
+@pytest.mark.parametrize("places", [b"", bytes(4), bytes(16), b"\0" * 8 + b"\2\0\0\0", b"\xff" * 12])
+def test_a_list_of_tensors_whose_kinds_are_not_there_is_refused(places):
+    stored = StoredTensors.of(TENSORS)
+    forged = object.__new__(StoredTensors)
+    for name, value in ("names", stored.names), ("kinds", stored.kinds), ("places", places):
+        object.__setattr__(forged, name, value)
+    with pytest.raises(DecodeError):
+        decode(encode(forged), StoredTensors)
 
 
 @pytest.mark.parametrize("value", [Warm(), Progress(None, "reading"), Failure("CheckpointError", "empty.")])

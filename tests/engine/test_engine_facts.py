@@ -16,6 +16,7 @@ from inspector.analyses.ladder.result import Climb
 from inspector.analyses.lens.result import Lens
 from inspector.analyses.masked_lm.result import Mask
 from inspector.analyses.overview.result import ListedTensor, Overview, OverviewFile
+from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.analyses.padding.result import PaddingRow
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.analyses.sharing.result import SharedMember
@@ -44,20 +45,22 @@ def tensor(name: str, *shape: int, dtype: str = "float32", begin: int = 0) -> Te
     return TensorInfo(name, dtype, shape, (), FILE, begin, nbytes, f"{begin}", nbytes)
 
 
+# A matrix, a bias and a table of positions, which is no weight and has more numbers than the vocabulary.
+TENSORS = (
+    tensor(WEIGHT, ROWS, COLUMNS_OF_ROWS),
+    tensor("cls.predictions.bias", ROWS, begin=1),
+    tensor("bert.embeddings.position_ids", 1, 512, dtype="int64", begin=2),
+)
+
+
 @cache
 def known() -> Known:
-    """A matrix, a bias and a table of positions, which is no weight and has more numbers than the vocabulary."""
-    tensors = (
-        tensor(WEIGHT, ROWS, COLUMNS_OF_ROWS),
-        tensor("cls.predictions.bias", ROWS, begin=1),
-        tensor("bert.embeddings.position_ids", 1, 512, dtype="int64", begin=2),
-    )
     files = (
         FileInfo("config.json", "json", 20, ALL[0], pathless := None),  # pyright: ignore[reportArgumentType]
         FileInfo(FILE, "safetensors", 20_000, None, pathless),  # pyright: ignore[reportArgumentType]
     )
     config = {"num_hidden_layers": LAYERS, "hidden_size": COLUMNS_OF_ROWS, "scale": float("nan")}
-    return Known(Manifest(ALL[1], "tiny", "upload", None, files, tensors, {}, config, ()))  # pyright: ignore[reportArgumentType]
+    return Known(Manifest(ALL[1], "tiny", "upload", None, files, TENSORS, {}, config, ()))  # pyright: ignore[reportArgumentType]
 
 
 def ids(*numbers: int, column: str = "token_id") -> pd.DataFrame:
@@ -73,11 +76,7 @@ OVERVIEW = Overview(
     dtypes={"float32": NUMBERS}, listed_parameters=NUMBERS + 1, unique_parameters=NUMBERS,
     nbytes_on_disk=20_020, nbytes_in_memory=4 * NUMBERS, vocab_rows=ROWS, d_model=COLUMNS_OF_ROWS, layers=LAYERS,
     heads={}, tokenizer=None, warnings=(),
-    tensors=pd.DataFrame({
-        "name": [WEIGHT, "cls.predictions.bias", "bert.embeddings.position_ids"],
-        "shape": ["60 × 32", "60", "1 × 512"], "dtype": ["float32", "float32", "int64"],
-        "parameters": [1920, 60, 512], "nbytes": [7680, 240, 4096], "file": [FILE] * 3,
-    }),
+    stored=StoredTensors.of(TENSORS),
     config={"hidden_size": COLUMNS_OF_ROWS, "num_hidden_layers": LAYERS, "scale": float("nan")}, quantized={},
 )  # fmt: skip
 LISTED = ListedTensor(WEIGHT, (ROWS, COLUMNS_OF_ROWS), "float32", 1920, 7680, FILE, ())
@@ -97,16 +96,19 @@ MASK = Mask(1, ids(0, ROWS - 1))
 TOO_DEEP = tuple(map(str, range(99)))
 PLAUSIBILITY = Plausibility("", "token", "cpu", "float32", 0.0, ids(0, column="best_id"), 0, None, None, "masked",
                             None, None, NO_ROWS, ())  # fmt: skip
-FIRST = OVERVIEW.tensors
 LIES: dict[str, list[Any]] = {  # what is refused -> answers that say it
     "Overview": [replace(OVERVIEW, unique_parameters=NUMBERS + 2), replace(OVERVIEW, unique_parameters=-1),
                  replace(OVERVIEW, listed_parameters=10**9, unique_parameters=10**9)],
     "Overview.files": [replace(OVERVIEW, files=OVERVIEW.files[:1]),
                        replace(OVERVIEW, files=(replace(OVERVIEW.files[0], sha256=ALL[1]), OVERVIEW.files[1])),
                        replace(OVERVIEW, files=(OVERVIEW.files[0], replace(OVERVIEW.files[1], nbytes=1)))],
-    "Overview.tensors": [replace(OVERVIEW, tensors=FIRST.head(1)), replace(OVERVIEW, tensors=FIRST[["name"]]),
-                         replace(OVERVIEW, tensors=FIRST.assign(parameters=[1921, 60, 512])),
-                         replace(OVERVIEW, tensors=FIRST.assign(name=["a", "b", "c"]))],
+    "Overview.stored": [
+        replace(OVERVIEW, stored=StoredTensors.of(tensors))
+        for tensors in (TENSORS[:1], TENSORS[::-1], (*TENSORS, TENSORS[0]), *(
+            (TENSORS[0]._replace(**{field: value}), *TENSORS[1:])
+            for field, value in (("name", "a"), ("shape", (61, 32)), ("dtype", "int32"), ("nbytes", 1), ("file", "b"))
+        ))
+    ],
     "Overview.config": [replace(OVERVIEW, config=OVERVIEW.config | {"num_hidden_layers": 3})],
     "Overview.dtypes": [replace(OVERVIEW, dtypes={"float16": NUMBERS}), replace(OVERVIEW, dtypes={"float32": 1})],
     "Overview.nbytes_on_disk": [replace(OVERVIEW, nbytes_on_disk=20_021)],

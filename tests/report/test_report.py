@@ -23,6 +23,7 @@ from safetensors.numpy import load_file, save_file
 
 from inspector.analyses.embeddings import section as vocabulary
 from inspector.analyses.overview.result import Overview
+from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.demo import DEMOS
 from inspector.engine.local import LocalEngine
 from inspector.errors import CancelledError, RequestError
@@ -108,7 +109,7 @@ def overview(**changes) -> Overview:
         "files": (), "dtypes": {}, "listed_parameters": 0, "unique_parameters": 0,
         "nbytes_on_disk": 0, "nbytes_in_memory": 0, "vocab_rows": None, "d_model": None,
         "layers": None, "heads": {}, "tokenizer": None, "warnings": (),
-        "tensors": pd.DataFrame(), "config": {}, "quantized": {},
+        "stored": StoredTensors.of(()), "config": {}, "quantized": {},
     }  # fmt: skip
     return Overview(**(values | changes))
 

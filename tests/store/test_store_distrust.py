@@ -63,6 +63,17 @@ def set_in(*keys: Any):
     return change
 
 
+def of_tensors(change):
+    """Change the tensors of a manifest, which are a text in it."""
+
+    def changed(stored: Any) -> None:
+        tensors = json.loads(stored["tensors"])
+        change(tensors)
+        stored["tensors"] = json.dumps(tensors)
+
+    return changed
+
+
 def survives(outside: Path) -> bool:
     return (outside / "diary.arrays").read_text() == "mine" and len(list(outside.iterdir())) == 1
 
@@ -173,16 +184,32 @@ LIES = {
     "capital digits": set_in("files", 0, "sha256", "A" * 64),
     "a source of another kind": set_in("source", "elsewhere"),
     "a name that is no text": set_in("name", ["mini"]),
-    "a tensor in no file": set_in("tensors", 0, 4, "other.safetensors"),
-    "a dtype that torch has not": set_in("tensors", 0, 1, "__class__"),
-    "a shape below zero": set_in("tensors", 0, 2, [-1, 4]),
-    "a stride below zero": set_in("tensors", 0, 3, [-4, 1]),
-    "more strides than axes": set_in("tensors", 0, 3, [1, 1, 1]),
-    "a place beyond the file": set_in("tensors", 0, 5, 2**40),
-    "a place before the file": set_in("tensors", 0, 5, -8),
-    "strides beyond the file": set_in("tensors", 0, 3, [2**40, 1]),
-    "more bytes than the shape has": set_in("tensors", 0, 6, 2**40),
-    "too few values": lambda stored: stored["tensors"][0].pop(),
+    "a tensor in no file": of_tensors(set_in("kinds", 0, "file", "other.safetensors")),
+    "a dtype that torch has not": of_tensors(set_in("kinds", 0, "dtype", "__class__")),
+    "a shape below zero": of_tensors(set_in("kinds", 0, "shape", [-1, 4])),
+    "a stride below zero": of_tensors(set_in("kinds", 0, "strides", [-4, 1])),
+    "more strides than axes": of_tensors(set_in("kinds", 0, "strides", [1, 1, 1])),
+    "a place beyond the file": of_tensors(set_in("begins", 0, 2**40)),
+    "a place before the file": of_tensors(set_in("begins", 0, -8)),
+    "strides beyond the file": of_tensors(set_in("kinds", 0, "strides", [2**40, 1])),
+    "more bytes than the shape has": of_tensors(set_in("kinds", 0, "nbytes", 2**40)),
+    "an unknown field of a kind": of_tensors(set_in("kinds", 0, "run", "me")),
+    "an unknown column": of_tensors(set_in("run", [])),
+    "a kind of tensor that is not there": of_tensors(lambda tensors: set_in("kind", 0, len(tensors["kinds"]))(tensors)),
+    "a kind below zero": of_tensors(set_in("kind", 0, -1)),
+    "a truth for a kind": of_tensors(set_in("kind", 0, True)),
+    "a storage that is no text": of_tensors(set_in("storages", 0, 1)),
+    "a storage of no size": of_tensors(set_in("storage_nbytes", 0, "1")),
+    "a name of half a character": of_tensors(set_in("names", 0, "\ud800")),
+    "too few values": of_tensors(lambda tensors: tensors["begins"].pop()),
+    "a column that is none": of_tensors(set_in("names", "abc")),
+    "no tensors but a number": set_in("tensors", 1),
+    "no tensors but a text": set_in("tensors", "tensors"),
+    "tensors that are no object": set_in("tensors", "[]"),
+    "tensors with a key twice": lambda stored: set_in("tensors", stored["tensors"][:-1] + ', "names": []}')(stored),
+    "millions of empty values, written as escapes": set_in("tensors", '{"kinds": [' + "[]," * 3_000_000 + "[]]}"),
+    "an earlier list with too few values": set_in("tensors", [["weight", "float32"]]),
+    "an earlier list of objects": set_in("tensors", [[{}] * 9]),
     "an alias of no tensor": set_in("aliases", "head", 3),
     "a configuration that replaces code": set_in("config", "to_dict", 1),
     "no configuration but a list": set_in("config", []),
@@ -190,7 +217,7 @@ LIES = {
     "unknown facts": set_in("quantization", "run", 1),
     "warnings that are no text": set_in("warnings", [1]),
     "the same file twice": lambda stored: stored["files"].append(stored["files"][0]),
-    "the same tensor twice": lambda stored: stored["tensors"].append(stored["tensors"][0]),
+    "the same tensor twice": of_tensors(lambda tensors: [column.append(column[0]) for column in tensors.values()]),
 }
 
 

@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from inspector.analyses.overview.compute_tensors import list_tensors
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview, OverviewFile
+from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.errors import InspectorError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import FAMILIES, declares_tie, in_file
@@ -22,7 +21,7 @@ from inspector.store.hashing import HASHES, HashCache
 from inspector.store.manifests.entries import results_folder
 from inspector.store.manifests.manifest import Manifest, TensorInfo, is_buffer, stored_once
 from inspector.store.staging import NO_TOKENIZER
-from inspector.text import shape_text, some
+from inspector.text import some
 
 # What configs call the same size.
 LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers")
@@ -82,7 +81,7 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
             *_row_warnings(tokenizer, vocab_rows),
             *_code_warnings(checkpoint.unread),
         ),
-        tensors=_table(manifest.tensors),
+        stored=StoredTensors.of(manifest.tensors),
         config=config,
         quantized=dict(Counter(each.scheme for each in checkpoint.quantized.values())),
         identity="content" if manifest.by_content else "samples",
@@ -199,17 +198,3 @@ def _row_warnings(tokenizer: TokenizerInfo | None, rows: int | None) -> list[str
         f"The embedding matrix has {rows - tokenizer.size:,} rows more than the tokenizer has ids ({rows:,} against "
         f"{tokenizer.size:,}): no text can reach them."
     ]
-
-
-def _table(tensors: Sequence[TensorInfo]) -> pd.DataFrame:
-    shapes = {shape: shape_text(shape) for shape in {tensor.shape for tensor in tensors}}
-    return pd.DataFrame(
-        {
-            "name": [tensor.name for tensor in tensors],
-            "shape": [shapes[tensor.shape] for tensor in tensors],
-            "dtype": [tensor.dtype for tensor in tensors],
-            "parameters": [_numel(tensor) for tensor in tensors],
-            "nbytes": [tensor.nbytes for tensor in tensors],
-            "file": [tensor.file for tensor in tensors],
-        }
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.results.checkpoint import TokenizerInfo
 from inspector.results.plain import local
 
@@ -55,9 +56,14 @@ class Overview:
     heads: dict[str, str]  # head -> "present" or "absent", in HEADS order
     tokenizer: TokenizerInfo | None
     warnings: tuple[str, ...]
-    tensors: pd.DataFrame = local()  # name, shape (text), dtype, parameters, nbytes, file
+    stored: StoredTensors = local()
     config: dict[str, Any] = local()
     quantized: dict[str, int] = local()  # how weights are stored as codes -> how many are
     # What the fingerprint is made of: "content", every byte; "samples", of weights parts alone
     identity: str = "content"
     listed_tensors: tuple[ListedTensor, ...] | None = None  # None: nobody asked for them
+
+    @property
+    def tensors(self) -> pd.DataFrame:
+        """The stored tensors: name, shape (text), dtype, parameters, nbytes, file."""
+        return self.stored.frame

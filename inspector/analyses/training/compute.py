@@ -31,7 +31,7 @@ from inspector.models.naming import embedding_matrix
 from inspector.progress import Progress
 from inspector.request import answers
 
-BLOCK = 1 << 20  # numbers that are made float64 at once
+BLOCK = 1 << 20  # numbers that are read at once
 MOST = 1 << 26  # numbers that the example reads
 
 
@@ -98,13 +98,13 @@ def _example(
         return None
     total, columns = found.tensor.shape
     rows = min(total, max(1, MOST // max(1, columns)))
-    squares, first = [], None
+    norms, first = [], None
     for block in _first_numbers(checkpoint, model, found, rows * columns):
         first = float(block[0]) if first is None else first
-        squares.append(block.double().square().sum())
+        norms.append(torch.linalg.vector_norm(block, dtype=torch.float64))
     if first is None:
         return None
-    norm = float(torch.stack(squares).sum().sqrt())
+    norm = float(torch.linalg.vector_norm(torch.stack(norms)))
     if not torch.isfinite(torch.tensor(norm)):
         return None
     decays = found.group == DECAYED

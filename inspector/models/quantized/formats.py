@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from inspector.errors import CheckpointError
 from inspector.store.copies import read_pieces
@@ -40,15 +40,14 @@ class UnreadableError(Exception):
     """What is stored contradicts the convention, or allows two readings."""
 
 
-@dataclass(frozen=True, slots=True)
-class Codes:
-    """How one weight is stored."""
+class Codes(NamedTuple):
+    """How one weight is stored; a tuple, as TensorInfo is."""
 
     shape: tuple[int, ...]  # (out, in), with the experts of a mixture in front
     kind: str  # a key of codes.OPENERS
     scheme: str  # a few words
     parts: Mapping[str, TensorInfo]  # "codes", "scale", ... -> what is stored
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = MappingProxyType({})
     dtype: str = ""  # that the weight had, where it is said
     flipped: bool = False  # True: the model's own weight is (in, out)
 
@@ -157,7 +156,7 @@ def experts4(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
     """Read gpt-oss' MXFP4: blocks (experts, out, groups, 16 bytes) and a power of two for each."""
     codes, scale = tensors[f"{base}_blocks"], tensors[f"{base}_scales"]
     _check(len(codes.shape) == 4, codes.shape[3:] == (MX // 2,), scale.dtype == "uint8")
-    return replace(_float4(codes, scale, None, how="", library="gpt-oss"), flipped=True)
+    return _float4(codes, scale, None, how="", library="gpt-oss")._replace(flipped=True)
 
 
 def _float4(codes: TensorInfo, scale: TensorInfo, whole: TensorInfo | None, *, how: str, library: str) -> Codes:

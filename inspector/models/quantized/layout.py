@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from inspector.errors import CheckpointError
 from inspector.models.quantized.formats import CONVENTIONS, FLOAT8, FLOATS, Codes, UnreadableError
+from inspector.store.manifests.documents import collector_paused
 from inspector.store.manifests.manifest import Manifest, TensorInfo
 from inspector.store.readers.safetensors import contiguous_strides
 
@@ -18,9 +18,8 @@ ITEMSIZES = {"float32": 4, "bfloat16": 2, "float16": 2}  # of FLOATS
 CONV1D = frozenset({"gpt2", "openai-gpt", "imagegpt", "decision_transformer"})  # keep (in, out)
 
 
-@dataclass(frozen=True, slots=True)
-class Quantized:
-    """A weight that is stored as codes, and what turns them into numbers."""
+class Quantized(NamedTuple):
+    """A weight that is stored as codes, and what turns them into numbers; a tuple, as TensorInfo is."""
 
     name: str  # of the weight, as a model calls it
     shape: tuple[int, ...]  # (out, in), with the experts of a mixture in front
@@ -36,11 +35,10 @@ class Quantized:
         """A header as if the numbers were stored plainly, in the place of the codes."""
         *before, rows, columns = self.shape
         shape = (*before, columns, rows) if self.flipped else self.shape
-        return self.parts["codes"]._replace(
-            name=self.name, dtype=self.dtype, shape=shape, strides=contiguous_strides(shape)
-        )
+        return TensorInfo(self.name, self.dtype, shape, contiguous_strides(shape), *self.parts["codes"][4:])
 
 
+@collector_paused()
 def find_quantized(manifest: Manifest) -> dict[str, Quantized]:
     """Find the weights whose codes can be read, name of the weight -> how.
 
@@ -75,6 +73,7 @@ def find_quantized(manifest: Manifest) -> dict[str, Quantized]:
     return found
 
 
+@collector_paused()
 def logical_tensors(manifest: Manifest, found: Mapping[str, Quantized]) -> tuple[TensorInfo, ...]:
     """The headers of a checkpoint, each quantized weight once and as what it stands for."""
     parts = {part.name for each in found.values() for part in each.parts.values()}
@@ -86,6 +85,7 @@ def logical_tensors(manifest: Manifest, found: Mapping[str, Quantized]) -> tuple
     )
 
 
+@collector_paused()
 def unread_codes(manifest: Manifest, found: Mapping[str, Quantized]) -> tuple[str, ...]:
     """The stored tensors of codes that nobody here can read as numbers, in file order."""
     read = {part.name for each in found.values() for part in each.parts.values()}

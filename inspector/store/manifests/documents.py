@@ -88,13 +88,21 @@ def read_document(path: Path, *, limit: int = MAX_NBYTES) -> Mapping[str, Any]:
         OSError: If it is not there or a link.
         DamagedError: If it is no object, too long, or names a key twice.
     """
-    data = read_bytes(path, limit=limit)
+    return parse_object(read_bytes(path, limit=limit), path.name)
+
+
+def parse_object(data: bytes, name: str) -> dict[str, Any]:
+    """Parse the text of a JSON object, its length already bounded.
+
+    Raises:
+        DamagedError: If it is no object, has too many values, or names a key twice.
+    """
     if sum(map(data.count, _SEPARATORS)) > MAX_VALUES:
-        raise DamagedError(path.name)
+        raise DamagedError(name)
     try:
         return as_object(json.loads(data, object_pairs_hook=_unique))
     except (ValueError, RecursionError) as error:
-        raise DamagedError(path.name) from error
+        raise DamagedError(name) from error
 
 
 def fields_of(value: Any, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:

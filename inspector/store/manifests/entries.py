@@ -14,6 +14,7 @@ from inspector.store.files import write_atomically
 from inspector.store.manifests.documents import is_fingerprint, is_plain_folder, read_document
 from inspector.store.manifests.manifest import FileInfo, Manifest
 from inspector.store.manifests.reader import FORMAT, UPLOADS, read_manifest
+from inspector.store.manifests.tensors import write_tensors
 from inspector.store.names import clean_name, is_text
 
 OPENED = "opened"  # below home: configs and tokenizers of folders, demos and hub models
@@ -38,7 +39,7 @@ def save_manifest(manifest: Manifest, entry: Path, *, built: Path) -> None:
         "name": manifest.name,
         "source": manifest.source,
         "files": [_file_to_json(file, entry) for file in manifest.files],
-        "tensors": manifest.tensors,
+        "tensors": write_tensors(manifest.tensors, {file.name: file.nbytes for file in manifest.files}),
         "aliases": manifest.aliases,
         "config": manifest.config,
         "warnings": manifest.warnings,

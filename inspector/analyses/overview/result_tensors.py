@@ -1,0 +1,75 @@
+"""Stored tensors as an answer lists them: a hundred thousand names, and few kinds."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+from inspector.text import shape_text
+
+if TYPE_CHECKING:  # made where the list is shown: a process that asks for other facts does without
+    import pandas as pd
+
+Kind = tuple[str, tuple[int, ...], int, str]  # dtype, shape, bytes, file
+
+
+class Stored(Protocol):
+    """What is listed of a tensor."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def dtype(self) -> str: ...  # noqa: D102
+    @property
+    def shape(self) -> tuple[int, ...]: ...  # noqa: D102
+    @property
+    def nbytes(self) -> int: ...  # noqa: D102
+    @property
+    def file(self) -> str: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class StoredTensors:
+    """The tensors in the order of the files.
+
+    Raises:
+        ValueError: If a tensor is of no kind.
+    """
+
+    names: tuple[str, ...]
+    kinds: tuple[Kind, ...]  # each once
+    places: bytes  # of each tensor's kind in `kinds`: four bytes, the lowest first
+
+    def __post_init__(self) -> None:
+        if len(self.places) != 4 * len(self.names) or max(self._places, default=-1) >= len(self.kinds):
+            raise ValueError("A tensor is of no kind.")
+
+    @classmethod
+    def of(cls, tensors: Iterable[Stored]) -> StoredTensors:
+        """List tensors."""
+        kinds: dict[Kind, int] = {}
+        names, places = [], []
+        for tensor in tensors:
+            names.append(tensor.name)
+            kind = (tensor.dtype, tensor.shape, tensor.nbytes, tensor.file)
+            places.append(kinds.setdefault(kind, len(kinds)))
+        return cls(tuple(names), tuple(kinds), struct.pack(f"<{len(places)}I", *places))
+
+    @property
+    def _places(self) -> tuple[int, ...]:
+        return struct.unpack(f"<{len(self.names)}I", self.places)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """Columns name, shape (text), dtype, parameters, nbytes, file."""
+        import pandas as pd
+
+        rows = [(shape_text(shape), dtype, math.prod(shape), nbytes, file) for dtype, shape, nbytes, file in self.kinds]
+        kinds = pd.DataFrame(rows, columns=["shape", "dtype", "parameters", "nbytes", "file"])
+        found = kinds.iloc[list(self._places)].reset_index(drop=True)
+        found.insert(0, "name", list(self.names))
+        return found

@@ -1,0 +1,86 @@
+"""Let transformers place the tensors of a file in little time: it expects a thousand, and gets a hundred thousand."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import lru_cache
+from typing import Any
+
+from transformers import core_model_loading
+from transformers.core_model_loading import WeightConverter, dot_natural_key
+
+from inspector.store.manifests.documents import collector_paused
+
+SYNCHRONOUS = "HF_DEACTIVATE_ASYNC_LOAD"  # transformers' own switch
+PARTS = 10_000  # of names that are remembered: "layers", "0", "weight"
+
+
+@contextmanager
+def light_loading(*, meta: bool) -> Iterator[None]:
+    """Load with cheap copies of conversions, and with names sorted quickly; the result is the same.
+
+    Args:
+        meta: The tensors have no numbers: then nothing is read, and a thread for each only costs time.
+    """
+    with ExitStack() as changes:
+        changes.enter_context(_changed(WeightConverter, "__deepcopy__", _light_copy))
+        changes.enter_context(_changed(core_model_loading, "dot_natural_key", natural_key))
+        if meta:
+            changes.enter_context(_switched_on(SYNCHRONOUS))
+            changes.enter_context(collector_paused())
+        yield
+
+
+def natural_key(name: str) -> tuple[Any, ...]:
+    """What transformers sorts names by: their parts, numbers as numbers."""
+    return tuple(map(_natural_part, name.split(".")))
+
+
+@lru_cache(maxsize=PARTS)
+def _natural_part(part: str) -> tuple[Any, ...]:
+    return dot_natural_key(part)[0]
+
+
+def _light_copy(conversion: WeightConverter, memo: dict[int, Any]) -> WeightConverter:
+    """Copy a conversion in no time.
+
+    transformers makes a deep copy of one for each tensor that goes into it, 45,000 for DeepSeek-V3, and
+    drops all but one a parameter. Of what a conversion holds, only two dictionaries change.
+    """
+    copied = object.__new__(type(conversion))
+    for each in type(conversion).__mro__:
+        for name in getattr(each, "__slots__", ()):
+            object.__setattr__(copied, name, getattr(conversion, name))
+    copied.collected_tensors = defaultdict(list)
+    copied.layer_targets = defaultdict(set)
+    return copied
+
+
+@contextmanager
+def _changed(owner: Any, name: str, value: Callable[..., Any]) -> Iterator[None]:
+    """Give an attribute another value for a while."""
+    before = vars(owner).get(name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        if before is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, before)
+
+
+@contextmanager
+def _switched_on(variable: str) -> Iterator[None]:
+    before = os.environ.get(variable)
+    os.environ[variable] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[variable]
+        else:
+            os.environ[variable] = before
