@@ -12,7 +12,7 @@ import pytest
 from safetensors.numpy import load_file, save
 from streamlit.testing.v1 import AppTest
 
-from inspector.analyses.checks.command_baseline import compare, read_baseline
+from inspector.analyses.checks.command.baseline import compare, read_baseline
 from inspector.analyses.checks.result import Checks
 from inspector.catalog import PAGES
 from inspector.demo import DEMOS
