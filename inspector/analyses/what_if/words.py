@@ -15,6 +15,53 @@ NOTHING = {
     "half": "There is no tie that a cast could break",
     "reload": "There is no tie that saving could lose",
 }
+NOT_ASKED = "No training was asked for."
+NO_MASK = "The tokenizer has no mask token, and this model learns from masked tokens."
+NOT_FINITE = "Its loss is no finite number."
+LONGEST = 120  # characters of a library's error
+
+
+def too_large(name: str, *, needed: float, allowed: float, trained: bool) -> str:
+    """Why copies of a model are not made: bytes that they need, and that may be used."""
+    return (
+        f"This needs about {needed / 1e9:,.1f} GB for copies of {name}, and {allowed / 1e9:,.1f} GB may be used: "
+        f"{'ask for 0 training steps, or ' if trained else ''}set INSPECTOR_WORKER_MB higher."
+    )
+
+
+def lacking(name: str) -> str:
+    """Why a model with a missing tensor is not trained."""
+    return f"The file lacks {name}, and nothing is trained from random numbers."
+
+
+def no_loss(model_class: str) -> str:
+    """Why a model without a language-model head is not trained."""
+    return f"{model_class} has no language-model head, so it has no loss on a text."
+
+
+def cannot_run(error: Exception) -> str:
+    """Why a changed model is not trained: the library's own words, shortened."""
+    text = " ".join(str(error).split())
+    cut = f"{text[:LONGEST]}…" if len(text) > LONGEST else text
+    return f"It cannot run any more: {type(error).__name__}, “{cut}”."
+
+
+def diverged(*, half: bool) -> str:
+    """Training ended without a finite loss."""
+    why = " (AdamW's epsilon, 1e-8, is 0 in float16)" if half else ""
+    return f"After training its loss is no finite number{why}."
+
+
+def not_measured(names: Sequence[str]) -> str:
+    """Ties that are left out."""
+    return f"Not measured: {', '.join(names)}: the file holds no numbers for them."
+
+
+def refused(error: Exception) -> str:
+    """Why a saved file does not load again."""
+    mismatch = "ignore_mismatched_sizes" in str(error)
+    why = "sizes differ from those in config.json" if mismatch else type(error).__name__
+    return f"transformers refuses to load it: {why}"
 
 
 def nothing_to_do(change: str, model_class: str, *, has_pairs: bool) -> str:
