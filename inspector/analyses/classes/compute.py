@@ -72,4 +72,4 @@ def _unknown_class(checkpoint: Checkpoint, shown: type[PreTrainedModel]) -> list
     named = next(iter(checkpoint.config.architectures or ()), None)
     if named is None or str(named) == shown.__name__:
         return []
-    return [words.unknown_class(str(named), shown.__name__, transformers.__version__)]
+    return [words.UNKNOWN_CLASS.format(named=named, model=shown.__name__, version=transformers.__version__)]

@@ -144,7 +144,7 @@ def _tried(checkpoint: Checkpoint, model_class: type[PreTrainedModel], *, of: ty
     try:
         missing = checkpoint.outline(model_class)[1]
     except CheckpointError as error:
-        return _sibling(model_class, head, 0, present=False, note=words.unfit(error))
+        return _sibling(model_class, head, 0, present=False, note=words.UNFIT.format(why=str(error).partition(": ")[0]))
     lacking = sorted(missing)
     if head == BASE:
         spare = [name for name in lacking if any(part in name for part in BASE_SPARES)]
@@ -154,7 +154,7 @@ def _tried(checkpoint: Checkpoint, model_class: type[PreTrainedModel], *, of: ty
     if lacking:
         return _sibling(model_class, head, len(lacking), present=False, note=words.lacks(lacking))
     if model_class is not of and head in HEAD_MAPPINGS and checkpoint.heads[head] != "present":
-        return _sibling(model_class, head, 0, present=False, note=words.trained_as(of.__name__))
+        return _sibling(model_class, head, 0, present=False, note=words.TRAINED_AS.format(model=of.__name__))
     return _sibling(model_class, head, 0, present=True, note=words.WHOLE)
 
 

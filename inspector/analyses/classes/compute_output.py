@@ -57,9 +57,9 @@ def model_output(
         with _counted(model) as uses:
             output, fake = _run_either(model, _batch(model, example, first))
     except InspectorError as error:
-        return None, None, [words.no_output(error)]
+        return None, None, [words.NO_OUTPUT.format(error=error)]
     except Exception as error:
-        return None, None, [words.did_not_run(type(model).__name__, error)]
+        return None, None, [words.DID_NOT_RUN.format(model=type(model).__name__, error=type(error).__name__)]
     other, second = _look_again(model, example, first, fake=fake)
     shown = ExampleOutput(
         class_name=type(output).__name__,
@@ -79,7 +79,7 @@ def _example(checkpoint: Checkpoint, model: PreTrainedModel, text: str) -> tuple
     rows = int(getattr(model.get_input_embeddings(), "num_embeddings", EXAMPLE_IDS))
     ids = tuple(range(min(EXAMPLE_IDS, rows, checkpoint.positions or EXAMPLE_IDS)))
     return _Example(ids, (0,) * len(ids), tuple(f"id {index}" for index in ids)), [
-        words.ids_instead(checkpoint.name, ids[-1])
+        words.IDS_INSTEAD.format(name=checkpoint.name, last=ids[-1])
     ]
 
 

@@ -15,7 +15,22 @@ SHAPES = (
     "Shapes alone: the example runs through the model's own code on tensors that have a shape and no numbers. A second "
     "run with another size shows what each axis counts."
 )
+# What came of loading the file as a class
 WHOLE = "Loads whole."
+UNFIT = "It does not fit: {why}."
+TRAINED_AS = (
+    "Every name fits, but the weights were trained as {model}: this class would read them as what they are not."
+)
+# What a reader must know of the answer
+UNKNOWN_CLASS = (
+    "config.json names the class {named}, which transformers {version} does not have: {model} is shown in its place."
+)
+NO_OUTPUT = "There is no output to show: {error}"
+DID_NOT_RUN = (
+    "{model} did not run on this example ({error}), so there is no output to show; its classes and modules are all "
+    "here."
+)
+IDS_INSTEAD = "{name} brings no tokenizer: the token ids 0 to {last} stand for a text."
 
 
 def remarks(module: ModuleRow) -> str:
@@ -40,11 +55,6 @@ def marks(module: ModuleRow, *, reused: bool) -> str:
     return "; ".join(found)
 
 
-def unfit(error: Exception) -> str:
-    """Why a class cannot be built from this file."""
-    return f"It does not fit: {str(error).partition(': ')[0]}."
-
-
 def loads_without(names: Sequence[str]) -> str:
     """A base model loads, whatever these tensors are."""
     return f"Loads, but {_random(names)}"
@@ -59,37 +69,3 @@ def _random(names: Sequence[str]) -> str:
     if len(names) == 1:
         return f"the file lacks {names[0]}: a loader would fill it with random numbers."
     return f"the file lacks {len(names)} tensors, such as {names[0]}: a loader would fill them with random numbers."
-
-
-def trained_as(model_class: str) -> str:
-    """Every name fits a class that the weights were not trained for."""
-    return (
-        f"Every name fits, but the weights were trained as {model_class}: this class would read them as what they "
-        "are not."
-    )
-
-
-def unknown_class(named: str, shown: str, version: str) -> str:
-    """config.json names a class that this version of transformers lacks."""
-    return (
-        f"config.json names the class {named}, which transformers {version} does not have: {shown} is shown in its "
-        "place."
-    )
-
-
-def no_output(error: Exception) -> str:
-    """Why the example could not be read."""
-    return f"There is no output to show: {error}"
-
-
-def did_not_run(model_class: str, error: Exception) -> str:
-    """Why there is no output, though the example was read."""
-    return (
-        f"{model_class} did not run on this example ({type(error).__name__}), so there is no output to show; its "
-        "classes and modules are all here."
-    )
-
-
-def ids_instead(checkpoint: str, last: int) -> str:
-    """What the model reads where there is no tokenizer."""
-    return f"{checkpoint} brings no tokenizer: the token ids 0 to {last} stand for a text."

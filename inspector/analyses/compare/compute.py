@@ -17,7 +17,7 @@ from inspector.analyses.compare.compute_ties import changed_ties
 from inspector.analyses.compare.compute_tokens import COLUMNS, compare_rows
 from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import Comparison, VocabularyMatch
-from inspector.analyses.compare.words_notes import stored_as
+from inspector.analyses.compare.words_notes import PACKED
 from inspector.analyses.sharing.result import Sharing
 from inspector.catalog import answer
 from inspector.errors import CheckpointError, InspectorError, RequestError
@@ -178,7 +178,7 @@ def _alone(
     """What became of a tensor that has no partner: maybe it is there, quantized in an unknown way."""
     for stored, there, which in ((one, packed[0], "second"), (other, packed[1], "first")):
         if stored and (name := there.get(spelling(stored.info.name))):
-            return Measured("not compared", note=stored_as(which, name))
+            return Measured("not compared", note=PACKED.format(which=which, name=name))
     return Measured("removed" if one else "added")
 
 

@@ -51,7 +51,7 @@ def _by_headers(first: Stored, second: Stored) -> Measured | None:
     """What headers decide; None where numbers do."""
     readable = first.readable and second.readable
     if not readable and (first.dtype != second.dtype or first.readable != second.readable):
-        return Measured("not compared", note=words.unreadable(first.dtype, second.dtype))
+        return Measured("not compared", note=words.UNREADABLE.format(dtype=first.dtype, other=second.dtype))
     if first.info.shape != second.info.shape:
         return Measured("reshaped")
     return None
@@ -64,7 +64,7 @@ def _judge(first: Stored, second: Stored, found: Found) -> Measured:
         return _measured(*_judge_floats(found, first.dtype, second.dtype), found)
     if found.equal:
         return Measured("equal")
-    return Measured("changed", note=words.equality_only(first.dtype))
+    return Measured("changed", note=words.EQUALITY_ONLY.format(dtype=first.dtype))
 
 
 def _judge_sample(first: Stored, second: Stored, found: Found) -> Measured:
@@ -73,7 +73,7 @@ def _judge_sample(first: Stored, second: Stored, found: Found) -> Measured:
     if found.read < numbers:
         if measured.status == "equal":
             measured.status = "equal in sample"
-        measured.note = words.by_sample(found.read, numbers, measured.note)
+        measured.note = "; ".join(filter(None, [words.SAMPLE.format(read=found.read, numbers=numbers), measured.note]))
     return measured
 
 
@@ -86,21 +86,22 @@ def _judge_floats(found: Found, dtype: str, other_dtype: str) -> tuple[str, str]
     if dtype == other_dtype:
         return ("equal" if found.equal else "changed"), ""
     if found.equal:
-        return "dtype changed", words.same_as(other_dtype)
+        return "dtype changed", words.SAME.format(dtype=other_dtype)
     if found.rounded:
-        return "dtype changed", words.rounded_to(other_dtype)
+        return "dtype changed", words.ROUNDED.format(dtype=other_dtype)
     if found.other_rounded:
-        return "dtype changed", words.rounded_from(dtype)
-    return "changed", words.in_place_of(dtype, other_dtype)
+        return "dtype changed", words.OTHER_ROUNDED.format(dtype=dtype)
+    return "changed", words.IN_PLACE_OF.format(dtype=dtype, other=other_dtype)
 
 
 def _judge_quantized(first: Stored, second: Stored, found: Found) -> Measured:
     if not (first.quantized and second.quantized):
         nearest = found.near / max(1, found.read)
+        template = words.SAME if found.equal else words.NEAREST if nearest == 1 else words.SOME_NEAREST
         scheme = second.dtype if second.quantized else first.dtype
-        note = words.same_as(scheme) if found.equal else words.nearest(scheme, nearest)
+        note = template.format(dtype=scheme, percent=100 * nearest)
         return _measured("dtype changed" if found.equal else "quantised", note, found, nearest)
     if first.dtype == second.dtype:
         return _measured("equal" if found.equal else "changed", "", found)
-    note = words.two_schemes(first.dtype, second.dtype)
+    note = words.TWO_SCHEMES.format(dtype=first.dtype, other=second.dtype)
     return _measured("dtype changed" if found.equal else "changed", note, found)

@@ -48,7 +48,7 @@ def _explain(
     """The other checkpoint's verdict on these names, and one sentence about it."""
     missing = [name for name in group.names if spelling(name) not in known]
     if len(group.names) - len(missing) < 2:
-        return "absent", words.nothing_to_tie(other, missing)
+        return "absent", words.NOTHING_TO_TIE.format(other=other, names=", ".join(missing))
     bare = _bare(group.names, spelling)
     untied = [
         (len(bare & theirs), judged) for theirs, judged in groups if judged.verdict != "tied" and len(bare & theirs) > 1
@@ -56,7 +56,7 @@ def _explain(
     if untied:
         judged = max(untied, key=lambda pair: pair[0])[1]
         return judged.verdict, judged.reason
-    return "apart", words.apart(other)
+    return "apart", words.APART.format(other=other)
 
 
 def _bare(names: Sequence[str], spelling: Spelling) -> frozenset[str]:

@@ -83,7 +83,7 @@ def judge(
     """
     unused, usable = _sides(vocabulary, facts, unreachable)
     if int(usable.sum()) < MIN_ORDINARY:
-        return _nothing(len(matrix), Indicator("none", 0, words.too_few(int(usable.sum()))))
+        return _nothing(len(matrix), Indicator("none", 0, words.TOO_FEW.format(count=int(usable.sum()))))
     low_bias = _low_bias(bias, usable, unused)
     measures = (shortness, direction) if tied is False else (direction, shortness)
     why = words.NO_REFERENCE
@@ -92,7 +92,7 @@ def judge(
             found = _cut(measure, vocabulary, usable, low_bias) if measure else None
             if found:
                 return found
-        why = words.no_difference(len(unused))
+        why = words.NO_DIFFERENCE.format(count=len(unused))
     found = _short_rows(matrix, facts, usable, why, low_bias)
     if not found.listed.any() and (spread := spread_if_random(matrix, usable)) is not None:
         return replace(found, indicator=_untrained(found.indicator, spread, initializer_range))
@@ -177,7 +177,7 @@ def _short_rows(matrix: torch.Tensor, facts: RowFacts, usable: torch.Tensor, why
     threshold = max(SHORT, float(far))
     if threshold >= 1:
         return _nothing(len(matrix), Indicator("none", 0, f"{why} {words.TOO_VARIED}"))
-    statement = f"{why} {words.norm_alone(1 - threshold)}"
+    statement = f"{why} {words.NORM_ALONE.format(share=1 - threshold)}"
     indicator = Indicator("norm", 0, statement, threshold=threshold, typical_score=0.0)
     return _judgment(indicator, measure.scores, usable, measure.scores > threshold, low_bias)
 

@@ -6,6 +6,14 @@ from collections.abc import Sequence
 
 from inspector.analyses.embeddings.result_health import Indicator
 
+TOO_FEW = "There are {count} ordinary tokens: too few to tell what is typical."
+NORM_ALONE = (
+    "So the norm alone is judged: a token is listed whose row is shorter than {share:.2f} times the median row."
+)
+NO_DIFFERENCE = (
+    "{count:,} rows are known to be unused, but they do not stand out from the ordinary tokens, neither by direction "
+    "nor by norm: either they were trained like all others, or the others were trained no more than they."
+)
 NO_REFERENCE = "No row of this vocabulary is known to be unused."
 TOO_VARIED = "The norms of ordinary tokens vary so much that no row is short enough to stand out."
 SCORES = {  # {unused} rows score {reference}, a typical one {typical}
@@ -15,24 +23,6 @@ SCORES = {  # {unused} rows score {reference}, a typical one {typical}
     "{unused}, {typical:.2f} for a typical token.",
 }
 NAMED = 5
-
-
-def too_few(ordinary: int) -> str:
-    """Why nothing is judged."""
-    return f"There are {ordinary} ordinary tokens: too few to tell what is typical."
-
-
-def no_difference(unused: int) -> str:
-    """Rows that are known to be unused tell nothing."""
-    return (
-        f"{unused:,} rows are known to be unused, but they do not stand out from the ordinary tokens, neither by "
-        "direction nor by norm: either they were trained like all others, or the others were trained no more than they."
-    )
-
-
-def norm_alone(share: float) -> str:
-    """Which rows are listed by their norm alone."""
-    return f"So the norm alone is judged: a token is listed whose row is shorter than {share:.2f} times the median row."
 
 
 def scored(indicator: Indicator, outliers: Sequence[str]) -> str:

@@ -34,7 +34,7 @@ def choose_head(checkpoint: Checkpoint, wanted: str | None) -> tuple[str, list[s
     named = named_head(architecture)
     if named in (None, chosen):
         return chosen, []
-    return chosen, [words.instead_of(architecture, TASKS[chosen][1])]
+    return chosen, [words.INSTEAD_OF.format(named=architecture, shown=TASKS[chosen][1])]
 
 
 def _absent(checkpoint: Checkpoint, what: str, present: list[str]) -> str:

@@ -53,12 +53,14 @@ def next_tokens(
     ends = _ends(checkpoint, loaded)
     draw = torch.Generator().manual_seed(seed)
     steps: list[dict[str, Any]] = []
-    stopped = words.stopped(new_tokens, room, checkpoint.positions)
+    stopped = words.ENOUGH.format(tokens=new_tokens)
+    if room < new_tokens:
+        stopped = words.NO_ROOM.format(positions=checkpoint.positions)
     for scores in _logits(loaded, inputs, steps, room):
         chosen = _choose(scores, temperature, draw)
         steps.append(_step(len(steps) + 1, scores, chosen) | {"token": tokens.visible(chosen)})
         if chosen in ends:
-            stopped = words.ended_by(tokens.visible(chosen))
+            stopped = words.ENDED.format(token=tokens.visible(chosen))
             break
     columns = ["step", "token", "token_id", "probability", "rank", "entropy"]
     return NextTokens(

@@ -59,6 +59,11 @@ SPANS = (
 STEPS = (
     "Probability, rank (0 is the most likely) and entropy (in nats) are over the whole vocabulary, before temperature."
 )
+INSTEAD_OF = "config.json names {named}, and the file lacks that head's weights: the {shown} is shown, which it holds."
+# Why a continuation stops
+ENOUGH = "that makes {tokens} new tokens"
+NO_ROOM = "the model has {positions:,} positions"
+ENDED = "{token} ends a text"
 ONE_TEXT = "The second text was left out: this head reads one text."
 ENCODER_DECODER = (
     "{name} is an encoder-decoder model, and its language-model head is not run here: the lens reads its decoder."
@@ -73,26 +78,6 @@ def no_head(name: str, what: str, present: Sequence[str]) -> str:
         f"{name} has no {what}: its file lacks the weights of one, and a head filled with random numbers would answer "
         f"nonsense, so none is run. {instead}."
     )
-
-
-def instead_of(architecture: str, shown: str) -> str:
-    """config.json names a head that the file lacks."""
-    return (
-        f"config.json names {architecture}, and the file lacks that head's weights: the {shown} is shown, which it "
-        "holds."
-    )
-
-
-def stopped(new_tokens: int, room: int, positions: int | None) -> str:
-    """Why a continuation that no token ended stops."""
-    if room < new_tokens:
-        return f"the model has {positions:,} positions"
-    return f"that makes {new_tokens} new tokens"
-
-
-def ended_by(token: str) -> str:
-    """The token that ended a continuation."""
-    return f"{token} ends a text"
 
 
 def absent(heads: Mapping[str, str]) -> str:

@@ -67,9 +67,9 @@ def sharing(checkpoint: Checkpoint, _: SharingRequest, *, progress: Progress) ->
     reused, warnings = count_reuse(model, loaded=lambda: _loaded(checkpoint, type(model)))
     said = [*checkpoint.manifest.warnings]
     if missing:
-        said.append(words.missing(sorted(missing)))
+        said.append(words.MISSING.format(count=len(missing), name=min(missing)))
     if left := unexpected_keys(model, places.unused):
-        said.append(words.homeless(type(model).__name__, left))
+        said.append(words.HOMELESS.format(model=type(model).__name__, count=len(left), name=left[0]))
     return _assemble(evidence, model_class=type(model).__name__, reused=reused, warnings=(*said, *warnings))
 
 

@@ -30,6 +30,11 @@ class Evidence:
     config_ties: bool
     untied: bool = False  # config.json says so, and its class ties all the same
 
+    @property
+    def holder(self) -> str:
+        """What holds the numbers, in a word."""
+        return "module" if self.held is None else "file"
+
     def can_compare(self, name: str) -> bool:
         """Whether there are numbers under a name that `copies` can compare."""
         return name in (self.tensors if self.held is None else self.held)
@@ -111,14 +116,13 @@ def judge(names: tuple[str, ...], evidence: Evidence) -> Judgment:
 
 def _untied(names: tuple[str, ...], compared: Sequence[str], *, equal: bool, evidence: Evidence) -> tuple[Verdict, str]:
     """Judge names that nothing declares to be one tensor, and that are not."""
-    in_file = evidence.held is not None
     possible = any(set(names) <= group for group in evidence.possible)
     why = words.untied(possible=possible, config_ties=evidence.config_ties)
-    if in_file and len(compared) == 1:
-        return "diverged", words.alone(why, compared[0])
+    if evidence.held is not None and len(compared) == 1:
+        return "diverged", words.ALONE_IN_FILE.format(why=why, name=compared[0])
     if equal and compared:
-        return "equal copies", words.equal(why, len(compared), in_file=in_file)
-    return "diverged", words.different(why, _distance(compared, evidence.copies))
+        return "equal copies", words.EQUAL.format(why=why, holder=evidence.holder, count=len(compared))
+    return "diverged", words.DIFFERENT.format(why=why, distance=_distance(compared, evidence.copies))
 
 
 def _distance(names: Sequence[str], copies: Copies) -> str:
@@ -155,7 +159,7 @@ def _alike(names: Sequence[str], evidence: Evidence) -> bool:
 def _broken(names: Sequence[str], *, equal: bool, evidence: Evidence) -> str:
     devices = {str(evidence.tensors[name].device) for name in names if name in evidence.tensors}
     if len(devices) > 1:
-        return words.on_devices(sorted(devices))
+        return words.ON_DEVICES.format(devices=" and ".join(sorted(devices)))
     if len(names) > 1 and not equal:
-        return words.broken(_distance(names, evidence.copies), in_file=evidence.held is not None)
+        return words.BROKEN.format(holder=evidence.holder, distance=_distance(names, evidence.copies))
     return words.KEPT_APART

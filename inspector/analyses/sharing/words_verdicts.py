@@ -21,10 +21,31 @@ ALIAS_ONLY = (
     "The file's metadata says that these names are one tensor, but the loaded model keeps them apart: what one of "
     "them learns, the other does not."
 )
+# {why} of names that nothing ties; {holder}: the file or the module.
+ALONE_IN_FILE = "{why}, and the file holds {name} alone: a loader fills the others with random numbers."
+EQUAL = (
+    "{why}, and the {holder} holds {count} copies with the same numbers: they are equal, not shared, and drift apart "
+    "as soon as either is trained."
+)
+DIFFERENT = "{why}, and the copies hold different numbers: {distance}"
+# Names that are declared to be one tensor.
+ON_DEVICES = "Declared, but the names lie on {devices}, and memory cannot be shared across devices."
+BROKEN = (
+    "Declared, but broken: the {holder} holds different numbers under these names, so the loaded model keeps them "
+    "apart: {distance}"
+)
 KEPT_APART = "Declared, but the loaded model keeps these names apart."
 # How far copies are apart, as the end of a sentence.
 ALONE = "only one of them is at hand."
 RESHAPED = "their shapes differ."
+# What a reader must know of the answer.
+HOMELESS = (
+    "{model} has no place for {count} tensors of the file, such as {name}: what they share is not shown. Check "
+    "`architectures` in config.json."
+)
+MISSING = (
+    "The file lacks {count} parameters of its own class, such as {name}: a loader would initialize them at random."
+)
 
 
 def tied(names: int, held: Sequence[str], relation: FileRelation, *, by: str, alike: bool) -> str:
@@ -44,37 +65,6 @@ def untied(*, possible: bool, config_ties: bool) -> str:
     return "The class does not tie these names" if possible else "Nothing declares it"
 
 
-def alone(why: str, name: str) -> str:
-    """The file holds one name of a group that nothing ties."""
-    return f"{why}, and the file holds {name} alone: a loader fills the others with random numbers."
-
-
-def equal(why: str, copies: int, *, in_file: bool) -> str:
-    """Nothing ties these copies, and they are equal."""
-    return (
-        f"{why}, and the {_holder(in_file)} holds {copies} copies with the same numbers: they are equal, not shared, "
-        "and drift apart as soon as either is trained."
-    )
-
-
-def different(why: str, distance: str) -> str:
-    """Nothing ties these copies, and they differ."""
-    return f"{why}, and the copies hold different numbers: {distance}"
-
-
-def on_devices(devices: Sequence[str]) -> str:
-    """Declared names that no device holds all of."""
-    return f"Declared, but the names lie on {' and '.join(devices)}, and memory cannot be shared across devices."
-
-
-def broken(distance: str, *, in_file: bool) -> str:
-    """Declared names whose numbers differ."""
-    return (
-        f"Declared, but broken: the {_holder(in_file)} holds different numbers under these names, so the loaded model "
-        f"keeps them apart: {distance}"
-    )
-
-
 def distance(max_abs: float, cosine: float, share: float) -> str:
     """How far apart copies are, as the end of a sentence.
 
@@ -88,23 +78,3 @@ def distance(max_abs: float, cosine: float, share: float) -> str:
     if share < 1:
         return f"in a sample of {share:.1%} of the numbers, largest difference {max_abs:.3g}, cosine {cosine:.4f}."
     return f"largest difference {max_abs:.3g}, overall cosine {cosine:.4f}."
-
-
-def _holder(in_file: bool) -> str:
-    return "file" if in_file else "module"
-
-
-def homeless(model_class: str, names: Sequence[str]) -> str:
-    """Tensors of the file that the class has no place for."""
-    return (
-        f"{model_class} has no place for {len(names)} tensors of the file, such as {names[0]}: what they share is not "
-        "shown. Check `architectures` in config.json."
-    )
-
-
-def missing(names: Sequence[str]) -> str:
-    """Parameters of the class that the file lacks."""
-    return (
-        f"The file lacks {len(names)} parameters of its own class, such as {names[0]}: a loader would initialize them "
-        "at random."
-    )

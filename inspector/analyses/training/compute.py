@@ -141,9 +141,11 @@ def _warnings(checkpoint: Checkpoint, parameters: list[Sorted], example: DecayEx
     trained = [each for each in parameters if each.group != FROZEN]
     lacking = [each.names[0] for each in trained if not each.in_file]
     if lacking:
-        said.append(words.lacks(checkpoint.name, lacking, len(trained)))
+        said.append(
+            words.LACKING.format(name=checkpoint.name, count=len(lacking), trained=len(trained), first=lacking[0])
+        )
     for first, *others in shared_names((each.names[0], each.tensor) for each in trained):
-        said.append(words.on_one_memory(first, others))
+        said.append(words.ON_ONE_MEMORY.format(first=first, others=", ".join(others)))
     if example is None:
         said.append(words.NO_EXAMPLE)
     return said
@@ -158,7 +160,7 @@ def _thawed(model_class: type[PreTrainedModel], checkpoint: Checkpoint, paramete
     thawed = [name for name in free if name in frozen]
     if not thawed:
         return []
-    return [words.thawed(model_class.__name__, thawed)]
+    return [words.THAWED.format(model=model_class.__name__, names=", ".join(thawed))]
 
 
 def snippet(model_class: str, *, learning_rate: float, warmup_steps: int, steps: int, weight_decay: float) -> str:

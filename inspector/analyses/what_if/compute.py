@@ -198,7 +198,7 @@ def _train(plan: _Plan, model: PreTrainedModel, recipe: Recipe, missing: frozens
         optimizer=plan.request.optimizer,
     )
     if outcome.failed and missing and math.isnan(outcome.first):
-        return Outcome(math.nan, math.nan, words.lacking(min(missing)))
+        return Outcome(math.nan, math.nan, words.LACKING.format(name=min(missing)))
     return outcome
 
 

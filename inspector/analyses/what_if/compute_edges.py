@@ -44,7 +44,7 @@ def find_pairs(model: nn.Module, missing: frozenset[str]) -> tuple[dict[str, str
     if not lacking:
         return pairs, ()
     pairs = {name: source for name, source in pairs.items() if name not in lacking}
-    return pairs, (words.not_measured(lacking),)
+    return pairs, (words.NOT_MEASURED.format(names=", ".join(lacking)),)
 
 
 def relate(model: nn.Module, pairs: Mapping[str, str], missing: frozenset[str]) -> dict[str, str]:

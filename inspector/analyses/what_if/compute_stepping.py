@@ -49,7 +49,7 @@ def prepare(checkpoint: Checkpoint, model: PreTrainedModel, text: str) -> Lesson
         RequestError: If the text is empty or too long.
     """
     if model.get_output_embeddings() is None:
-        return words.no_loss(type(model).__name__)
+        return words.NO_LOSS.format(model=type(model).__name__)
     try:
         encoded = checkpoint.require_tokens().encode(text)
         checkpoint.check_ids(encoded.ids, encoded.type_ids)
@@ -118,7 +118,7 @@ def train(model: PreTrainedModel, lesson: Lesson, *, steps: int, learning_rate: 
         return Outcome(first, math.nan, words.cannot_run(error))
     if not math.isfinite(last):
         half = optimizer == "adamw" and model.dtype == torch.float16
-        return Outcome(first, last, words.diverged(half=half))
+        return Outcome(first, last, words.NOT_FINITE_AFTER.format(why=words.EPSILON if half else ""))
     return Outcome(first, last)
 
 

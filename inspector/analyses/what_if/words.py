@@ -17,6 +17,11 @@ NOTHING = {
 }
 NOT_ASKED = "No training was asked for."
 NO_MASK = "The tokenizer has no mask token, and this model learns from masked tokens."
+NO_LOSS = "{model} has no language-model head, so it has no loss on a text."
+LACKING = "The file lacks {name}, and nothing is trained from random numbers."
+NOT_MEASURED = "Not measured: {names}: the file holds no numbers for them."
+NOT_FINITE_AFTER = "After training its loss is no finite number{why}."
+EPSILON = " (AdamW's epsilon, 1e-8, is 0 in float16)"
 NOT_FINITE = "Its loss is no finite number."
 LONGEST = 120  # characters of a library's error
 
@@ -29,32 +34,11 @@ def too_large(name: str, *, needed: float, allowed: float, trained: bool) -> str
     )
 
 
-def lacking(name: str) -> str:
-    """Why a model with a missing tensor is not trained."""
-    return f"The file lacks {name}, and nothing is trained from random numbers."
-
-
-def no_loss(model_class: str) -> str:
-    """Why a model without a language-model head is not trained."""
-    return f"{model_class} has no language-model head, so it has no loss on a text."
-
-
 def cannot_run(error: Exception) -> str:
     """Why a changed model is not trained: the library's own words, shortened."""
     text = " ".join(str(error).split())
     cut = f"{text[:LONGEST]}…" if len(text) > LONGEST else text
     return f"It cannot run any more: {type(error).__name__}, “{cut}”."
-
-
-def diverged(*, half: bool) -> str:
-    """Training ended without a finite loss."""
-    why = " (AdamW's epsilon, 1e-8, is 0 in float16)" if half else ""
-    return f"After training its loss is no finite number{why}."
-
-
-def not_measured(names: Sequence[str]) -> str:
-    """Ties that are left out."""
-    return f"Not measured: {', '.join(names)}: the file holds no numbers for them."
 
 
 def refused(error: Exception) -> str:
