@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from string import Formatter
 
 import pytest
 
@@ -68,3 +70,34 @@ def test_what_computes_an_answer_writes_no_sentence_about_it(room):
 )
 def test_sentences_are_found(code, found):
     assert list(sentences(ast.parse(code))) == found
+
+
+def templates(path: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Templates of a room's words that a module fills: the name, its blanks, and what is put into them."""
+    tree = ast.parse(path.read_text("utf-8"))
+    known = {
+        each.asname or each.name: (node.module or "", each.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for each in node.names
+        if ".words" in f"{node.module}.{each.name}"
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="format", value=ast.Name(name))) if name in known:
+                template = getattr(import_module(known[name][0]), name)
+            case ast.Call(func=ast.Attribute(attr="format", value=ast.Attribute(ast.Name(alias), name))) if (
+                alias in known
+            ):
+                template = getattr(import_module(".".join(known[alias])), name)
+            case _:
+                continue
+        blanks = [blank for _, blank, _, _ in Formatter().parse(template) if blank is not None]
+        given = [each.arg or "" for each in node.keywords] + ["" for _ in node.args]
+        yield name, sorted({*blanks}), sorted({*given})
+
+
+def test_templates_are_filled_with_what_they_have_blanks_for():
+    found = [each for path in ANALYSES.glob("*/*.py") for each in templates(path)]
+    assert {"HOMELESS", "NOTHING_TO_TIE", "NO_PADDING", "JOINT_UP_TO"} <= {name for name, _, _ in found}
+    assert [each for each in found if each[1] != each[2]] == []
