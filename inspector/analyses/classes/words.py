@@ -18,9 +18,7 @@ SHAPES = (
 # What came of loading the file as a class
 WHOLE = "Loads whole."
 UNFIT = "It does not fit: {why}."
-TRAINED_AS = (
-    "Every name fits, but the weights were trained as {model}: this class would read them as what they are not."
-)
+TRAINED_AS = "Every name fits, but the weights were trained as {model}, so this class would misinterpret them."
 # What a reader must know of the answer
 UNKNOWN_CLASS = (
     "config.json names the class {named}, which transformers {version} does not have: {model} is shown in its place."
@@ -30,7 +28,7 @@ DID_NOT_RUN = (
     "{model} did not run on this example ({error}), so there is no output to show; its classes and modules are all "
     "here."
 )
-IDS_INSTEAD = "{name} brings no tokenizer: the token ids 0 to {last} stand for a text."
+IDS_INSTEAD = "{name} has no tokenizer, so the token ids 0 to {last} are used instead of a text."
 
 
 def remarks(module: ModuleRow) -> str:

@@ -250,8 +250,8 @@ def not_finite(name: str, tensors: str) -> str:
 def matched_by_row(names: Sequence[str]) -> str:
     """Rows have numbers alone, since these checkpoints lack a tokenizer."""
     return (
-        f"Embedding rows are matched by their number, since {' and '.join(names)} "
-        f"{'has' if len(names) == 1 else 'have'} no tokenizer: whether a row is the same token in both is not known."
+        f"Embedding rows are matched by their number because {' and '.join(names)} "
+        f"{'has' if len(names) == 1 else 'have'} no tokenizer, so a row may stand for different tokens in the two."
     )
 
 
@@ -268,7 +268,7 @@ def describe_alignment(rows: int, columns: int, *, chance: bool) -> str:
     few = " There are too few rows for so many columns: much of the fit is chance." if chance else ""
     return (
         f"The rotation is the one that brings {rows:,} matched rows of {columns} columns closest together: it keeps "
-        f"every length and angle, and takes away what only turns the space.{few}"
+        f"every length and angle, and removes what is only a rotation of the space.{few}"
     )
 
 

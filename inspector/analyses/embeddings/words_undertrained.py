@@ -12,7 +12,7 @@ NORM_ALONE = (
 )
 NO_DIFFERENCE = (
     "{count:,} rows are known to be unused, but they do not stand out from the ordinary tokens, neither by direction "
-    "nor by norm: either they were trained like all others, or the others were trained no more than they."
+    "nor by norm: either they were trained like the others, or the others were trained just as little."
 )
 NO_REFERENCE = "No row of this vocabulary is known to be unused."
 TOO_VARIED = "The norms of ordinary tokens vary so much that no row is short enough to stand out."

@@ -36,7 +36,7 @@ BROKEN = (
 )
 KEPT_APART = "Declared, but the loaded model keeps these names apart."
 # How far copies are apart, as the end of a sentence.
-ALONE = "only one of them is at hand."
+ALONE = "only one of them is available."
 RESHAPED = "their shapes differ."
 # What a reader must know of the answer.
 HOMELESS = (
