@@ -11,10 +11,10 @@ import dataclasses
 import functools
 import re
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from inspector.errors import InspectorError, RequestError
 
@@ -104,22 +104,6 @@ class Request:
             if (value := getattr(self, name)) != defaults(type(self)).get(name, dataclasses.MISSING)
             and value is not None
         }
-
-    @classmethod
-    def from_query(cls, query: Mapping[str, str]) -> Self:
-        """Read the options that an address names.
-
-        Raises:
-            RequestError: If a value cannot be read, or is out of its bounds.
-        """
-        kinds, known = kinds_of(cls), options(cls)
-        return cls(
-            **{
-                name: from_text(query[name], kinds[name], name=name, split=known[name].split)
-                for name in known
-                if name in query
-            }
-        )
 
 
 @functools.cache

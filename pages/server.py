@@ -11,7 +11,8 @@ from inspector.engine.report import confinement_of, server_limits
 from inspector.settings import settings
 from inspector.store.keeping.quota import account
 from inspector.text import bytes_text, literal, plural
-from pages._ui import pins, session
+from pages._ui import session
+from pages._ui.opening import pins
 
 SIZE = st.column_config.NumberColumn("size", format="bytes")
 WHEN = st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -114,25 +114,11 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """One analysis that a section stands on."""
-
-    verb: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    options: tuple[str, ...] = ()  # the same for the command line
-
-    @classmethod
-    def of(cls, request: Request) -> Question:
-        """Ask what a request asks."""
-        return cls(request.verb, request.parameters(), tuple(request.to_argv()))
-
-
-@dataclass(frozen=True, slots=True)
 class Section:
     """One entry of a report: what it asks, and what it makes of the answers."""
 
     slug: str  # of the page that shows the same
-    ask: Callable[[Context], tuple[Question, ...]]
+    ask: Callable[[Context], tuple[Request, ...]]
     # The first answer is there; of the others None where there is none, which the report says.
     show: Callable[[Context, tuple[Any, ...]], Iterable[Block]]
     query: Callable[[Context], dict[str, str]] = lambda _: {}  # the page's inputs, for the link
@@ -151,7 +137,7 @@ class Part:
     notes: tuple[str, ...]  # warnings, and why something is missing
     link: str  # page and query
     commands: tuple[str, ...]
-    questions: tuple[Question, ...]
+    requests: tuple[Request, ...]
     ran: tuple[str, ...]  # where the model ran for it, such as "cpu in float32"
 
     @property

@@ -13,8 +13,9 @@ from inspector.demo import DEMOS
 from inspector.engine.protocol import Engine, Job
 from inspector.errors import InspectorError, NotInCheckpointError, RequestError
 from inspector.report import provenance
-from inspector.report.content import Context, Part, Question, Report, Section, Setting, reached
+from inspector.report.content import Context, Part, Report, Section, Setting, reached
 from inspector.report.sections import BY_SLUG, SECTIONS
+from inspector.request import Request
 from inspector.results.checkpoint import Opened
 
 DEFAULT = tuple(section.slug for section in SECTIONS if section.quick)
@@ -106,8 +107,8 @@ def _with_text(setting: Setting, opened: Opened, overview: Overview) -> Setting:
 
 def _part(engine: Engine, context: Context, section: Section, tell: Callable[[str], None]) -> Part:
     analysis = PAGES[section.slug]
-    questions = section.ask(context)
-    answers = [_answer(engine, context, question, tell) for question in questions]
+    requests = section.ask(context)
+    answers = [_answer(engine, context, request, tell) for request in requests]
     refused = [answer for answer in answers if isinstance(answer, InspectorError)]
     absent = str(answers[0]) if isinstance(answers[0], InspectorError) else None
     found = reached(answers)
@@ -119,16 +120,16 @@ def _part(engine: Engine, context: Context, section: Section, tell: Callable[[st
         absent=absent,
         notes=() if absent else (*_warnings(found), *map(str, refused)),
         link=provenance.link(context, section.slug, section.query(context)),
-        commands=tuple(provenance.command(context, question) for question in questions),
-        questions=questions,
+        commands=tuple(provenance.command(context, request) for request in requests),
+        requests=requests,
         ran=_places(found),
     )
 
 
-def _answer(engine: Engine, context: Context, question: Question, tell: Callable[[str], None]) -> Any:
+def _answer(engine: Engine, context: Context, request: Request, tell: Callable[[str], None]) -> Any:
     """The result, or the refusal: this checkpoint cannot answer that."""
     called = [each.name for each in (context.opened, context.other) if each]
-    job = engine.run(context.opened.fingerprint, question.verb, called=called, **question.parameters)
+    job = engine.run(context.opened.fingerprint, request.verb, called=called, **request.parameters())
     try:
         return _wait(job, tell)
     except (NotInCheckpointError, RequestError) as refusal:

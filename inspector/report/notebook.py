@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from inspector.report import provenance
-from inspector.report.content import Part, Report
+from inspector.report.content import Context, Part, Report
 from inspector.text import in_code
 
 START = """\
@@ -59,18 +59,18 @@ def write_notebook(report: Report) -> str:
     )
     cells = [_text(head), _code(start)]
     for part in report.parts:
-        cells += _cells(part)
+        cells += _cells(part, report.context)
     numbered = [{"id": f"cell-{place}", **cell} for place, cell in enumerate(cells)]
     return json.dumps({"cells": numbered, **FORMAT}, indent=1, ensure_ascii=False) + "\n"
 
 
-def _cells(part: Part) -> list[dict[str, Any]]:
+def _cells(part: Part, context: Context) -> list[dict[str, Any]]:
     text = f"## {part.title}\n\n{part.question}"
     if part.absent:
         return [_text(f"{text}\n\n{in_code(part.absent)}")]
     asked = [
-        f"{part.slug}_{place} = ask({', '.join(map(repr, (question.verb, *question.options)))})"
-        for place, question in enumerate(part.questions, start=1)
+        f"{part.slug}_{place} = ask({', '.join(map(repr, provenance.typed(context, request)))})"
+        for place, request in enumerate(part.requests, start=1)
     ]
     shown = [f"display(*show({line.partition(' = ')[0]}))" for line in asked]
     return [_text(text), _code("\n".join([*asked, *shown]))]

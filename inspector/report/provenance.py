@@ -5,12 +5,14 @@ from __future__ import annotations
 import platform
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from urllib.parse import urlencode
 
 import inspector
 from inspector.analyses.overview.result import Overview
-from inspector.report.content import Context, Question, Setting
+from inspector.report.content import Context, Setting
+from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.store.hashing import fingerprint_of
 from inspector.text import bytes_text
@@ -69,9 +71,16 @@ def reference(opened: Opened) -> str | None:
     return text if kind in SHARED else None
 
 
-def command(context: Context, question: Question) -> str:
+def command(context: Context, request: Request) -> str:
     """The command line that asks one question."""
-    return _line(context, question.verb, *question.options)
+    return _line(context, *typed(context, request))
+
+
+def typed(context: Context, request: Request) -> tuple[str, ...]:
+    """A verb and its options as the command line takes them: a second checkpoint by its name."""
+    if context.other and "other" in request.parameters():
+        request = replace(request, **{"other": source(context.other)})
+    return request.verb, *request.to_argv()
 
 
 def command_of_report(context: Context, sections: Sequence[str]) -> str:

@@ -12,7 +12,8 @@ from inspector.catalog import PAGES
 from inspector.demo import DEMOS
 from inspector.results.checkpoint import Opened
 from inspector.text import literal
-from pages._ui import address, arrivals, beside, inputs, session, uploading
+from pages._ui import address, beside, inputs, session
+from pages._ui.opening import arrivals, uploading
 
 TEACHES = """
 **What you can learn from two checkpoints**

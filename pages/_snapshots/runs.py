@@ -14,7 +14,8 @@ from inspector.settings import settings
 from inspector.store.origins.snapshots import UPLOADS, Snapshot, find_run, uploaded_runs
 from inspector.store.uploads import list_uploads
 from inspector.text import literal
-from pages._ui import agreeing, arrivals, parts, uploading
+from pages._ui import parts
+from pages._ui.opening import agreeing, arrivals, uploading
 from serving.place import paths_are_open, served_settings
 
 EXAMPLE = next(iter(RUNS))

@@ -13,7 +13,8 @@ from inspector.demo import DEMOS
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store import uploads
-from pages._ui import agreeing, session
+from pages._ui import session
+from pages._ui.opening import agreeing
 
 SAME = "the same checkpoint"
 

@@ -19,7 +19,7 @@ from inspector.request import Request, named_field
 from inspector.results.checkpoint import Opened
 from inspector.store.reference import CheckpointRef
 from inspector.text import literal
-from pages._ui import agreeing
+from pages._ui.opening import agreeing
 from pages._ui.running import engine
 
 REFERENCE = "checkpoint"  # key of the open checkpoint's reference, and its name in the link

@@ -13,7 +13,8 @@ from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store import uploads
 from inspector.text import literal
-from pages._ui import agreeing, arrivals, folders, pins, running, session, sign_in, uploading
+from pages._ui import running, session, sign_in
+from pages._ui.opening import agreeing, arrivals, folders, pins, uploading
 from serving.place import paths_are_open
 
 LINK_DIGITS = 16  # of an upload's fingerprint in a link

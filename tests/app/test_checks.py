@@ -14,7 +14,7 @@ import pytest
 from safetensors.numpy import load_file, save
 from streamlit.testing.v1 import AppTest
 
-from inspector.analyses.checks.command_baseline import compare, read_baseline
+from inspector.analyses.checks.command.baseline import compare, read_baseline
 from inspector.analyses.checks.result import Checks
 from inspector.analyses.checks.section import SECTION
 from inspector.catalog import PAGES

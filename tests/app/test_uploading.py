@@ -13,7 +13,8 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from streamlit.testing.v1 import AppTest
 
 from inspector.settings import settings
-from pages._ui import arrivals, session
+from pages._ui import session
+from pages._ui.opening import arrivals
 from tests.app.looking import metrics
 from tests.app.test_opening import tiny_zip, upload
 

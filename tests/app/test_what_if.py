@@ -45,7 +45,7 @@ def test_untying_shows_the_cost_of_this_checkpoint(open_app: Open) -> None:
 def test_an_empty_text_trains_nothing(open_app: Open) -> None:
     app = open_app("sharing", checkpoint="demo-gpt2")
     app.text_input(key="text").set_value("").run()
-    assert "not trained: No training was asked for" in said(app)
+    assert "not trained: No training was requested" in said(app)
     assert "difference exactly 0" not in said(app)
 
 

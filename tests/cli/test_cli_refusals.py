@@ -18,6 +18,7 @@ from inspector.cli import main as cli
 from inspector.errors import CheckpointError, RequestError
 from inspector.request import parse_list, parse_numbers
 from tests.cli.conftest import MINILM, NO_HEAD, NO_SUCH
+from tests.queries import from_query
 
 ROOT = Path(__file__).parents[2]
 CAUSAL = (
@@ -138,13 +139,13 @@ def test_wrong_setting_is_one_sentence(tmp_path):
     ("text", "layers"), [("0", (0,)), ("0,2", (0, 2)), ("0-3", (0, 1, 2, 3)), ("1-2,5", (1, 2, 5))]
 )
 def test_layers(text, layers):
-    assert LensRequest.from_query({"text": "a", "layers": text}).layers == layers
+    assert from_query(LensRequest, {"text": "a", "layers": text}).layers == layers
 
 
 @pytest.mark.parametrize("targets", [(",",), ("dog", ",", "cat"), ('"',), ('a "b", c',)])
 def test_every_token_can_be_a_target_in_a_link_and_on_the_command_line(targets):
     asked = PredictRequest(text="a [MASK].", targets=targets)
-    assert PredictRequest.from_query(asked.to_query()) == asked
+    assert from_query(PredictRequest, asked.to_query()) == asked
     (written,) = (word for word in asked.to_argv() if word.startswith("--targets="))
     assert parse_list(written.removeprefix("--targets=")) == targets
 

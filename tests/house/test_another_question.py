@@ -64,11 +64,11 @@ def largest(checkpoint: Checkpoint, request: LargestRequest, *, progress: Progre
 ''',
     "section": """
 from inspector.analyses.largest.request import LargestRequest
-from inspector.report.content import Question, Section, Tabled
+from inspector.report.content import Section, Tabled
 
 SECTION = Section(
     "largest",
-    ask=lambda _: (Question.of(LargestRequest()),),
+    ask=lambda _: (LargestRequest(),),
     show=lambda _, answers: [Tabled("largest", "Largest tensors", answers[0].tensors)],
 )
 """,

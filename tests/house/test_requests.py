@@ -24,11 +24,13 @@ from inspector.cli.main import app
 from inspector.demo import DEMOS
 from inspector.errors import InspectorError, RequestError
 from inspector.report.content import Context, Setting
+from inspector.report.provenance import typed
 from inspector.report.sections import SECTIONS
 from inspector.request import Option, Request, defaults, flag_of, kinds_of, number_text, options, parse_list, plain_kind
 from inspector.results.checkpoint import Opened
 from tests.conftest import silent
 from tests.house.test_bound_inputs import inputs
+from tests.queries import from_query
 
 VERBS = sorted(analysis.verb for analysis in CATALOG.values())
 EVERY = pytest.mark.parametrize("verb", VERBS)
@@ -109,7 +111,7 @@ def requests(draw: st.DrawFn, verb: str) -> Request:
 @given(data=st.data())
 def test_an_address_gives_the_request_back(verb: str, data: st.DataObject) -> None:
     request = data.draw(requests(verb))
-    assert type(request).from_query(request.to_query()) == request
+    assert from_query(type(request), request.to_query()) == request
 
 
 class Recorder:
@@ -233,19 +235,18 @@ def test_a_report_asks_what_its_commands_and_links_ask(contexts: list[Context], 
     seen = set()
     for context in contexts:
         for section in SECTIONS:
-            for question in section.ask(context):
-                seen.add(question.verb)
-                request = request_of(question.verb)
-                assert call(question.verb, list(question.options)) == question.parameters
+            for request in section.ask(context):
+                verb, *words = typed(context, request)
+                seen.add(verb)
+                assert call(verb, words) == request.parameters()
                 differs = {
                     name
-                    for name, value in question.parameters.items()
-                    if value != defaults(request).get(name, REQUIRED)
+                    for name, value in request.parameters().items()
+                    if value != defaults(type(request)).get(name, REQUIRED)
                 }
-                assert differs <= CHOSEN, question.verb
-                if section.slug in {each.slug for each in CATALOG.values() if each.verb == question.verb}:
-                    linked = request.from_query(section.query(context))
-                    assert linked.parameters() == question.parameters
+                assert differs <= CHOSEN, verb
+                if section.slug in {each.slug for each in CATALOG.values() if each.verb == verb}:
+                    assert from_query(type(request), section.query(context)) == request
     assert {"overview", "sharing", "classes", "heads", "training", "compare", "check"} <= seen
 
 

@@ -11,7 +11,7 @@ from inspector.analyses.checks import words
 from inspector.analyses.checks.frames import SUBJECT, as_frame
 from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks
-from inspector.report.content import Block, Context, Listed, Question, Said, Section, Tabled
+from inspector.report.content import Block, Context, Listed, Said, Section, Tabled
 
 
 def show(_: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
@@ -39,4 +39,4 @@ def show(_: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
         yield Tabled("evidence", "Evidence", evidence, by=SUBJECT)
 
 
-SECTION = Section("checks", ask=lambda _: (Question.of(CheckRequest()),), show=show)
+SECTION = Section("checks", ask=lambda _: (CheckRequest(),), show=show)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import transformers
 from transformers import PreTrainedModel
 
+from inspector.analyses.classes import words
 from inspector.analyses.classes.compute_hierarchy import hierarchy, siblings
 from inspector.analyses.classes.compute_modules import fold_tree, module_rows, tree_text, used_classes
 from inspector.analyses.classes.compute_output import model_output
@@ -71,7 +72,4 @@ def _unknown_class(checkpoint: Checkpoint, shown: type[PreTrainedModel]) -> list
     named = next(iter(checkpoint.config.architectures or ()), None)
     if named is None or str(named) == shown.__name__:
         return []
-    return [
-        f"config.json names the class {named}, which transformers {transformers.__version__} does "
-        f"not have: {shown.__name__} is shown in its place."
-    ]
+    return [words.UNKNOWN_CLASS.format(named=named, model=shown.__name__, version=transformers.__version__)]

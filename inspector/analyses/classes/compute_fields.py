@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, EncoderDecoderCache
 from transformers.utils.generic import ModelOutput
 
+from inspector.analyses.classes import words_fields as words
 from inspector.analyses.classes.result import OutputField
 
 ASKED = {"output_hidden_states": ("hidden_states",), "output_attentions": ("attentions",)}
@@ -22,28 +23,6 @@ FILLED_BY = {
     "mc_loss": ("mc_labels",),
     "aux_loss": ("output_router_logits", "labels"),
     "router_logits": ("output_router_logits",),
-}
-VALUES = {"output_router_logits": "True"}
-NOT_BY_ARGUMENT = {
-    "cross_attentions": "only a decoder beside an encoder attends to its hidden states "
-    "(add_cross_attention in config.json).",
-    "past_key_values": "only a decoder keeps keys and values (is_decoder in config.json), with use_cache=True.",
-    "pooler_output": "this class is built without a pooler.",
-}
-NOTES = {
-    "loss": "One number to minimize.",
-    "logits": "Unnormalized scores: a softmax over the last axis makes probabilities.",
-    "prediction_logits": "The masked-LM head's scores of every token at every position.",
-    "seq_relationship_logits": "The next-sentence head's two scores.",
-    "start_logits": "How well an answer starts at each position.",
-    "end_logits": "How well an answer ends at each position.",
-    "last_hidden_state": "The last layer's output at every position.",
-    "encoder_last_hidden_state": "The encoder's last layer's output at every position.",
-    "pooler_output": "The first position's hidden state through one more dense layer and tanh.",
-    "hidden_states": "The embeddings, then one a layer",
-    "attentions": "One a layer; each row sums to 1 over the last axis",
-    "cross_attentions": "From the decoder to the encoder, one a layer",
-    "past_key_values": "Keys and values of every layer, which the next token's pass reads again: use_cache is on.",
 }
 
 
@@ -81,7 +60,7 @@ def _names(output: ModelOutput) -> list[str]:
 def _field(name: str, value: Any, other: Any, model: PreTrainedModel, sizes: tuple[Size, Size]) -> OutputField:
     tensors = list(_tensors(value))
     if not tensors:
-        note = f"{'None' if value is None else 'Empty'} here{_absent(name, model)}"
+        note = words.absent(name, value, _would_fill(name, model))
         return OutputField(name, value is not None, "none", 0, None, None, (), note)
     shapes = list(dict.fromkeys(tuple(tensor.shape) for tensor in tensors))
     axes: tuple[str, ...] = ()
@@ -91,9 +70,7 @@ def _field(name: str, value: Any, other: Any, model: PreTrainedModel, sizes: tup
     kinds = "tensor" if isinstance(value, torch.Tensor) else f"{len(tensors)} tensors"
     if isinstance(value, Cache):
         kinds = f"{type(value).__name__} of {kinds}"
-    note = _note(name)
-    if len(shapes) > 1:
-        note = f"{note} Shapes differ: {'; '.join(map(str, shapes))}.".strip()
+    asked = next((argument for argument, fields in ASKED.items() if name.endswith(fields)), None)
     return OutputField(
         field=name,
         returned=True,
@@ -102,7 +79,7 @@ def _field(name: str, value: Any, other: Any, model: PreTrainedModel, sizes: tup
         shape=shapes[0] if len(shapes) == 1 else None,
         dtype=str(tensors[0].dtype).removeprefix("torch."),
         axes=axes,
-        note=note,
+        note=words.note(name, shapes, asked=asked),
     )
 
 
@@ -164,19 +141,7 @@ def _constant_axis(name: str, place: int, shape: tuple[int, ...], model: PreTrai
     return next((axis for axis, wanted in known.items() if wanted == size), str(size))
 
 
-def _note(name: str) -> str:
-    stem = name.removeprefix("encoder_").removeprefix("decoder_")
-    note = NOTES.get(name) or NOTES.get(stem, "")
-    asked = next((argument for argument, fields in ASKED.items() if name.endswith(fields)), None)
-    return f"{note}: asked for with {asked}=True." if asked else note
-
-
-def _absent(name: str, model: PreTrainedModel) -> str:
-    """Say which argument would fill a field that came back empty."""
+def _would_fill(name: str, model: PreTrainedModel) -> list[str]:
+    """Arguments of the class that would fill a field."""
     takes = inspect.signature(model.forward).parameters
-    wanted = FILLED_BY.get(name, ())
-    arguments = [each for each in wanted if each in takes]
-    if arguments:
-        given = " and ".join(f"{each}={VALUES.get(each, '…')}" for each in arguments)
-        return f": {given} would fill it."
-    return f": {NOT_BY_ARGUMENT.get(name, 'this call does not fill it.')}"
+    return [each for each in FILLED_BY.get(name, ()) if each in takes]

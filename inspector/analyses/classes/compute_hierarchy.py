@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from torch import nn
 from transformers import PreTrainedModel
 
+from inspector.analyses.classes import words
 from inspector.analyses.classes.result import AncestorClass, SiblingClass
 from inspector.errors import CheckpointError
 from inspector.models.build import SPARE_MODULES, find_class
@@ -143,25 +144,18 @@ def _tried(checkpoint: Checkpoint, model_class: type[PreTrainedModel], *, of: ty
     try:
         missing = checkpoint.outline(model_class)[1]
     except CheckpointError as error:
-        clause = str(error).partition(": ")[0]
-        return _sibling(model_class, head, 0, present=False, note=f"It does not fit: {clause}.")
+        return _sibling(model_class, head, 0, present=False, note=words.UNFIT.format(why=str(error).partition(": ")[0]))
     lacking = sorted(missing)
     if head == BASE:
         spare = [name for name in lacking if any(part in name for part in BASE_SPARES)]
         if spare == lacking:
-            note = "Loads whole." if not spare else f"Loads, but {_would_be_random(spare)}"
+            note = words.loads_without(spare) if spare else words.WHOLE
             return _sibling(model_class, head, len(lacking), present=True, note=note)
     if lacking:
-        note = _would_be_random(lacking)
-        note = note[0].upper() + note[1:]
-        return _sibling(model_class, head, len(lacking), present=False, note=note)
+        return _sibling(model_class, head, len(lacking), present=False, note=words.lacks(lacking))
     if model_class is not of and head in HEAD_MAPPINGS and checkpoint.heads[head] != "present":
-        note = (
-            f"Every name fits, but the weights were trained as {of.__name__}: this class would "
-            "read them as what they are not."
-        )
-        return _sibling(model_class, head, 0, present=False, note=note)
-    return _sibling(model_class, head, 0, present=True, note="Loads whole.")
+        return _sibling(model_class, head, 0, present=False, note=words.TRAINED_AS.format(model=of.__name__))
+    return _sibling(model_class, head, 0, present=True, note=words.WHOLE)
 
 
 def _head(checkpoint: Checkpoint, model_class: type[PreTrainedModel]) -> str | None:
@@ -170,13 +164,6 @@ def _head(checkpoint: Checkpoint, model_class: type[PreTrainedModel]) -> str | N
         if found is not None and model_class in (found if isinstance(found, tuple) else (found,)):
             return head
     return BASE if model_class is find_class(checkpoint.config, "base") else None
-
-
-def _would_be_random(names: Iterable[str]) -> str:
-    names = sorted(names)
-    if len(names) == 1:
-        return f"the file lacks {names[0]}: a loader would fill it with random numbers."
-    return f"the file lacks {len(names)} tensors, such as {names[0]}: a loader would fill them with random numbers."
 
 
 def _sibling(

@@ -8,6 +8,7 @@ from itertools import groupby
 
 from torch import nn
 
+from inspector.analyses.classes import words
 from inspector.analyses.classes.compute_hierarchy import summary
 from inspector.analyses.classes.result import ModuleRow, TreeLine, UsedClass
 from inspector.models.memory import shared_names
@@ -154,7 +155,7 @@ def _lines(
         count=len(alike),
         parameters=sum(sizes[name] for name in tensors),
         shapes=shapes_text(first.row),
-        note=_note(first.row, reused=uses > above),
+        note=words.marks(first.row, reused=uses > above),
     )
     for run in _runs(first.children):
         labels = [label for label, _ in run]
@@ -185,18 +186,6 @@ def _signature(node: _Node) -> object:
         row.same_as,
         tuple((label, child.signature) for label, child in node.children.items()),
     )
-
-
-def _note(row: ModuleRow, *, reused: bool) -> str:
-    notes = []
-    if row.same_as is not None:
-        notes.append(f"the same module as {row.same_as}")
-    notes += [f"{name} is {others[0]}" for name, others in row.shared.items()]
-    if row.missing:
-        notes.append(f"NOT IN THE FILE: {', '.join(row.missing)}")
-    if reused and row.parameters:
-        notes.append(f"runs {row.uses} times")
-    return "; ".join(notes)
 
 
 def _title(line: TreeLine) -> str:

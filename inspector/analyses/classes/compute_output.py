@@ -15,6 +15,7 @@ from torch.func import functional_call
 from transformers import PreTrainedModel
 from transformers.utils.generic import ModelOutput
 
+from inspector.analyses.classes import words
 from inspector.analyses.classes.compute_fields import ASKED, Size, output_fields
 from inspector.analyses.classes.result import ExampleOutput
 from inspector.errors import InspectorError
@@ -56,16 +57,9 @@ def model_output(
         with _counted(model) as uses:
             output, fake = _run_either(model, _batch(model, example, first))
     except InspectorError as error:
-        return None, None, [f"There is no output to show: {error}"]
+        return None, None, [words.NO_OUTPUT.format(error=error)]
     except Exception as error:
-        return (
-            None,
-            None,
-            [
-                f"{type(model).__name__} did not run on this example ({type(error).__name__}), so "
-                "there is no output to show; its classes and modules are all here."
-            ],
-        )
+        return None, None, [words.DID_NOT_RUN.format(model=type(model).__name__, error=type(error).__name__)]
     other, second = _look_again(model, example, first, fake=fake)
     shown = ExampleOutput(
         class_name=type(output).__name__,
@@ -85,7 +79,7 @@ def _example(checkpoint: Checkpoint, model: PreTrainedModel, text: str) -> tuple
     rows = int(getattr(model.get_input_embeddings(), "num_embeddings", EXAMPLE_IDS))
     ids = tuple(range(min(EXAMPLE_IDS, rows, checkpoint.positions or EXAMPLE_IDS)))
     return _Example(ids, (0,) * len(ids), tuple(f"id {index}" for index in ids)), [
-        f"{checkpoint.name} brings no tokenizer: the token ids 0 to {ids[-1]} stand for a text."
+        words.IDS_INSTEAD.format(name=checkpoint.name, last=ids[-1])
     ]
 
 

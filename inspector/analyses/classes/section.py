@@ -11,7 +11,7 @@ from inspector.analyses.classes import words
 from inspector.analyses.classes.figures import class_tree
 from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.classes.result import ExampleOutput, ModelClasses
-from inspector.report.content import Block, Code, Context, Drawn, Facts, Question, Said, Section, Tabled
+from inspector.report.content import Block, Code, Context, Drawn, Facts, Said, Section, Tabled
 from inspector.text import shape_text
 
 
@@ -95,8 +95,5 @@ def _output(output: ExampleOutput) -> Iterator[Block]:
 
 
 SECTION = Section(
-    "classes",
-    ask=lambda context: (Question.of(asked(context)),),
-    show=show,
-    query=lambda context: asked(context).to_query(),
+    "classes", ask=lambda context: (asked(context),), show=show, query=lambda context: asked(context).to_query()
 )

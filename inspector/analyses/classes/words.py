@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from inspector.analyses.classes.result import ExampleOutput, ModuleRow
 from inspector.text import plural
 
@@ -13,6 +15,20 @@ SHAPES = (
     "Shapes alone: the example runs through the model's own code on tensors that have a shape and no numbers. A second "
     "run with another size shows what each axis counts."
 )
+# What came of loading the file as a class
+WHOLE = "Loads whole."
+UNFIT = "It does not fit: {why}."
+TRAINED_AS = "Every name fits, but the weights were trained as {model}, so this class would misinterpret them."
+# What a reader must know of the answer
+UNKNOWN_CLASS = (
+    "config.json names the class {named}, which transformers {version} does not have: {model} is shown in its place."
+)
+NO_OUTPUT = "There is no output to show: {error}"
+DID_NOT_RUN = (
+    "{model} did not run on this example ({error}), so there is no output to show; its classes and modules are all "
+    "here."
+)
+IDS_INSTEAD = "{name} has no tokenizer, so the token ids 0 to {last} are used instead of a text."
 
 
 def remarks(module: ModuleRow) -> str:
@@ -26,3 +42,28 @@ def remarks(module: ModuleRow) -> str:
 def returned(output: ExampleOutput) -> str:
     """What the model returns for the example."""
     return f"It returns {output.class_name} ({output.module}), here for {plural(len(output.tokens), 'token')}:"
+
+
+def marks(module: ModuleRow, *, reused: bool) -> str:
+    """What a line of the tree says of its module, as short as can be."""
+    found = [f"the same module as {module.same_as}"] if module.same_as is not None else []
+    found += [f"{name} is {others[0]}" for name, others in module.shared.items()]
+    found += [f"NOT IN THE FILE: {', '.join(module.missing)}"] if module.missing else []
+    found += [f"runs {module.uses} times"] if reused and module.parameters else []
+    return "; ".join(found)
+
+
+def loads_without(names: Sequence[str]) -> str:
+    """A base model loads, whatever these tensors are."""
+    return f"Loads, but {_random(names)}"
+
+
+def lacks(names: Sequence[str]) -> str:
+    """What the file lacks of a class."""
+    return f"T{_random(names)[1:]}"
+
+
+def _random(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"the file lacks {names[0]}: a loader would fill it with random numbers."
+    return f"the file lacks {len(names)} tensors, such as {names[0]}: a loader would fill them with random numbers."

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from inspector.analyses.compare import words
 from inspector.analyses.compare.compute_names import Spelling, base_of, match_names, names_of, packed_names
 from inspector.analyses.compare.compute_streams import Stored
 from inspector.analyses.compare.compute_table import Row, count, not_finite_warnings, tables, whole
@@ -16,7 +17,7 @@ from inspector.analyses.compare.compute_ties import changed_ties
 from inspector.analyses.compare.compute_tokens import COLUMNS, compare_rows
 from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import Comparison, VocabularyMatch
-from inspector.analyses.compare.words import TOKENS, summary
+from inspector.analyses.compare.words_notes import PACKED
 from inspector.analyses.sharing.result import Sharing
 from inspector.catalog import answer
 from inspector.errors import CheckpointError, InspectorError, RequestError
@@ -87,7 +88,7 @@ def compare(checkpoint: Checkpoint, request: CompareRequest, *, progress: Progre
         fingerprint=checkpoint.manifest.fingerprint,
         other_fingerprint=other,
         same=same,
-        summary=summary(
+        summary=words.summary(
             same=same,
             values=request.values,
             names=two.names,
@@ -142,7 +143,7 @@ def _both_shared(
         try:
             found.append(answer("sharing", checkpoint, progress=progress))
         except InspectorError as error:
-            warnings.append(f"Ties are not compared. {error}")
+            warnings.append(words.TIES_NOT_COMPARED.format(error=error))
             return None
     return found[0], found[1]
 
@@ -177,7 +178,7 @@ def _alone(
     """What became of a tensor that has no partner: maybe it is there, quantized in an unknown way."""
     for stored, there, which in ((one, packed[0], "second"), (other, packed[1], "first")):
         if stored and (name := there.get(spelling(stored.info.name))):
-            return Measured("not compared", note=f"the {which} has it as {name}, quantized in an unknown way")
+            return Measured("not compared", note=PACKED.format(which=which, name=name))
     return Measured("removed" if one else "added")
 
 
@@ -187,9 +188,9 @@ def _tokens(
     try:
         if request.values == "all":
             return compare_rows(two.first, two.second, align=request.align, progress=progress)
-        warnings.append(f"Tokens are not compared: {TOKENS[request.values]}.")
+        warnings.append(words.TOKENS[request.values])
     except InspectorError as error:
-        warnings.append(f"Tokens are not compared. {error}")
+        warnings.append(words.TOKENS_NOT_COMPARED.format(error=error))
     return None, pd.DataFrame(columns=pd.Index(list(COLUMNS)))
 
 
@@ -197,15 +198,8 @@ def _token_warnings(two: _Two, vocabulary: VocabularyMatch | None) -> list[str]:
     said = []
     if vocabulary and vocabulary.matched_by == "row":
         lacking = [each.name for each in (two.first, two.second) if not each.tokens]
-        said.append(
-            "Embedding rows are matched by their number, since "
-            f"{' and '.join(lacking)} {'has' if len(lacking) == 1 else 'have'} no tokenizer: "
-            "whether a row is the same token in both is not known."
-        )
+        said.append(words.matched_by_row(lacking))
     kinds = {each.tokens.kind for each in (two.first, two.second) if each.tokens}
     if len(kinds) > 1:
-        said.append(
-            f"The tokenizers are {' and '.join(sorted(kinds))}: the same text in both vocabularies may be a word for "
-            "one and a piece of words for the other."
-        )
+        said.append(words.two_tokenizers(sorted(kinds)))
     return said

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from inspector.analyses.compare import words_notes as words
 from inspector.analyses.compare.compute_streams import Stored, find_differences
 from inspector.analyses.compare.compute_sums import Found, Sums
-from inspector.analyses.compare.words import BY_SAMPLE, UNREAD
 from inspector.progress import Progress
 
 
@@ -41,7 +41,7 @@ def compare_tensors(
     known = [_by_headers(*pair) for pair in pairs]
     open_pairs = [pair for pair, measured in zip(pairs, known, strict=True) if measured is None]
     if values == "none":
-        return [measured or Measured("not compared", note=UNREAD) for measured in known]
+        return [measured or Measured("not compared", note=words.UNREAD) for measured in known]
     judge = _judge_sample if values == "sample" else _judge
     found = iter(find_differences(open_pairs, progress, sample=values == "sample"))
     return [measured or judge(*pair, next(found)) for pair, measured in zip(pairs, known, strict=True)]
@@ -51,7 +51,7 @@ def _by_headers(first: Stored, second: Stored) -> Measured | None:
     """What headers decide; None where numbers do."""
     readable = first.readable and second.readable
     if not readable and (first.dtype != second.dtype or first.readable != second.readable):
-        return Measured("not compared", note=_unreadable(first.dtype, second.dtype))
+        return Measured("not compared", note=words.UNREADABLE.format(dtype=first.dtype, other=second.dtype))
     if first.info.shape != second.info.shape:
         return Measured("reshaped")
     return None
@@ -64,7 +64,7 @@ def _judge(first: Stored, second: Stored, found: Found) -> Measured:
         return _measured(*_judge_floats(found, first.dtype, second.dtype), found)
     if found.equal:
         return Measured("equal")
-    return Measured("changed", note=f"{first.dtype}: compared for equality only")
+    return Measured("changed", note=words.EQUALITY_ONLY.format(dtype=first.dtype))
 
 
 def _judge_sample(first: Stored, second: Stored, found: Found) -> Measured:
@@ -73,8 +73,7 @@ def _judge_sample(first: Stored, second: Stored, found: Found) -> Measured:
     if found.read < numbers:
         if measured.status == "equal":
             measured.status = "equal in sample"
-        note = f"; {measured.note}" if measured.note else ""
-        measured.note = f"{BY_SAMPLE} {found.read:,} of {numbers:,} numbers{note}"
+        measured.note = "; ".join(filter(None, [words.SAMPLE.format(read=found.read, numbers=numbers), measured.note]))
     return measured
 
 
@@ -87,32 +86,22 @@ def _judge_floats(found: Found, dtype: str, other_dtype: str) -> tuple[str, str]
     if dtype == other_dtype:
         return ("equal" if found.equal else "changed"), ""
     if found.equal:
-        return "dtype changed", f"the same numbers, as {other_dtype}"
+        return "dtype changed", words.SAME.format(dtype=other_dtype)
     if found.rounded:
-        return "dtype changed", f"exactly what rounding to {other_dtype} gives"
+        return "dtype changed", words.ROUNDED.format(dtype=other_dtype)
     if found.other_rounded:
-        return "dtype changed", f"the first is exactly the second, rounded to {dtype}"
-    return "changed", f"and is {other_dtype} in place of {dtype}"
+        return "dtype changed", words.OTHER_ROUNDED.format(dtype=dtype)
+    return "changed", words.IN_PLACE_OF.format(dtype=dtype, other=other_dtype)
 
 
 def _judge_quantized(first: Stored, second: Stored, found: Found) -> Measured:
     if not (first.quantized and second.quantized):
         nearest = found.near / max(1, found.read)
-        note = _quantized_note(second.dtype if second.quantized else first.dtype, found, nearest)
+        template = words.SAME if found.equal else words.NEAREST if nearest == 1 else words.SOME_NEAREST
+        scheme = second.dtype if second.quantized else first.dtype
+        note = template.format(dtype=scheme, percent=100 * nearest)
         return _measured("dtype changed" if found.equal else "quantised", note, found, nearest)
     if first.dtype == second.dtype:
         return _measured("equal" if found.equal else "changed", "", found)
-    note = f"{first.dtype} in the first, {second.dtype} in the second"
+    note = words.TWO_SCHEMES.format(dtype=first.dtype, other=second.dtype)
     return _measured("dtype changed" if found.equal else "changed", note, found)
-
-
-def _quantized_note(scheme: str, found: Found, nearest: float) -> str:
-    if found.equal:
-        return f"the same numbers, as {scheme}"
-    if nearest == 1:
-        return f"{scheme}: each number is the nearest that its scale allows"
-    return f"{scheme}: {100 * nearest:.3g} % of the numbers are the nearest that their scales allow"
-
-
-def _unreadable(dtype: str, other_dtype: str) -> str:
-    return f"{dtype} against {other_dtype}: integers, or quantized in an unknown way, so they cannot be dequantized"

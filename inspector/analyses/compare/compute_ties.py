@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from inspector.analyses.compare import words_notes as words
 from inspector.analyses.compare.compute_names import Spelling
 from inspector.analyses.compare.result import TieChange
 from inspector.analyses.sharing.result import SharedGroup, Sharing
@@ -47,8 +48,7 @@ def _explain(
     """The other checkpoint's verdict on these names, and one sentence about it."""
     missing = [name for name in group.names if spelling(name) not in known]
     if len(group.names) - len(missing) < 2:
-        listed = ", ".join(missing)
-        return "absent", f"{other} has no {listed}, so there is nothing that could be tied."
+        return "absent", words.NOTHING_TO_TIE.format(other=other, names=", ".join(missing))
     bare = _bare(group.names, spelling)
     untied = [
         (len(bare & theirs), judged) for theirs, judged in groups if judged.verdict != "tied" and len(bare & theirs) > 1
@@ -56,7 +56,7 @@ def _explain(
     if untied:
         judged = max(untied, key=lambda pair: pair[0])[1]
         return judged.verdict, judged.reason
-    return "apart", f"In {other} these names are not all one tensor."
+    return "apart", words.APART.format(other=other)
 
 
 def _bare(names: Sequence[str], spelling: Spelling) -> frozenset[str]:

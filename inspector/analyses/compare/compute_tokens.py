@@ -11,6 +11,7 @@ import pandas as pd
 import torch
 
 from inspector.analyses.compare.result import Alignment, VocabularyMatch
+from inspector.analyses.compare.words import describe_alignment
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.placing.threads import single_threaded
 from inspector.models.vocabulary.labels import label_rows
@@ -218,13 +219,12 @@ def _frame(labels: pd.DataFrame, partners: Partners, moves: _Moves) -> pd.DataFr
 
 
 def _alignment(moves: _Moves, width: int, rows: int) -> Alignment:
-    note = (
-        f"The rotation is the one that brings {rows:,} matched rows of {width} columns closest together: it keeps "
-        "every length and angle, and takes away what only turns the space."
+    return Alignment(
+        columns=width,
+        relative_before=moves.before,
+        relative_after=moves.after,
+        note=describe_alignment(rows, width, chance=rows < 2 * width),
     )
-    if rows < 2 * width:
-        note += " There are too few rows for so many columns: much of the fit is chance."
-    return Alignment(columns=width, relative_before=moves.before, relative_after=moves.after, note=note)
 
 
 def _median(numbers: torch.Tensor) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from inspector.analyses.compare.figures import change_bars, change_heatmap, changed_outside
@@ -11,18 +10,16 @@ from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import Comparison
 from inspector.analyses.compare.words import MEASURED, legend
 from inspector.report import provenance
-from inspector.report.content import Block, Context, Drawn, Listed, Question, Section, Tabled
+from inspector.report.content import Block, Context, Drawn, Listed, Section, Tabled
+from inspector.request import Request
 from inspector.results.checkpoint import Opened
 
 BARS = 15
 
 
-def ask(context: Context) -> tuple[Question, ...]:
+def ask(context: Context) -> tuple[Request, ...]:
     """The comparison with the second checkpoint, which `make_report` has made sure of."""
-    other = _other(context)
-    request = CompareRequest(other=other.fingerprint)
-    typed = replace(request, other=provenance.source(other))
-    return (replace(Question.of(request), options=tuple(typed.to_argv())),)
+    return (CompareRequest(other=_other(context).fingerprint),)
 
 
 def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:

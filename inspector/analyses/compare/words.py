@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from inspector.analyses.compare.result import FLOATS, TieChange, VocabularyMatch
+from inspector.analyses.compare.words_notes import BY_SAMPLE, UNREAD
 from inspector.text import plural, some
 
 SAID = {
@@ -43,16 +44,16 @@ ROTATION = (
     "it is a true difference. Where the widths differ, the narrower rows are padded with zeros first. For a "
     "fine-tuned model, leave it off: its space has not been rotated, and the rotation would hide a part of what moved."
 )
-UNREAD = "its numbers were not read"  # the note of a tensor that headers alone do not decide
-BY_SAMPLE = "by a sample of"  # how the note of a tensor begins of which some numbers were read
 SAMPLED = (
     "Only a sample of the numbers of both was read: a difference that was found is there, what is equal in the sample "
     "may differ elsewhere, and distances are estimates."
 )
-TOKENS = {  # why they are not compared
-    "sample": "only a sample of the numbers was read; reading all of them compares tokens",
-    "none": "no numbers were read",
+TOKENS = {  # why they are not compared, by the values that are read
+    "sample": "Tokens are not compared: only a sample of the numbers was read; reading all of them compares tokens.",
+    "none": "Tokens are not compared: no numbers were read.",
 }
+TOKENS_NOT_COMPARED = "Tokens are not compared. {error}"
+TIES_NOT_COMPARED = "Ties are not compared. {error}"
 ROUNDED = 0.99  # share of nearest numbers that only plain rounding gives
 NAMED = 3  # names listed in a sentence
 
@@ -243,6 +244,31 @@ def not_finite(name: str, tensors: str) -> str:
     return (
         f"{name} holds NaN or infinity in {tensors}: those places are left out of every distance, and are counted in "
         "the table."
+    )
+
+
+def matched_by_row(names: Sequence[str]) -> str:
+    """Rows have numbers alone, since these checkpoints lack a tokenizer."""
+    return (
+        f"Embedding rows are matched by their number because {' and '.join(names)} "
+        f"{'has' if len(names) == 1 else 'have'} no tokenizer, so a row may stand for different tokens in the two."
+    )
+
+
+def two_tokenizers(kinds: Sequence[str]) -> str:
+    """What tokenizers of two kinds mean for rows that were matched by text."""
+    return (
+        f"The tokenizers are {' and '.join(kinds)}: the same text in both vocabularies may be a word for one and a "
+        "piece of words for the other."
+    )
+
+
+def describe_alignment(rows: int, columns: int, *, chance: bool) -> str:
+    """Which rotation was found; `chance`: among too few rows."""
+    few = " There are too few rows for so many columns: much of the fit is chance." if chance else ""
+    return (
+        f"The rotation is the one that brings {rows:,} matched rows of {columns} columns closest together: it keeps "
+        f"every length and angle, and removes what is only a rotation of the space.{few}"
     )
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 import torch
 
+from inspector.analyses.embeddings import words_undertrained as words
 from inspector.analyses.embeddings.compute_random import spread_if_random
 from inspector.analyses.embeddings.compute_references import (
     MIN_REFERENCES,
@@ -82,17 +83,16 @@ def judge(
     """
     unused, usable = _sides(vocabulary, facts, unreachable)
     if int(usable.sum()) < MIN_ORDINARY:
-        few = f"There are {int(usable.sum())} ordinary tokens: too few to tell what is typical."
-        return _nothing(len(matrix), Indicator("none", 0, few))
+        return _nothing(len(matrix), Indicator("none", 0, words.TOO_FEW.format(count=int(usable.sum()))))
     low_bias = _low_bias(bias, usable, unused)
     measures = (shortness, direction) if tied is False else (direction, shortness)
-    why = "No row of this vocabulary is known to be unused."
+    why = words.NO_REFERENCE
     if len(unused) >= MIN_REFERENCES:
         for measure in (each(matrix, facts, unused, usable) for each in measures):
             found = _cut(measure, vocabulary, usable, low_bias) if measure else None
             if found:
                 return found
-        why = _silence(len(unused))
+        why = words.NO_DIFFERENCE.format(count=len(unused))
     found = _short_rows(matrix, facts, usable, why, low_bias)
     if not found.listed.any() and (spread := spread_if_random(matrix, usable)) is not None:
         return replace(found, indicator=_untrained(found.indicator, spread, initializer_range))
@@ -135,7 +135,7 @@ def _cut(measure: Measure, vocabulary: pd.DataFrame, usable: torch.Tensor, low_b
         reference_score=float(reference),
     )
     outliers = vocabulary["token"].iloc[list(measure.outliers)].tolist()
-    indicator = replace(indicator, statement=_sentences(indicator, outliers))
+    indicator = replace(indicator, statement=words.scored(indicator, outliers))
     listed = (measure.scores >= alone) | ((measure.scores >= agreed) & low_bias.rows)
     return _judgment(indicator, measure.scores, usable, listed, low_bias)
 
@@ -176,45 +176,10 @@ def _short_rows(matrix: torch.Tensor, facts: RowFacts, usable: torch.Tensor, why
     far = measure.score(normal.median() + ALONE * _deviation(normal))
     threshold = max(SHORT, float(far))
     if threshold >= 1:
-        sentence = "The norms of ordinary tokens vary so much that no row is short enough to stand out."
-        return _nothing(len(matrix), Indicator("none", 0, f"{why} {sentence}"))
-    sentence = (
-        "So the norm alone is judged: a token is listed whose row is shorter than "
-        f"{1 - threshold:.2f} times the median row."
-    )
-    indicator = Indicator("norm", 0, f"{why} {sentence}", threshold=threshold, typical_score=0.0)
+        return _nothing(len(matrix), Indicator("none", 0, f"{why} {words.TOO_VARIED}"))
+    statement = f"{why} {words.NORM_ALONE.format(share=1 - threshold)}"
+    indicator = Indicator("norm", 0, statement, threshold=threshold, typical_score=0.0)
     return _judgment(indicator, measure.scores, usable, measure.scores > threshold, low_bias)
-
-
-def _silence(count: int) -> str:
-    return (
-        f"{count:,} rows are known to be unused, but they do not stand out from the ordinary "
-        "tokens, neither by direction nor by norm: either they were trained like all others, or "
-        "the others were trained no more than they."
-    )
-
-
-def _sentences(indicator: Indicator, outliers: list[str]) -> str:
-    count = f"{indicator.references:,} rows that are known to be unused"
-    scores = (indicator.reference_score, indicator.typical_score)
-    said = (
-        "The score is the cosine of a row to the mean of {0}, with the mean of all rows taken "
-        "off. Each of those has {1:.2f} against the others, a typical token {2:.2f}."
-        if indicator.measure == "direction"
-        else "The score is how far a row's norm lies below the typical token's, as a share of it: "
-        "{1:.2f} for {0}, {2:.2f} for a typical token."
-    ).format(count, *scores)
-    if outliers:
-        named = ", ".join(outliers[:5]) + " and others" * (len(outliers) > 5)
-        verbs = ("lies", "is") if len(outliers) == 1 else ("lie", "are")
-        said += f" {len(outliers):,} more ({named}) {verbs[0]} elsewhere and {verbs[1]} left out."
-    said += f" A token is listed from {indicator.threshold:.2f} on"
-    if indicator.agreed_threshold is not None:
-        said += (
-            f", and from {indicator.agreed_threshold:.2f} on where its output bias is "
-            f"{indicator.bias_threshold:.2f} or lower, as those of rare tokens are"
-        )
-    return said + "."
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +209,5 @@ def _low_bias(bias: torch.Tensor | None, usable: torch.Tensor, unused: torch.Ten
 
 def _untrained(indicator: Indicator, deviation: float, initializer_range: float | None) -> Indicator:
     fresh = initializer_range is not None and abs(deviation / initializer_range - 1) < 0.1
-    sentence = (
-        "All rows look alike: their directions and norms cannot be told from independent random "
-        f"numbers with standard deviation {deviation:.3g}"
-        + (", which is what config.json says a fresh model begins with" if fresh else "")
-        + ". So this matrix looks never trained, and no single token can be called under-trained."
-    )
-    return replace(indicator, measure="none", statement=sentence, looks_untrained=True)
+    statement = words.untrained(deviation, fresh=fresh)
+    return replace(indicator, measure="none", statement=statement, looks_untrained=True)

@@ -16,7 +16,7 @@ from inspector.analyses.vocabulary_map.figures import projection_figure
 from inspector.analyses.vocabulary_map.request import ProjectRequest
 from inspector.analyses.vocabulary_map.result import Projection
 from inspector.analyses.vocabulary_map.words import kept, trust
-from inspector.report.content import Block, Context, Drawn, Facts, Question, Said, Section, Tabled
+from inspector.report.content import Block, Context, Drawn, Facts, Said, Section, Tabled
 from inspector.text import percent_text
 
 MOST_POINTS = 10_000  # drawn without WebGL, which the page's content policy forbids
@@ -101,5 +101,5 @@ def _as_svg(figure: go.Figure) -> go.Figure:
     return go.Figure(plain)
 
 
-QUESTIONS = (Question.of(EmbeddingsRequest()), Question.of(ProjectRequest()))
+QUESTIONS = (EmbeddingsRequest(), ProjectRequest())
 SECTION = Section("embeddings", ask=lambda _: QUESTIONS, show=show_embeddings)

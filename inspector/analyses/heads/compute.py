@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from inspector.analyses.heads import words
 from inspector.analyses.heads.compute_answers import fill_tokens, label_text, label_tokens, next_sentence, rate_choices
-from inspector.analyses.heads.compute_choice import EXPECTED, choose_head
+from inspector.analyses.heads.compute_choice import choose_head
 from inspector.analyses.heads.compute_generation import next_tokens
 from inspector.analyses.heads.compute_spans import answer_span
 from inspector.analyses.heads.request import HeadsRequest
@@ -56,7 +57,7 @@ def heads(checkpoint: Checkpoint, request: HeadsRequest, *, progress: Progress) 
     if case.run.broken():
         raise damaged(checkpoint.name, loaded)
     if chosen not in TAKES_PAIR and request.pair.strip():
-        warnings.append("The second text was left out: this head reads one text.")
+        warnings.append(words.ONE_TEXT)
     return HeadAnswer(
         architecture=type(loaded.model).__name__,
         head=chosen,
@@ -84,7 +85,7 @@ def _texts(head: str, request: HeadsRequest) -> Texts:
     """
     text, pair = request.text, request.pair.strip() and request.pair
     if not text.strip():
-        raise RequestError(f"There is no text: type {EXPECTED[head]}.", option="text")
+        raise RequestError(f"There is no text: type {words.EXPECTED[head]}.", option="text")
     if head == "multiple_choice":
         wanted = [choice for choice in request.choices if choice.strip()]
         if len(wanted) < 2:
@@ -94,7 +95,7 @@ def _texts(head: str, request: HeadsRequest) -> Texts:
             )
         return [(text, choice) for choice in wanted]
     if head in ("next_sentence", "question_answering") and not pair:
-        raise RequestError(f"There is no second text: this head reads {EXPECTED[head]}.", option="pair")
+        raise RequestError(f"There is no second text: this head reads {words.EXPECTED[head]}.", option="pair")
     return [(text, pair or None) if head in TAKES_PAIR else (text, None)]
 
 

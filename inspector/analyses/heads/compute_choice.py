@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
+from inspector.analyses.heads import words
 from inspector.analyses.heads.result import default_head, named_head
 from inspector.errors import NotInCheckpointError
 from inspector.models.build import TASKS, task_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.results.checkpoint import HEADS
-
-EXPECTED = {
-    "masked_lm": "a sentence",
-    "causal_lm": "how a text begins",
-    "next_sentence": "a sentence, and a second one that may follow it",
-    "sequence_classification": "a text",
-    "token_classification": "a sentence",
-    "question_answering": "a question, and a second text that holds the answer",
-    "multiple_choice": "how a text begins, and its endings",
-}
 
 
 def choose_head(checkpoint: Checkpoint, wanted: str | None) -> tuple[str, list[str]]:
@@ -43,22 +34,11 @@ def choose_head(checkpoint: Checkpoint, wanted: str | None) -> tuple[str, list[s
     named = named_head(architecture)
     if named in (None, chosen):
         return chosen, []
-    return chosen, [
-        f"config.json names {architecture}, and the file lacks that head's weights: the {TASKS[chosen][1]} is shown, "
-        "which it holds."
-    ]
+    return chosen, [words.INSTEAD_OF.format(named=architecture, shown=TASKS[chosen][1])]
 
 
 def _absent(checkpoint: Checkpoint, what: str, present: list[str]) -> str:
     if not present and checkpoint.config_values.get("is_encoder_decoder"):
         task_class(checkpoint.config, "seq2seq_lm")  # says it where the decoder cannot be read either
-        return (
-            f"{checkpoint.name} is an encoder-decoder model, and its language-model head is not run here: the lens "
-            "reads its decoder."
-        )
-    names = " and ".join(TASKS[head][1] for head in present)
-    instead = f"It holds a {names}" if names else "Open a checkpoint that was trained for a task"
-    return (
-        f"{checkpoint.name} has no {what}: its file lacks the weights of one, and a head filled with random numbers "
-        f"would answer nonsense, so none is run. {instead}."
-    )
+        return words.ENCODER_DECODER.format(name=checkpoint.name)
+    return words.no_head(checkpoint.name, what, [TASKS[head][1] for head in present])

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import torch
 
+from inspector.analyses.heads import words
 from inspector.analyses.heads.result import NextTokens
 from inspector.models.build import MODEL_ERRORS
 from inspector.models.checkpoint import Checkpoint
@@ -52,14 +53,14 @@ def next_tokens(
     ends = _ends(checkpoint, loaded)
     draw = torch.Generator().manual_seed(seed)
     steps: list[dict[str, Any]] = []
-    stopped = f"that makes {new_tokens} new tokens"
+    stopped = words.ENOUGH.format(tokens=new_tokens)
     if room < new_tokens:
-        stopped = f"the model has {checkpoint.positions:,} positions"
+        stopped = words.NO_ROOM.format(positions=checkpoint.positions)
     for scores in _logits(loaded, inputs, steps, room):
         chosen = _choose(scores, temperature, draw)
         steps.append(_step(len(steps) + 1, scores, chosen) | {"token": tokens.visible(chosen)})
         if chosen in ends:
-            stopped = f"{tokens.visible(chosen)} ends a text"
+            stopped = words.ENDED.format(token=tokens.visible(chosen))
             break
     columns = ["step", "token", "token_id", "probability", "rank", "entropy"]
     return NextTokens(

@@ -19,7 +19,7 @@ from inspector.analyses.heads.result import (
     default_head,
 )
 from inspector.plotting.predictions import topk_bars
-from inspector.report.content import Block, Context, Drawn, Facts, Question, Said, Section, Tabled
+from inspector.report.content import Block, Context, Drawn, Facts, Said, Section, Tabled
 from inspector.text import percent_text
 
 
@@ -111,8 +111,5 @@ _SHOWN: dict[type, Callable[[Context, Any], Iterator[Block]]] = {
     FilledTokens: _filled,
 }
 SECTION = Section(
-    "heads",
-    ask=lambda context: (Question.of(asked(context)),),
-    show=show,
-    query=lambda context: asked(context).to_query(),
+    "heads", ask=lambda context: (asked(context),), show=show, query=lambda context: asked(context).to_query()
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
@@ -29,6 +29,16 @@ FIELDS = {
     ),
     "multiple_choice": ("batch × choices", {"logits": "one score per choice"}),
 }
+# What a head reads
+EXPECTED = {
+    "masked_lm": "a sentence",
+    "causal_lm": "how a text begins",
+    "next_sentence": "a sentence, and a second one that may follow it",
+    "sequence_classification": "a text",
+    "token_classification": "a sentence",
+    "question_answering": "a question, and a second text that holds the answer",
+    "multiple_choice": "how a text begins, and its endings",
+}
 # What a head reads besides the text, where nobody has typed it
 SECOND = {
     "next_sentence": "a person who studies law and works in a court.",
@@ -49,6 +59,25 @@ SPANS = (
 STEPS = (
     "Probability, rank (0 is the most likely) and entropy (in nats) are over the whole vocabulary, before temperature."
 )
+INSTEAD_OF = "config.json names {named}, and the file lacks that head's weights: the {shown} is shown, which it holds."
+# Why a continuation stops
+ENOUGH = "that makes {tokens} new tokens"
+NO_ROOM = "the model has {positions:,} positions"
+ENDED = "{token} ends a text"
+ONE_TEXT = "The second text was left out: this head reads one text."
+ENCODER_DECODER = (
+    "{name} is an encoder-decoder model, and its language-model head is not run here: the lens reads its decoder."
+)
+
+
+def no_head(name: str, what: str, present: Sequence[str]) -> str:
+    """Why a head is not run, and what there is instead."""
+    names = " and ".join(present)
+    instead = f"It holds a {names}" if names else "Open a checkpoint that was trained for a task"
+    return (
+        f"{name} has no {what}: its file lacks the weights of one, and a head filled with random numbers would answer "
+        f"nonsense, so none is run. {instead}."
+    )
 
 
 def absent(heads: Mapping[str, str]) -> str:

@@ -12,12 +12,13 @@ from inspector.analyses.lens.figures import token_heatmap
 from inspector.analyses.lens.figures_lines import MEASURES, rung_lines
 from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.lens.result import Lens
-from inspector.report.content import Block, Context, Drawn, Listed, Question, Said, Section, Tabled
+from inspector.report.content import Block, Context, Drawn, Listed, Said, Section, Tabled
+from inspector.request import Request
 
 
-def ask(context: Context) -> tuple[Question, ...]:
+def ask(context: Context) -> tuple[Request, ...]:
     """The lens on the report's text."""
-    return (Question.of(_request(context)),)
+    return (_request(context),)
 
 
 def _request(context: Context) -> LensRequest:

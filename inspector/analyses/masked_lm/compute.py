@@ -13,6 +13,7 @@ from inspector.analyses.masked_lm.compute_joint import LARGEST_JOINT, fill_toget
 from inspector.analyses.masked_lm.compute_words import score_words
 from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Mask, Prediction
+from inspector.analyses.masked_lm.words import JOINT_UP_TO
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.damage import damaged
@@ -192,4 +193,4 @@ def _frame(tokens: Tokens, ids: Any, probabilities: Any, logits: Any) -> pd.Data
 
 def _warnings(asked: _Asked) -> tuple[str, ...]:
     many = len(asked.text.masks) > LARGEST_JOINT
-    return (f"Joint answers are searched for up to {LARGEST_JOINT} masks.",) if many else ()
+    return (JOINT_UP_TO.format(masks=LARGEST_JOINT),) if many else ()

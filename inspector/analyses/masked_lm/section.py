@@ -15,15 +15,16 @@ from inspector.analyses.plausibility.request import PlausibilityRequest
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.analyses.plausibility.words import subtitle, totals
 from inspector.plotting.predictions import topk_bars
-from inspector.report.content import Block, Context, Drawn, Question, Said, Section, Tabled
+from inspector.report.content import Block, Context, Drawn, Said, Section, Tabled
+from inspector.request import Request
 
 
-def ask(context: Context) -> tuple[Question, ...]:
+def ask(context: Context) -> tuple[Request, ...]:
     """The masks of the text, if it has any, and the text itself; of a causal model the text alone."""
     setting = context.setting
-    judge = Question.of(PlausibilityRequest(text=setting.text, device=setting.device, dtype=setting.dtype))
+    judge = PlausibilityRequest(text=setting.text, device=setting.device, dtype=setting.dtype)
     masks = not _is_causal(context) and bool(context.mask and context.mask in setting.text)
-    return (Question.of(_request(context)), judge) if masks else (judge,)
+    return (_request(context), judge) if masks else (judge,)
 
 
 def _request(context: Context) -> PredictRequest:

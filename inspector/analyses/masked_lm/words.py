@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+JOINT_UP_TO = "Joint answers are searched for up to {masks} masks."
 HOW = (
     "The text goes through the encoder once. At each mask the head turns the hidden state into one logit per token "
     "(dense layer, activation, LayerNorm, product with the word embeddings, bias), and a softmax over the whole "

@@ -10,7 +10,7 @@ import pandas as pd
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
 from inspector.analyses.overview.words import HEADS
-from inspector.report.content import Block, Context, Facts, Question, Said, Section, Tabled
+from inspector.report.content import Block, Context, Facts, Said, Section, Tabled
 from inspector.text import bytes_text
 
 
@@ -71,4 +71,4 @@ def _token(token: str | None, token_id: int | None) -> str:
     return f"{token} (id {token_id})" if token else "none"
 
 
-SECTION = Section("overview", ask=lambda _: (Question.of(OverviewRequest()),), show=show)
+SECTION = Section("overview", ask=lambda _: (OverviewRequest(),), show=show)

@@ -9,7 +9,7 @@ from inspector.analyses.padding import words
 from inspector.analyses.padding.figures import gradient_bars
 from inspector.analyses.padding.request import PaddingRequest
 from inspector.analyses.padding.result import Padding, PaddingRow
-from inspector.report.content import Block, Context, Drawn, Facts, Listed, Question, Said, Section, Tabled
+from inspector.report.content import Block, Context, Drawn, Facts, Listed, Said, Section, Tabled
 
 
 def request(context: Context) -> PaddingRequest:
@@ -65,7 +65,7 @@ def _gradient(context: Context, row: PaddingRow) -> Iterator[Block]:
 
 SECTION = Section(
     "padding",
-    ask=lambda context: (Question.of(request(context)),),
+    ask=lambda context: (request(context),),
     show=show_padding,
     query=lambda context: request(context).to_query(),
 )

@@ -10,6 +10,7 @@ import pandas as pd
 import torch
 from tokenizers import Encoding
 
+from inspector.analyses.plausibility.words import stands_for_unknown
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.damage import damaged
 from inspector.models.reading.readout import read
@@ -139,7 +140,4 @@ def warnings(tokens: Tokens, encoding: Encoding, readings: Mapping[int, Reading]
     name, unknown = tokens.role("unk")
     count = sum(encoding.ids[place] == unknown for place in readings)
     if count:
-        yield (
-            f"{count} {'token stands' if count == 1 else 'tokens stand'} for text that the vocabulary lacks: the score "
-            f"there is for {name} itself."
-        )
+        yield stands_for_unknown(count, name)

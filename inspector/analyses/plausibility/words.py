@@ -55,3 +55,11 @@ def alternatives(result: Plausibility, *, count: int) -> dict[int, str]:
     ):
         found.setdefault(position, []).append(f"{token} {percent_text(share)}")
     return {position: ", ".join(texts) for position, texts in found.items()}
+
+
+def stands_for_unknown(count: int, name: str | None) -> str:
+    """Tokens that were judged in place of text that the vocabulary lacks."""
+    return (
+        f"{count} {'token stands' if count == 1 else 'tokens stand'} for text that the vocabulary lacks: the score "
+        f"there is for {name} itself."
+    )

@@ -13,6 +13,7 @@ from torch.nn.functional import cross_entropy
 from inspector.analyses.heads.result import IGNORED, KEPT, MASKED, NOT_CHOSEN, REPLACED
 from inspector.analyses.pretraining.request import PretrainRequest
 from inspector.analyses.pretraining.result import Pretraining
+from inspector.analyses.pretraining.words import NO_NEXT_SENTENCE
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.damage import damaged
@@ -66,9 +67,7 @@ def pretrain(checkpoint: Checkpoint, request: PretrainRequest, *, progress: Prog
         raise damaged(checkpoint.name, loaded)
     warnings = list(loaded.notes)
     if pair.strip() and not both:
-        warnings.append(
-            f"{checkpoint.name} has no next-sentence head: the objective is masked-LM alone, on both texts."
-        )
+        warnings.append(NO_NEXT_SENTENCE.format(name=checkpoint.name))
     logits = run.fields["prediction_logits" if both else "logits"][0]
     tokens = _frame(checkpoint, masking, logits)
     kinds = tokens["what"].tolist()

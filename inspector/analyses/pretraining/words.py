@@ -6,6 +6,7 @@ from inspector.analyses.heads.result import KEPT, MASKED, REPLACED
 from inspector.analyses.pretraining.result import Pretraining
 from inspector.text import percent_text, plural
 
+NO_NEXT_SENTENCE = "{name} has no next-sentence head: the objective is masked-LM alone, on both texts."
 MASKING = (
     "Of the ordinary tokens, a share is chosen (15 % in BERT). Of the chosen ones 80 % become the mask token, 10 % a "
     "random token and 10 % stay as they are (Devlin et al. 2019), so that the model cannot trust what it sees. The "

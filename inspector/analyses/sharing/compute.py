@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from inspector.analyses.sharing import words_verdicts as words
 from inspector.analyses.sharing.compute_accounting import number_storages, shared_group, tensor_table
 from inspector.analyses.sharing.compute_folding import fold_rows
 from inspector.analyses.sharing.compute_verdicts import Evidence, find_groups, join_pairs, judge
@@ -64,17 +65,12 @@ def sharing(checkpoint: Checkpoint, _: SharingRequest, *, progress: Progress) ->
     )
     progress(None, "Counting reused modules")
     reused, warnings = count_reuse(model, loaded=lambda: _loaded(checkpoint, type(model)))
-    return _assemble(
-        evidence,
-        model_class=type(model).__name__,
-        reused=reused,
-        warnings=(
-            *checkpoint.manifest.warnings,
-            *_missing_warning(missing),
-            *_homeless_warning(model, places.unused),
-            *warnings,
-        ),
-    )
+    said = [*checkpoint.manifest.warnings]
+    if missing:
+        said.append(words.MISSING.format(count=len(missing), name=min(missing)))
+    if left := unexpected_keys(model, places.unused):
+        said.append(words.HOMELESS.format(model=type(model).__name__, count=len(left), name=left[0]))
+    return _assemble(evidence, model_class=type(model).__name__, reused=reused, warnings=(*said, *warnings))
 
 
 def _loaded(checkpoint: Checkpoint, model_class: type[PreTrainedModel]) -> PreTrainedModel:
@@ -160,23 +156,3 @@ def _assemble(
         rows=rows,
         model_class=model_class,
     )
-
-
-def _homeless_warning(model: PreTrainedModel, names: Iterable[str]) -> list[str]:
-    left = unexpected_keys(model, names)
-    if not left:
-        return []
-    return [
-        f"{type(model).__name__} has no place for {len(left)} tensors of the file, such as "
-        f"{left[0]}: what they share is not shown. Check `architectures` in config.json."
-    ]
-
-
-def _missing_warning(missing: Iterable[str]) -> list[str]:
-    names = sorted(missing)
-    if not names:
-        return []
-    return [
-        f"The file lacks {len(names)} parameters of its own class, such as {names[0]}: a loader "
-        "would initialize them at random."
-    ]

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import get_args
 
 import torch
 
+from inspector.analyses.sharing import words_verdicts as words
 from inspector.analyses.sharing.result import FileRelation, Verdict
 from inspector.models.copies import Copies
 from inspector.models.memory import locate
 from inspector.store.manifests.manifest import TensorInfo
-
-_BY_CLASS = "the class declares it, whatever config.json says"
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +29,11 @@ class Evidence:
     possible: Sequence[frozenset[str]]  # what the class would tie if the config said so
     config_ties: bool
     untied: bool = False  # config.json says so, and its class ties all the same
+
+    @property
+    def holder(self) -> str:
+        """What holds the numbers, in a word."""
+        return "module" if self.held is None else "file"
 
     def can_compare(self, name: str) -> bool:
         """Whether there are numbers under a name that `copies` can compare."""
@@ -93,59 +95,46 @@ def judge(names: tuple[str, ...], evidence: Evidence) -> Judgment:
     declared = any(set(names) <= group for group in evidence.declared)
     held = tuple(name for name in names if evidence.held is not None and name in evidence.held)
     aliases = tuple(name for name in names if name in evidence.aliases and name not in held)
-    verdict: Verdict
     relation = _file_relation(held, evidence)
     compared = [name for name in names if evidence.can_compare(name)]
     equal = all(evidence.copies.same(compared[0], name) for name in compared[1:])
+    verdict: Verdict
     if in_memory:
-        verdict, reason = "tied", _tied(names, held, declared, relation, evidence)
+        by = words.BY_NOTHING
+        if declared:
+            by = words.BY_CLASS if evidence.untied else words.BY_BOTH
+        verdict = "tied"
+        reason = words.tied(len(names), held, relation, by=by, alike=_alike(names, evidence))
     elif aliases and len(held) < len(names):
-        verdict = "alias only"
-        reason = (
-            "The file's metadata says that these names are one tensor, but the loaded model keeps them apart: what "
-            "one of them learns, the other does not."
-        )
+        verdict, reason = "alias only", words.ALIAS_ONLY
     elif declared:
-        verdict = "declared only"
-        reason = _broken(compared, equal=equal, evidence=evidence)
-    elif len(compared) == 1 and evidence.held is not None:
-        verdict = "diverged"
-        reason = (
-            f"{_why_untied(names, evidence)}, and the file holds {compared[0]} alone: a loader fills the others with "
-            "random numbers."
-        )
-    elif equal and compared:
-        verdict = "equal copies"
-        reason = (
-            f"{_why_untied(names, evidence)}, and {_holder(evidence)} {len(compared)} copies with the same numbers: "
-            "they are equal, not shared, and drift apart as soon as either is trained."
-        )
+        verdict, reason = "declared only", _broken(compared, equal=equal, evidence=evidence)
     else:
-        verdict = "diverged"
-        reason = (
-            f"{_why_untied(names, evidence)}, and the copies hold different numbers: "
-            f"{describe_distance(compared, evidence.copies)}"
-        )
+        verdict, reason = _untied(names, compared, equal=equal, evidence=evidence)
     return Judgment(names, verdict, reason, declared, in_memory, held, aliases, relation)
 
 
-def describe_distance(names: Sequence[str], copies: Copies) -> str:
-    """Say how far apart the two least similar of these are, as the end of a sentence."""
+def _untied(names: tuple[str, ...], compared: Sequence[str], *, equal: bool, evidence: Evidence) -> tuple[Verdict, str]:
+    """Judge names that nothing declares to be one tensor, and that are not."""
+    possible = any(set(names) <= group for group in evidence.possible)
+    why = words.untied(possible=possible, config_ties=evidence.config_ties)
+    if evidence.held is not None and len(compared) == 1:
+        return "diverged", words.ALONE_IN_FILE.format(why=why, name=compared[0])
+    if equal and compared:
+        return "equal copies", words.EQUAL.format(why=why, holder=evidence.holder, count=len(compared))
+    return "diverged", words.DIFFERENT.format(why=why, distance=_distance(compared, evidence.copies))
+
+
+def _distance(names: Sequence[str], copies: Copies) -> str:
+    """How far apart the two least similar of these are, in words."""
     if len(names) < 2:
-        return "only one of them is at hand."
+        return words.ALONE
     measured = [copies.difference(one, other) for one, other in combinations(names, 2)]
     apart = [difference for difference in measured if difference is not None]
     if len(apart) < len(measured):
-        return "their shapes differ."
+        return words.RESHAPED
     worst = min(apart, key=lambda difference: (difference.cosine, -difference.max_abs))
-    if worst.max_abs != worst.max_abs:  # NaN
-        return "at least one of them holds NaN."
-    if worst.share < 1:
-        return (
-            f"in a sample of {worst.share:.1%} of the numbers, largest difference {worst.max_abs:.3g}, cosine "
-            f"{worst.cosine:.4f}."
-        )
-    return f"largest difference {worst.max_abs:.3g}, overall cosine {worst.cosine:.4f}."
+    return words.distance(worst.max_abs, worst.cosine, worst.share)
 
 
 def _file_relation(held: Sequence[str], evidence: Evidence) -> FileRelation:
@@ -159,34 +148,6 @@ def _file_relation(held: Sequence[str], evidence: Evidence) -> FileRelation:
     return "equal copies" if same else "different numbers"
 
 
-def _why_untied(names: tuple[str, ...], evidence: Evidence) -> str:
-    possible = any(set(names) <= group for group in evidence.possible)
-    if possible and not evidence.config_ties:
-        return "config.json says tie_word_embeddings = false"
-    return "The class does not tie these names" if possible else "Nothing declares it"
-
-
-def _holder(evidence: Evidence) -> str:
-    return "the module holds" if evidence.held is None else "the file holds"
-
-
-def _tied(names: Sequence[str], held: Sequence[str], declared: bool, relation: str, evidence: Evidence) -> str:
-    views = "" if _alike(names, evidence) else " They are views of it, not all the same one."
-    by = "nothing declares it"
-    if declared:
-        by = _BY_CLASS if evidence.untied else "config.json and the class declare it"
-    if relation == "no file":
-        return f"One block of memory under {len(names)} names: {by.removeprefix('config.json and ')}." + (views)
-    kept = {
-        "no copy": "the file stores it under another name",
-        "one copy": f"the file stores one copy, as {held[0] if held else ''}",
-        "one storage": f"the file stores {len(held)} names on one storage",
-        "equal copies": f"the file stores {len(held)} equal copies",
-        "different numbers": f"the file stores {len(held)} different copies",
-    }[relation]
-    return f"One block of memory under {len(names)} names: {by}, and {kept}.{views}"
-
-
 def _alike(names: Sequence[str], evidence: Evidence) -> bool:
     """Whether every name is the very same view of its block."""
     places = {
@@ -198,14 +159,7 @@ def _alike(names: Sequence[str], evidence: Evidence) -> bool:
 def _broken(names: Sequence[str], *, equal: bool, evidence: Evidence) -> str:
     devices = {str(evidence.tensors[name].device) for name in names if name in evidence.tensors}
     if len(devices) > 1:
-        return (
-            f"Declared, but the names lie on {' and '.join(sorted(devices))}, and memory cannot be shared across "
-            "devices."
-        )
+        return words.ON_DEVICES.format(devices=" and ".join(sorted(devices)))
     if len(names) > 1 and not equal:
-        where = "module" if evidence.held is None else "file"
-        return (
-            f"Declared, but broken: the {where} holds different numbers under these names, so the loaded model keeps "
-            f"them apart: {describe_distance(names, evidence.copies)}"
-        )
-    return "Declared, but the loaded model keeps these names apart."
+        return words.BROKEN.format(holder=evidence.holder, distance=_distance(names, evidence.copies))
+    return words.KEPT_APART

@@ -14,7 +14,7 @@ from inspector.analyses.sharing.figures_words import group_letter, sharing_subti
 from inspector.analyses.sharing.frames import group_table
 from inspector.analyses.sharing.request import SharingRequest
 from inspector.analyses.sharing.result import SharedGroup, Sharing
-from inspector.report.content import Block, Context, Drawn, Listed, Question, Said, Section, Tabled
+from inspector.report.content import Block, Context, Drawn, Listed, Said, Section, Tabled
 
 
 def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
@@ -60,4 +60,4 @@ def _group(number: int, group: SharedGroup) -> str:
     return f"{group_letter(number)}, {group.verdict}: {group.reason}"
 
 
-SECTION = Section("sharing", ask=lambda _: (Question.of(SharingRequest()),), show=show)
+SECTION = Section("sharing", ask=lambda _: (SharingRequest(),), show=show)

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 from tokenizers import Encoding
 
+from inspector.analyses.tokenization import words
 from inspector.analyses.tokenization.request import TokenizeRequest
 from inspector.analyses.tokenization.result import Tokenization
 from inspector.errors import RequestError
@@ -110,14 +111,8 @@ def _warnings(checkpoint: Checkpoint, tokens: Tokens, encodings: Sequence[Encodi
     found = [*tokens.notes]
     most = max(len(encoding.ids) for encoding in encodings)
     if longest is not None and most > longest:
-        found.append(
-            f"{most:,} tokens are more than the {longest:,} positions of {checkpoint.name}: its "
-            "model cannot read this text."
-        )
+        found.append(words.too_long(checkpoint.name, most, longest))
     uneven = len({len(encoding.ids) for encoding in encodings}) > 1
     if uneven and tokens.role("pad")[1] is None:
-        found.append(
-            f"The tokenizer of {checkpoint.name} has no padding token: id 0 fills the batch, and "
-            "the attention mask hides it."
-        )
+        found.append(words.NO_PADDING.format(name=checkpoint.name))
     return found

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from inspector.analyses.tokenization.result import Tokenization
 
+NO_PADDING = "The tokenizer of {name} has no padding token: id 0 fills the batch, and the attention mask hides it."
+
+
+def too_long(name: str, tokens: int, positions: int) -> str:
+    """A text that the model cannot read."""
+    return f"{tokens:,} tokens are more than the {positions:,} positions of {name}: its model cannot read this text."
+
 
 def padding(result: Tokenization) -> str:
     """How the sequences of a batch get one length."""

@@ -9,6 +9,7 @@ import pandas as pd
 import torch
 from transformers import PreTrainedModel
 
+from inspector.analyses.training import words
 from inspector.analyses.training.compute_groups import (
     NAMES,
     Sorted,
@@ -22,7 +23,6 @@ from inspector.analyses.training.compute_groups import (
 from inspector.analyses.training.compute_schedules import learning_rates, shrinkage
 from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.training.result import DECAYED, FROZEN, NOT_DECAYED, DecayExample, TrainingPlan
-from inspector.analyses.training.words import warn_of_quantized
 from inspector.models.build import own_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import in_file
@@ -80,7 +80,7 @@ def training(checkpoint: Checkpoint, request: TrainingRequest, *, progress: Prog
             weight_decay=weight_decay,
         ),
         warnings=(
-            *warn_of_quantized([each.scheme for each in checkpoint.quantized.values()]),
+            *words.warn_of_quantized([each.scheme for each in checkpoint.quantized.values()]),
             *_warnings(checkpoint, parameters, example),
             *_thawed(model_class, checkpoint, parameters),
         ),
@@ -142,18 +142,12 @@ def _warnings(checkpoint: Checkpoint, parameters: list[Sorted], example: DecayEx
     lacking = [each.names[0] for each in trained if not each.in_file]
     if lacking:
         said.append(
-            f"The file of {checkpoint.name} lacks {len(lacking)} of the {len(trained)} tensors "
-            f"that would be trained, such as {lacking[0]}: training would start them at random."
+            words.LACKING.format(name=checkpoint.name, count=len(lacking), trained=len(trained), first=lacking[0])
         )
     for first, *others in shared_names((each.names[0], each.tensor) for each in trained):
-        said.append(
-            f"{first} and {', '.join(others)} are parameters of their own on the same memory: "
-            "AdamW would change it once for each of them. Tie them, or copy one."
-        )
+        said.append(words.ON_ONE_MEMORY.format(first=first, others=", ".join(others)))
     if example is None:
-        said.append(
-            "There is no worked example: the file holds no embedding matrix of finite numbers for this model class."
-        )
+        said.append(words.NO_EXAMPLE)
     return said
 
 
@@ -166,10 +160,7 @@ def _thawed(model_class: type[PreTrainedModel], checkpoint: Checkpoint, paramete
     thawed = [name for name in free if name in frozen]
     if not thawed:
         return []
-    return [
-        f"{model_class.__name__} builds {', '.join(thawed)} frozen, but from_pretrained gives "
-        "them back with requires_grad True: set it to False before training."
-    ]
+    return [words.THAWED.format(model=model_class.__name__, names=", ".join(thawed))]
 
 
 def snippet(model_class: str, *, learning_rate: float, warmup_steps: int, steps: int, weight_decay: float) -> str:

@@ -11,13 +11,14 @@ from inspector.analyses.training import words
 from inspector.analyses.training.figures import schedule_lines
 from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.training.result import TrainingPlan
-from inspector.report.content import Block, Code, Context, Drawn, Listed, Question, Said, Section, Tabled
+from inspector.report.content import Block, Code, Context, Drawn, Listed, Said, Section, Tabled
+from inspector.request import Request
 from inspector.text import plural
 
 
-def ask(_: Context) -> tuple[Question, ...]:
+def ask(_: Context) -> tuple[Request, ...]:
     """The plan with the page's first numbers."""
-    return (Question.of(TrainingRequest()),)
+    return (TrainingRequest(),)
 
 
 def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:

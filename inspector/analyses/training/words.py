@@ -43,6 +43,19 @@ MEMORY_NOTE = (
     "row, plus half-precision copies while they are in use. The last row is what model.to(torch.bfloat16) gives: an "
     "update smaller than 1/512 of its weight is lost in rounding."
 )
+LACKING = (
+    "The file of {name} lacks {count} of the {trained} tensors that would be trained, such as {first}: training would "
+    "start them at random."
+)
+ON_ONE_MEMORY = (
+    "{first} and {others} are parameters of their own on the same memory: AdamW would change it once for each of them. "
+    "Tie them, or copy one."
+)
+THAWED = (
+    "{model} builds {names} frozen, but from_pretrained gives them back with requires_grad True: set it to False "
+    "before training."
+)
+NO_EXAMPLE = "There is no worked example: the file holds no embedding matrix of finite numbers for this model class."
 
 
 def warn_of_quantized(schemes: Sequence[str]) -> tuple[str, ...]:

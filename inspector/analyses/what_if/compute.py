@@ -12,13 +12,14 @@ import pandas as pd
 from transformers import PreTrainedModel
 
 from inspector.analyses.training.words import warn_of_quantized
+from inspector.analyses.what_if import words
 from inspector.analyses.what_if.compute_changes import RECIPES, TIE, UNCHANGED, Recipe, output_names
-from inspector.analyses.what_if.compute_edges import TIED, drifts_of, find_pairs, parameters_of, relate
+from inspector.analyses.what_if.compute_edges import drifts_of, find_pairs, parameters_of, relate
 from inspector.analyses.what_if.compute_round_trip import RoundTrip, save_and_load
 from inspector.analyses.what_if.compute_stepping import Lesson, Outcome, prepare, train
 from inspector.analyses.what_if.request import WhatIfRequest
 from inspector.analyses.what_if.result import Drift, Edge, Training, Way, WhatIf
-from inspector.analyses.what_if.words import answer, describe, nothing_to_do
+from inspector.analyses.what_if.words import TIED
 from inspector.errors import RequestError
 from inspector.models.build import build_model, own_class, quiet, task_class
 from inspector.models.checkpoint import Checkpoint
@@ -62,7 +63,7 @@ def what_if(checkpoint: Checkpoint, request: WhatIfRequest, *, progress: Progres
     model, missing = build_model(_model_class(checkpoint), checkpoint.config, checkpoint.state, name=checkpoint.name)
     trained = request.steps > 0 and bool(request.text.strip())
     _check_memory(checkpoint, model, optimizer=request.optimizer if trained else None)
-    lesson: Lesson | str = "No training was asked for."
+    lesson: Lesson | str = words.NOT_ASKED
     if trained:
         lesson = prepare(checkpoint, model, request.text)
     pairs, warnings = find_pairs(model, missing)
@@ -100,10 +101,7 @@ def _check_memory(checkpoint: Checkpoint, model: PreTrainedModel, *, optimizer: 
     allowed = MEMORY_SHARE * checkpoint.settings.worker_nbytes
     if needed > allowed:
         raise RequestError(
-            f"This needs about {needed / 1e9:,.1f} GB for copies of {checkpoint.name}, and "
-            f"{allowed / 1e9:,.1f} GB may be used: "
-            + ("ask for 0 training steps, or " if optimizer else "")
-            + "set INSPECTOR_WORKER_MB higher."
+            words.too_large(checkpoint.name, needed=needed, allowed=allowed, trained=optimizer is not None)
         )
 
 
@@ -200,8 +198,7 @@ def _train(plan: _Plan, model: PreTrainedModel, recipe: Recipe, missing: frozens
         optimizer=plan.request.optimizer,
     )
     if outcome.failed and missing and math.isnan(outcome.first):
-        why = f"The file lacks {min(missing)}, and nothing is trained from random numbers."
-        return Outcome(math.nan, math.nan, why)
+        return Outcome(math.nan, math.nan, words.LACKING.format(name=min(missing)))
     return outcome
 
 
@@ -214,15 +211,15 @@ def _training(plan: _Plan, outcome: Outcome) -> Training | None:
 def _assemble(plan: _Plan, ways: Sequence[Way], *, warnings: tuple[str, ...]) -> WhatIf:
     request = plan.request
     original = ways[0]
-    changed = [dataclasses.replace(way, answer=describe(original, way)) for way in ways[1:]]
+    changed = [dataclasses.replace(way, answer=words.describe(original, way)) for way in ways[1:]]
     parameters = parameters_of(plan.model)
     listed, unique = count(parameters), count_once(parameters)
     vocab, d_model = plan.checkpoint.embedding.shape
     tied = any(edge.before == TIED for edge in original.edges)
     said = (
-        answer(changed)
+        words.answer(changed)
         if changed
-        else nothing_to_do(request.change, type(plan.model).__name__, has_pairs=bool(plan.pairs))
+        else words.nothing_to_do(request.change, type(plan.model).__name__, has_pairs=bool(plan.pairs))
     )
     return WhatIf(
         change=request.change,

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import torch
 from torch import nn
 
+from inspector.analyses.what_if import words
 from inspector.analyses.what_if.result import Drift
+from inspector.analyses.what_if.words import TIED
 from inspector.models.copies import LiveCopies
 from inspector.models.memory import shared_names
 from inspector.models.ties import declared_ties, possible_ties
-
-TIED = "one tensor"
 
 
 def parameters_of(model: nn.Module) -> dict[str, torch.Tensor]:
@@ -44,7 +44,7 @@ def find_pairs(model: nn.Module, missing: frozenset[str]) -> tuple[dict[str, str
     if not lacking:
         return pairs, ()
     pairs = {name: source for name, source in pairs.items() if name not in lacking}
-    return pairs, (f"Not measured: {', '.join(lacking)}: the file holds no numbers for them.",)
+    return pairs, (words.NOT_MEASURED.format(names=", ".join(lacking)),)
 
 
 def relate(model: nn.Module, pairs: Mapping[str, str], missing: frozenset[str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel
 
+from inspector.analyses.what_if import words
 from inspector.analyses.what_if.result import HeldTensor, SavedFile
 from inspector.errors import RequestError
 from inspector.models.families import in_file
@@ -75,9 +76,7 @@ def _load(model_class: type[PreTrainedModel], folder: Path) -> tuple[PreTrainedM
             folder, local_files_only=True, output_loading_info=True, attn_implementation="eager"
         )
     except Exception as error:
-        mismatch = "ignore_mismatched_sizes" in str(error)
-        why = "sizes differ from those in config.json" if mismatch else type(error).__name__
-        return None, set(), f"transformers refuses to load it: {why}"
+        return None, set(), words.refused(error)
     return model.eval(), set(info["missing_keys"]), ""
 
 

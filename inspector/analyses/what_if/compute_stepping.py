@@ -11,6 +11,7 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.models.auto import modeling_auto
 
+from inspector.analyses.what_if import words
 from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
 from inspector.models.build import MODEL_ERRORS
 from inspector.models.checkpoint import Checkpoint
@@ -48,7 +49,7 @@ def prepare(checkpoint: Checkpoint, model: PreTrainedModel, text: str) -> Lesson
         RequestError: If the text is empty or too long.
     """
     if model.get_output_embeddings() is None:
-        return f"{type(model).__name__} has no language-model head, so it has no loss on a text."
+        return words.NO_LOSS.format(model=type(model).__name__)
     try:
         encoded = checkpoint.require_tokens().encode(text)
         checkpoint.check_ids(encoded.ids, encoded.type_ids)
@@ -62,7 +63,7 @@ def prepare(checkpoint: Checkpoint, model: PreTrainedModel, text: str) -> Lesson
     labels = ids.clone()
     if predicts_masks(model):
         if mask_id is None:
-            return "The tokenizer has no mask token, and this model learns from masked tokens."
+            return words.NO_MASK
         chosen = _chosen(checkpoint, encoded.ids)
         labels = torch.full_like(ids, IGNORED)
         labels[0, chosen] = ids[0, chosen]
@@ -106,7 +107,7 @@ def train(model: PreTrainedModel, lesson: Lesson, *, steps: int, learning_rate: 
             loss = loss_of(model, lesson)
             first = loss.item() if step == 0 else first
             if not math.isfinite(loss.item()):
-                return Outcome(first, math.nan, "Its loss is no finite number.")
+                return Outcome(first, math.nan, words.NOT_FINITE)
             stepper.zero_grad(set_to_none=True)
             loss.backward()
             stepper.step()
@@ -114,11 +115,10 @@ def train(model: PreTrainedModel, lesson: Lesson, *, steps: int, learning_rate: 
         with torch.no_grad():
             last = loss_of(model, lesson).item()
     except MODEL_ERRORS as error:
-        return Outcome(first, math.nan, f"It cannot run any more: {_first_sentence(error)}")
+        return Outcome(first, math.nan, words.cannot_run(error))
     if not math.isfinite(last):
         half = optimizer == "adamw" and model.dtype == torch.float16
-        why = " (AdamW's epsilon, 1e-8, is 0 in float16)" if half else ""
-        return Outcome(first, last, f"After training its loss is no finite number{why}.")
+        return Outcome(first, last, words.NOT_FINITE_AFTER.format(why=words.EPSILON if half else ""))
     return Outcome(first, last)
 
 
@@ -135,8 +135,3 @@ def _chosen(checkpoint: Checkpoint, ids: tuple[int, ...]) -> list[int]:
     kinds = checkpoint.require_tokens().vocabulary(max(ids) + 1)["kind"]
     ordinary = [place for place, index in enumerate(ids) if kinds[index] in ORDINARY]
     return ordinary[::EVERY]
-
-
-def _first_sentence(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}, “{text[:120]}{'…' if len(text) > 120 else ''}”."

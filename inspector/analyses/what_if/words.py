@@ -15,6 +15,37 @@ NOTHING = {
     "half": "There is no tie that a cast could break",
     "reload": "There is no tie that saving could lose",
 }
+NOT_ASKED = "No training was requested."
+NO_MASK = "The tokenizer has no mask token, and this model learns from masked tokens."
+NO_LOSS = "{model} has no language-model head, so it has no loss on a text."
+LACKING = "The file lacks {name}, and nothing is trained from random numbers."
+NOT_MEASURED = "Not measured: {names}: the file holds no numbers for them."
+NOT_FINITE_AFTER = "After training, its loss is not finite{why}."
+EPSILON = " (AdamW's epsilon, 1e-8, is 0 in float16)"
+NOT_FINITE = "Its loss is not finite."
+LONGEST = 120  # characters of a library's error
+
+
+def too_large(name: str, *, needed: float, allowed: float, trained: bool) -> str:
+    """Why copies of a model are not made: bytes that they need, and that may be used."""
+    return (
+        f"This needs about {needed / 1e9:,.1f} GB for copies of {name}, and {allowed / 1e9:,.1f} GB may be used: "
+        f"{'ask for 0 training steps, or ' if trained else ''}set INSPECTOR_WORKER_MB higher."
+    )
+
+
+def cannot_run(error: Exception) -> str:
+    """Why a changed model is not trained: the library's own words, shortened."""
+    text = " ".join(str(error).split())
+    cut = f"{text[:LONGEST]}…" if len(text) > LONGEST else text
+    return f"It no longer runs: {type(error).__name__}, “{cut}”."
+
+
+def refused(error: Exception) -> str:
+    """Why a saved file does not load again."""
+    mismatch = "ignore_mismatched_sizes" in str(error)
+    why = "sizes differ from those in config.json" if mismatch else type(error).__name__
+    return f"transformers refuses to load it: {why}"
 
 
 def nothing_to_do(change: str, model_class: str, *, has_pairs: bool) -> str:
@@ -90,7 +121,7 @@ def _loading(way: Way) -> str:
         verb = "is" if len(back) == 1 else "are"
         return f" Saved and loaded again, {_names(back)} {verb} tied once more{then}."
     verb = "is" if len(lost) == 1 else "are"
-    return f" Saved and loaded again, {_names(lost)} {verb} not tied any more." if lost else ""
+    return f" Saved and loaded again, {_names(lost)} {verb} no longer tied." if lost else ""
 
 
 def _names(edges: Sequence[Edge]) -> str:

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from inspector.analyses.checks import compute_census
-from inspector.analyses.checks.command_baseline import Earlier, compare
+from inspector.analyses.checks.command.baseline import Earlier, compare
 from inspector.analyses.checks.compute import check
 from inspector.analyses.checks.compute_census import look, take_census
 from inspector.analyses.checks.result import read_checks

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from inspector.analyses.checks.command_baseline import compare, read_baseline
-from inspector.analyses.checks.command_formats import as_github, as_junit, write_checks
+from inspector.analyses.checks.command.baseline import compare, read_baseline
+from inspector.analyses.checks.command.formats import as_github, as_junit, write_checks
 from inspector.analyses.checks.result import (
     SEVERITIES,
     STATUS_OF,

@@ -162,5 +162,4 @@ class Clock:
     def done(self, number: int) -> None:
         """Say that so many epochs are done."""
         left = (time.monotonic() - self._started) * (self._epochs / number - 1)
-        text = f"UMAP: epoch {number} of {self._epochs}, about {left:.0f} s left"
-        self._progress(number / self._epochs, text)
+        self._progress(number / self._epochs, f"UMAP: epoch {number} of {self._epochs}, about {left:.0f} s left")

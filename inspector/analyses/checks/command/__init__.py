@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from inspector.analyses.checks.command_baseline import compare, read_baseline
-from inspector.analyses.checks.command_formats import as_github, as_junit, write_checks
-from inspector.analyses.checks.command_many import FORMATS as FORMATS_OF_MANY
-from inspector.analyses.checks.command_many import check_many, is_failing
+from inspector.analyses.checks.command.baseline import compare, read_baseline
+from inspector.analyses.checks.command.formats import as_github, as_junit, write_checks
+from inspector.analyses.checks.command.many import FORMATS as FORMATS_OF_MANY
+from inspector.analyses.checks.command.many import check_many, is_failing
 from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks
 from inspector.cli.answering import AsJson, ask, refusals, show

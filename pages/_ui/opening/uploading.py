@@ -15,8 +15,8 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from inspector.settings import MB, settings
 from inspector.store.names import is_archive
 from inspector.text import literal, plural
-from pages._ui import arrivals
-from pages._ui.arrivals import Place
+from pages._ui.opening import arrivals
+from pages._ui.opening.arrivals import Place
 from serving.place import serves_others
 
 Way = Literal["Files", "Folder", "Archive"]

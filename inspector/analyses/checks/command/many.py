@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from inspector.analyses.checks.command_formats import as_github, as_junit
+from inspector.analyses.checks.command.formats import as_github, as_junit
 from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks, read_checks
 from inspector.batch.asking import Entry

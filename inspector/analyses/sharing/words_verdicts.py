@@ -1,0 +1,80 @@
+"""Sentences that give the reason of a verdict on names that share a tensor, or were meant to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from inspector.analyses.sharing.result import FileRelation
+
+BY_NOTHING = "nothing declares it"
+BY_CLASS = "the class declares it, whatever config.json says"
+BY_BOTH = "config.json and the class declare it"
+KEPT = {  # what the file stores of a tied group; {first} of the {count} names that it holds
+    "no copy": "the file stores it under another name",
+    "one copy": "the file stores one copy, as {first}",
+    "one storage": "the file stores {count} names on one storage",
+    "equal copies": "the file stores {count} equal copies",
+    "different numbers": "the file stores {count} different copies",
+}
+ALIAS_ONLY = (
+    "The file's metadata says that these names are one tensor, but the loaded model keeps them apart: what one of "
+    "them learns, the other does not."
+)
+# {why} of names that nothing ties; {holder}: the file or the module.
+ALONE_IN_FILE = "{why}, and the file holds {name} alone: a loader fills the others with random numbers."
+EQUAL = (
+    "{why}, and the {holder} holds {count} copies with the same numbers: they are equal, not shared, and drift apart "
+    "as soon as either is trained."
+)
+DIFFERENT = "{why}, and the copies hold different numbers: {distance}"
+# Names that are declared to be one tensor.
+ON_DEVICES = "Declared, but the names lie on {devices}, and memory cannot be shared across devices."
+BROKEN = (
+    "Declared, but broken: the {holder} holds different numbers under these names, so the loaded model keeps them "
+    "apart: {distance}"
+)
+KEPT_APART = "Declared, but the loaded model keeps these names apart."
+# How far copies are apart, as the end of a sentence.
+ALONE = "only one of them is available."
+RESHAPED = "their shapes differ."
+# What a reader must know of the answer.
+HOMELESS = (
+    "{model} has no place for {count} tensors of the file, such as {name}: what they share is not shown. Check "
+    "`architectures` in config.json."
+)
+MISSING = (
+    "The file lacks {count} parameters of its own class, such as {name}: a loader would initialize them at random."
+)
+
+
+def tied(names: int, held: Sequence[str], relation: FileRelation, *, by: str, alike: bool) -> str:
+    """Why names are tied: who declares it, and what the file stores."""
+    views = "" if alike else " They are views of it, not all the same one."
+    block = f"One block of memory under {names} names"
+    if relation == "no file":
+        return f"{block}: {by.removeprefix('config.json and ')}.{views}"
+    kept = KEPT[relation].format(first=held[0] if held else "", count=len(held))
+    return f"{block}: {by}, and {kept}.{views}"
+
+
+def untied(*, possible: bool, config_ties: bool) -> str:
+    """Why nothing ties names, as the beginning of a sentence."""
+    if possible and not config_ties:
+        return "config.json says tie_word_embeddings = false"
+    return "The class does not tie these names" if possible else "Nothing declares it"
+
+
+def distance(max_abs: float, cosine: float, share: float) -> str:
+    """How far apart copies are, as the end of a sentence.
+
+    Args:
+        max_abs: Largest difference of two numbers; NaN if a tensor holds one.
+        cosine: Of the two as one long vector each.
+        share: Of their numbers that were compared, 0..1.
+    """
+    if math.isnan(max_abs):
+        return "at least one of them holds NaN."
+    if share < 1:
+        return f"in a sample of {share:.1%} of the numbers, largest difference {max_abs:.3g}, cosine {cosine:.4f}."
+    return f"largest difference {max_abs:.3g}, overall cosine {cosine:.4f}."

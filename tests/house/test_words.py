@@ -1,0 +1,101 @@
+"""Sentences about an answer stand in the words of its room, and nowhere in what computes it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+ANALYSES = Path(__file__).parents[2] / "inspector/analyses"
+ROOMS = sorted(path.parent.name for path in ANALYSES.glob("*/compute.py"))
+# Rooms whose `compute*.py` still hold a few sentences; who moves the last of them takes the room out.
+LEFT = {"overview"}
+WORD = re.compile(r"(?<![^\s(“])[A-Za-z][A-Za-z'’-]*(?=[\s,.:;)]|$)")
+
+
+def sentences(node: ast.AST) -> Iterator[str]:
+    """Sentences, and templates of several words, that are neither documentation, an error nor progress."""
+    match node:
+        case (
+            ast.Raise()
+            | ast.Expr(value=ast.Constant())
+            | ast.Call(func=ast.Name(id="progress") | ast.Attribute(attr="_progress"))
+        ):
+            return
+        case ast.Constant(value=str(text)):
+            if is_sentence(text):
+                yield text
+        case ast.JoinedStr(values=parts):
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in parts)
+            if is_sentence(text) or ("\n" not in text and len(WORD.findall(text)) > 5):
+                yield text
+        case _:
+            for child in ast.iter_child_nodes(node):
+                yield from sentences(child)
+
+
+def is_sentence(text: str) -> bool:
+    ends = text.rstrip().endswith(".") or ". " in text
+    return ends and "\n" not in text and len(WORD.findall(text)) > 2
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_what_computes_an_answer_writes_no_sentence_about_it(room):
+    paths = [*(ANALYSES / room).glob("compute*.py"), *(ANALYSES / room).glob("compute*/**/*.py")]
+    found = {path.name: said for path in paths if (said := list(sentences(ast.parse(path.read_text("utf-8")))))}
+    assert bool(found) == (room in LEFT), found
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ('def f():\n    """It says what it does."""', []),
+        ('raise RequestError(f"The {name} is not a number.")', []),
+        ('progress(0.5, f"Comparing {count} rows of the two. Then the rest.")', []),
+        ('note = "Loads whole."', []),  # a value, as a table shows it
+        ('note = "It loads whole."', ["It loads whole."]),
+        (
+            'note = f"{a} holds numbers that none of the others holds"',
+            ["… holds numbers that none of the others holds"],
+        ),
+        ('return Check(NAME, "the " f"file {name} is gone.")', ["the file … is gone."]),
+    ],
+)
+def test_sentences_are_found(code, found):
+    assert list(sentences(ast.parse(code))) == found
+
+
+def templates(path: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Templates of a room's words that a module fills: the name, its blanks, and what is put into them."""
+    tree = ast.parse(path.read_text("utf-8"))
+    known = {
+        each.asname or each.name: (node.module or "", each.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for each in node.names
+        if ".words" in f"{node.module}.{each.name}"
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="format", value=ast.Name(name))) if name in known:
+                template = getattr(import_module(known[name][0]), name)
+            case ast.Call(func=ast.Attribute(attr="format", value=ast.Attribute(ast.Name(alias), name))) if (
+                alias in known
+            ):
+                template = getattr(import_module(".".join(known[alias])), name)
+            case _:
+                continue
+        blanks = [blank for _, blank, _, _ in Formatter().parse(template) if blank is not None]
+        given = [each.arg or "" for each in node.keywords] + ["" for _ in node.args]
+        yield name, sorted({*blanks}), sorted({*given})
+
+
+def test_templates_are_filled_with_what_they_have_blanks_for():
+    found = [each for path in ANALYSES.glob("*/*.py") for each in templates(path)]
+    assert {"HOMELESS", "NOTHING_TO_TIE", "NO_PADDING", "JOINT_UP_TO"} <= {name for name, _, _ in found}
+    assert [each for each in found if each[1] != each[2]] == []
