@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from inspector.engine.forking import Forked, fork_servers
 from inspector.models.checkpoint import Checkpoint
 from inspector.settings import Settings, read_settings
 from inspector.store.opening import open_checkpoint
@@ -51,6 +52,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def silent(fraction: float | None, text: str) -> None:
     """Take progress and show nobody."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forked_warm() -> Iterator[None]:
+    """Import torch and transformers once for all workers of this process, not in the first two of each engine."""
+    fork = fork_servers.fork
+
+    def forked(environment: Mapping[str, str], modules: Sequence[str], *, warm: bool) -> Forked:
+        return fork(environment, modules, warm=True)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fork_servers, "fork", forked)
+        yield
 
 
 @pytest.fixture

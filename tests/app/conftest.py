@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.scriptrunner import script_runner
-from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1 import AppTest, local_script_runner
 
 from inspector.settings import settings
 from inspector.store import registry
@@ -32,13 +32,24 @@ def run_the_frame_first() -> None:
     script_runner._mpa_v1 = partial(runpy.run_path, run_name="__main__")
 
 
+def wait_for_the_script(runner: local_script_runner.LocalScriptRunner, timeout: float = SECONDS) -> None:
+    """Wait without looking a thousand times a second, which takes the script's processor time away."""
+    if runner._script_thread:
+        runner._script_thread.join(timeout)
+    if not runner.script_stopped():
+        runner.request_stop()
+        runner.join()
+        raise RuntimeError(f"The page did not finish within {timeout} seconds.")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """One engine for all tests, on a store that nobody else uses."""
     run_the_frame_first()
     with pytest.MonkeyPatch.context() as patch:
-        # Each app that is opened would read the metadata of every installed package again.
-        patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
+        patch.setattr(local_script_runner, "require_widgets_deltas", wait_for_the_script)
+        # Each app that is opened would read the metadata of every installed package, and find no components.
+        patch.setattr(manifest_scanner, "scan_component_manifests", list)
         patch.setenv("INSPECTOR_HOME", str(tmp_path_factory.mktemp("store")))
         patch.delenv("INSPECTOR_ROOTS", raising=False)
         settings.cache_clear()

@@ -319,7 +319,7 @@ MESSAGES: Mapping[str, Any] = {  # each allowed at some time, or nearly
 FUNCTIONS = WorkerFunctions(
     open=f"{HERE}:open_and_lie",
     checkpoint=f"{HERE}:Held",
-    light=("inspector.store.hashing", "inspector.store.opening", "inspector.store.keeping.holding"),
+    light=("inspector.store.hashing", "inspector.store.opening", "inspector.store.keeping.holding", HERE),
     warm_up=(),
 )  # the store's own functions receive, and load what is held
 CATALOG = tuple(

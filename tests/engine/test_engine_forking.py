@@ -21,8 +21,9 @@ SETTINGS = read_settings({})
 
 @pytest.fixture(autouse=True)
 def own_fork_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Another environment, so that no other test has used its fork server."""
+    """Another environment, so that no other test has used its fork server, which imports when it is asked to."""
     monkeypatch.setenv("LC_ALL", f"C.{tmp_path.name}")
+    monkeypatch.delattr(fork_servers, "fork")  # of tests/conftest.py, before the class's own
 
 
 @pytest.fixture

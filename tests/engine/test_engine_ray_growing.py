@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -39,25 +39,38 @@ def engine(tmp_path_factory) -> Iterator[RayEngine]:
 
 
 COUNT = f"""
-import json
+import json, sys
 from inspector.engine.ray.cluster import connected
 with connected():
     from ray import serve
-    status = serve.status().applications[{APPLICATION!r}].deployments[{REPLICA!r}]
-    print(json.dumps({{str(state): n for state, n in status.replica_states.items() if n}}))
+    for _ in sys.stdin:
+        status = serve.status().applications[{APPLICATION!r}].deployments[{REPLICA!r}]
+        print(json.dumps({{str(state): n for state, n in status.replica_states.items() if n}}), flush=True)
 """
 
 
-def replicas() -> dict[str, int]:
-    """How many there are, by what they are doing; asked elsewhere, for Ray ends who loses it."""
-    told = subprocess.run(
-        [sys.executable, "-c", COUNT], cwd=ROOT, capture_output=True, text=True, check=True,
-        timeout=WAIT,
-    )  # fmt: skip
-    return json.loads(told.stdout)
+@pytest.fixture
+def replicas(engine) -> Iterator[Callable[[], dict[str, int]]]:
+    """How many there are, by what they are doing; another process asks, for Ray ends who loses its cluster."""
+    asker = subprocess.Popen(
+        [sys.executable, "-c", COUNT], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert asker.stdin
+    assert asker.stdout
+    asked, said = asker.stdin, asker.stdout
+
+    def count() -> dict[str, int]:
+        asked.write("\n")
+        asked.flush()
+        return json.loads(said.readline())
+
+    yield count
+    asked.close()
+    asker.wait(WAIT)
+    said.close()
 
 
-def test_replicas_come_as_more_is_asked_and_share_a_gpu(engine, tmp_path):
+def test_replicas_come_as_more_is_asked_and_share_a_gpu(engine, replicas, tmp_path):
     bert = engine.open(demo("demo-bert")).result(WAIT).fingerprint
     worker = warm(engine, bert, "first")
     assert replicas() == {"RUNNING": 1}
