@@ -1,6 +1,6 @@
 """What lives between reruns: the engine, the open checkpoint, and work under way.
 
-The only file that keeps anything. Results are kept by the engine, by the checkpoint's fingerprint
+The only file, beside `following`, that keeps anything. Results are kept by the engine, by the checkpoint's fingerprint
 and the parameters; the address bar keeps the checkpoint and each page's inputs.
 """
 
@@ -19,6 +19,7 @@ from inspector.request import Request, named_field
 from inspector.results.checkpoint import Opened
 from inspector.store.reference import CheckpointRef
 from inspector.text import literal
+from pages._ui import following
 from pages._ui.opening import agreeing
 from pages._ui.running import engine
 
@@ -117,6 +118,7 @@ def ask(
         return None
     try:
         job = _start(checkpoint, verb, parameters, beside=beside)
+        following.follow(job, verb, st.session_state)
         return wait(job, stopped_key=key, meanwhile=meanwhile)
     except CancelledError as error:
         st.info(literal(error), icon=":material/stop_circle:")
@@ -211,7 +213,7 @@ def wait(job: Job[Any], *, stopped_key: Any, meanwhile: Callable[[Any], None] | 
     """Wait for a job, showing what it does and a way to stop it, and below what is known of its result.
 
     Every round draws, and so lets Streamlit leave when the person has changed something: the job
-    goes on, and asking again finds it.
+    goes on, and asking again finds it, until another question takes its place.
     """
     around = st.container()  # there at every run, so that waiting moves nothing that follows
     try:
