@@ -11,6 +11,7 @@ from inspector.analyses.overview.compute_tensors import list_tensors
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview, OverviewFile
 from inspector.analyses.overview.result_tensors import StoredTensors
+from inspector.analyses.overview.words import FEW_ROWS, HEAD_IS_ABSENT, MANY_ROWS, UNKNOWN_CODES
 from inspector.errors import InspectorError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import FAMILIES, declares_tie, in_file
@@ -100,7 +101,7 @@ def _digests(checkpoint: Checkpoint, progress: Progress) -> dict[str, str]:
 def _code_warnings(unread: Sequence[str]) -> list[str]:
     if not unread:
         return []
-    return [f"{some(unread, 1)} are quantized in an unknown way: nothing is computed from them."]
+    return [UNKNOWN_CODES.format(names=some(unread, 1))]
 
 
 def _numel(tensor: TensorInfo) -> int:
@@ -179,8 +180,7 @@ def _first(config: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
 def _head_warnings(config: Mapping[str, Any], heads: Mapping[str, str]) -> list[str]:
     architecture = next(iter(config.get("architectures") or ()), "")
     return [
-        f"config.json says {architecture}, but the file lacks that head's weights: it is absent, and a loader would "
-        "fill it with random numbers."
+        HEAD_IS_ABSENT.format(architecture=architecture)
         for suffix, head in HEAD_OF_CLASS.items()
         if architecture.endswith(suffix) and "present" not in (heads[head], heads["masked_lm"])
     ]
@@ -190,11 +190,5 @@ def _row_warnings(tokenizer: TokenizerInfo | None, rows: int | None) -> list[str
     if tokenizer is None or rows is None or tokenizer.size == rows:
         return []
     if tokenizer.size > rows:
-        return [
-            f"The tokenizer knows {tokenizer.size:,} ids, but the embedding matrix has {rows:,} rows: a text that uses "
-            "the others is refused."
-        ]
-    return [
-        f"The embedding matrix has {rows - tokenizer.size:,} rows more than the tokenizer has ids ({rows:,} against "
-        f"{tokenizer.size:,}): no text can reach them."
-    ]
+        return [FEW_ROWS.format(ids=tokenizer.size, rows=rows)]
+    return [MANY_ROWS.format(more=rows - tokenizer.size, rows=rows, ids=tokenizer.size)]

@@ -18,6 +18,19 @@ HEADS = {
     "question_answering": ("Question answering", "Where in the text is the answer?"),
     "multiple_choice": ("Multiple choice", "Which of the endings fits best?"),
 }
+UNKNOWN_CODES = "{names} are quantized in an unknown way: nothing is computed from them."
+HEAD_IS_ABSENT = (
+    "config.json says {architecture}, but the file lacks that head's weights: it is absent, and a loader would fill "
+    "it with random numbers."
+)
+FEW_ROWS = (
+    "The tokenizer knows {ids:,} ids, but the embedding matrix has {rows:,} rows: a text that uses the others is "
+    "refused."
+)
+MANY_ROWS = (
+    "The embedding matrix has {more:,} rows more than the tokenizer has ids ({rows:,} against {ids:,}): no text can "
+    "reach them."
+)
 
 
 def tensor_lines(tensors: Sequence[ListedTensor]) -> list[str]:
