@@ -86,12 +86,12 @@ def _environment(settings: Settings) -> dict[str, str]:
 
 
 def versions_of(module: str) -> str:
-    """What code depends on that a module compiles: the compiler, Python and the room's sources."""
+    """What code depends on that a module compiles: the compiler, Python and the sources beside it."""
     digest = hashlib.sha256(sys.version.encode())
     for package in COMPILERS:
         with suppress(PackageNotFoundError):
             digest.update(f"{package} {version(package)}\n".encode())
     spec = find_spec(module)
-    for source in sorted(Path(spec.origin).parent.glob("compute*.py")) if spec and spec.origin else ():
+    for source in sorted(Path(spec.origin).parent.glob("*.py")) if spec and spec.origin else ():
         digest.update(source.read_bytes())
     return digest.hexdigest()

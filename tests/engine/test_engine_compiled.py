@@ -169,6 +169,18 @@ class _Poison:
         return os.mkdir, (self.path,)
 
 
+def test_other_sources_make_other_code(tmp_path, monkeypatch):
+    room = tmp_path / "room_of_loops"
+    room.mkdir()
+    for name in ("__init__", "compiling", "kernels"):
+        (room / f"{name}.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    before = versions_of("room_of_loops.compiling")
+    assert versions_of("room_of_loops.compiling") == before
+    (room / "kernels.py").write_text("# another loop")
+    assert versions_of("room_of_loops.compiling") != before
+
+
 def test_one_process_compiles_at_a_time_and_the_next_engine_finds_it_done(folder, monkeypatch):
     started = []
     monkeypatch.setattr(subprocess, "Popen", lambda *arguments, **_: started.append(arguments))

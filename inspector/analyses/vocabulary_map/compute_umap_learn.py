@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import torch
@@ -12,6 +15,24 @@ from inspector.analyses.vocabulary_map.compute_umap.compiled import keep_compile
 from inspector.analyses.vocabulary_map.request import ProjectRequest
 from inspector.errors import RequestError
 from inspector.progress import Progress
+
+
+@cache
+def load_umap_learn(home: Path) -> ModuleType:
+    """The package umap, all of whose loops numba keeps as it keeps ours; by itself it keeps but few.
+
+    Args:
+        home: The store's folder, see `keep_compiled`.
+    """
+    keep_compiled(home)
+    import numba
+
+    compile_loop = numba.njit
+    numba.njit = partial(compile_loop, cache=True)
+    try:
+        return import_module("umap")
+    finally:
+        numba.njit = compile_loop
 
 
 def lay_out_by_umap_learn(
@@ -31,12 +52,11 @@ def lay_out_by_umap_learn(
     Raises:
         RequestError: If it leaves rows without a place.
     """
-    progress(None, "Loading umap-learn (compiled once on a machine)")
-    keep_compiled(home)
+    progress(None, "Loading umap-learn; where it is compiled first, that takes half a minute")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about TensorFlow, and about steps of its curve fit
+        umap = load_umap_learn(home)
         import numba
-        import umap
 
         threads = numba.get_num_threads()
         progress(None, "umap-learn is making the map")
