@@ -11,8 +11,8 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PORT ?= 8501
 MINUTES ?= 10
-# Three processes, as half of their time is waiting, take files in the order that tests/conftest.py gives them.
-SHARED := -n 3 --dist loadfile --no-loadscope-reorder
+# Two processes take files in the order that tests/conftest.py gives them.
+SHARED := -n 2 --dist loadfile --no-loadscope-reorder
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check
 DAILY := not (cluster or faults or scan or fuzz or crowd)
 # A room's tests and its page's; else a folder of tests.

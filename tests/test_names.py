@@ -106,7 +106,7 @@ def test_a_level_of_rows_is_opened_by_its_pattern_alone() -> None:
     for text, lines in (("", 1), ("model.layers.*.mlp.experts.*.w", 4), ("experts", 1)):
         folded = fold_rows(table, opened=text)
         assert folded is not None
-        assert folded[0]["count"].tolist() == [1024 // lines] * lines
+        assert folded[0]["names"].tolist() == [1024 // lines] * lines
     inside = fold_rows(table.iloc[256:512], opened="model.layers.4.mlp.experts.*.w")
     assert inside is None  # each name by itself
 
