@@ -19,7 +19,7 @@ parts.heading("padding", checkpoint)
 examples = inputs.begin(checkpoint, slug="padding", examples=(words.SENTENCES,))
 text = options.ask(PaddingRequest, "text", default=words.SENTENCES, height=100)
 inputs.remember(text, examples)
-more, below = st.expander("Options", icon=":material/tune:"), st.container()
+more, below = inputs.folded_options()
 with more, st.container(horizontal=True):
     device, dtype = inputs.placement(below)
 request = options.make(PaddingRequest, text=text, device=device, dtype=dtype)

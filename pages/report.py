@@ -33,7 +33,7 @@ sections = st.multiselect(
     help="At first the pages that you have looked at; all of them, if you have looked at none.",
 )
 text = inputs.text(checkpoint, slug="report", masks=True)
-more, below = st.expander("Options", icon=":material/tune:"), st.container()
+more, below = inputs.folded_options()
 with more, st.container(horizontal=True):
     device, dtype = inputs.placement(below)
 if not sections:

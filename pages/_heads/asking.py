@@ -62,7 +62,7 @@ def ask(checkpoint: Opened, head: str | None) -> HeadsRequest:
         chosen["choices"] = options.ask(
             HeadsRequest, "choices", label="Endings, one per line", default=ENDINGS, height=110
         )
-    more, below = st.expander("Options", icon=":material/tune:"), st.container()
+    more, below = inputs.folded_options()
     with more, st.container(horizontal=True):
         chosen |= {name: options.ask(HeadsRequest, name) for name in OPTIONS.get(head or "", ())}
         device, dtype = inputs.placement(below)

@@ -18,7 +18,7 @@ def choose(checkpoint: Opened) -> LensRequest:
     text = inputs.text(checkpoint, slug="lens")
     decoder_text = options.ask(LensRequest, "decoder_text") if _has_decoder() else ""
     pins = options.ask(LensRequest, "pins", placeholder="paris, london, id 37")
-    more, below = st.expander("Options", icon=":material/tune:"), st.container()
+    more, below = inputs.folded_options()
     with more, st.container(horizontal=True):
         k = options.ask(LensRequest, "k")
         device, dtype = inputs.placement(below)

@@ -117,6 +117,12 @@ def require_head(head: str, *, verb: str) -> None:
     st.stop()
 
 
+def folded_options() -> tuple[DeltaGenerator, DeltaGenerator]:
+    """Options that are closed at first, and a place right below that is seen all the same."""
+    with st.container(gap="xxsmall"):  # the place is empty as a rule
+        return st.expander("Options", icon=":material/tune:"), st.container()
+
+
 def placement(below: DeltaGenerator) -> tuple[Device, Dtype]:
     """Ask where and in which precision the model runs; what a streamed pass takes is said before it begins.
 
