@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from functools import cache, partial
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -30,9 +29,10 @@ def load_umap_learn(home: Path) -> ModuleType:
     compile_loop = numba.njit
     numba.njit = partial(compile_loop, cache=True)
     try:
-        return import_module("umap")
+        import umap
     finally:
         numba.njit = compile_loop
+    return umap
 
 
 def lay_out_by_umap_learn(
