@@ -58,10 +58,7 @@ def test_a_class_is_built_as_transformers_builds_it(tmp_path, open_path, family,
         if damage == "reshaped":
             tensors[name] = torch.zeros((*shape[:-1], shape[-1] + 1))
         save_file(tensors, file, metadata={"format": "pt"})
-    try:
-        checkpoint = open_path(folder)
-    except Exception as refused:  # its config.json no longer fits: nothing is built
-        pytest.skip(str(refused))
+    checkpoint = open_path(folder)
     plain = outlined(checkpoint, type(model), lambda **_: nullcontext())
     assert outlined(checkpoint, type(model), light_loading) == plain
     assert SYNCHRONOUS not in os.environ
