@@ -50,7 +50,8 @@ def follow(job: Job[Any], verb: str, state: MutableMapping[Any, Any]) -> None:
         before = places[place]() if place in places else None
         places[place] = ref(job)
         _followers.setdefault(job, (clock(), WeakSet()))[1].add(me)
-        replaced = before is not None and before is not job and _is_left(before, me)
+        elsewhere = before in (kept() for kept in places.values())  # also the job itself, asked again
+        replaced = before is not None and not elsewhere and _is_left(before, me)
     if replaced and before is not None:
         before.cancel()
 

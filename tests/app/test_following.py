@@ -73,6 +73,16 @@ def test_each_place_has_a_question_of_its_own(seconds: list[float]) -> None:
     assert [job.status for job in (second, other, changed)] == ["running"] * 3
 
 
+def test_a_question_that_stands_in_two_places_ends_with_the_last(seconds: list[float]) -> None:
+    state, twice = {}, Work()
+    run(state, ("lens", twice), ("lens", twice))
+    seconds[0] += 10
+    run(state, ("lens", Work()), ("lens", twice))
+    assert twice.status == "running"
+    run(state, ("lens", Work()), ("lens", Work()))
+    assert twice.status == "cancelled"
+
+
 def test_what_somebody_else_follows_goes_on(seconds: list[float]) -> None:
     mine, theirs, shared = {}, {}, Work()
     run(mine, ("lens", shared))
