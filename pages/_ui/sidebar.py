@@ -48,10 +48,10 @@ def draw() -> None:
         sign_in.draw()
     arrivals.recall()
     with st.container(key="opening"):  # so that waiting for it moves nothing that follows
+        question = st.empty()  # first, so that one that was answered is gone before anything is waited for
         arrivals.open_all("sidebar", _show)
         _open_wanted()
         asked = _follow_link()
-        question = st.empty()  # so that one that was answered is gone before the page is complete
     with picker:
         _offer_checkpoints()
     if asked:
