@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from inspector.engine.forking import Forked, fork_servers
+from inspector.engine.wire import WARM
 from inspector.models.checkpoint import Checkpoint
 from inspector.settings import Settings, read_settings
 from inspector.store.opening import open_checkpoint
@@ -59,8 +60,8 @@ def _forked_warm() -> Iterator[None]:
     """Import torch and transformers once for all workers of this process, not in the first two of each engine."""
     fork = fork_servers.fork
 
-    def forked(environment: Mapping[str, str], modules: Sequence[str], *, warm: bool) -> Forked:
-        return fork(environment, modules, warm=True)
+    def forked(environment: Mapping[str, str], modules: Sequence[str], when: bytes) -> Forked:
+        return fork(environment, modules, WARM)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fork_servers, "fork", forked)

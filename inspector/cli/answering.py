@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from inspector import __version__
-from inspector.catalog import CATALOG, request_of
+from inspector.catalog import request_of
 from inspector.demo import DEMOS
 from inspector.engine.choice import start_engine
 from inspector.engine.protocol import Job
@@ -92,7 +92,7 @@ def ask(
 ) -> Any:
     """Open and run as `answer` does, and give the result back instead of printing it."""
     with refusals(request_of(verb)):
-        engine = start_engine(settings(), restrict_paths=False, spare=False, needs=CATALOG[verb].needs)
+        engine = start_engine(settings(), restrict_paths=False, spare=False, only=verb)
         try:
             opened: Opened = waited(engine.open(find_reference(checkpoint)))
             called = [opened.name]

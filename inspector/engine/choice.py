@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspector.catalog import Needs
+from inspector.catalog import CATALOG
 from inspector.engine.local import LocalEngine
 from inspector.engine.protocol import Engine
 from inspector.engine.wire import WorkerFunctions
@@ -10,7 +10,7 @@ from inspector.settings import Settings
 
 
 def start_engine(
-    settings: Settings, *, restrict_paths: bool = True, spare: bool = True, needs: Needs = "model"
+    settings: Settings, *, restrict_paths: bool = True, spare: bool = True, only: str | None = None
 ) -> Engine:
     """Start an engine.
 
@@ -18,13 +18,14 @@ def start_engine(
         settings: Which one, its limits, and where the store is.
         restrict_paths: True: folders are opened under the allowed roots only.
         spare: True: keep one process warm for the next checkpoint.
-        needs: Of all questions that will be asked. For names alone no worker imports torch before one asks for it.
+        only: The verb of the one question that will be asked. What it imports is imported while the checkpoint is
+            opened, and nothing else.
     """
     if settings.engine == "ray":
         from inspector.engine.ray.engine import RayEngine
 
         return RayEngine(settings, restrict_paths=restrict_paths, spare=spare)
-    functions = (
-        WorkerFunctions(light=("inspector.models.tokens",), warm_up=()) if needs == "names" else WorkerFunctions()
-    )
-    return LocalEngine(settings, restrict_paths=restrict_paths, spare=spare, functions=functions)
+    if only is None:
+        return LocalEngine(settings, restrict_paths=restrict_paths, spare=spare)
+    functions = WorkerFunctions(light=(), warm_up=(CATALOG[only].function.partition(":")[0],))
+    return LocalEngine(settings, restrict_paths=restrict_paths, spare=spare, apart=True, functions=functions)

@@ -17,7 +17,6 @@ from typing import IO
 
 from inspector.engine.limits import GPU_NODES
 from inspector.engine.logs import follow_log
-from inspector.engine.wire import NOW, WARM
 
 # A process that has looked for a GPU cannot be forked, and macOS' libraries cannot either: there
 # each worker imports what it needs by itself.
@@ -119,11 +118,11 @@ class ForkServer:
         """False: it takes no request any more."""
         return self._process.poll() is None
 
-    def fork(self, *, warm: bool) -> Forked:
+    def fork(self, when: bytes) -> Forked:
         """Ask for a process.
 
         Args:
-            warm: True: not before everything slow is imported.
+            when: `wire.NOW`, `WARM` or `AHEAD`.
 
         Raises:
             OSError: If the fork server is gone.
@@ -134,7 +133,7 @@ class ForkServer:
         given = [theirs.fileno(), log_end, status_end]
         try:
             with self._lock:
-                socket.send_fds(self._channel, [WARM if warm else NOW], given)
+                socket.send_fds(self._channel, [when], given)
         except OSError:
             ours.close()
             os.close(log)
@@ -158,13 +157,13 @@ class ForkServers:
         self._lock = threading.Lock()
         self._found: dict[tuple[object, ...], ForkServer] = {}
 
-    def fork(self, environment: Mapping[str, str], modules: Sequence[str], *, warm: bool) -> Forked:
+    def fork(self, environment: Mapping[str, str], modules: Sequence[str], when: bytes) -> Forked:
         """Fork a process with an environment; see `ForkServer.fork`.
 
         Args:
             environment: Of the process.
             modules: Imported once for all such processes.
-            warm: True: not before they are imported.
+            when: As `ForkServer.fork` takes it.
 
         Raises:
             OSError: If no process can be started.
@@ -175,7 +174,7 @@ class ForkServers:
             server = self._found.get(key)
             if server is None or not server.alive:
                 server = self._found[key] = ForkServer(environment, modules)
-        return server.fork(warm=warm)
+        return server.fork(when)
 
 
 fork_servers = ForkServers()

@@ -4,9 +4,10 @@ Importing torch and transformers takes seconds, and memory, in each process that
 imports them once and reads no file of anybody's; a worker begins as its copy, confined before it
 reads anything. Nothing here runs threads of its own while it forks.
 
-A request is one byte that says when to fork: `NOW`, or `WARM`, once all modules are imported. With it
-come three descriptors: the worker's pipe, its log, and a pipe on which this process writes the
-worker's process id (negative: the number of the error) and then how it ended, a line each.
+A request is one byte that says when to fork: `NOW`; `WARM`, once all modules are imported; or `AHEAD`, now, and
+then the modules are imported for those that come later. With it come three descriptors: the worker's pipe, its
+log, and a pipe on which this process writes the worker's process id (negative: the number of the error) and then
+how it ended, a line each.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import traceback
 from contextlib import suppress
 from importlib import import_module
 
-from inspector.engine.wire import WARM
+from inspector.engine.wire import AHEAD, WARM
 from inspector.engine.worker import work
 
 DESCRIPTORS = 3
@@ -75,6 +76,8 @@ class ForkServer:
             self._report(status, child)
         os.close(pipe)
         os.close(log)
+        if asked == AHEAD:
+            self._warm_up()
         return None
 
     def _warm_up(self) -> None:

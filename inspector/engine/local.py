@@ -78,6 +78,7 @@ class LocalEngine:
         settings: Limits, and where the store is.
         restrict_paths: True: folders are opened under the allowed roots only.
         spare: True: keep one process warm for the next checkpoint.
+        apart: True: open a checkpoint in another process than the one that answers, as `Pool` says.
         catalog: The analyses that may be asked for.
         functions: What the workers import.
     """
@@ -88,6 +89,7 @@ class LocalEngine:
         *,
         restrict_paths: bool = True,
         spare: bool = True,
+        apart: bool = False,
         catalog: Iterable[Analysis] = CATALOG.values(),
         functions: WorkerFunctions | None = None,
     ) -> None:
@@ -101,7 +103,7 @@ class LocalEngine:
         self._compiler = Compiler(settings)
         self._carrier = Carrier(settings, Hooks(self.open, self._proceed, self._carried))
         self._endings: deque[Ending] = deque(maxlen=ENDINGS)
-        self._pool = Pool(self._start, limit=settings.workers, spare=spare)
+        self._pool = Pool(self._start, limit=settings.workers, spare=spare, apart=apart)
         self._calm_since = time.monotonic()
         self._closed = False
         self._ended = threading.Event()
@@ -195,9 +197,9 @@ class LocalEngine:
         for worker in workers:
             worker.join(CLOSE_SECONDS)
 
-    def _start(self, network: bool, warm: bool, outside: Outside) -> WorkerProcess:
+    def _start(self, network: bool, when: bytes, outside: Outside) -> WorkerProcess:
         return WorkerProcess(
-            self._setup, network=network, warm=warm, outside=outside, on_message=self._on_message, on_end=self._on_end
+            self._setup, network=network, when=when, outside=outside, on_message=self._on_message, on_end=self._on_end
         )
 
     def _ask(self, key: Any, request: OpenRequest | RunRequest, *, keep: bool) -> LocalJob:

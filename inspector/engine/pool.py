@@ -8,7 +8,7 @@ from inspector.engine.jobs import LocalJob
 from inspector.engine.process import WorkerProcess
 from inspector.engine.sandbox.outside import NOTHING, Outside
 from inspector.engine.shares import Shares
-from inspector.engine.wire import OpenRequest
+from inspector.engine.wire import AHEAD, NOW, WARM, OpenRequest
 from inspector.results.checkpoint import Opened
 from inspector.store.names import is_archive
 
@@ -17,16 +17,21 @@ class Pool:
     """The worker processes of an engine, which guards every call by its lock.
 
     Args:
-        start: Starts a process; takes whether it may use the network, whether it may wait until
-            everything slow is imported once for all processes, and what it may read outside the store.
+        start: Starts a process; takes whether it may use the network, when it is forked, and what it may read
+            outside the store.
         limit: Workers at once, the spare not counted.
         spare: True: keep one process warm for the next checkpoint.
+        apart: True: a process that opens a checkpoint is not the one that answers about it. While it reads the
+            headers, everything slow is imported for the other.
     """
 
-    def __init__(self, start: Callable[[bool, bool, Outside], WorkerProcess], *, limit: int, spare: bool) -> None:
+    def __init__(
+        self, start: Callable[[bool, bytes, Outside], WorkerProcess], *, limit: int, spare: bool, apart: bool = False
+    ) -> None:
         self._start = start
         self._limit = limit
         self._keep_spare = spare
+        self._apart = apart
         self._shares = Shares(limit, lambda: (worker.jobs for worker in self.busy))
         self._requests = 0
         self._started = 0
@@ -90,12 +95,13 @@ class Pool:
         return f"Waiting for a free worker: {len(self.busy)} are busy"
 
     def opened(self, worker: WorkerProcess, job: LocalJob, opened: Opened) -> None:
-        """Keep the worker for the checkpoint that it opened, unless another has it already."""
+        """Keep the worker for the checkpoint that it opened, unless another has it already or will have it."""
         self._opened[opened.reference] = opened.fingerprint
         self._names[opened.fingerprint] = opened.name
         if isinstance(job.request, OpenRequest):
             self._opened[str(job.request.reference)] = opened.fingerprint
-        if worker.fingerprint is None and not (worker.network or worker.spent) and not self.of(opened.fingerprint):
+        used_up = self._apart or worker.network or worker.spent
+        if worker.fingerprint is None and not used_up and not self.of(opened.fingerprint):
             worker.fingerprint, worker.name = opened.fingerprint, opened.name
 
     def of(self, fingerprint: str | None) -> WorkerProcess | None:
@@ -139,9 +145,11 @@ class Pool:
 
     def _begin(self, network: bool = False, outside: Outside = NOTHING) -> WorkerProcess:
         """Start a process. The first, and a second one beside it, are to answer soon; more will pay off."""
+        if network and self._apart:
+            return self._start(network, NOW, outside)  # of a fork server of its own
         self._started += 1
-        soon = 1 if self._keep_spare and not outside else 2
-        return self._start(network, self._started > soon, outside)
+        soon = 1 if self._apart or (self._keep_spare and not outside) else 2
+        return self._start(network, WARM if self._started > soon else AHEAD if self._apart else NOW, outside)
 
     def _evict(self, wanted: Set[str]) -> bool:
         idle = [w for w in self.workers if not w.jobs and w.fingerprint not in wanted]

@@ -54,7 +54,7 @@ class WorkerProcess:
         setup: Setup,
         *,
         network: bool,
-        warm: bool,
+        when: bytes,
         outside: Outside,
         on_message: Callable[[WorkerProcess, Any, int], None],
         on_end: Callable[[WorkerProcess, WorkerError | None, int | None], None],
@@ -79,7 +79,7 @@ class WorkerProcess:
             os.environ, settings=setup.settings, network=network, login=not setup.restrict_paths
         )
         functions = setup.functions
-        self._process = fork_servers.fork(environment, (*functions.light, *functions.warm_up), warm=warm)
+        self._process = fork_servers.fork(environment, (*functions.light, *functions.warm_up), when)
         self._connection = self._process.connection
         self._setup = setup
         self._desk = Desk(setup.settings)

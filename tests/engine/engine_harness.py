@@ -20,12 +20,17 @@ WAIT = 60.0  # seconds until a test gives up; nothing is measured by it
 
 @contextmanager
 def running(
-    *, spare: bool = False, functions: Any = FUNCTIONS, restrict_paths: bool = True, **limits: Any
+    *, spare: bool = False, apart: bool = False, functions: Any = FUNCTIONS, restrict_paths: bool = True, **limits: Any
 ) -> Iterator[LocalEngine]:
     """An engine on the stand-ins; `limits` are environment variables without their prefix."""
     environ = {f"INSPECTOR_{name.upper()}": str(value) for name, value in limits.items()}
     engine = LocalEngine(
-        read_settings(environ), spare=spare, restrict_paths=restrict_paths, catalog=CATALOG, functions=functions
+        read_settings(environ),
+        spare=spare,
+        apart=apart,
+        restrict_paths=restrict_paths,
+        catalog=CATALOG,
+        functions=functions,
     )
     try:
         yield engine

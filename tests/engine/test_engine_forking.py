@@ -12,9 +12,10 @@ import pytest
 
 from inspector.engine.forking import ForkServer, fork_servers
 from inspector.engine.sandbox.environment import worker_environment
+from inspector.engine.wire import NOW, WARM
 from inspector.errors import WorkerError
 from inspector.settings import read_settings
-from tests.engine.engine_harness import A, B, C, answer, eventually, held, running, start_step
+from tests.engine.engine_harness import WAIT, A, B, C, answer, demo, eventually, held, running, start_step
 
 SETTINGS = read_settings({})
 
@@ -55,6 +56,17 @@ def test_the_third_worker_begins_with_what_the_first_two_import_themselves():
     assert "chunk" in third
 
 
+def test_what_opens_a_checkpoint_answers_nothing_where_the_slow_imports_go_on_meanwhile():
+    with running(apart=True) as engine:
+        opened = engine.open(demo("demo-a")).result(WAIT)
+        assert not held(engine)
+        modules = set(answer(engine, opened.fingerprint, "modules"))
+        again = engine.open(demo("demo-b")).result(WAIT)
+        assert set(held(engine)) == {opened.fingerprint}
+        assert "chunk" in set(answer(engine, again.fingerprint, "modules"))
+    assert "chunk" in modules
+
+
 def test_a_worker_holds_its_own_pipe_and_log_alone(tmp_path):
     with running() as engine:
         start_step(engine, A, tmp_path / "never")
@@ -89,9 +101,9 @@ def test_work_goes_on_without_the_fork_server_and_the_next_worker_gets_another(t
 
 
 def test_a_process_that_is_killed_before_it_is_there_ends(server):
-    parent = parent_of(begun(server.fork(warm=False)).pid)
+    parent = parent_of(begun(server.fork(NOW)).pid)
     parent.suspend()
-    forked = server.fork(warm=False)
+    forked = server.fork(NOW)
     forked.kill()
     parent.resume()
     assert begun(forked).wait() == -signal.SIGKILL
@@ -99,14 +111,14 @@ def test_a_process_that_is_killed_before_it_is_there_ends(server):
 
 
 def test_how_a_process_ends_is_known(server):
-    forked = begun(server.fork(warm=False))
+    forked = begun(server.fork(NOW))
     os.kill(forked.pid, signal.SIGTERM)
     assert forked.wait() == -signal.SIGTERM
     forked.kill()  # nobody else's, whoever has its number now
 
 
 def test_a_fork_server_ends_with_its_last_child(server):
-    forked = begun(server.fork(warm=True))
+    forked = begun(server.fork(WARM))
     server.close()
     assert server.alive
     forked.kill()
@@ -117,4 +129,4 @@ def test_a_fork_server_ends_with_its_last_child(server):
 def test_a_fork_server_that_cannot_be_started_is_an_error(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(FileNotFoundError):
-        fork_servers.fork(worker_environment(os.environ, settings=SETTINGS), (), warm=False)
+        fork_servers.fork(worker_environment(os.environ, settings=SETTINGS), (), NOW)

@@ -105,11 +105,12 @@ def test_files_count_for_a_limit_from_the_first_question_that_maps_them(
     assert admitted == [sum(file.nbytes for file in manifest.files)]
 
 
-@pytest.mark.parametrize(("needs", "imported"), [("names", ()), ("rows", WorkerFunctions().warm_up)])
-def test_a_worker_for_names_imports_no_torch_beforehand(
-    needs: Any, imported: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("verb", CATALOG)
+def test_a_command_imports_what_its_verb_needs_alone(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[dict[str, Any]] = []
     monkeypatch.setattr(choice, "LocalEngine", lambda settings, **options: made.append(options))
-    choice.start_engine(read_settings({"INSPECTOR_HOME": str(tmp_path)}), needs=needs)
-    assert made[0]["functions"].warm_up == imported
+    choice.start_engine(read_settings({"INSPECTOR_HOME": str(tmp_path)}), only=verb)
+    functions: WorkerFunctions = made[0]["functions"]
+    assert [*functions.light, *functions.warm_up] == [CATALOG[verb].function.partition(":")[0]]
