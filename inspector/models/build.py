@@ -189,7 +189,7 @@ def build_model(
                 None,
                 config=own_config(model_class, config),
                 state_dict=dict(state),
-                dtype=dtype or _stored_dtype(state),
+                dtype=dtype or stored_dtype(state),
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,
                 local_files_only=True,
@@ -353,7 +353,8 @@ def checked_hollow(
     return hollow
 
 
-def _stored_dtype(state: Mapping[str, torch.Tensor]) -> torch.dtype:
+def stored_dtype(state: Mapping[str, torch.Tensor]) -> torch.dtype:
+    """The dtype of the largest tensor of numbers."""
     floats = [tensor for tensor in state.values() if tensor.is_floating_point()]
     if not floats:
         return torch.float32

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from contextlib import suppress
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # torch and transformers are imported when a model is first n
     from inspector.models.tokens import Tokens
 
 
+MANY_NAMES = 5_000  # in a file, from which a loader is given what it would make of them, in less time
 WARM_UP = 8  # tokens of the first pass: Funnel pools its states down to a quarter
 # Embeddings of other things than tokens.
 NO_VOCABULARY = r"pos|wpe|token_type|relative|lang_|langs|segment|patch|visi|visual"
@@ -184,14 +186,28 @@ class Checkpoint:
         from inspector.models.copies import same_numbers
 
         build.quiet()
-        return build.build_model(
+        built = partial(
+            build.build_model,
             model_class,
             self.config,
-            self.outlines,
             name=self.name,
-            dtype=dtype,
+            dtype=dtype or build.stored_dtype(self.outlines),
             same=lambda model, first, second: same_numbers(self, model, first, second),
         )
+        if len(self.outlines) > MANY_NAMES:
+            with suppress(Exception):  # the loader itself says below what is wrong, by the names in the file
+                if made := self._merged(model_class):
+                    return built(made)
+        return built(self.outlines)
+
+    def _merged(self, model_class: type[PreTrainedModel]) -> dict[str, torch.Tensor] | None:
+        """What a class loads in the place of `outlines`: a tensor for all experts of a layer, not one for each."""
+        from inspector.models.build import checked_hollow
+        from inspector.models.naming import merge
+
+        shapes = [tensor.shape for tensor in self.tensors]
+        model = checked_hollow(model_class, self.config, shapes, name=self.name)
+        return merge(model, self.places(model), self.outlines)
 
     def numbers(self, name: str, *, count: int) -> Iterator[torch.Tensor]:
         """Read one tensor's numbers in the order of the file, a number of them at a time."""

@@ -25,6 +25,7 @@ class Places:
     # several where it merges them, as it does with experts; none where it has no use for it.
     filled: Mapping[str, tuple[str, ...]]
     converted: frozenset[str]  # names in the file whose numbers are merged, split or transposed
+    recipes: tuple[Recipe, ...]
 
     @property
     def unused(self) -> list[str]:
@@ -77,29 +78,44 @@ class Recipe:
 
 
 @collector_paused()
-def find_recipes(model: PreTrainedModel, names: Iterable[str]) -> list[Recipe]:
-    """Say how a loader makes the tensors of a model from those of a file."""
-    recipes: dict[str, Recipe] = {}
-    for name, place, pattern, converter in _placed(model, names):
-        if place is not None:
-            recipes.setdefault(place, Recipe(place, converter, [])).sources.append((name, pattern or name))
-    return list(recipes.values())
-
-
-@collector_paused()
 def find_places(model: PreTrainedModel, names: Iterable[str]) -> Places:
-    """Say which parameters and buffers of a model each stored tensor fills.
+    """Say which parameters and buffers of a model each stored tensor fills, and how a loader makes them.
 
     Args:
         model: Of the class that the file is loaded as; it may be on the meta device.
     """
     filled: dict[str, tuple[str, ...]] = {}
+    recipes: dict[str, Recipe] = {}
     converted = set()
-    for name, place, _, converter in _placed(model, names):
+    for name, place, pattern, converter in _placed(model, names):
         filled[name] = _targets(place, converter) if place else ()
-        if converter and place:
-            converted.add(name)
-    return Places(filled, frozenset(converted))
+        if place is not None:
+            recipes.setdefault(place, Recipe(place, converter, [])).sources.append((name, pattern or name))
+            if converter:
+                converted.add(name)
+    return Places(filled, frozenset(converted), tuple(recipes.values()))
+
+
+def merge(model: PreTrainedModel, places: Places, state: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor] | None:
+    """Make what a model's loader would make of a file's tensors, by their names in the model.
+
+    Args:
+        model: Of the class; it may be on the meta device.
+        places: Of that class.
+        state: Name in the file -> tensor.
+
+    Returns:
+        What the model's class loads in the place of `state`; None where it would make something else of it, or
+        where tensors of several dtypes become one.
+    """
+    made: dict[str, torch.Tensor] = {}
+    for recipe in places.recipes:
+        dtypes = {state[name].dtype for name, _ in recipe.sources}
+        if len(dtypes) > 1:
+            return None
+        made |= recipe.make(model, state.__getitem__, dtypes.pop())
+    again = find_places(model, made)
+    return made if all(names == (name,) for name, names in again.filled.items()) and not again.converted else None
 
 
 def _targets(place: str, converter: WeightConverter | None) -> tuple[str, ...]:

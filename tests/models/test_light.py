@@ -15,7 +15,8 @@ from transformers import PreTrainedModel, core_model_loading
 from transformers.core_model_loading import WeightConverter, dot_natural_key
 
 from inspector.models import build
-from inspector.models.checkpoint import Checkpoint
+from inspector.models import checkpoint as models_checkpoint
+from inspector.models.checkpoint import MANY_NAMES, Checkpoint
 from inspector.models.light import SYNCHRONOUS, light_loading, natural_key
 from tests.families import ENCODER_DECODER, MODELS, RENAMED, UNLISTED, random_model, save_checkpoint
 
@@ -26,11 +27,14 @@ part = st.one_of(
 )
 
 
-def outlined(checkpoint: Checkpoint, model_class: type[PreTrainedModel], loading: Any) -> list[Any]:
-    """What is known of a model that was built without numbers."""
+def outlined(
+    checkpoint: Checkpoint, model_class: type[PreTrainedModel], loading: Any, many: int = MANY_NAMES
+) -> list[Any]:
+    """What is known of a model that was built without numbers; its tensors are merged if there are more than `many`."""
     checkpoint = Checkpoint(checkpoint.manifest, settings=checkpoint.settings)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build, "light_loading", loading)
+        patch.setattr(models_checkpoint, "MANY_NAMES", many)
         try:
             model, missing = checkpoint.outline(model_class)
         except Exception as error:
@@ -61,7 +65,26 @@ def test_a_class_is_built_as_transformers_builds_it(tmp_path, open_path, family,
     checkpoint = open_path(folder)
     plain = outlined(checkpoint, type(model), lambda **_: nullcontext())
     assert outlined(checkpoint, type(model), light_loading) == plain
+    assert outlined(checkpoint, type(model), light_loading, many=0) == plain
     assert SYNCHRONOUS not in os.environ
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_a_class_loads_what_its_loader_would_make(tmp_path, open_path, monkeypatch, family):
+    model = random_model(family, **EXPERTS.get(family, {}))
+    checkpoint = open_path(save_checkpoint(model, tmp_path / "model"))
+    given: list[int] = []
+    build_model = build.build_model
+
+    def noted(model_class: Any, config: Any, state: Any, **options: Any) -> Any:
+        given.append(len(state))
+        return build_model(model_class, config, state, **options)
+
+    monkeypatch.setattr(models_checkpoint, "MANY_NAMES", 0)
+    monkeypatch.setattr(build, "build_model", noted)
+    checkpoint.outline(type(model))
+    assert len(given) == 1
+    assert family not in EXPERTS or given[0] < len(checkpoint.tensors)
 
 
 @given(st.lists(st.lists(part, min_size=1, max_size=4).map(".".join), max_size=8))

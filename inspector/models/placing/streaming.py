@@ -25,7 +25,7 @@ from transformers.modeling_utils import local_torch_dtype
 from inspector.errors import CheckpointError, RequestError
 from inspector.models.build import own_config, require, task_class
 from inspector.models.memory import named_tensors
-from inspector.models.naming import Recipe, find_recipes
+from inspector.models.naming import Recipe
 from inspector.models.placing.placement import Plan, find_blocks, shown_size
 from inspector.models.placing.routing import Experts, find_experts, join, run_routed
 from inspector.progress import Progress
@@ -145,7 +145,7 @@ def stream_model(checkpoint: Checkpoint, task: str, plan: Plan) -> Stream:
     require(missing, task=task, name=checkpoint.name)
     held = dict(named_tensors(model))
     recipes: dict[int, Recipe] = {}
-    for recipe in find_recipes(model, checkpoint.outlines):
+    for recipe in checkpoint.places(model).recipes:
         for name in recipe.names:
             recipes.setdefault(id(held[name]), recipe)
     mixtures = find_experts(model, held, recipes, checkpoint.outlines)
