@@ -23,7 +23,7 @@ def classes(checkpoint: Checkpoint, request: ClassesRequest, *, progress: Progre
     """Describe the class that config.json names: ancestors, siblings, modules, output.
 
     No number is read: what a class lacks is what the loader itself reports as missing, and the
-    output's shapes come from a pass on fake tensors. Only a small model whose code looks at numbers
+    output's shapes come from a pass on the meta device. Only a small model whose code looks at numbers
     is loaded for that pass.
 
     Args:
@@ -48,7 +48,7 @@ def classes(checkpoint: Checkpoint, request: ClassesRequest, *, progress: Progre
     used = used_classes(model)
     del model
     family: list[SiblingClass] = []
-    for found in siblings(checkpoint, model_class):
+    for found in siblings(checkpoint, model_class, missing):
         if isinstance(found, str):
             progress(None, f"Loading the file as {found}")
         else:
