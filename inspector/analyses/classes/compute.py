@@ -7,6 +7,7 @@ from transformers import PreTrainedModel
 
 from inspector.analyses.classes import words
 from inspector.analyses.classes.compute_hierarchy import hierarchy, siblings
+from inspector.analyses.classes.compute_merged import merge
 from inspector.analyses.classes.compute_modules import fold_tree, module_rows, tree_text, used_classes
 from inspector.analyses.classes.compute_output import model_output
 from inspector.analyses.classes.request import ClassesRequest
@@ -46,9 +47,10 @@ def classes(checkpoint: Checkpoint, request: ClassesRequest, *, progress: Progre
     rows, sizes, inside = module_rows(model, missing, uses)
     tree = fold_tree(rows, sizes, inside)
     used = used_classes(model)
+    merged = merge(checkpoint, model, missing)
     del model
     family: list[SiblingClass] = []
-    for found in siblings(checkpoint, model_class, missing):
+    for found in siblings(checkpoint, model_class, missing, merged):
         if isinstance(found, str):
             progress(None, f"Loading the file as {found}")
         else:

@@ -12,6 +12,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from inspector.analyses.classes import words
+from inspector.analyses.classes.compute_merged import Merged, missing_of
 from inspector.analyses.classes.result import AncestorClass, SiblingClass
 from inspector.errors import CheckpointError
 from inspector.models.build import SPARE_MODULES, find_class
@@ -98,13 +99,14 @@ def summary(of_class: type) -> str:
 
 
 def siblings(
-    checkpoint: Checkpoint, model_class: type[PreTrainedModel], missing: frozenset[str]
+    checkpoint: Checkpoint, model_class: type[PreTrainedModel], missing: frozenset[str], merged: Merged | None
 ) -> Iterator[SiblingClass | str]:
     """Load the file into every public model class of the same module, and say what it lacks.
 
     Args:
         model_class: The model's own.
         missing: Names of that class's parameters that the file does not hold.
+        merged: Of that class.
 
     Yields:
         The name of the class that is tried next, then what came of it; the model's own first.
@@ -112,7 +114,7 @@ def siblings(
     yield _found(checkpoint, model_class, missing, of=model_class)
     for each in family_classes(checkpoint, model_class):
         yield each.__name__
-        yield _tried(checkpoint, each, of=model_class)
+        yield _tried(checkpoint, each, merged, of=model_class)
 
 
 def family_classes(checkpoint: Checkpoint, model_class: type[PreTrainedModel]) -> list[type[PreTrainedModel]]:
@@ -146,9 +148,11 @@ def _adds(of_class: type) -> Iterator[str]:
             yield name
 
 
-def _tried(checkpoint: Checkpoint, model_class: type[PreTrainedModel], *, of: type[PreTrainedModel]) -> SiblingClass:
+def _tried(
+    checkpoint: Checkpoint, model_class: type[PreTrainedModel], merged: Merged | None, *, of: type[PreTrainedModel]
+) -> SiblingClass:
     try:
-        missing = checkpoint.outline(model_class)[1]
+        missing = missing_of(checkpoint, model_class, merged)
     except CheckpointError as error:
         head, why = _head(checkpoint, model_class), str(error).partition(": ")[0]
         return _sibling(model_class, head, 0, present=False, note=words.UNFIT.format(why=why))
