@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from typing import Any
 
-from transformers import core_model_loading
+from transformers import PreTrainedModel, core_model_loading
 from transformers.core_model_loading import WeightConverter, dot_natural_key
 
 from inspector.store.manifests.documents import collector_paused
@@ -23,13 +23,15 @@ def light_loading(*, meta: bool) -> Iterator[None]:
     """Load with cheap copies of conversions, and with names sorted quickly; the result is the same.
 
     Args:
-        meta: The tensors have no numbers: then nothing is read, and a thread for each only costs time.
+        meta: The tensors have no numbers: then nothing is read, a thread for each only costs time, and
+            what the file lacks gets no random numbers.
     """
     with ExitStack() as changes:
         changes.enter_context(_changed(WeightConverter, "__deepcopy__", _light_copy))
         changes.enter_context(_changed(core_model_loading, "dot_natural_key", natural_key))
         if meta:
             changes.enter_context(_switched_on(SYNCHRONOUS))
+            changes.enter_context(_changed(PreTrainedModel, "_initialize_missing_keys", lambda *_: None))
             changes.enter_context(collector_paused())
         yield
 

@@ -7,6 +7,7 @@ from transformers import PreTrainedModel
 
 from inspector.analyses.classes import words
 from inspector.analyses.classes.compute_hierarchy import hierarchy, siblings
+from inspector.analyses.classes.compute_merged import merge
 from inspector.analyses.classes.compute_modules import fold_tree, module_rows, tree_text, used_classes
 from inspector.analyses.classes.compute_output import model_output
 from inspector.analyses.classes.request import ClassesRequest
@@ -23,7 +24,7 @@ def classes(checkpoint: Checkpoint, request: ClassesRequest, *, progress: Progre
     """Describe the class that config.json names: ancestors, siblings, modules, output.
 
     No number is read: what a class lacks is what the loader itself reports as missing, and the
-    output's shapes come from a pass on fake tensors. Only a small model whose code looks at numbers
+    output's shapes come from a pass on the meta device. Only a small model whose code looks at numbers
     is loaded for that pass.
 
     Args:
@@ -46,9 +47,10 @@ def classes(checkpoint: Checkpoint, request: ClassesRequest, *, progress: Progre
     rows, sizes, inside = module_rows(model, missing, uses)
     tree = fold_tree(rows, sizes, inside)
     used = used_classes(model)
+    merged = merge(checkpoint, model, missing)
     del model
     family: list[SiblingClass] = []
-    for found in siblings(checkpoint, model_class):
+    for found in siblings(checkpoint, model_class, missing, merged):
         if isinstance(found, str):
             progress(None, f"Loading the file as {found}")
         else:

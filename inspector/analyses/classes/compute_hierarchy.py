@@ -12,6 +12,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from inspector.analyses.classes import words
+from inspector.analyses.classes.compute_merged import Merged, missing_of
 from inspector.analyses.classes.result import AncestorClass, SiblingClass
 from inspector.errors import CheckpointError
 from inspector.models.build import SPARE_MODULES, find_class
@@ -97,19 +98,27 @@ def summary(of_class: type) -> str:
     return first if len(first) <= LONGEST_SUMMARY else first[: LONGEST_SUMMARY - 1] + "…"
 
 
-def siblings(checkpoint: Checkpoint, model_class: type[PreTrainedModel]) -> Iterator[SiblingClass | str]:
+def siblings(
+    checkpoint: Checkpoint, model_class: type[PreTrainedModel], missing: frozenset[str], merged: Merged | None
+) -> Iterator[SiblingClass | str]:
     """Load the file into every public model class of the same module, and say what it lacks.
+
+    Args:
+        model_class: The model's own.
+        missing: Names of that class's parameters that the file does not hold.
+        merged: Of that class.
 
     Yields:
         The name of the class that is tried next, then what came of it; the model's own first.
     """
+    yield _found(checkpoint, model_class, missing, of=model_class)
     for each in family_classes(checkpoint, model_class):
         yield each.__name__
-        yield _tried(checkpoint, each, of=model_class)
+        yield _tried(checkpoint, each, merged, of=model_class)
 
 
 def family_classes(checkpoint: Checkpoint, model_class: type[PreTrainedModel]) -> list[type[PreTrainedModel]]:
-    """Model classes that can be built from this config, of the module of one of them."""
+    """The other model classes of a class's module that can be built from this config."""
     module = sys.modules[model_class.__module__]
     public = (getattr(module, name, None) for name in getattr(module, "__all__", ()))
     found: list[Any] = [
@@ -121,7 +130,7 @@ def family_classes(checkpoint: Checkpoint, model_class: type[PreTrainedModel]) -
         and isinstance(checkpoint.config, each.config_class or type(None))
         and each is not model_class
     ]
-    return [model_class, *sorted(found, key=lambda each: each.__name__)]
+    return sorted(found, key=lambda each: each.__name__)
 
 
 def _adds(of_class: type) -> Iterator[str]:
@@ -139,12 +148,21 @@ def _adds(of_class: type) -> Iterator[str]:
             yield name
 
 
-def _tried(checkpoint: Checkpoint, model_class: type[PreTrainedModel], *, of: type[PreTrainedModel]) -> SiblingClass:
-    head = _head(checkpoint, model_class)
+def _tried(
+    checkpoint: Checkpoint, model_class: type[PreTrainedModel], merged: Merged | None, *, of: type[PreTrainedModel]
+) -> SiblingClass:
     try:
-        missing = checkpoint.outline(model_class)[1]
+        missing = missing_of(checkpoint, model_class, merged)
     except CheckpointError as error:
-        return _sibling(model_class, head, 0, present=False, note=words.UNFIT.format(why=str(error).partition(": ")[0]))
+        head, why = _head(checkpoint, model_class), str(error).partition(": ")[0]
+        return _sibling(model_class, head, 0, present=False, note=words.UNFIT.format(why=why))
+    return _found(checkpoint, model_class, missing, of=of)
+
+
+def _found(
+    checkpoint: Checkpoint, model_class: type[PreTrainedModel], missing: frozenset[str], *, of: type[PreTrainedModel]
+) -> SiblingClass:
+    head = _head(checkpoint, model_class)
     lacking = sorted(missing)
     if head == BASE:
         spare = [name for name in lacking if any(part in name for part in BASE_SPARES)]

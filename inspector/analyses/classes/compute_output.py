@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.func import functional_call
 from transformers import PreTrainedModel
+from transformers.utils import import_utils
 from transformers.utils.generic import ModelOutput
 
 from inspector.analyses.classes import words
@@ -20,7 +18,6 @@ from inspector.analyses.classes.compute_fields import ASKED, Size, output_fields
 from inspector.analyses.classes.result import ExampleOutput
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.memory import named_tensors
 
 EXAMPLE_IDS = 8  # where there is no tokenizer
 FEW = 4  # so short an example is made longer for the second look, others shorter
@@ -42,10 +39,12 @@ def model_output(
 ) -> tuple[ExampleOutput | None, dict[int, int] | None, list[str]]:
     """Run an example and describe every field of what comes back.
 
-    The pass runs on fake tensors (shape and dtype, no numbers): nothing is computed, and no number
-    of a weight that the file lacks could be shown. Where the code of a model asks a tensor for its
-    numbers, the pass runs for real, if the model has any. A second pass of other sizes tells what
-    each axis counts.
+    On the meta device, the pass computes nothing: its tensors have a shape and a dtype and no
+    numbers, so none of a weight that the file lacks could be shown. A model whose code asks a tensor
+    for its numbers runs only with them. A second pass of other sizes tells what each axis counts.
+
+    Args:
+        model: On the meta device, or with its numbers on the CPU.
 
     Returns:
         The output; how often each module ran (by its id); and warnings. None and None where the
@@ -55,12 +54,12 @@ def model_output(
         example, warnings = _example(checkpoint, model, text)
         first = Size(1, CHOICES, len(example.ids), len(example.ids))
         with _counted(model) as uses:
-            output, fake = _run_either(model, _batch(model, example, first))
+            output = _run(model, _batch(model, example, first))
     except InspectorError as error:
         return None, None, [words.NO_OUTPUT.format(error=error)]
     except Exception as error:
         return None, None, [words.DID_NOT_RUN.format(model=type(model).__name__, error=type(error).__name__)]
-    other, second = _look_again(model, example, first, fake=fake)
+    other, second = _look_again(model, example, first)
     shown = ExampleOutput(
         class_name=type(output).__name__,
         module=type(output).__module__,
@@ -112,66 +111,39 @@ def _resized(ids: tuple[int, ...], length: int) -> tuple[int, ...]:
     return (*ids[:-1], *[middle] * (length - len(ids)), ids[-1])
 
 
-def _run_either(model: PreTrainedModel, arguments: dict[str, Any]) -> tuple[ModelOutput, bool]:
-    try:
-        return _run(model, arguments, fake=True), True
-    except Exception:  # the model's code looked at numbers, which fake tensors do not have
-        return _run(model, arguments, fake=False), False
-
-
-def _run(model: PreTrainedModel, arguments: dict[str, Any], *, fake: bool) -> ModelOutput:
-    if not fake:
-        with torch.inference_mode():
-            return model(**arguments, return_dict=True)
-    fakes = FakeTensorMode(allow_non_fake_inputs=True)
-    with fakes as mode, torch.inference_mode(), _batched_experts(model), _unlogged():
-        faked = {
-            name: mode.from_tensor(value) if isinstance(value, torch.Tensor) else value
-            for name, value in arguments.items()
-        }
-        held: dict[str, torch.Tensor] = {
-            name: FakeTensor(mode, each.detach(), torch.device("cpu"))
-            for name, each in named_tensors(model)
-            if each.is_meta
-        }
-        return functional_call(model, held, kwargs=faked | {"return_dict": True}, tie_weights=False)
+def _run(model: PreTrainedModel, arguments: dict[str, Any]) -> ModelOutput:
+    device = model.device
+    placed = {name: value.to(device) if isinstance(value, torch.Tensor) else value for name, value in arguments.items()}
+    with torch.inference_mode(), device, _without_numbers(model) if device.type == "meta" else nullcontext():
+        return model(**placed, return_dict=True)
 
 
 @contextmanager
-def _batched_experts(model: PreTrainedModel) -> Iterator[None]:
-    """Have experts run as one product: torch's grouped one takes no fake tensors in float32."""
-    before = getattr(model.config, "_experts_implementation", None)
-    if before != GROUPED:
-        yield
-        return
-    model.set_experts_implementation("batched_mm")
+def _without_numbers(model: PreTrainedModel) -> Iterator[None]:
+    """Have a model on the meta device run as transformers runs one on fake tensors: it looks at no numbers.
+
+    Experts run as one product: torch's grouped one takes no float32 there.
+    """
+    is_fake = import_utils.is_fake_tensor
+    experts = getattr(model.config, "_experts_implementation", None)
+    import_utils.is_fake_tensor = lambda each: is_fake(each) or (isinstance(each, torch.Tensor) and each.is_meta)
+    if experts == GROUPED:
+        model.set_experts_implementation("batched_mm")
     try:
         yield
     finally:
-        model.set_experts_implementation(before)
+        import_utils.is_fake_tensor = is_fake
+        if experts == GROUPED:
+            model.set_experts_implementation(experts)
 
 
-@contextmanager
-def _unlogged() -> Iterator[None]:
-    """Keep torch from writing a traceback for what fake tensors cannot do: it is done for real then."""
-    logger = logging.getLogger("torch._subclasses.fake_tensor")
-    before = logger.disabled
-    logger.disabled = True
-    try:
-        yield
-    finally:
-        logger.disabled = before
-
-
-def _look_again(
-    model: PreTrainedModel, example: _Example, first: Size, *, fake: bool
-) -> tuple[ModelOutput | None, Size]:
+def _look_again(model: PreTrainedModel, example: _Example, first: Size) -> tuple[ModelOutput | None, Size]:
     """Run a batch of other sizes; batches of one where the model takes no others."""
     change = -1 if first.positions > FEW else 1
     for batch in (first.batch + 1, first.batch):
         size = Size(batch, CHOICES + 2, first.positions + 3 * change, first.decoder_positions + 2 * change)
         try:
-            return _run(model, _batch(model, example, size), fake=fake), size
+            return _run(model, _batch(model, example, size)), size
         except Exception:  # a model refuses sizes in any class of error; then no axis is told apart by them
             continue
     return None, first

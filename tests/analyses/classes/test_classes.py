@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 from functools import cache
@@ -13,10 +14,12 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from inspector.analyses.classes.compute import classes
-from inspector.analyses.classes.compute_hierarchy import summary
+from inspector.analyses.classes.compute_hierarchy import family_classes, summary
+from inspector.analyses.classes.compute_merged import merge, missing_of
 from inspector.analyses.classes.compute_modules import fold_tree, module_rows, tree_text
 from inspector.analyses.classes.compute_output import model_output
 from inspector.errors import CheckpointError, NotInCheckpointError
+from inspector.models.build import build_model
 from inspector.models.checkpoint import Checkpoint
 from inspector.results.checkpoint import HEADS
 from inspector.results.plain import to_json
@@ -24,11 +27,15 @@ from inspector.settings import read_settings
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent
-from tests.families import MODELS, WITHOUT_HEAD, random_model, save_checkpoint
+from tests.families import ENCODER_DECODER, MODELS, RENAMED, UNLISTED, WITHOUT_HEAD, random_model, save_checkpoint
 
 EVERY = sorted(MODELS | WITHOUT_HEAD)
 LOADED = ["AlbertForMaskedLM", "BertForTokenClassification", "DistilBertModel", "GPT2LMHeadModel",
           "LlamaModel", "OPTForCausalLM"]  # fmt: skip
+OTHERS = sorted(ENCODER_DECODER | UNLISTED | RENAMED)
+RUNNING = {"DeepseekV3ForCausalLM": {"head_dim": 8}}  # with the families' own, it can be built alone
+LOOK_AT_NUMBERS = {"JetMoeForCausalLM"}  # to split the tokens among experts
+MERGED = ["DeepseekV3ForCausalLM", "MixtralForCausalLM", "Qwen2MoeForCausalLM", "Qwen3MoeForCausalLM"]
 TEXT = "w1 w2 w3 w4 w5"
 T5 = {"vocab_size": 60, "d_model": 32, "d_kv": 16, "d_ff": 48, "num_layers": 3, "num_heads": 2,
       "decoder_start_token_id": 0}  # fmt: skip
@@ -276,7 +283,7 @@ def test_bart_too(tmp_path, open_path):
 
 
 def test_a_model_that_looks_at_numbers_runs_for_real(tmp_path, open_path):
-    # It finds the end of the text by the ids themselves, which fake tensors do not have.
+    # It finds the end of the text by the ids themselves, which the meta device does not have.
     changes = BART | {"pad_token_id": 0, "eos_token_id": 3, "bos_token_id": 2}
     model = built("BartForSequenceClassification", changes)
     result = ask(open_path(save_checkpoint(model, tmp_path / "bart")))
@@ -458,3 +465,82 @@ def test_experts_are_run_without_numbers_and_without_a_traceback(open_model, cap
     said = "".join(capfd.readouterr()) + caplog.text
     assert "Traceback" not in said
     assert model.config._experts_implementation == "grouped_mm"
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_pass_without_numbers_returns_what_one_with_them_does(tmp_path, open_path, name):
+    checkpoint = open_path(save_checkpoint(random_model(name, **RUNNING.get(name, {})), tmp_path / name))
+    model_class = getattr(transformers, name)
+    outline, _ = checkpoint.outline(model_class)
+    model, _ = build_model(model_class, checkpoint.config, checkpoint.state, name=name)
+    output, uses, said = model_output(checkpoint, model, TEXT)
+    assert output is not None
+    hollow, hollow_uses, hollow_said = model_output(checkpoint, outline, TEXT)
+    if name in LOOK_AT_NUMBERS:
+        assert (hollow, hollow_uses, len(hollow_said)) == (None, None, 1)
+        answer = ask(checkpoint)  # which counts no module of the pass that failed
+        assert answer.output == output
+        assert {row.name: row.uses for row in answer.modules} == by_name(model, uses)
+    else:
+        assert (hollow, hollow_said) == (output, said)
+        assert by_name(outline, hollow_uses) == by_name(model, uses)
+
+
+def by_name(model, uses):
+    return {name: uses.get(id(module), 0) for name, module in model.named_modules()}
+
+
+def stripped(tensors):
+    """As the base model alone writes them, beside the head."""
+    return {name.removeprefix("model."): tensor for name, tensor in tensors.items()}
+
+
+def cut(tensors):
+    """Without a norm, and with what no class knows."""
+    left = {name: tensor for name, tensor in tensors.items() if not name.endswith("1.input_layernorm.weight")}
+    return left | {"score.weight": torch.zeros(2, 32), "stranger.weight": torch.zeros(2)}
+
+
+@pytest.mark.parametrize("change", [dict, stripped, cut], ids=["whole", "stripped", "cut"])
+@pytest.mark.parametrize("name", MERGED)
+def test_classes_lack_of_merged_experts_what_they_lack_of_the_file(tmp_path, open_path, name, change):
+    folder = save_checkpoint(random_model(name), tmp_path / name)
+    tensors = change(load_file(folder / "model.safetensors"))
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    checkpoint = open_path(folder)
+    model, missing = checkpoint.outline(getattr(transformers, name))
+    merged = merge(checkpoint, model, missing)
+    assert merged is not None
+    assert len(merged.state) < len(checkpoint.outlines)
+    assert not any("experts.0." in key for key in merged.state)
+    for each in family_classes(checkpoint, type(model)):
+        assert lacking(checkpoint, each, merged) == lacking(checkpoint, each, None), each
+
+
+def lacking(checkpoint, model_class, merged):
+    try:
+        return missing_of(checkpoint, model_class, merged)
+    except CheckpointError as error:
+        return str(error)
+
+
+def test_a_file_without_merged_tensors_is_taken_as_it_is(open_model):
+    checkpoint = open_model("LlamaForCausalLM")
+    assert merge(checkpoint, *checkpoint.outline(transformers.LlamaForCausalLM)) is None
+
+
+def test_merged_tensors_of_which_the_file_lacks_some_are_not_taken(open_model):
+    checkpoint = open_model("MixtralForCausalLM")
+    model, missing = checkpoint.outline(transformers.MixtralForCausalLM)
+    assert merge(checkpoint, model, missing)
+    assert merge(checkpoint, model, frozenset({"model.layers.0.mlp.experts.down_proj"})) is None
+
+
+def test_a_class_with_other_conversions_is_given_the_file_itself(open_model):
+    checkpoint = open_model("MixtralForCausalLM")
+    merged = merge(checkpoint, *checkpoint.outline(transformers.MixtralForCausalLM))
+    assert merged is not None
+    emptied = dataclasses.replace(merged, state={"lm_head.weight": merged.state["lm_head.weight"]})
+    assert missing_of(checkpoint, transformers.MixtralForCausalLM, emptied)
+    other = dataclasses.replace(emptied, rules=merged.rules[:-1])
+    assert missing_of(checkpoint, transformers.MixtralForCausalLM, other) == frozenset()
