@@ -15,6 +15,11 @@ from inspector.models.naming import embedding_matrix
 EXAMPLE_IDS = 4  # tokens of the pass that counts reused modules
 SMALL = 64_000_000  # bytes of weights that are quicker run than run without
 LARGE = 4_000_000_000  # bytes from which a pass would read too much
+KEPT = 64  # structures whose count is kept
+
+Uses = tuple[tuple[str, int], ...]  # names of modules, and how often each is run
+
+_kept: dict[tuple[type, str], Uses] = {}  # by class and configuration
 
 
 def input_embedding(model: PreTrainedModel) -> torch.Tensor:
@@ -72,7 +77,7 @@ def reused_modules(
 
 def count_reuse(
     model: PreTrainedModel, *, loaded: Callable[[], PreTrainedModel] | None = None
-) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
+) -> tuple[Uses, tuple[str, ...]]:
     """Run a few tokens through the model's structure, and count the modules run more than once.
 
     A large model's pass runs on the meta device, without weights, so that its file is not read for
@@ -87,15 +92,33 @@ def count_reuse(
     """
     nbytes = sum(parameter.nbytes for parameter in model.parameters())
     hollow = (lambda: model) if loaded else (lambda: hollow_model(type(model), model.config))
-    ways = [*([hollow] if loaded or nbytes > SMALL else []), *([loaded or (lambda: model)] if nbytes <= LARGE else [])]
+    ways: list[Callable[[], Uses]] = []
+    if loaded or nbytes > SMALL:
+        ways.append(lambda: _count_hollow(model, hollow))
+    if nbytes <= LARGE:
+        ways.append(lambda: _count(loaded() if loaded else model))
     reason = "too large to be run for it"
     for way in ways:
         try:
-            runner = way()
-            return tuple(reused_modules(runner, example_inputs(runner))), ()
+            return way(), ()
         except Exception as error:  # numbers may decide what is run, and meta tensors have none
             reason = f"did not run ({type(error).__name__})"
     return (), (f"Reused modules were not counted: the model {reason}.",)
+
+
+def _count_hollow(model: PreTrainedModel, hollow: Callable[[], PreTrainedModel]) -> Uses:
+    """Count without numbers: once for a class and a configuration, which alone decide what is run."""
+    structure = (type(model), model.config.to_json_string(use_diff=False))
+    if structure not in _kept:
+        counted = _count(hollow())
+        if len(_kept) >= KEPT:
+            _kept.clear()
+        _kept[structure] = counted
+    return _kept[structure]
+
+
+def _count(model: PreTrainedModel) -> Uses:
+    return tuple(reused_modules(model, example_inputs(model)))
 
 
 def example_inputs(model: PreTrainedModel, count: int = EXAMPLE_IDS) -> dict[str, torch.Tensor]:

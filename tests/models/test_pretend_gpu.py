@@ -136,7 +136,7 @@ def test_padding(open_model, name):
 @pytest.mark.parametrize("method", ["pca", "umap"])
 def test_maps(tmp_path, open_path, monkeypatch, method, metric):
     """The map of a GPU keeps as many neighbors as the CPU's; its places are others."""
-    monkeypatch.setattr(layout, "EPOCHS", {False: 20, True: 20})
+    monkeypatch.setattr(layout, "EPOCHS", {False: 10, True: 10})
     model = random_model("BertForMaskedLM", vocab_size=300)
     folder = save_checkpoint(model, tmp_path / "a")
     options = {"progress": silent, "method": method, "metric": metric, "trust": True}

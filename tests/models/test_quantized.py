@@ -304,13 +304,8 @@ def test_gptq(stored, plain, bits, ordered, form):
     scales = torch.rand(groups, outputs).half()
     group = torch.randperm(inputs) // 16 if ordered else torch.arange(inputs) // 16
     less = 0 if form == "gptq_v2" else 1
-    truth = torch.tensor(
-        [
-            [float(scales[group[i], o]) * int(codes[i, o] - zeros[group[i], o])
-             for i in range(inputs)]
-            for o in range(outputs)
-        ]
-    )  # fmt: skip
+    scale, zero, rows = scales.tolist(), zeros.tolist(), zip(codes.tolist(), group.tolist(), strict=True)
+    truth = torch.tensor([[scale[of][o] * (row[o] - zero[of][o]) for o in range(outputs)] for row, of in rows]).T
 
     def pack(_):
         packed = [words_of(column, bits) for column in codes.T.tolist()]

@@ -70,20 +70,21 @@ def test_logits_that_are_not_made_at_once_are_the_models_own(open_model, archite
     pd.testing.assert_frame_equal(again.cells, whole.cells)
 
 
-@pytest.mark.parametrize("states", [1, 14, 256])
-def test_layers_that_are_read_together_are_those_read_alone(open_model, architecture, monkeypatch, states):
+def test_layers_that_are_read_together_are_those_read_alone(open_model, architecture, monkeypatch):
     """A block may hold one state, two layers of a text, or all of them: the tables are the same."""
     checkpoint = open_model(architecture)
     options = {"text": TEXT, "k": 3, "pins": ["w3"], "dtype": "float32", "device": "cpu"}
-    monkeypatch.setattr(compute_reading, "block_states", lambda rows: states)
-    together = lens(checkpoint, progress=silent, **options)
-    alone = [lens(checkpoint, progress=silent, layers=[layer], **options) for layer in range(len(together.layers))]
-    for name in ("cells", "pinned", "states"):
-        parts = [getattr(each, name).drop(columns="agrees", errors="ignore") for each in alone]
-        pd.testing.assert_frame_equal(
-            getattr(together, name).drop(columns="agrees", errors="ignore"),
-            pd.concat(parts, ignore_index=True), rtol=1e-4, atol=1e-5,
-        )  # fmt: skip
+    states_count = checkpoint.config.num_hidden_layers + 1
+    alone = [lens(checkpoint, progress=silent, layers=[layer], **options) for layer in range(states_count)]
+    for states in (1, 14, 256):
+        monkeypatch.setattr(compute_reading, "block_states", lambda rows, states=states: states)
+        together = lens(checkpoint, progress=silent, **options)
+        for name in ("cells", "pinned", "states"):
+            parts = [getattr(each, name).drop(columns="agrees", errors="ignore") for each in alone]
+            pd.testing.assert_frame_equal(
+                getattr(together, name).drop(columns="agrees", errors="ignore"),
+                pd.concat(parts, ignore_index=True), rtol=1e-4, atol=1e-5, obj=f"{name} in blocks of {states}",
+            )  # fmt: skip
 
 
 def test_a_head_is_replayed_where_its_model_asks_the_base_model(open_model, monkeypatch):

@@ -13,6 +13,7 @@ from torch import nn
 import inspector
 from inspector.analyses.checks.compute import check
 from inspector.analyses.sharing.compute import find_sharing, sharing
+from inspector.models import execution
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, WITHOUT_HEAD, random_model, save_checkpoint
 
@@ -333,3 +334,23 @@ def test_views_of_one_storage_that_begin_elsewhere_are_told_from_one_tensor(tmp_
     assert (group.verdict, group.in_memory) == ("tied", True)
     assert "They are views of it, not all the same one." in group.reason
     assert group.unique_parameters == 40
+
+
+def test_a_structure_is_counted_once_and_another_by_itself(tmp_path, open_path, monkeypatch):
+    """ALBERT runs one layer as often as its config says, whatever its weights are."""
+    passes: list[str] = []
+    counting = execution.reused_modules
+
+    def counted(model, inputs):
+        passes.append(type(model).__name__)
+        return counting(model, inputs)
+
+    monkeypatch.setattr(execution, "reused_modules", counted)
+    monkeypatch.setattr(execution, "_kept", {})
+    uses = []
+    for seed, layers in enumerate((2, 3, 2, 3)):
+        model = random_model("AlbertForMaskedLM", seed=seed, num_hidden_layers=layers)
+        found = share(open_path(save_checkpoint(model, tmp_path / str(seed))))
+        uses.append([each.uses for each in found.reused_modules])
+    assert uses == [[2], [3], [2], [3]]
+    assert passes == ["AlbertForMaskedLM"] * 2
