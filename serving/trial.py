@@ -72,7 +72,7 @@ class Server:
                 if process not in held:
                     process.suspend()
                     held.add(process)
-            if released.wait(0.01):
+            if released.wait(0.1):
                 return
 
     def stop(self) -> None:
@@ -81,19 +81,20 @@ class Server:
         self.process.wait(timeout=30)
 
 
-def start_app(home: Path, *options: str, **environment: str) -> Server:
+def start_app(home: Path, *options: str, module: str = "streamlit", **environment: str) -> Server:
     """Start a server; it may not answer yet.
 
     Args:
         home: Where its store and its log go.
         options: Of `streamlit run`.
+        module: What Python runs with these options.
         environment: Settings.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     log = home / "server.log"
-    command = [sys.executable, "-m", "streamlit", "run", "app.py"]
+    command = [sys.executable, "-m", module, "run", "app.py"]
     started = time.monotonic()
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -6,20 +6,19 @@ import gc
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from inspector.engine.forking import Forked, fork_servers
-from inspector.engine.wire import WARM
 from inspector.models.checkpoint import Checkpoint
 from inspector.settings import Settings, read_settings
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from tests.families import MODELS, random_model, save_checkpoint
+from tests.warm import forked_warm
 
 # Code compiled in one test serves them all, and those of the next run.
 COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "numba"
@@ -63,14 +62,7 @@ def silent(fraction: float | None, text: str) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _forked_warm() -> Iterator[None]:
-    """Import torch and transformers once for all workers of this process, not in the first two of each engine."""
-    fork = fork_servers.fork
-
-    def forked(environment: Mapping[str, str], modules: Sequence[str], when: bytes) -> Forked:
-        return fork(environment, modules, WARM)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fork_servers, "fork", forked)
+    with forked_warm():
         yield
 
 

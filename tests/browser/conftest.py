@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import ConsoleMessage, Page, Request, expect
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, expect
 
 from serving.trial import Server, start_app, wait_until_up
 from tools.chromium import FLAGS, find_chromium
@@ -30,7 +30,7 @@ def servers(folders: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
     running: list[Server] = []
 
     def start(*options: str, **environment: str) -> Server:
-        server = start_app(folders.mktemp("home"), *options, **environment)
+        server = start_app(folders.mktemp("home"), *options, module="tests.warm", **environment)
         running.append(server)
         wait_until_up(server)
         return server
@@ -76,6 +76,12 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[s
     return {**browser_type_launch_args, "executable_path": found, "args": list(FLAGS)}
 
 
+@pytest.fixture(scope="session")
+def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]:
+    """Contexts of a reader who wants less motion: placeholders that pulse would take half a processor."""
+    return {**browser_context_args, "reduced_motion": "reduce"}
+
+
 @pytest.fixture
 def watch() -> Iterator[Callable[[Page], Page]]:
     """Collect what goes wrong in a page; the test fails at its end if anything did."""
@@ -101,7 +107,15 @@ def watch() -> Iterator[Callable[[Page], Page]]:
 
 
 @pytest.fixture
-def page(page: Page, watch: Callable[[Page], Page]) -> Page:
-    """A watched page that is wide enough for the sidebar."""
-    page.set_viewport_size({"width": 1400, "height": 1000})
-    return watch(page)
+def open_browser(new_context: Callable[..., BrowserContext], watch: Callable[[Page], Page]) -> Callable[..., Page]:
+    """A watched page in a browser of its own, wide enough for the sidebar by default."""
+
+    def opened(*, width: int = 1400, height: int = 1000, **options: Any) -> Page:
+        return watch(new_context(viewport={"width": width, "height": height}, **options).new_page())
+
+    return opened
+
+
+@pytest.fixture
+def page(open_browser: Callable[..., Page]) -> Page:
+    return open_browser()

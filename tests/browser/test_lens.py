@@ -37,6 +37,9 @@ def test_pinned_tokens_are_followed_and_color_the_map(page: Page, server: Server
     expect_page(page, "lens", "demo-bert")
     expect(main.get_by_text("colored by rank of spain")).to_be_visible()
     expect_calm(page)
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name=re.compile("^Download as SVG: ")).first.click()
+    assert "demo-bert" in waiting.value.suggested_filename
 
 
 def test_a_link_opens_rung_and_cell(page: Page, server: Server) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from serving.trial import Server
 from tests.browser.looking import SLUGS, expect_calm, expect_page, fill, go_to, sound
@@ -14,6 +14,10 @@ PHONE = 390
 TITLES_FIT = """() => [...document.querySelectorAll(".js-plotly-plot")].every((chart) =>
   [...chart.querySelectorAll(".gtitle, .gtitle-subtitle")].every((title) =>
     title.getBoundingClientRect().right <= chart.getBoundingClientRect().right))"""
+GRAPH_SCROLLS = """phone => {
+  const graph = document.querySelector(".st-key-sharing_graph");
+  return graph.scrollWidth >= 560 && graph.clientWidth < phone;
+}"""
 KING = "the king of [MASK]."
 HOUSE = "a house of [MASK]."
 
@@ -37,12 +41,9 @@ def text(page: Page) -> str:
     return page.get_by_label("Text", exact=True).input_value()
 
 
-def test_every_page_opens_by_its_link_on_a_phone(
-    browser: Browser, server: Server, watch: Callable[[Page], Page]
-) -> None:
-    """Nothing scrolls sideways, and no title of a figure is cut."""
-    context = browser.new_context(viewport={"width": PHONE, "height": 800})
-    page = watch(context.new_page())
+def test_every_page_opens_by_its_link_on_a_phone(server: Server, open_browser: Callable[..., Page]) -> None:
+    """Nothing scrolls sideways but the graph of shared tensors, by itself; no title of a figure is cut."""
+    page = open_browser(width=PHONE, height=800)
     with sound(page, server):
         for slug in SLUGS:
             page.goto(f"{server.url}/{slug}?checkpoint=demo-gpt2")
@@ -55,17 +56,16 @@ def test_every_page_opens_by_its_link_on_a_phone(
             )
             expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
             page.wait_for_function(TITLES_FIT)
+            if slug == "sharing":
+                page.wait_for_function(GRAPH_SCROLLS, arg=PHONE)
         page.get_by_test_id("stExpandSidebarButton").click()
         go_to(page, SLUGS[0])
         page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").click()
         expect_page(page, SLUGS[0], "demo-gpt2")
-    context.close()
 
 
-def test_pages_beside_the_analyses_open_by_their_link(
-    page: Page, server: Server, watch: Callable[[Page], Page]
-) -> None:
-    with sound(watch(page), server):
+def test_pages_beside_the_analyses_open_by_their_link(page: Page, server: Server) -> None:
+    with sound(page, server):
         for slug, title in (("tour", "Questions"), ("report", "Report"), ("server", "Server")):
             page.goto(f"{server.url}/{slug}?checkpoint=demo-gpt2")
             expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()
@@ -73,10 +73,8 @@ def test_pages_beside_the_analyses_open_by_their_link(
             expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
-def test_going_back_and_forward_shows_what_the_address_says(
-    page: Page, server: Server, watch: Callable[[Page], Page]
-) -> None:
-    watch(page).goto(f"{server.url}/lens?text={KING}&pins=king")
+def test_going_back_and_forward_shows_what_the_address_says(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/lens?text={KING}&pins=king")
     expect_page(page, "lens", "demo-bert")
     go_to(page, "masked_lm")
     expect_page(page, "masked_lm", "demo-bert")
@@ -100,10 +98,8 @@ def test_going_back_and_forward_shows_what_the_address_says(
     expect(page.get_by_label("Text", exact=True)).to_have_value(HOUSE)
 
 
-def test_a_text_of_ones_own_comes_along_and_stands_in_the_address(
-    page: Page, server: Server, watch: Callable[[Page], Page]
-) -> None:
-    watch(page).goto(f"{server.url}/lens")
+def test_a_text_of_ones_own_comes_along_and_stands_in_the_address(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/lens")
     expect_page(page, "lens", "demo-bert")
     fill(page, "Text", KING, key="Control+Enter")
     expect_address(page, "lens", text=KING)
@@ -119,10 +115,22 @@ def test_a_text_of_ones_own_comes_along_and_stands_in_the_address(
     expect(page.get_by_label("Text", exact=True)).to_have_value(KING)
 
 
-def test_what_means_something_else_on_another_page_does_not_go_along(
-    page: Page, server: Server, watch: Callable[[Page], Page]
+def test_what_the_next_page_cannot_take_stays_behind(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/masked_lm?k=500&text={KING}")
+    expect_page(page, "masked_lm", "demo-bert")
+    go_to(page, "lens")
+    expect_page(page, "lens", "demo-bert")
+    expect(page.get_by_test_id("stAlert")).to_have_count(0)
+    assert "k" not in address(page)[1]
+    page.go_back()
+    expect_page(page, "masked_lm", "demo-bert")
+    expect_address(page, "masked_lm", k="500", text=KING)
+
+
+def test_what_means_something_else_elsewhere_does_not_go_along_nor_into_the_view_of_a_question(
+    page: Page, server: Server
 ) -> None:
-    watch(page).goto(f"{server.url}/lens?k=7&shade=entropy")
+    page.goto(f"{server.url}/lens?text={KING}&k=7&second={HOUSE}&shade=entropy")
     expect_page(page, "lens", "demo-bert")
     go_to(page, "embeddings")
     expect_page(page, "embeddings", "demo-bert")
@@ -134,24 +142,6 @@ def test_what_means_something_else_on_another_page_does_not_go_along(
     expect_calm(page)
     expect_address(page, "lens", k="7", shade="entropy")
 
-
-def test_what_the_next_page_cannot_take_stays_behind(page: Page, server: Server, watch: Callable[[Page], Page]) -> None:
-    watch(page).goto(f"{server.url}/masked_lm?k=500&text={KING}")
-    expect_page(page, "masked_lm", "demo-bert")
-    go_to(page, "lens")
-    expect_page(page, "lens", "demo-bert")
-    expect(page.get_by_test_id("stAlert")).to_have_count(0)
-    assert "k" not in address(page)[1]
-    page.go_back()
-    expect_page(page, "masked_lm", "demo-bert")
-    expect_address(page, "masked_lm", k="500", text=KING)
-
-
-def test_a_question_opens_its_view_whatever_was_looked_at_before(
-    page: Page, server: Server, watch: Callable[[Page], Page]
-) -> None:
-    watch(page).goto(f"{server.url}/lens?text={KING}&k=7&second={HOUSE}")
-    expect_page(page, "lens", "demo-bert")
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="Questions").click()
     page.get_by_role("button", name="At which layer does the model know").click()
     expect_page(page, "lens", "demo-bert")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
 from inspector.demo import DEMOS, RUNS
 from serving.trial import Server
@@ -64,17 +64,13 @@ def test_a_link_asks_once(page: Page, here: Server) -> None:
     expect(question).to_have_count(0)
 
 
-def test_another_browser_is_asked_itself(context: BrowserContext, page: Page, here: Server) -> None:
+def test_another_browser_is_asked_itself(page: Page, here: Server, open_browser: Callable[..., Page]) -> None:
     page.goto(f"{here.url}/?checkpoint=path:theirs")
     page.get_by_role("button", name="Open these files").click()
     expect_page(page, "overview", "theirs")
-    another = context.browser.new_context() if context.browser else context
-    try:
-        visitor = another.new_page()
-        visitor.goto(f"{here.url}/?checkpoint=path:theirs")
-        expect(visitor.get_by_text(QUESTION)).to_be_visible()
-    finally:
-        another.close()
+    visitor = open_browser()
+    visitor.goto(f"{here.url}/?checkpoint=path:theirs")
+    expect(visitor.get_by_text(QUESTION)).to_be_visible()
 
 
 def test_what_is_typed_is_not_asked_about(page: Page, here: Server) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from serving.trial import Server
 from tests.browser.looking import expect_calm, expect_page, metric
@@ -27,7 +27,7 @@ def open_page(page: Page, server: Server, **query: str) -> None:
     expect_page(page, "masked_lm", "demo-bert")
 
 
-def test_the_answer_follows_the_typing_without_a_button(page: Page, server: Server) -> None:
+def test_the_answer_and_the_views_follow_the_typing_without_a_button(page: Page, server: Server) -> None:
     open_page(page, server)
     expect(chip(page, "[MASK]")).to_contain_text(PERCENT)
     field(page).click()
@@ -45,6 +45,29 @@ def test_the_answer_follows_the_typing_without_a_button(page: Page, server: Serv
     page.keyboard.type("?")
     expect(field(page)).to_have_value("the [MASK] of england!? and the [MASK]")
     expect(page).to_have_url(re.compile("england%21%3F"))
+
+    field(page).fill("the [MASK] of england.")
+    expect(metric(page, "Masks")).to_have_text("1")
+    page.get_by_role("radio", name="Plausibility").click()
+    expect(metric(page, "Pseudo-perplexity")).to_be_visible()
+    expect(chip(page, "england")).to_have_css("background-color", re.compile(r"^rgb\("))
+    expect(chip(page, "england")).to_contain_text(PERCENT)
+    page.get_by_role("radio", name="Two sentences").click()
+    second = page.get_by_label("Second sentence", exact=True)
+    expect(second).to_have_value("the [MASK] of germany.")
+    expect(page.get_by_test_id("stMarkdown").get_by_text("More likely with germany")).to_be_visible()
+    second.fill("the [MASK] of a river.")
+    expect(page.get_by_test_id("stMarkdown").get_by_text("More likely with a river")).to_be_visible()
+    expect(page).to_have_url(re.compile("view=Two"))
+    page.get_by_role("radio", name="History").click()
+    field(page).click()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("a glass of [MASK].")
+    expect(chip(page, "glass")).to_be_visible()
+    page.get_by_role("button", name="the [MASK] of england.").click()
+    expect(field(page)).to_have_value("the [MASK] of england.")
+    expect(chip(page, "england")).to_be_visible()
+    expect(page).to_have_url(re.compile("view=History"))
 
 
 def test_a_click_masks_a_token_and_another_shows_it_again(page: Page, server: Server) -> None:
@@ -97,9 +120,7 @@ def test_a_mask_stays_on_its_token_while_the_text_is_edited(page: Page, server: 
     expect(page).not_to_have_url(re.compile("masks="))
 
 
-def test_a_link_shows_the_same_to_somebody_else(
-    page: Page, server: Server, browser: Browser, watch: Callable[[Page], Page]
-) -> None:
+def test_a_link_shows_the_same_to_somebody_else(page: Page, server: Server, open_browser: Callable[..., Page]) -> None:
     open_page(page, server, text="the city of france.", k="3", order="sure")
     chip(page, "city").click()
     expect(metric(page, "Masks")).to_have_text("1")
@@ -111,7 +132,7 @@ def test_a_link_shows_the_same_to_somebody_else(
     notes = page.locator(".chip .note").all_inner_texts()
     assert sum(bool(note) for note in notes) == 2
 
-    other = watch(browser.new_page(viewport={"width": 1400, "height": 1000}))
+    other = open_browser()
     other.goto(page.url)
     expect_page(other, "masked_lm", "demo-bert")
     expect(field(other)).to_have_value("the city of france.")
@@ -119,29 +140,3 @@ def test_a_link_shows_the_same_to_somebody_else(
     expect(metric(other, "Masks")).to_have_text("2")
     expect_calm(other)
     assert other.locator(".chip .note").all_inner_texts() == notes
-    other.close()
-
-
-def test_the_views_follow_the_same_sentence(page: Page, server: Server) -> None:
-    open_page(page, server, text="the [MASK] of england.")
-    expect(metric(page, "Masks")).to_have_text("1")
-    page.get_by_role("radio", name="Plausibility").click()
-    expect(metric(page, "Pseudo-perplexity")).to_be_visible()
-    expect(chip(page, "england")).to_have_css("background-color", re.compile(r"^rgb\("))
-    expect(chip(page, "england")).to_contain_text(PERCENT)
-    page.get_by_role("radio", name="Two sentences").click()
-    second = page.get_by_label("Second sentence", exact=True)
-    expect(second).to_have_value("the [MASK] of germany.")
-    expect(page.get_by_test_id("stMarkdown").get_by_text("More likely with germany")).to_be_visible()
-    second.fill("the [MASK] of a river.")
-    expect(page.get_by_test_id("stMarkdown").get_by_text("More likely with a river")).to_be_visible()
-    expect(page).to_have_url(re.compile("view=Two"))
-    page.get_by_role("radio", name="History").click()
-    field(page).click()
-    page.keyboard.press("Control+A")
-    page.keyboard.type("a glass of [MASK].")
-    expect(chip(page, "glass")).to_be_visible()
-    page.get_by_role("button", name="the [MASK] of england.").click()
-    expect(field(page)).to_have_value("the [MASK] of england.")
-    expect(chip(page, "england")).to_be_visible()
-    expect(page).to_have_url(re.compile("view=History"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from serving.trial import Server
 from tests.browser.looking import expect_calm, expect_page, fill, metric
@@ -14,7 +14,7 @@ SENTENCES = "Sentences, one per line"
 
 
 def test_ones_own_sentences_are_measured_and_stand_in_the_link(
-    page: Page, server: Server, browser: Browser, watch: Callable[[Page], Page]
+    page: Page, server: Server, open_browser: Callable[..., Page]
 ) -> None:
     page.goto(f"{server.url}/padding?checkpoint=demo-bert")
     expect_page(page, "padding", "demo-bert")
@@ -28,12 +28,11 @@ def test_ones_own_sentences_are_measured_and_stand_in_the_link(
     expect_calm(page)
     said = page.get_by_role("listitem").filter(has_text="Through the softmax").inner_text()
 
-    other = watch(browser.new_page(viewport={"width": 1400, "height": 1000}))
+    other = open_browser()
     other.goto(page.url)
     expect_page(other, "padding", "demo-bert")
     expect(other.get_by_label(SENTENCES, exact=True)).to_have_value(text)
     expect(other.get_by_role("listitem").filter(has_text="Through the softmax")).to_have_text(said)
-    other.close()
 
 
 def test_a_tokenizer_without_padding_is_explained(page: Page, server: Server) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserType, Page, expect
+from playwright.sync_api import BrowserContext, BrowserType, Page, expect
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
@@ -28,9 +29,9 @@ def test_a_file_is_downloaded_by_the_policy(page: Page, server: Server) -> None:
         assert download.value.path().stat().st_size > 0
 
 
-def test_the_policy_stops_what_it_is_for(browser: Browser, server: Server) -> None:
+def test_the_policy_stops_what_it_is_for(new_context: Callable[..., BrowserContext], server: Server) -> None:
     """Were a text ever taken for markup, it could neither run nor send anything away."""
-    page = browser.new_page()  # not watched: the browser is to complain
+    page = new_context().new_page()  # not watched: the browser is to complain
     page.add_init_script(
         "window.stopped = []; document.addEventListener('securitypolicyviolation',"
         " event => window.stopped.push(event.effectiveDirective))"
@@ -60,7 +61,6 @@ def test_the_policy_stops_what_it_is_for(browser: Browser, server: Server) -> No
         "connect-src", "frame-src", "img-src", "script-src", "script-src-attr", "script-src-elem",
     ]  # fmt: skip
     assert page.evaluate("window.ran") is None
-    page.close()
 
 
 def test_a_name_that_was_rebound_gets_nothing(
@@ -70,7 +70,7 @@ def test_a_name_that_was_rebound_gets_nothing(
     rules = f"--host-resolver-rules=MAP {STRANGER} 127.0.0.1"
     browser = browser_type.launch(**{**browser_type_launch_args, "args": [*FLAGS, rules]})
     port = urlsplit(server.url).port
-    page = browser.new_page()
+    page = browser.new_page(reduced_motion="reduce")
     answer = page.goto(f"http://{STRANGER}:{port}/")
     assert answer
     assert answer.status == 400

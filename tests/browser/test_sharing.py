@@ -1,4 +1,4 @@
-"""The sharing page in a real browser: clicks, downloads, phones."""
+"""The sharing page in a real browser: clicks, downloads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Download, Page, expect
+from playwright.sync_api import Download, Page, expect
 
 from inspector.plotting.theme import DARK, LIGHT
 from serving.trial import Server
@@ -34,27 +34,13 @@ def save(page: Page, kind: str, title: str) -> Download:
     return waiting.value
 
 
-def test_a_figure_arrives_as_svg_with_its_title(page: Page, server: Server) -> None:
-    show(page, server)
-    for title in TITLES:
-        download = save(page, "SVG", title)
-        assert download.suggested_filename == f"{title.replace(' ', '-')}.svg"
-        root = ElementTree.fromstring(Path(download.path()).read_text("utf-8"))
-        assert root.tag == f"{SVG}svg"
-        assert root.get("width") == "900"
-        texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
-        assert title in texts
-        assert any("word_embeddings.weight" in text for text in texts)
-
-
 @pytest.mark.parametrize("scheme", GROUNDS)
-def test_page_and_png_follow_the_color_scheme(
-    scheme: str, browser: Browser, server: Server, watch: Callable[[Page], Page]
+def test_page_and_png_follow_the_color_scheme_and_an_svg_has_its_title(
+    scheme: str, server: Server, open_browser: Callable[..., Page]
 ) -> None:
     """The page's ground and its figures' ink, and a figure that arrives as PNG on the page's ground."""
     ground, red = GROUNDS[scheme]
-    context = browser.new_context(color_scheme=scheme, viewport={"width": 1400, "height": 1000})  # type: ignore[arg-type]
-    page = show(watch(context.new_page()), server)
+    page = show(open_browser(color_scheme=scheme), server)
     expect(page.locator(".js-plotly-plot").first).to_be_visible()
     color = page.get_by_test_id("stApp").evaluate("app => getComputedStyle(app).backgroundColor")
     assert int(re.findall(r"\d+", color)[0]) == red
@@ -68,17 +54,17 @@ def test_page_and_png_follow_the_color_scheme(
         pixels = np.asarray(picture.convert("RGB")).astype(int)
     wanted = [int(ground[place : place + 2], 16) for place in (1, 3, 5)]
     assert pixels[5, 5].tolist() == wanted
-    title = pixels[30:110, :1500]
-    assert (np.abs(title - wanted).max(axis=2) > 128).any()  # the title is written there
-    context.close()
-
-
-def test_other_pages_offer_their_figures_too(page: Page, server: Server) -> None:
-    page.goto(f"{server.url}/lens")
-    expect_page(page, "lens", "demo-bert")
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name=re.compile("^Download as SVG: ")).first.click()
-    assert "demo-bert" in waiting.value.suggested_filename
+    written = pixels[30:110, :1500]
+    assert (np.abs(written - wanted).max(axis=2) > 128).any()  # the title is written there
+    for title in TITLES:
+        download = save(page, "SVG", title)
+        assert download.suggested_filename == f"{title.replace(' ', '-')}.svg"
+        root = ElementTree.fromstring(Path(download.path()).read_text("utf-8"))
+        assert root.tag == f"{SVG}svg"
+        assert root.get("width") == "900"
+        texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
+        assert title in texts
+        assert any("word_embeddings.weight" in text for text in texts)
 
 
 def test_a_row_tells_all_of_it_when_hovered_and_what_it_is_when_clicked(page: Page, server: Server) -> None:
@@ -98,14 +84,3 @@ def test_a_row_tells_all_of_it_when_hovered_and_what_it_is_when_clicked(page: Pa
     expect(page.get_by_role("row", name=re.compile("In the file model.safetensors"))).to_be_visible()
     click_mark(chart.locator(".barlayer .trace").nth(2).locator(".point").nth(1))
     expect(page.get_by_role("row", name="Name cls.predictions.bias")).to_be_visible()
-
-
-def test_on_a_phone_the_graph_scrolls_by_itself(
-    browser: Browser, server: Server, watch: Callable[[Page], Page]
-) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 800})
-    page = show(watch(context.new_page()), server)
-    frame = page.locator(".st-key-sharing_graph")
-    page.wait_for_function("() => document.querySelector('.st-key-sharing_graph').scrollWidth >= 560")
-    assert frame.evaluate("each => each.clientWidth") < 390
-    context.close()

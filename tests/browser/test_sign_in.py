@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from serving.trial import START_SECONDS, Server, start_app
@@ -175,11 +175,11 @@ def test_a_server_that_cannot_keep_people_out_does_not_start(
 
 
 def test_a_proxy_names_the_person(
-    browser: Browser, watch: Callable[[Page], Page], start_server: Callable[..., Server]
+    new_context: Callable[..., BrowserContext], open_browser: Callable[..., Page], start_server: Callable[..., Server]
 ) -> None:
     server = start_server(INSPECTOR_SIGN_IN="proxy", INSPECTOR_PROXY_SECRET=SECRET, INSPECTOR_PEOPLE="ada,@x.org")
     with proxied(server, {"X-Forwarded-User": "ada", "X-Inspector-Secret": SECRET}) as url:
-        page = watch(browser.new_page(viewport={"width": 1400, "height": 1000}))
+        page = open_browser()
         page.goto(f"{url}/padding")
         expect_page(page, "padding", "demo-bert")
         expect(page.get_by_test_id("stSidebar").get_by_text("Signed in as ada")).to_be_visible()
@@ -191,7 +191,7 @@ def test_a_proxy_names_the_person(
         {"X-Forwarded-User": "eve", "X-Inspector-Secret": SECRET},
         {"X-Forwarded-User": "", "X-Inspector-Secret": SECRET},
     ):
-        context = browser.new_context(extra_http_headers=wrong)
+        context = new_context(extra_http_headers=wrong)
         answer = context.request.get(server.url)
         assert (answer.status, "You are not signed in" in answer.text()) == (401, True), wrong
         assert context.request.get(f"{server.url}/_stcore/health").text() == "ok"

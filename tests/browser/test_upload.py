@@ -86,7 +86,9 @@ def _rename_and_delete(page: Page) -> None:
     expect(page.get_by_text("is no longer in the store")).to_be_visible()
 
 
-def test_a_refusal_leaves_the_open_checkpoint_open(page: Page, server: Server, tmp_path: Path) -> None:
+def test_a_refusal_leaves_the_open_checkpoint_open_and_loose_files_are_opened_together(
+    page: Page, server: Server, minilm_folder: Path, tmp_path: Path
+) -> None:
     broken = tmp_path / "broken.zip"
     with zipfile.ZipFile(broken, "w") as archive:
         archive.writestr("config.json", "{}")
@@ -102,12 +104,7 @@ def test_a_refusal_leaves_the_open_checkpoint_open(page: Page, server: Server, t
     expect(page.get_by_text("stays open")).to_have_count(0)
     expect_calm(page)
 
-
-def test_loose_files_are_opened_together(page: Page, server: Server, minilm_folder: Path, tmp_path: Path) -> None:
-    config = minilm_folder / "config.json"
-    page.goto(server.url)
-    expect_page(page, "overview", "demo-bert")
-    open_file(page, config)
+    page.get_by_test_id("stSidebar").locator("input[type=file]").set_input_files(str(minilm_folder / "config.json"))
     page.get_by_role("button", name="Open 1 file").click()
     expect(page.get_by_test_id("stAlert")).to_contain_text("There are no weights")
     expect_page(page, "overview", "demo-bert")

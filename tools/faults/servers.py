@@ -99,7 +99,7 @@ def browsing() -> Iterator[Browser]:
 
 def visit(browser: Browser, address: str) -> Page:
     """Open an address in a session of its own."""
-    page = browser.new_context().new_page()
+    page = browser.new_context(reduced_motion="reduce").new_page()  # no placeholders that pulse
     page.set_default_timeout(WAIT_SECONDS * 1000)
     page.goto(address)
     return page
