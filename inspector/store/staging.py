@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.errors import CheckpointError
-from inspector.progress import Progress
+from inspector.progress import Progress, told_rarely
 from inspector.settings import Settings
 from inspector.store.configs import rebuild_config
 from inspector.store.files import put_folder, workspace
@@ -23,7 +23,7 @@ from inspector.store.names import CONFIGS, INDEXES, file_format, weight_format
 from inspector.store.origins.sources import Source
 from inspector.store.readers.index import Weights, choose_weights, refuse_wrong_index
 from inspector.store.readers.pytorch import read_pytorch
-from inspector.store.readers.safetensors import Header, read_safetensors, refuse_repeated_names
+from inspector.store.readers.safetensors import Header, files_by_tensor, read_safetensors
 from inspector.store.registry import clean_name, write_entry
 from inspector.store.sizes import refuse_wrong_sizes, size_warnings
 from inspector.store.tokenizer_files import stage_tokenizer
@@ -138,14 +138,14 @@ def _read(source: Source, progress: Progress) -> _Contents:
         warnings.append(NO_CONFIG)
     tensors: list[TensorInfo] = []
     aliases: dict[str, str] = {}
+    tell = told_rarely(progress)
     for number, name in enumerate(weights.names, start=1):
-        progress(None, f"Reading header {number} of {len(weights.names)}")
+        tell(None, f"Reading header {number} of {len(weights.names)}")
         header = READERS[weight_format(name) or ""](source.files[name], name)
         tensors += header.tensors
         aliases |= header.aliases
         warnings += header.warnings
-    refuse_repeated_names(tensors)
-    refuse_wrong_index(weights, tensors)
+    refuse_wrong_index(weights, files_by_tensor(tensors))
     if config is not None:
         refuse_wrong_sizes(config, tensors)
         warnings += size_warnings(config, tensors)
