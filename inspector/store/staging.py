@@ -67,8 +67,9 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
         has_tokenizer = stage_tokenizer(used, built / FOLDER)
         if contents.config is not None:
             (built / FOLDER / "config.json").write_text(json.dumps(contents.config, indent=2), encoding="utf-8")
-        received = settings.given is not None and all(p.is_relative_to(settings.given) for p in used.values())
-        known = _unknown(used) if received else identify(used, owned=source.owned, progress=progress)
+        known = (
+            _unknown(used) if _server_knows(source, settings) else identify(used, owned=source.owned, progress=progress)
+        )
         fingerprint = fingerprint_of({name: each.digest for name, each in known.items()})
         if settings.given is None and source.expected not in {None, fingerprint}:
             raise CheckpointError(
@@ -112,8 +113,17 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
     return load_manifest(fingerprint, settings=settings)
 
 
+def _server_knows(source: Source, settings: Settings) -> bool:
+    """Whether the server finds and hashes the files itself: neither those of an archive, nor a version of the hub's."""
+    if settings.given is None:
+        return False
+    if source.owned:
+        return all(path.is_relative_to(settings.given) for path in source.files.values())
+    return source.kind != "hub"
+
+
 def _unknown(used: Iterable[str]) -> dict[str, Identity]:
-    """Stand-ins for digests: the server hashes what it has received, and asks no worker for them."""
+    """Stand-ins for digests: the server asks no worker for them."""
     return {name: Identity(hashlib.sha256(name.encode()).hexdigest(), None) for name in used}
 
 
