@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,19 @@ Show = Callable[[Any], None]
 
 def untold(fraction: float | None, text: str) -> None:
     """Take progress and tell nobody."""
+
+
+def told_rarely(progress: Progress, *, every: float = 0.1) -> Progress:
+    """Tell the first of many steps, and then one as often as anybody sees it change."""
+    last = -math.inf
+
+    def tell(fraction: float | None, text: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= every:
+            last = time.monotonic()
+            progress(fraction, text)
+
+    return tell
 
 
 class Pace:

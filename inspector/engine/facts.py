@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property, lru_cache
@@ -19,7 +18,7 @@ from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.errors import CheckpointError, WorkerError
 from inspector.settings import Settings
 from inspector.store.manifests.entries import MANIFEST, OPENED, UPLOADS, load_manifest
-from inspector.store.manifests.manifest import Manifest, TensorInfo, is_buffer, stored_once
+from inspector.store.manifests.manifest import Manifest, TensorInfo, count_by_dtype, is_buffer
 from inspector.store.readers.pickles import ITEMSIZES
 
 REMEMBERED = 4  # manifests of a hundred thousand tensors may take 50 MB each
@@ -51,7 +50,7 @@ class Known:
     @cached_property
     def most_rows(self) -> int:
         """No tensor has more rows, however its numbers are packed."""
-        kinds = {(each.shape, each.dtype) for each in self.stored}
+        kinds = {(each.shape, each.dtype) for each in self.manifest.stored}
         packed = {dtype: 8 * ITEMSIZES[dtype] if dtype.startswith(PACKED) else 1 for _, dtype in kinds}
         return max((size * packed[dtype] for shape, dtype in kinds for size in shape), default=0)
 
@@ -63,17 +62,9 @@ class Known:
         return math.prod(counts) + ENDS if counts else math.inf
 
     @cached_property
-    def stored(self) -> list[TensorInfo]:
-        """The weights, each place in a file once."""
-        return stored_once(each for each in self.manifest.tensors if not is_buffer(each))
-
-    @cached_property
-    def dtypes(self) -> Mapping[str, int]:
-        """Numbers stored in each dtype."""
-        counts: Counter[str] = Counter()
-        for tensor in self.stored:
-            counts[tensor.dtype] += math.prod(tensor.shape)
-        return dict(counts)
+    def nbytes(self) -> int:
+        """Bytes of the weights, each place in a file once."""
+        return sum(each.nbytes for each in self.manifest.stored)
 
 
 def _numbers(value: Any, key: str = "") -> Iterator[tuple[str, int]]:
@@ -216,7 +207,7 @@ def _are_files(files: Any, known: Known) -> bool:
 
 def _is_counted(found: Any, known: Known) -> bool:
     """Parameters are counted by class and codes, but no file holds more than one in each bit."""
-    return 0 <= found.unique_parameters <= min(found.listed_parameters, 8 * sum(each.nbytes for each in known.stored))
+    return 0 <= found.unique_parameters <= min(found.listed_parameters, 8 * known.nbytes)
 
 
 def _text(config: Mapping[str, Any]) -> str:
@@ -247,10 +238,10 @@ FIELDS: dict[str, Holds] = {
     "Lens.layers": lambda layers, known: len(layers) <= known.most_layers,
     "Overview.config": lambda config, known: _text(config) == _text(known.manifest.config or {}),
     "Overview.d_model": _is_size,
-    "Overview.dtypes": lambda dtypes, known: dtypes == known.dtypes,
+    "Overview.dtypes": lambda dtypes, known: dtypes == count_by_dtype(known.manifest.stored),
     "Overview.files": _are_files,
     "Overview.layers": _is_size,
-    "Overview.nbytes_in_memory": lambda nbytes, known: nbytes == sum(each.nbytes for each in known.stored),
+    "Overview.nbytes_in_memory": lambda nbytes, known: nbytes == known.nbytes,
     "Overview.nbytes_on_disk": lambda nbytes, known: nbytes == sum(each.nbytes for each in known.manifest.files),
     "Overview.stored": lambda stored, known: stored == stored.of(known.manifest.tensors),
     "Overview.vocab_rows": _is_size,

@@ -29,6 +29,7 @@ from inspector.engine.wire import SAID, BatchRequest, OpenRequest, Setup
 from inspector.errors import InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
 from inspector.settings import MB
+from inspector.store.manifests.documents import collector_paused
 from inspector.store.reference import ARRIVED, CheckpointRef
 from inspector.store.registry import discard_upload, is_unpacked
 
@@ -209,7 +210,8 @@ class WorkerProcess:
                 self._connection.poll(None)
                 longest = longest_answer(self.jobs)
                 data = self._connection.recv_bytes(longest)
-                self._on_message(self, decode(data, *SAID), len(data))
+                with collector_paused():
+                    self._on_message(self, decode(data, *SAID), len(data))
                 messages += 1
                 if messages > MOST_MESSAGES + A_SECOND * (time.monotonic() - begun):
                     raise DecodeError("These are too many messages.")

@@ -13,6 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -41,6 +42,7 @@ from inspector.engine.wire import (
     as_message,
 )
 from inspector.results.checkpoint import Opened
+from inspector.store.manifests.documents import collector_paused
 
 SHORT_SECONDS = 0.05  # likewise, before what takes a moment
 QUIET_SECONDS = 1.5  # without a request, before the slow imports go on
@@ -90,8 +92,9 @@ class Worker:
         self._shown, self._partials = ("", 0.0), 0
         try:
             refuse_unconfined(self._confinement, self._setup)
-            values = self._values([decode(request, *ASKED) for request in batch.requests])
-            self._send(Answers.of(values))
+            requests = [decode(request, *ASKED) for request in batch.requests]
+            with collector_paused() if _reads_names(requests[0]) else nullcontext():
+                self._send(Answers.of(self._values(requests)))
         except errors.InspectorError as error:
             self._send(as_message(error))
         except FileNotFoundError as error:  # deleted at this moment, perhaps by another server
@@ -212,6 +215,11 @@ def _listen(connection: Connection, put: Callable[[Any], None]) -> None:
             put(decode(connection.recv_bytes(), BatchRequest))
     except (EOFError, OSError):
         os._exit(0)  # the server is gone: whatever is being computed, nobody waits for it
+
+
+def _reads_names(request: OpenRequest | RunRequest) -> bool:
+    """Whether a request needs no numbers, but perhaps a hundred thousand names."""
+    return not request.downloads if isinstance(request, OpenRequest) else request.needs == "names"
 
 
 def _find(function: str) -> Any:

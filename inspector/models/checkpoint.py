@@ -93,7 +93,7 @@ class Checkpoint:
     @cached_property
     def unread(self) -> tuple[str, ...]:
         """Stored tensors of codes that cannot be read as numbers."""
-        return unread_codes(self.manifest, self.quantized)
+        return unread_codes(self.manifest, self.tensors)
 
     @cached_property
     def tensors(self) -> tuple[TensorInfo, ...]:

@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from inspector.errors import CheckpointError
+from inspector.progress import Progress, told_rarely
 from inspector.store.files import write_atomically
 from inspector.store.manifests.documents import is_fingerprint, read_bytes
 from inspector.store.names import weight_format
@@ -47,8 +48,6 @@ THREADS = 4
 POLL_SECONDS = 0.2
 HASHES = "hashes.json"  # with what was computed of a checkpoint: digests of its files where they lie
 _BLOB = re.compile(r"[0-9a-f]{64}")
-
-Progress = Callable[[float | None, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +87,9 @@ def identify(files: Mapping[str, Path], *, owned: bool, progress: Progress) -> d
     whole = {name: path for name, path in files.items() if name not in weights}
     digests = hash_files(whole, progress=progress)
     found = {name: Identity(digest, None) for name, digest in digests.items()}
+    tell = told_rarely(progress)
     for number, name in enumerate(sorted(weights), start=1):
-        progress(None, f"Looking into file {number} of {len(weights)}")
+        tell(None, f"Looking into file {number} of {len(weights)}")
         found[name] = Identity(_blob(files[name]), quick_digest(files[name]))
     return found
 

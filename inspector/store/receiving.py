@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -96,13 +96,15 @@ def _received(
     if any(below(own / UPLOADS)):
         return _received_uploads(fingerprint, reference, own, settings, progress)
     for source in _sources(reference, settings, restrict_paths=restrict_paths):
-        with suppress(DamagedError), _taken(own / OPENED / fingerprint, settings) as (taken, built):
+        with suppress(DamagedError), _taken(own / OPENED / fingerprint, settings) as (taken, place):
             document = read_document(taken / MANIFEST)  # once: its worker may hold it open
-            files = _copy_opened(taken, built, document, source)
-            known = identify(files, owned=False, progress=progress)
+            found = _copy_opened(taken, place, document, source)
+            known = identify(found, owned=False, progress=progress)
+            told = source.kind == "hub"  # which version it read
+            document, built, files = (document, place, found) if told else _named(document, place, found, known)
             manifest = _checked(document, built, files, known)
             manifest = replace(manifest, source=source.kind, name=clean_name(source.name))
-            return _put(manifest, built, settings.home / OPENED / fingerprint, owned=False)
+            return _put(manifest, built, settings.home / OPENED / built.name, owned=False)
     raise DamagedError("source")
 
 
@@ -250,11 +252,13 @@ def _move(path: Path, target: Path) -> None:
 def _named(
     document: Mapping[str, Any], built: Path, files: Mapping[str, Path], known: Mapping[str, Identity]
 ) -> tuple[dict[str, Any], Path, dict[str, Path]]:
-    """Give an upload that the server received, and the worker did not hash, its digests and its fingerprint."""
+    """Give what the server has, and the worker did not hash, its digests and its fingerprint."""
     fingerprint = _fingerprint(known)
     named = built.rename(built.parent / fingerprint)
-    told = [stored | {"sha256": known[stored["name"]].sha256, "quick": None} for stored in document["files"]]
-    moved = {name: named / path.relative_to(built) for name, path in files.items()}
+    told = [stored | asdict(known[stored["name"]]) for stored in document["files"]]
+    moved = {
+        name: named / path.relative_to(built) if path.is_relative_to(built) else path for name, path in files.items()
+    }
     return {**document, "fingerprint": fingerprint, "files": told}, named, moved
 
 

@@ -100,12 +100,13 @@ def _configs(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _refuse_absent_dimensions(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
     dimensions = _dimensions(tensors)
-    largest = max((t for t in tensors if len(t.shape) == 2), key=lambda t: t.nbytes, default=None)
-    there = f"; its largest matrix is {shape_text(largest.shape)}" if largest else ""
-    resized = forgotten_resize(config, tensors)
     for key in OCCURS:
         size = config.get(key)
-        if type(size) is int and size not in dimensions and not (key == "vocab_size" and resized):
+        if type(size) is int and size not in dimensions:
+            if key == "vocab_size" and forgotten_resize(config, tensors):
+                continue
+            largest = max((t for t in tensors if len(t.shape) == 2), key=lambda t: t.nbytes, default=None)
+            there = f"; its largest matrix is {shape_text(largest.shape)}" if largest else ""
             raise CheckpointError(
                 f"config.json sets {key} to {size:,}, but no tensor in the weights has that "
                 f"dimension{there}: use the config.json that belongs to these weights."
@@ -143,9 +144,13 @@ def _layers_shown(stacks: Mapping[str, set[str]]) -> int:
 def _stacks(tensors: Sequence[TensorInfo]) -> dict[str, set[str]]:
     """The numbers of the layers of each stack, by what stands before them in the names."""
     stacks: defaultdict[str, set[str]] = defaultdict(set)
+    layer = None  # how the name before begins, up to its first number of a layer: a name that does too shows no other
     for tensor in tensors:
+        if layer and tensor.name.startswith(layer):
+            continue
         if match := BLOCK.search(tensor.name):
             stacks[tensor.name[: match.start(1)]].add(match[1])
+            layer = tensor.name[: match.end() + 1]
     return stacks
 
 

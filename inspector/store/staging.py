@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.errors import CheckpointError
-from inspector.progress import Progress
+from inspector.progress import Progress, told_rarely
 from inspector.settings import Settings
 from inspector.store.configs import rebuild_config
 from inspector.store.files import put_folder, workspace
@@ -23,7 +23,7 @@ from inspector.store.names import CONFIGS, INDEXES, file_format, weight_format
 from inspector.store.origins.sources import Source
 from inspector.store.readers.index import Weights, choose_weights, refuse_wrong_index
 from inspector.store.readers.pytorch import read_pytorch
-from inspector.store.readers.safetensors import Header, read_safetensors, refuse_repeated_names
+from inspector.store.readers.safetensors import Header, files_by_tensor, read_safetensors
 from inspector.store.registry import clean_name, write_entry
 from inspector.store.sizes import refuse_wrong_sizes, size_warnings
 from inspector.store.tokenizer_files import stage_tokenizer
@@ -67,8 +67,9 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
         has_tokenizer = stage_tokenizer(used, built / FOLDER)
         if contents.config is not None:
             (built / FOLDER / "config.json").write_text(json.dumps(contents.config, indent=2), encoding="utf-8")
-        received = settings.given is not None and all(p.is_relative_to(settings.given) for p in used.values())
-        known = _unknown(used) if received else identify(used, owned=source.owned, progress=progress)
+        known = (
+            _unknown(used) if _server_knows(source, settings) else identify(used, owned=source.owned, progress=progress)
+        )
         fingerprint = fingerprint_of({name: each.digest for name, each in known.items()})
         if settings.given is None and source.expected not in {None, fingerprint}:
             raise CheckpointError(
@@ -112,8 +113,17 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
     return load_manifest(fingerprint, settings=settings)
 
 
+def _server_knows(source: Source, settings: Settings) -> bool:
+    """Whether the server finds and hashes the files itself: neither those of an archive, nor a version of the hub's."""
+    if settings.given is None:
+        return False
+    if source.owned:
+        return all(path.is_relative_to(settings.given) for path in source.files.values())
+    return source.kind != "hub"
+
+
 def _unknown(used: Iterable[str]) -> dict[str, Identity]:
-    """Stand-ins for digests: the server hashes what it has received, and asks no worker for them."""
+    """Stand-ins for digests: the server asks no worker for them."""
     return {name: Identity(hashlib.sha256(name.encode()).hexdigest(), None) for name in used}
 
 
@@ -138,14 +148,14 @@ def _read(source: Source, progress: Progress) -> _Contents:
         warnings.append(NO_CONFIG)
     tensors: list[TensorInfo] = []
     aliases: dict[str, str] = {}
+    tell = told_rarely(progress)
     for number, name in enumerate(weights.names, start=1):
-        progress(None, f"Reading header {number} of {len(weights.names)}")
+        tell(None, f"Reading header {number} of {len(weights.names)}")
         header = READERS[weight_format(name) or ""](source.files[name], name)
         tensors += header.tensors
         aliases |= header.aliases
         warnings += header.warnings
-    refuse_repeated_names(tensors)
-    refuse_wrong_index(weights, tensors)
+    refuse_wrong_index(weights, files_by_tensor(tensors))
     if config is not None:
         refuse_wrong_sizes(config, tensors)
         warnings += size_warnings(config, tensors)

@@ -132,6 +132,19 @@ def test_an_upload_has_the_fingerprint_of_its_bytes_whatever_its_worker_says(sta
     assert {each.fingerprint for each in list_checkpoints(settings)} == {own, victim}
 
 
+def test_a_folder_has_the_fingerprint_of_its_bytes_whatever_its_worker_says(stage, settings, folder, tmp_path):
+    other = CheckpointRef("path", str(small_checkpoint(tmp_path / "other", seed=1)))
+    victim = opened(other, settings, strangers=False)[0].fingerprint
+    before = load_manifest(victim, settings=settings)
+    reference = CheckpointRef("path", str(folder))
+    own = in_process(reference, settings, tmp_path)[0].fingerprint
+    told = stage.open(reference)
+    forged = replace(told, fingerprint=victim)
+    stage.staged(told, "opened").rename(stage.staged(forged, "opened"))
+    assert stage.receive(forged, reference).fingerprint == own
+    assert load_manifest(victim, settings=settings) == before
+
+
 def test_an_archive_cannot_take_another_uploads_fingerprint(stage, settings, folder, tmp_path):
     """Else everybody who opens the other one would read the attacker's files."""
     victim = opened(upload_of(settings, small_checkpoint(tmp_path / "other", seed=1)), settings)[0].fingerprint
@@ -214,9 +227,9 @@ def test_what_is_stored_is_beyond_a_descriptor_that_a_worker_kept(stage, setting
     reference = CheckpointRef("path", str(folder))
     told = stage.open(reference)
     with (stage.staged(told, "opened") / "folder" / "config.json").open("r+b") as kept:
-        stage.receive(told, reference)
+        found = stage.receive(told, reference)
         kept.write(b"evil")
-    entry = settings.home / "opened" / told.fingerprint
+    entry = settings.home / "opened" / found.fingerprint
     assert json.loads((entry / "folder" / "config.json").read_text())["model_type"] == "bert"
 
 

@@ -19,7 +19,7 @@ from inspector.store.readers.archives import unpack
 from inspector.store.readers.index import choose_weights, refuse_wrong_index
 from inspector.store.readers.pickles import unpickle
 from inspector.store.readers.pytorch import read_pytorch
-from inspector.store.readers.safetensors import read_safetensors
+from inspector.store.readers.safetensors import files_by_tensor, read_safetensors
 from inspector.store.sizes import refuse_wrong_sizes
 from inspector.store.tokenizer_files import stage_tokenizer
 
@@ -72,7 +72,7 @@ def index(data: bytes, folder: Path) -> None:
     name = "model.safetensors.index.json"
     files = {shard: _file(folder, shard, b"") for shard in SHARDS}
     weights = choose_weights({**files, name: _file(folder, name, data)})
-    refuse_wrong_index(weights, TENSORS)
+    refuse_wrong_index(weights, files_by_tensor(TENSORS))
     assert set(weights.names) <= set(SHARDS)
 
 

@@ -20,7 +20,14 @@ from inspector.request import answers
 from inspector.results.checkpoint import TokenizerInfo
 from inspector.store.hashing import HASHES, HashCache
 from inspector.store.manifests.entries import results_folder
-from inspector.store.manifests.manifest import Manifest, TensorInfo, is_buffer, stored_once
+from inspector.store.manifests.manifest import (
+    Manifest,
+    TensorInfo,
+    count_by_dtype,
+    count_numbers,
+    is_buffer,
+    stored_once,
+)
 from inspector.store.staging import NO_TOKENIZER
 from inspector.text import some
 
@@ -46,13 +53,12 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
     progress(None, "Reading the headers")
     manifest = checkpoint.manifest
     config = manifest.config or {}
-    stored = stored_once(tensor for tensor in manifest.tensors if not is_buffer(tensor))
     weights = [tensor for tensor in checkpoint.tensors if not is_buffer(tensor)]
-    once = stored_once(weights)
+    once = stored_once(weights) if checkpoint.quantized else manifest.stored
     heads = checkpoint.heads
     tokenizer, tokenizer_warnings = _tokenizer(checkpoint)
     vocab_rows, columns = _embedding_shape(checkpoint)
-    unique = sum(map(_numel, once))
+    unique = count_numbers(once)
     listed = unique + _tied_parameters(manifest, weights, once, heads)
     if counted := _counted_by_class(checkpoint):
         listed, unique = counted
@@ -65,11 +71,11 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
             OverviewFile(file.name, file.format, file.nbytes, file.sha256 or digests.get(file.name))
             for file in manifest.files
         ),
-        dtypes=_dtypes(stored),
+        dtypes=_dtypes(manifest.stored),
         listed_parameters=listed,
         unique_parameters=unique,
         nbytes_on_disk=sum(file.nbytes for file in manifest.files),
-        nbytes_in_memory=sum(tensor.nbytes for tensor in stored),
+        nbytes_in_memory=sum(tensor.nbytes for tensor in manifest.stored),
         vocab_rows=vocab_rows,
         d_model=_first(config, WIDTH) or columns,
         layers=_first(config, LAYERS),
@@ -104,15 +110,8 @@ def _code_warnings(unread: Sequence[str]) -> list[str]:
     return [UNKNOWN_CODES.format(names=some(unread, 1))]
 
 
-def _numel(tensor: TensorInfo) -> int:
-    return math.prod(tensor.shape)
-
-
 def _dtypes(tensors: Iterable[TensorInfo]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for tensor in tensors:
-        counts[tensor.dtype] = counts.get(tensor.dtype, 0) + _numel(tensor)
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+    return dict(sorted(count_by_dtype(tensors).items(), key=lambda item: (-item[1], item[0])))
 
 
 def _counted_by_class(checkpoint: Checkpoint) -> tuple[int, int] | None:
@@ -140,7 +139,7 @@ def _tied_parameters(
     manifest: Manifest, weights: list[TensorInfo], stored: list[TensorInfo], heads: Mapping[str, str]
 ) -> int:
     """Parameters that a built model lists once more, under a name that repeats another's bytes."""
-    repeated = sum(map(_numel, weights)) - sum(map(_numel, stored))
+    repeated = count_numbers(weights) - count_numbers(stored)
     family = FAMILIES.get((manifest.config or {}).get("model_type", ""))
     has_lm = "present" in (heads["masked_lm"], heads["causal_lm"])
     if family is None or not has_lm or not declares_tie(manifest.config or {}, family):
@@ -149,7 +148,7 @@ def _tied_parameters(
     for tied, source in family.ties.items():
         name = in_file(source, by_name, family.base)
         if in_file(tied, by_name, family.base) is None and name:
-            repeated += _numel(by_name[name])
+            repeated += math.prod(by_name[name].shape)
     return repeated
 
 

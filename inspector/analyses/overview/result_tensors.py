@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 
 from inspector.text import shape_text
@@ -14,7 +15,8 @@ from inspector.text import shape_text
 if TYPE_CHECKING:  # made where the list is shown: a process that asks for other facts does without
     import pandas as pd
 
-Kind = tuple[str, tuple[int, ...], int, str]  # dtype, shape, bytes, file
+KIND = ("dtype", "shape", "nbytes", "file")
+Kind = tuple[str, tuple[int, ...], int, str]
 
 
 class Stored(Protocol):
@@ -52,12 +54,9 @@ class StoredTensors:
     def of(cls, tensors: Iterable[Stored]) -> StoredTensors:
         """List tensors."""
         kinds: dict[Kind, int] = {}
-        names, places = [], []
-        for tensor in tensors:
-            names.append(tensor.name)
-            kind = (tensor.dtype, tensor.shape, tensor.nbytes, tensor.file)
-            places.append(kinds.setdefault(kind, len(kinds)))
-        return cls(tuple(names), tuple(kinds), struct.pack(f"<{len(places)}I", *places))
+        listed = tuple(tensors)
+        places = [kinds.setdefault(kind, len(kinds)) for kind in map(attrgetter(*KIND), listed)]
+        return cls(tuple(map(attrgetter("name"), listed)), tuple(kinds), struct.pack(f"<{len(places)}I", *places))
 
     @property
     def _places(self) -> tuple[int, ...]:

@@ -118,7 +118,7 @@ def packed(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
 
 def scaled(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
     """Read a float8 or int8 weight with its scale beside it: for all, a row, a group or a block."""
-    ending = next(each for each in SCALES if base + each in tensors)
+    ending = SCALES[0] if base + SCALES[0] in tensors else SCALES[1]
     codes, scale = tensors[base], tensors[base + ending]
     zero = tensors.get(f"{base}_zero_point")
     if codes.dtype == "uint8":
@@ -126,30 +126,29 @@ def scaled(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
         return _float4(codes, scale, tensors[f"{base}_scale_2"], how="multiply", library="ModelOpt")
     blocks = tuple(manifest.quantization.get("weight_block_size", BLOCK))
     # DeepSeek's name for it means a scale of blocks; any other is of rows, if it can be.
-    stored = (codes.dtype, codes.shape, scale.dtype, scale.shape)
-    grid, scheme = _scaled_grid(*stored, blocks, blocks_first=ending == "_scale_inv")
+    options, scheme = _scaled_grid(codes[1:3], scale[1:3], blocks, ending == "_scale_inv")
     parts = {"codes": codes, "scale": scale}
     if zero:
         _check(zero.shape == scale.shape, zero.dtype in ("int8", "uint8", *WHOLE, *FLOATS))
         parts["zero"] = zero
-    return Codes(codes.shape, "scaled", scheme, parts, {"grid": grid})
+    return Codes(codes.shape, "scaled", scheme, parts, options)
 
 
 @lru_cache(maxsize=SHAPES)
 def _scaled_grid(
-    dtype: str,
-    shape: tuple[int, ...],
-    scale_dtype: str,
-    scale_shape: tuple[int, ...],
-    blocks: tuple[int, ...],
-    *,
-    blocks_first: bool,
-) -> tuple[Grid, str]:
-    """How the scales lie on a matrix, and that in words; a mixture has 45,000 matrices of a few shapes."""
+    codes: tuple[str, tuple[int, ...]], scale: tuple[str, tuple[int, ...]], blocks: tuple[int, ...], blocks_first: bool
+) -> tuple[Mapping[str, Grid], str]:
+    """How the scales lie on a matrix, and that in words; a mixture has 45,000 matrices of a few kinds.
+
+    Args:
+        codes: Their dtype and shape.
+        scale: Likewise.
+    """
+    (dtype, shape), (scale_dtype, scale_shape) = codes, scale
     _check(dtype in FLOAT8 | {"int8"}, len(shape) in (2, 3), math.prod(shape))
     _check(scale_dtype in (*FLOATS, "float8_e8m0fnu"))
     grid = _grid(shape, scale_shape, blocks, blocks_first=blocks_first)
-    return grid, f"{dtype}, {_grid_words(shape, grid)}"
+    return MappingProxyType({"grid": grid}), f"{dtype}, {_grid_words(shape, grid)}"
 
 
 def experts4(base: str, tensors: Tensors, manifest: Manifest) -> Codes:

@@ -33,8 +33,7 @@ class Quantized(NamedTuple):
     @property
     def info(self) -> TensorInfo:
         """A header as if the numbers were stored plainly, in the place of the codes."""
-        *before, rows, columns = self.shape
-        shape = (*before, columns, rows) if self.flipped else self.shape
+        shape = (*self.shape[:-2], *reversed(self.shape[-2:])) if self.flipped else self.shape
         return TensorInfo(self.name, self.dtype, shape, contiguous_strides(shape), *self.parts["codes"][4:])
 
 
@@ -47,53 +46,57 @@ def find_quantized(manifest: Manifest) -> dict[str, Quantized]:
     tensors = manifest.by_name
     config = manifest.config or {}
     found: dict[str, Quantized] = {}
-    endings = tuple(CONVENTIONS)
+    endings = tuple(CONVENTIONS)  # no name has two
+    said = (config.get("dtype"), config.get("torch_dtype"))
+    dtype = next((str(each) for each in said if each in FLOATS), "")
+    conv1d = config.get("model_type") in CONV1D
     for name in tensors:
         if not name.endswith(endings):  # one look at most names, of which there may be a hundred thousand
             continue
-        for ending, (instead, read) in CONVENTIONS.items():
-            if not name.endswith(ending):
-                continue
-            base = name.removesuffix(ending)
-            try:
-                codes = read(base, tensors, manifest)
-            except (UnreadableError, KeyError):
-                continue
-            found[base + instead] = Quantized(
-                base + instead,
-                codes.shape,
-                _dtype(config, codes),
-                codes.kind,
-                codes.scheme,
-                codes.parts,
-                codes.options,
-                # Only what quantizes linear layers alone turns a Conv1D into one.
-                flipped=codes.flipped or (codes.kind != "scaled" and config.get("model_type") in CONV1D),
-            )
+        ending = next(filter(name.endswith, endings))
+        instead, read = CONVENTIONS[ending]
+        base = name.removesuffix(ending)
+        try:
+            codes = read(base, tensors, manifest)
+        except (UnreadableError, KeyError):
+            continue
+        # Only what quantizes linear layers alone turns a Conv1D into one.
+        flipped = codes.flipped or (conv1d and codes.kind != "scaled")
+        shape, kind, scheme, parts, options, *_ = codes
+        weight = base + instead
+        found[weight] = Quantized(weight, shape, dtype or _dtype(codes), kind, scheme, parts, options, flipped)
     return found
 
 
 @collector_paused()
 def logical_tensors(manifest: Manifest, found: Mapping[str, Quantized]) -> tuple[TensorInfo, ...]:
     """The headers of a checkpoint, each quantized weight once and as what it stands for."""
-    parts = {part.name for each in found.values() for part in each.parts.values()}
-    first = {each.parts["codes"].name: each for each in found.values()}
+    if not found:
+        return manifest.tensors
+    parts: dict[str, Quantized | None] = {}  # by name; of the codes alone the weight that they stand for
+    for each in found.values():
+        for part in each.parts.values():
+            parts.setdefault(part.name, None)
+    parts |= {each.parts["codes"].name: each for each in found.values()}
     return tuple(
-        first[tensor.name].info if tensor.name in first else tensor
+        weight.info if weight else tensor
         for tensor in manifest.tensors
-        if tensor.name in first or tensor.name not in parts
+        if (weight := parts.get(tensor.name)) or tensor.name not in parts
     )
 
 
 @collector_paused()
-def unread_codes(manifest: Manifest, found: Mapping[str, Quantized]) -> tuple[str, ...]:
-    """The stored tensors of codes that nobody here can read as numbers, in file order."""
-    read = {part.name for each in found.values() for part in each.parts.values()}
-    names = {tensor.name for tensor in manifest.tensors}
+def unread_codes(manifest: Manifest, logical: Sequence[TensorInfo]) -> tuple[str, ...]:
+    """The stored tensors of codes that nobody here can read as numbers, in file order.
+
+    Args:
+        logical: From `logical_tensors`.
+    """
+    stored = manifest.by_name
     return tuple(
         tensor.name
-        for tensor in manifest.tensors
-        if tensor.name not in read and len(tensor.shape) > 1 and _holds_codes(tensor, names)
+        for tensor in logical
+        if len(tensor.shape) > 1 and stored.get(tensor.name) is tensor and _holds_codes(tensor, stored)
     )
 
 
@@ -138,8 +141,8 @@ def refuse_many_numbers(name: str, found: Mapping[str, Quantized], allowed: int)
         )
 
 
-def _dtype(config: Mapping[str, Any], codes: Codes) -> str:
-    """The dtype that the weight had before, as far as anybody says."""
+def _dtype(codes: Codes) -> str:
+    """The dtype that the weight had before, where config.json does not say, as far as anybody says."""
     scale = codes.parts.get("scale")
-    said = (config.get("dtype"), config.get("torch_dtype"), codes.dtype, scale and scale.dtype)
-    return next((str(each) for each in said if each in FLOATS), "float32")
+    said = (codes.dtype, scale.dtype if scale else "")
+    return next((each for each in said if each in FLOATS), "float32")

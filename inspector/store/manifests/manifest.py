@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,10 +66,23 @@ def is_buffer(tensor: TensorInfo) -> bool:
 
 def stored_once(tensors: Iterable[TensorInfo]) -> list[TensorInfo]:
     """Leave out tensors that lie on the bytes of another one."""
-    seen: dict[tuple[str, str, int, int], TensorInfo] = {}
+    seen: dict[tuple[object, ...], TensorInfo] = {}
     for tensor in tensors:
-        seen.setdefault((tensor.file, tensor.storage, tensor.begin, tensor.nbytes), tensor)
+        seen.setdefault(tensor[4:8], tensor)  # file, begin, nbytes, storage
     return list(seen.values())
+
+
+def count_numbers(tensors: Iterable[TensorInfo]) -> int:
+    """How many numbers tensors hold, as they are stored."""
+    return sum(map(math.prod, map(attrgetter("shape"), tensors)))
+
+
+def count_by_dtype(tensors: Iterable[TensorInfo]) -> dict[str, int]:
+    """How many numbers are stored in each dtype."""
+    counts: Counter[str] = Counter()
+    for (dtype, shape), count in Counter(map(attrgetter("dtype", "shape"), tensors)).items():
+        counts[dtype] += count * math.prod(shape)
+    return dict(counts)
 
 
 @dataclass(frozen=True)
@@ -98,6 +114,11 @@ class Manifest:
     def by_name(self) -> Mapping[str, TensorInfo]:
         """The tensors by name: there may be a hundred thousand, and each weight is asked for by itself."""
         return {tensor.name: tensor for tensor in self.tensors}
+
+    @cached_property
+    def stored(self) -> list[TensorInfo]:
+        """The weights, each place in a file once."""
+        return stored_once(tensor for tensor in self.tensors if not is_buffer(tensor))
 
     @cached_property
     def paths(self) -> Mapping[str, Path]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inspector.errors import CheckpointError
-from inspector.store.manifests.manifest import TensorInfo
 from inspector.store.names import OTHER_WEIGHTS, PLAIN_NAME, weight_format
 from inspector.store.readers.jsons import read_json
 from inspector.text import quoted
@@ -54,14 +53,16 @@ def choose_weights(files: Mapping[str, Path], ignored: Sequence[str] = ()) -> We
     raise CheckpointError(_no_weights(files, ignored))
 
 
-def refuse_wrong_index(weights: Weights, tensors: Sequence[TensorInfo]) -> None:
+def refuse_wrong_index(weights: Weights, files: Mapping[str, str]) -> None:
     """Refuse an index that lists a tensor which its shard does not hold.
+
+    Args:
+        files: The file of each stored tensor, by the tensor's name.
 
     Raises:
         CheckpointError: Naming the first such tensor, and how many there are.
     """
-    held = {(tensor.name, tensor.file) for tensor in tensors}
-    missing = sorted(key for key, shard in weights.weight_map.items() if (key, shard) not in held)
+    missing = sorted(key for key, shard in weights.weight_map.items() if files.get(key) != shard)
     if missing:
         raise CheckpointError(
             f"{weights.index} lists {quoted(missing[0])} in {weights.weight_map[missing[0]]}, "

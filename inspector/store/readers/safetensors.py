@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -110,17 +111,17 @@ def read_safetensors(path: Path, name: str) -> Header:
     refuse_long_names(header, name)
     start = 8 + length
     tensors = sorted(
-        (_tensor(key, entry, name, start) for key, entry in header.items()), key=lambda t: (t.begin, t.nbytes)
+        (_tensor(key, entry, name, start) for key, entry in header.items()), key=attrgetter("begin", "nbytes")
     )
     _refuse_gaps(tensors, name, start, file_nbytes)
     return Header(tuple(tensors), _aliases(metadata, header))
 
 
-def refuse_repeated_names(tensors: Sequence[TensorInfo]) -> None:
-    """Refuse shards that hold a tensor of the same name.
+def files_by_tensor(tensors: Sequence[TensorInfo]) -> dict[str, str]:
+    """The file of each tensor, by the tensor's name.
 
     Raises:
-        CheckpointError: Naming the tensor and its files.
+        CheckpointError: If shards hold a tensor of the same name, naming it and its files.
     """
     files: dict[str, str] = {}
     for tensor in tensors:
@@ -130,6 +131,7 @@ def refuse_repeated_names(tensors: Sequence[TensorInfo]) -> None:
                 f"{tensor.file}: keep the files of one checkpoint only."
             )
         files[tensor.name] = tensor.file
+    return files
 
 
 def refuse_long_names(names: Iterable[str], file: str) -> None:
@@ -152,16 +154,15 @@ def refuse_huge(tensor: str, file: str, shape: Sequence[int], itemsize: int) -> 
     Raises:
         CheckpointError: Naming the tensor.
     """
-    if _most(tuple(shape)) * itemsize >= 2**63:
+    if _is_huge(tuple(shape), itemsize):
         raise CheckpointError(
             f"The tensor {quoted(tensor)} in {file} has a shape that is too large for any memory: get the file again."
         )
 
 
-@lru_cache(maxsize=SHAPES)
-def _most(shape: tuple[int, ...]) -> int:
-    """The numbers of a shape, an empty size counted as one."""
-    return math.prod(max(size, 1) for size in shape)
+def _is_huge(shape: tuple[int, ...], itemsize: int) -> bool:
+    """Whether a shape cannot be counted, an empty size taken as one."""
+    return math.prod(max(size, 1) for size in shape) * itemsize >= 2**63
 
 
 @lru_cache(maxsize=SHAPES)
@@ -185,30 +186,19 @@ def _tensor(key: str, entry: Any, file: str, start: int) -> TensorInfo:
             f"The tensor {quoted(key)} in {file} has the dtype {quoted(str(dtype))}, which is "
             "not supported: convert the weights to a plain floating-point dtype."
         )
-    if not isinstance(shape, list) or not _are_sizes([*shape, begin, end]) or len(shape) > MAX_NDIM:
+    kind = _kind(dtype, shape) if _is_size(begin) and _is_size(end) else None
+    if kind is None:
         raise CheckpointError(
             f"The tensor {quoted(key)} in {file} has a shape or offsets that are not sizes: get the file again."
         )
-    torch_dtype, itemsize = DTYPES[dtype]
-    sizes = tuple(shape)
-    refuse_huge(key, file, sizes, itemsize)
-    nbytes = math.prod(sizes) * itemsize
+    torch_dtype, sizes, strides, nbytes = kind
     if end - begin != nbytes:
+        refuse_huge(key, file, sizes, DTYPES[dtype][1])
         raise CheckpointError(
             f"The tensor {quoted(key)} in {file} should have {nbytes:,} bytes by its shape, but "
             f"has {end - begin:,} by its offsets: get the file again."
         )
-    return TensorInfo(
-        name=key,
-        dtype=torch_dtype,
-        shape=sizes,
-        strides=contiguous_strides(sizes),
-        file=file,
-        begin=start + begin,
-        nbytes=nbytes,
-        storage=f"{file}:{key}",
-        storage_nbytes=nbytes,
-    )
+    return TensorInfo(key, torch_dtype, sizes, strides, file, start + begin, nbytes, f"{file}:{key}", nbytes)
 
 
 def _refuse_many(count: int, name: str) -> None:
@@ -219,8 +209,27 @@ def _refuse_many(count: int, name: str) -> None:
         )
 
 
-def _are_sizes(values: list[Any]) -> bool:
-    return set(map(type, values)) == {int} and min(values) >= 0 and max(values) < 2**63  # True is no size
+def _kind(dtype: str, shape: Any) -> tuple[str, tuple[int, ...], tuple[int, ...], int] | None:
+    """What tensors of a dtype and shape have in common: torch's dtype, sizes, strides, bytes; None: no sizes."""
+    if not isinstance(shape, list) or len(shape) > MAX_NDIM:
+        return None
+    try:
+        return _known_kind(dtype, *shape)
+    except TypeError:  # one of them is a list
+        return None
+
+
+@lru_cache(maxsize=SHAPES, typed=True)  # True equals 1, and is no size
+def _known_kind(dtype: str, *sizes: Any) -> tuple[str, tuple[int, ...], tuple[int, ...], int] | None:
+    if not all(map(_is_size, sizes)):
+        return None
+    torch_dtype, itemsize = DTYPES[dtype]
+    nbytes = -1 if _is_huge(sizes, itemsize) else math.prod(sizes) * itemsize  # then no offsets fit
+    return torch_dtype, sizes, contiguous_strides(sizes), nbytes
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**63  # True is no size
 
 
 def _refuse_gaps(tensors: list[TensorInfo], name: str, start: int, file_nbytes: int) -> None:
