@@ -100,8 +100,11 @@ def _received(
             document = read_document(taken / MANIFEST)  # once: its worker may hold it open
             found = _copy_opened(taken, place, document, source)
             known = identify(found, owned=False, progress=progress)
-            told = source.kind == "hub"  # which version it read
-            document, built, files = (document, place, found) if told else _named(document, place, found, known)
+            if source.kind == "hub":  # its worker says which version it read
+                built, files = place, found
+            else:
+                _refuse_changed(document, known)
+                document, built, files = _named(document, place, found, known)
             manifest = _checked(document, built, files, known)
             manifest = replace(manifest, source=source.kind, name=clean_name(source.name))
             return _put(manifest, built, settings.home / OPENED / built.name, owned=False)
@@ -247,6 +250,18 @@ def _move(path: Path, target: Path) -> None:
     path.rename(target)
     if hasattr(os, "geteuid") and target.stat().st_uid != os.geteuid():  # a worker unpacked it, as another user
         os.chown(target, os.geteuid(), os.getegid())
+
+
+def _refuse_changed(document: Mapping[str, Any], known: Mapping[str, Identity]) -> None:
+    """Refuse small files that are others than those that were read; a weight file's stamp is checked as ever.
+
+    Raises:
+        CheckpointError: Naming the first of them.
+    """
+    for stored in document["files"]:
+        inside = PurePath(stored["path"]) == PurePath(FOLDER, stored["name"])
+        if inside and stored["sha256"] != known[stored["name"]].sha256:
+            raise CheckpointError(f"{stored['name']} changed while it was opened: open it again.")
 
 
 def _named(

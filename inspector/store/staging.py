@@ -67,9 +67,13 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
         has_tokenizer = stage_tokenizer(used, built / FOLDER)
         if contents.config is not None:
             (built / FOLDER / "config.json").write_text(json.dumps(contents.config, indent=2), encoding="utf-8")
-        known = (
-            _unknown(used) if _server_knows(source, settings) else identify(used, owned=source.owned, progress=progress)
-        )
+        if _server_knows(source, settings):
+            known = _unknown(used)
+            if not source.owned:  # of weights, their stamps tell whether they change meanwhile
+                small = {name: path for name, path in used.items() if (built / FOLDER / name).exists()}
+                known |= identify(small, owned=False, progress=progress)
+        else:
+            known = identify(used, owned=source.owned, progress=progress)
         fingerprint = fingerprint_of({name: each.digest for name, each in known.items()})
         if settings.given is None and source.expected not in {None, fingerprint}:
             raise CheckpointError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -143,6 +144,17 @@ def test_a_folder_has_the_fingerprint_of_its_bytes_whatever_its_worker_says(stag
     stage.staged(told, "opened").rename(stage.staged(forged, "opened"))
     assert stage.receive(forged, reference).fingerprint == own
     assert load_manifest(victim, settings=settings) == before
+
+
+@pytest.mark.parametrize("name", ["config.json", "vocab.txt", "model.safetensors"])
+def test_a_file_that_changes_while_a_folder_is_opened_is_named(stage, settings, folder, name):
+    reference = CheckpointRef("path", str(folder))
+    told = stage.open(reference)
+    path = folder / name
+    path.write_bytes(path.read_bytes()[:-1] + b" ")
+    with pytest.raises(CheckpointError, match=f"^{re.escape(name)} (has )?changed .*: open it again"):
+        stage.receive(told, reference)
+    assert not list_checkpoints(settings)
 
 
 def test_an_archive_cannot_take_another_uploads_fingerprint(stage, settings, folder, tmp_path):
