@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tools.bench._sparse import SHAPES, write
 
-VERBS = ("overview", "placement", "sharing", "training", "classes")
+QUESTIONS = ("overview", "placement", "sharing", "training", "classes", "check --values none")
 BARE = """
 import json, sys
 from pathlib import Path
@@ -32,14 +32,20 @@ config = transformers.AutoConfig.for_model(values.pop("model_type"), **values)
 with torch.device("meta"):
     getattr(transformers, values["architectures"][0])(config)
 """
-# Runs a command and prints what it took, as the resources of its finished children.
+# Runs a command and prints what it and its descendants took: those that outlive it become children of this process.
 MEASURE = """
-import json, resource, subprocess, sys, time
+import ctypes, json, os, resource, subprocess, sys, time
+SUBREAPER = 36
+ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
 began = time.monotonic()
 done = subprocess.run(sys.argv[1:], capture_output=True, text=True)
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(json.dumps([done.returncode, time.monotonic() - began, used.ru_utime + used.ru_stime,
-                  used.ru_maxrss / 1e3, done.stderr[-300:]]))
+wall = time.monotonic() - began
+try:
+    while True:
+        os.wait()
+except ChildProcessError:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps([done.returncode, wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1e3, done.stderr[-300:]]))
 """
 
 
@@ -67,10 +73,10 @@ def main() -> None:
             write(folder, shape)
             bare = measure([sys.executable, "-c", BARE, str(folder)], place)
             show(name, "bare script", bare, bare[0])
-            for verb in VERBS:
-                command = [sys.executable, "-m", "inspector", verb, str(folder), "--json"]
+            for question in QUESTIONS:
+                command = [sys.executable, "-m", "inspector", *question.split(), str(folder), "--json"]
                 with tempfile.TemporaryDirectory() as home:
-                    show(name, verb, measure(command, home), bare[0])
+                    show(name, question, measure(command, home), bare[0])
 
 
 def show(name: str, what: str, taken: tuple[float, float, float], bare: float) -> None:
