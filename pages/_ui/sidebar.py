@@ -84,6 +84,9 @@ def _follow_link() -> str | None:
     """
     state = st.session_state
     if "relink" in state:
+        if "linked" not in state and session.REFERENCE not in state:  # a session's first run follows its address
+            st.query_params[session.REFERENCE] = state["linked"] = state["relink"]
+            st.rerun()
         state["linked"] = state[session.REFERENCE] = state["relink"]
     elif state.get("linked") and session.REFERENCE not in st.query_params:
         state[session.REFERENCE] = state["linked"]  # changing pages can lose what a program set

@@ -191,13 +191,16 @@ def test_a_reload_while_an_upload_is_opened_takes_it_over(
     page: Page, sidebar: tuple[Server, Locator], tmp_path: Path
 ) -> None:
     server, where = sidebar
-    with server.hold():
-        give(where, as_zip(tmp_path / "taken.zip", files(51)))
-        expect(page.get_by_role("button", name="Cancel", exact=True)).to_be_visible()
-        page.reload()
-    expect_page(page, "overview", "taken")
-    expect_calm(page)
-    assert stored(server) == {"taken"}
+    for number, name in enumerate(["first", "second"]):  # the second from a page whose address names the first
+        with server.hold():
+            give(where, as_zip(tmp_path / f"{name}.zip", files(51 + number)))
+            expect(page.get_by_role("button", name="Cancel", exact=True)).to_be_visible()
+            page.reload()
+        expect_page(page, "overview", name)
+        expect_calm(page)
+        expect(page).to_have_url(re.compile("checkpoint=upload"))
+        where.get_by_text("Open your own").click()
+    assert stored(server) == {"first", "second"}
 
 
 def test_memory_of_an_upload_is_given_back_after_a_refusal(
