@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,9 +19,8 @@ from inspector.models.quantized.layout import (
     refuse_many_numbers,
     unread_codes,
 )
-from inspector.progress import Progress, untold
 from inspector.results.checkpoint import HEADS
-from inspector.settings import Device, Dtype, Settings
+from inspector.settings import Settings
 from inspector.store.manifests.documents import collector_paused
 from inspector.store.manifests.manifest import Manifest, TensorInfo
 
@@ -31,13 +29,11 @@ if TYPE_CHECKING:  # torch and transformers are imported when a model is first n
     from transformers import PreTrainedConfig, PreTrainedModel
 
     from inspector.models.naming import Places
-    from inspector.models.placing.placement import Plan
-    from inspector.models.running import Loaded
     from inspector.models.tokens import Tokens
 
 
+BLOCK = 1 << 20  # numbers compared at once
 MANY_NAMES = 5_000  # in a file, from which a loader is given what it would make of them, in less time
-WARM_UP = 8  # tokens of the first pass: Funnel pools its states down to a quarter
 # Embeddings of other things than tokens.
 NO_VOCABULARY = r"pos|wpe|token_type|relative|lang_|langs|segment|patch|visi|visual"
 
@@ -49,10 +45,8 @@ class Checkpoint:
         self.manifest = manifest
         self.settings = settings
         self.called: tuple[str, ...] = ()  # by who asks: this one, and the second one
-        self.kept: dict[str, Any] = {}  # what a room found for one question, and needs for another
-        self._models: dict[tuple[str, ...], Loaded] = {}
+        self.kept: dict[str, Any] = {}  # what was found for one question, and others need
         self._places: dict[type[PreTrainedModel], Places] = {}
-        self._plans: dict[tuple[str, str, str], Plan] = {}
 
     @property
     def name(self) -> str:
@@ -168,6 +162,16 @@ class Checkpoint:
                 plain[tensor.name] = torch.empty(tensor.shape, dtype=dtype, device="meta")
         return {name: _computable(plain[name]) for name in names}
 
+    def hollow(self, model_class: type[PreTrainedModel]) -> PreTrainedModel:
+        """A class as its config makes it, on the meta device; nothing of the file is in it.
+
+        Raises:
+            CheckpointError: If config.json asks for what the file cannot fill.
+        """
+        from inspector.models.build import checked_hollow
+
+        return checked_hollow(model_class, self.config, [tensor.shape for tensor in self.tensors], name=self.name)
+
     def outline(
         self, model_class: type[PreTrainedModel], *, dtype: torch.dtype | None = None
     ) -> tuple[PreTrainedModel, frozenset[str]]:
@@ -183,7 +187,6 @@ class Checkpoint:
             CheckpointError: As `build.build_model`, and if codes cannot be read as numbers.
         """
         from inspector.models import build
-        from inspector.models.copies import same_numbers
 
         build.quiet()
         built = partial(
@@ -192,7 +195,7 @@ class Checkpoint:
             self.config,
             name=self.name,
             dtype=dtype or build.stored_dtype(self.outlines),
-            same=lambda model, first, second: same_numbers(self, model, first, second),
+            same=self._same_numbers,
         )
         if len(self.outlines) > MANY_NAMES:
             with suppress(Exception):  # the loader itself says below what is wrong, by the names in the file
@@ -202,12 +205,27 @@ class Checkpoint:
 
     def _merged(self, model_class: type[PreTrainedModel]) -> dict[str, torch.Tensor] | None:
         """What a class loads in the place of `outlines`: a tensor for all experts of a layer, not one for each."""
-        from inspector.models.build import checked_hollow
         from inspector.models.naming import merge
 
-        shapes = [tensor.shape for tensor in self.tensors]
-        model = checked_hollow(model_class, self.config, shapes, name=self.name)
+        model = self.hollow(model_class)
         return merge(model, self.places(model), self.outlines)
+
+    def _same_numbers(self, model: PreTrainedModel, first: str, second: str) -> bool:
+        """Whether the file holds equal numbers for two parameters of a class on the meta device.
+
+        Equal as `torch.equal` says of the loaded parameters, in their dtype. Only these two are read,
+        and no further than to the first difference.
+        """
+        import torch
+
+        one, other = (model.get_parameter_or_buffer(name) for name in (first, second))
+        if one.shape != other.shape:
+            return False
+        names = [in_file(name, self.outlines, model.base_model_prefix) for name in (first, second)]
+        if None in names:
+            return False
+        pairs = zip(*(self.numbers(name or "", count=BLOCK) for name in names), strict=True)
+        return all(torch.equal(a.to(one.dtype), b.to(other.dtype)) for a, b in pairs)
 
     def numbers(self, name: str, *, count: int) -> Iterator[torch.Tensor]:
         """Read one tensor's numbers in the order of the file, a number of them at a time."""
@@ -277,11 +295,10 @@ class Checkpoint:
 
         None where it cannot be built; names alone tell, then.
         """
-        from inspector.models.build import checked_hollow, own_class
+        from inspector.models.build import own_class
 
         try:
-            shapes = [tensor.shape for tensor in self.tensors]
-            model = checked_hollow(own_class(self.config), self.config, shapes, name=self.name)
+            model = self.hollow(own_class(self.config))
         except InspectorError:
             return None
         return model, self.places(model)
@@ -322,98 +339,6 @@ class Checkpoint:
         name = self.embedding.name
         refuse_codes(self.name, [name] if name in self.unread else [])
         return self.read([name])[name]
-
-    def plan(self, task: str, *, device: Device = "auto", dtype: Dtype = "auto") -> Plan:
-        """Decide where the model for a task runs, by its sizes and before any weight is read.
-
-        Args:
-            task: One of build.TASKS.
-            device: Where to; "auto" asks the settings, then takes the best there is.
-            dtype: In which precision; "auto" likewise.
-
-        Raises:
-            CheckpointError: If the model cannot be built.
-            RequestError: If the machine has no such device.
-        """
-        import torch
-
-        from inspector.models import build
-        from inspector.models.placing.placement import make_plan
-
-        key = (task, device, dtype)
-        if key not in self._plans:
-            dtype_name = self.embedding.dtype
-            stored = torch.bfloat16 if dtype_name in FLOAT8 else getattr(torch, dtype_name)
-            shapes = [tensor.shape for tensor in self.tensors]
-            hollow = build.checked_hollow(build.task_class(self.config, task), self.config, shapes, name=self.name)
-            self._plans[key] = make_plan(hollow, stored=stored, settings=self.settings, device=device, dtype=dtype)
-        return self._plans[key]
-
-    def load(self, task: str, *, device: Device = "auto", dtype: Dtype = "auto", progress: Progress = untold) -> Loaded:
-        """Build the model for a task, once for each device and dtype.
-
-        Args:
-            task: One of build.TASKS: "masked_lm", "question_answering", ..., or "base".
-            device: Where to; "auto" asks the settings, then takes the best there is.
-            dtype: In which precision; "auto" likewise.
-            progress: Told what is being done, and from now on each block that a streamed model reads.
-
-        Raises:
-            NotInCheckpointError: If the file lacks weights that the task needs.
-            CheckpointError: If the model cannot be built.
-            RequestError: If the machine has no such device, or a block alone is too large.
-            WorkerError: If the device has too little memory.
-        """
-        from inspector.models import build
-
-        plan = self.plan(task, device=device, dtype=dtype)
-        key = (task, *plan.key)
-        progress(None, "Loading the model")
-        if key not in self._models:
-            build.quiet()
-            self._models[key] = self._stream(task, plan) if plan.streamed else self._load(task, plan)
-        loaded = self._models[key]
-        if loaded.stream:
-            loaded.stream.progress = progress
-        return loaded
-
-    def _stream(self, task: str, plan: Plan) -> Loaded:
-        """Build a model that is read a block at a time, whenever it runs."""
-        from inspector.models.placing.streaming import stream_model
-        from inspector.models.running import Loaded
-
-        stream = stream_model(self, task, plan)
-        return Loaded(stream.model, plan.device, plan.dtype, reason=plan.reason, stream=stream)
-
-    def _load(self, task: str, plan: Plan) -> Loaded:
-        """Build a model with its weights, and put it where it runs."""
-        import torch
-
-        from inspector.models import build
-        from inspector.models.placing.spreading import put_in_place
-        from inspector.models.running import Loaded, forward, memory_guard
-
-        model, missing = build.build_model(
-            build.task_class(self.config, task),
-            self.config,
-            self.state,
-            name=self.name,
-            # What is spread is converted part by part, when it is its turn.
-            dtype=None if plan.parts else plan.dtype,
-        )
-        build.require(missing, task=task, name=self.name)
-        loaded = Loaded(model, plan.device, plan.dtype, bool(plan.parts), plan.reason)
-        with memory_guard(loaded, "model"):
-            put_in_place(model, plan)
-        # A first pass pays for what torch sets up lazily: not in anybody's milliseconds.
-        ids = torch.zeros((1, min(WARM_UP, self.positions or WARM_UP)), dtype=torch.long)
-        takes = inspect.signature(model.base_model.forward).parameters
-        decoder_ids = ids if "decoder_input_ids" in takes else None
-        with build.first_pass(model, self.name):
-            # Perceiver's base model reads vectors; its model with a head looks them up.
-            whole = task == "seq2seq_lm" or model.main_input_name == "inputs"
-            forward(loaded, ids, head=whole, decoder_ids=decoder_ids)
-        return loaded
 
     def check_ids(self, ids: tuple[int, ...], type_ids: Sequence[int] = ()) -> None:
         """Refuse ids and lengths that the model has no rows for.

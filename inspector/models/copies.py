@@ -5,19 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import torch
 
-from inspector.models.families import in_file
 from inspector.models.tensors import read_tensors
 from inspector.store.copies import equal_copies, is_packed, read_pieces, same_bytes
 from inspector.store.manifests.manifest import Manifest, TensorInfo
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-    from inspector.models.checkpoint import Checkpoint
 
 BLOCK = 1 << 20  # elements compared at once
 MOST_BLOCKS = 64  # of two tensors that are measured whole
@@ -99,25 +93,6 @@ class StoredCopies:
         dtype = getattr(torch, tensor.dtype)
         for piece in read_pieces(self._manifest, tensor, count=BLOCK, every=every):
             yield torch.frombuffer(bytearray(piece), dtype=dtype)
-
-
-def same_numbers(checkpoint: Checkpoint, model: PreTrainedModel, first: str, second: str) -> bool:
-    """Whether a file holds equal numbers for two parameters of a class.
-
-    Equal as `torch.equal` says of the loaded parameters, in their dtype. Only these two are read,
-    and no further than to the first difference.
-
-    Args:
-        model: The class, on the meta device.
-    """
-    one, other = (model.get_parameter_or_buffer(name) for name in (first, second))
-    if one.shape != other.shape:
-        return False
-    names = [in_file(name, checkpoint.outlines, model.base_model_prefix) for name in (first, second)]
-    if None in names:
-        return False
-    pairs = zip(*(checkpoint.numbers(name or "", count=BLOCK) for name in names), strict=True)
-    return all(torch.equal(a.to(one.dtype), b.to(other.dtype)) for a, b in pairs)
 
 
 class LiveCopies:

@@ -19,6 +19,7 @@ from inspector.analyses.placement.compute import placement
 from inspector.analyses.training.compute import training
 from inspector.analyses.what_if.compute import what_if
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
+from inspector.models.loading import load
 from tests.analyses.test_after_each_other import PARAMETERS
 from tests.analyses.test_after_each_other import ask as ask_verb
 from tests.conftest import silent
@@ -217,7 +218,7 @@ def test_a_model_that_does_not_run_is_not_said_to_have_a_wrong_config(tmp_path, 
     checkpoint = open_path(save(tmp_path, "BertForMaskedLM", **ENCODER))
     monkeypatch.setattr(transformers.BertModel, "forward", forward)
     with pytest.raises(CheckpointError, match="if they are equal, this tool cannot run such models"):
-        checkpoint.load("masked_lm")
+        load(checkpoint, "masked_lm")
 
 
 QWEN2_AUDIO = {

@@ -11,6 +11,7 @@ from inspector.analyses.lens.compute import lens
 from inspector.analyses.masked_lm.compute import predict
 from inspector.analyses.padding.compute import padding
 from inspector.errors import NotInCheckpointError
+from inspector.models.loading import load
 from tests.conftest import silent
 from tests.families import DECODER, ENCODER, save_checkpoint
 
@@ -69,7 +70,7 @@ def test_a_model_that_pools_its_states_is_run(tmp_path, open_path):
     sizes = {"vocab_size": 60, "block_sizes": [1, 1, 1], "num_decoder_layers": 1, "d_model": 32,
              "n_head": 2, "d_head": 16, "d_inner": 48}  # fmt: skip
     folder = save_odd(tmp_path, "FunnelForMaskedLM", **sizes)
-    loaded = open_path(folder).load("masked_lm")
+    loaded = load(open_path(folder), "masked_lm")
     assert type(loaded.model).__name__ == "FunnelForMaskedLM"
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 import transformers
 
 from inspector.errors import WorkerError
+from inspector.models.loading import load
 from inspector.models.masking import head as masked
 from inspector.models.masking.head import Row, masked_logits
 from inspector.models.running import Loaded
@@ -68,7 +71,7 @@ def test_a_batch_is_each_row_alone(open_any, monkeypatch, architecture, block):
     checkpoint = open_any(architecture)
     model = random_model(architecture)
     found: dict[int, list[torch.Tensor]] = {index: [] for index in range(len(rows))}
-    for answer in masked_logits(checkpoint, checkpoint.load("masked_lm", device="cpu"), rows):
+    for answer in masked_logits(checkpoint, load(checkpoint, "masked_lm", device="cpu"), rows):
         assert answer.start == sum(map(len, found[answer.index]))
         assert answer.logits.dtype == torch.float32
         assert len(answer.logits) <= max(block // VOCAB, 1)
@@ -84,7 +87,7 @@ def test_why_other_families_are_not_padded(open_any, monkeypatch, architecture):
     monkeypatch.setattr(masked, "_passes", lambda rows, *_, **__: iter([[0, 1]]))
     rows = [Row((5, 6, 7), (0,) * 3, (1,)), Row((8, 9, 10, 11, 12), (0,) * 5, (1,))]
     checkpoint = open_any(architecture)
-    answers = masked_logits(checkpoint, checkpoint.load("masked_lm", device="cpu"), rows)
+    answers = masked_logits(checkpoint, load(checkpoint, "masked_lm", device="cpu"), rows)
     short = next(answer.logits for answer in answers if answer.index == 0)
     assert (short - alone(random_model(architecture), rows[0])).abs().max() > 1e-4
 
@@ -92,7 +95,7 @@ def test_why_other_families_are_not_padded(open_any, monkeypatch, architecture):
 def test_passes_are_few_and_bounded(open_model, monkeypatch):
     sizes = []
     checkpoint = open_model("BertForMaskedLM")
-    loaded = checkpoint.load("masked_lm", device="cpu")
+    loaded: Any = load(checkpoint, "masked_lm", device="cpu")
     loaded.model.base_model.embeddings.register_forward_pre_hook(
         lambda _, __, given: sizes.append(tuple(given["input_ids"].shape)), with_kwargs=True
     )
@@ -107,7 +110,7 @@ def test_passes_are_few_and_bounded(open_model, monkeypatch):
 
 def test_nothing_is_read_before_it_is_asked_for(open_model):
     checkpoint = open_model("BertForMaskedLM")
-    loaded = checkpoint.load("masked_lm", device="cpu")
+    loaded = load(checkpoint, "masked_lm", device="cpu")
     assert list(masked_logits(checkpoint, loaded, [])) == []
     assert list(masked_logits(checkpoint, loaded, [Row((5, 6), (0, 0), ())])) == []
 
@@ -128,7 +131,7 @@ def test_out_of_memory_is_a_sentence(open_model, monkeypatch, device, raised, wa
         raise raised
 
     checkpoint = open_model("BertForMaskedLM")
-    loaded = checkpoint.load("masked_lm", device="cpu")
+    loaded = load(checkpoint, "masked_lm", device="cpu")
     monkeypatch.setattr(transformers.BertModel, "forward", exhausted)
     monkeypatch.setattr(torch.Tensor, "to", lambda tensor, *_: tensor)  # there is no such device
     released = []
@@ -151,7 +154,7 @@ def test_a_model_too_large_for_its_device_is_a_sentence(open_model, monkeypatch)
     monkeypatch.setattr("inspector.models.running.release", lambda _: None)
     monkeypatch.setattr(torch.nn.Module, "to", exhausted)
     with pytest.raises(WorkerError) as error:
-        checkpoint.load("masked_lm")
+        load(checkpoint, "masked_lm")
     assert str(error.value) == (
         "The cuda device has too little memory left for this model: use a smaller dtype, or the CPU."
     )
@@ -162,7 +165,7 @@ def test_other_errors_stay_what_they_are(open_model, monkeypatch):
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
     checkpoint = open_model("BertForMaskedLM")
-    loaded = checkpoint.load("masked_lm", device="cpu")
+    loaded = load(checkpoint, "masked_lm", device="cpu")
     monkeypatch.setattr(transformers.BertModel, "forward", broken)
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
         list(masked_logits(checkpoint, loaded, [Row((5, 6), (0, 0), (1,))]))

@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from inspector.analyses.placement.compute import placement
+from inspector.models.loading import load
 from inspector.models.placing import pacing
 from inspector.models.running import forward
 from tests.conftest import silent
@@ -39,7 +40,7 @@ def a_second_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_all_blocks_take_what_their_bytes_say(open_model, architecture):
     task, changes, blocks = WHOLE[architecture]
     checkpoint = open_model(architecture, **changes)
-    loaded: Any = checkpoint.load(task, device="stream")
+    loaded: Any = load(checkpoint, task, device="stream")
     before: Any = forward(loaded, IDS, head=task != "seq2seq_lm", every_layer=True) if blocks else None
     found: Any = pacing.estimate(checkpoint, loaded, loaded.stream)
     if blocks:  # all of one size
@@ -62,7 +63,7 @@ def test_all_blocks_take_what_their_bytes_say(open_model, architecture):
 def test_of_a_mixture_as_many_experts_count_as_tokens_can_reach(open_model, monkeypatch):
     monkeypatch.setattr(pacing, "TOKENS", 1)
     checkpoint = open_model("MixtralForCausalLM", num_local_experts=8, num_experts_per_tok=2)
-    loaded: Any = checkpoint.load("causal_lm", device="stream")
+    loaded: Any = load(checkpoint, "causal_lm", device="stream")
     stored = load_file(next(file.path for file in checkpoint.manifest.files if file.format == "safetensors"))
     block = {name: tensor.nbytes for name, tensor in stored.items() if name.startswith("model.layers.1.")}
     experts = sum(nbytes for name, nbytes in block.items() if ".experts." in name)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
 
 from inspector.analyses.lens.compute import lens
+from inspector.models.loading import load
 from inspector.models.reading import scores as module
 from inspector.models.reading.scores import COSINE, DOT, Scorer, build_scorer
 from tests.conftest import silent
@@ -25,7 +27,7 @@ def at_once(monkeypatch):
 
 def test_rows_without_a_finite_length_are_looked_at_number_by_number(open_model):
     """The length of finite numbers overflows float32, and their row stays; the others' rows go."""
-    loaded = open_model("LlamaForCausalLM").load("base")
+    loaded: Any = load(open_model("LlamaForCausalLM"), "base")
     with torch.inference_mode():
         matrix = loaded.model.get_input_embeddings().weight
         assert torch.linalg.vector_norm(matrix[5:6].fill_(3e38)).isinf()

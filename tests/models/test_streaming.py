@@ -21,6 +21,7 @@ from inspector.analyses.placement.compute import placement
 from inspector.analyses.plausibility.compute import plausibility
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.loading import load, plan_for
 from inspector.models.placing import routing
 from inspector.models.running import forward
 from tests.conftest import silent
@@ -43,7 +44,7 @@ def within(checkpoint: Checkpoint, nbytes: int) -> Checkpoint:
 
 def too_small(checkpoint: Checkpoint, task: str = "base") -> Checkpoint:
     """The same checkpoint where weights may take less than there are."""
-    return within(checkpoint, int(0.8 * checkpoint.plan(task).nbytes))
+    return within(checkpoint, int(0.8 * plan_for(checkpoint, task).nbytes))
 
 
 def same(analysis: Callable[..., Any], plain: Checkpoint, small: Checkpoint, **parameters: Any) -> Any:
@@ -66,8 +67,8 @@ def test_every_family_answers_as_when_it_is_whole(open_model, architecture):
     small = too_small(plain)
     found = same(lens, plain, small, text=TEXT, k=4, pins=["w3"])
     assert found.dtype == "float32"
-    (task,) = {task for task, *_ in small._plans}
-    model = small.load(task).model
+    (task,) = {task for task, *_ in small.kept["plans"]}
+    model = load(small, task).model
     assert any(parameter.is_meta for parameter in model.parameters())
     stored = set(model.state_dict())
     assert not any(buffer.is_meta for name, buffer in model.named_buffers() if name not in stored)
@@ -80,8 +81,8 @@ def test_half_precision(tmp_path, open_path, architecture, dtype):
     model = random_model(architecture).to(torch.bfloat16)
     plain = open_path(save_checkpoint(model, tmp_path / "half"))
     task = "masked_lm" if "Masked" in architecture else "causal_lm"
-    whole: Any = forward(plain.load(task, device="cpu", dtype=dtype), IDS, head=True, every_layer=True)
-    streamed = plain.load(task, device="stream", dtype=dtype)
+    whole: Any = forward(load(plain, task, device="cpu", dtype=dtype), IDS, head=True, every_layer=True)
+    streamed = load(plain, task, device="stream", dtype=dtype)
     found: Any = forward(streamed, IDS, head=True, every_layer=True)
     assert found.logits.dtype == getattr(torch, dtype)
     assert torch.equal(found.logits, whole.logits)
@@ -94,8 +95,8 @@ def test_ties_are_those_of_the_whole_model(open_model, architecture, tied):
     plain = open_model(architecture, tie_word_embeddings=tied)
     same(lens, plain, too_small(plain), text=TEXT)
     task = {"B": "masked_lm", "L": "causal_lm", "T": "seq2seq_lm"}[architecture[0]]
-    model = plain.load(task, device="stream").model
-    whole = plain.load(task, device="cpu").model
+    model: Any = load(plain, task, device="stream").model
+    whole: Any = load(plain, task, device="cpu").model
     streamed_ties, ties = (
         each.get_output_embeddings().weight.data_ptr() == each.get_input_embeddings().weight.data_ptr()
         for each in (model, whole)
@@ -107,7 +108,7 @@ def test_ties_are_those_of_the_whole_model(open_model, architecture, tied):
 def test_what_is_mapped_is_not_copied(open_model):
     """In the stored dtype a block's weights and what is beside it are the files' own pages."""
     plain = open_model("LlamaForCausalLM")
-    stream: Any = plain.load("causal_lm", device="stream").stream
+    stream: Any = load(plain, "causal_lm", device="stream").stream
     name = "model.layers.0.mlp.up_proj.weight"
     (made,) = stream.make([name]).values()
     assert not made.untyped_storage().resizable()  # memory that torch did not get itself
@@ -119,7 +120,7 @@ def test_quantized_weights_are_read_a_block_at_a_time(stored):
     checkpoint = stored(in_four_bits_by_gptq(7), quantization=IN_GPTQ)
     small = too_small(checkpoint, "masked_lm")
     same(predict, checkpoint, small, text=MASKED)
-    assert small.load("masked_lm").stream
+    assert load(small, "masked_lm").stream
     assert "state" not in vars(small), "only a block at a time was read"
 
 
@@ -185,7 +186,7 @@ def test_each_block_is_told_and_can_be_stopped_at(open_model):
 
     with pytest.raises(StoppedError):
         lens(plain, progress=stop, text=TEXT, device="stream")
-    model = plain.load("causal_lm", device="stream").model
+    model = load(plain, "causal_lm", device="stream").model
     assert all(parameter.is_meta for parameter in model.model.layers.parameters())
 
 
@@ -255,7 +256,7 @@ def mixture(request, tmp_path, open_path) -> Callable[..., Checkpoint]:
 def test_only_the_experts_that_tokens_are_routed_to_are_read(mixture, monkeypatch, coded, dtype, at_once):
     monkeypatch.setattr(routing, "AT_ONCE", at_once)
     plain = mixture(coded=coded, dtype=dtype)
-    loaded = plain.load("causal_lm", device="cpu")
+    loaded = load(plain, "causal_lm", device="cpu")
     routed: set[tuple[str, int]] = set()
 
     def note(name: str, index: torch.Tensor) -> None:
@@ -268,7 +269,7 @@ def test_only_the_experts_that_tokens_are_routed_to_are_read(mixture, monkeypatc
     assert 2 * len(experts) <= len(routed) < 5 * len(experts), "two tokens use four of eight experts at most"
 
     asked: list[str] = []
-    streamed = plain.load("causal_lm", device="stream")
+    streamed = load(plain, "causal_lm", device="stream")
     stream: Any = streamed.stream
     monkeypatch.setattr(stream, "read", lambda names: asked.extend(names) or plain.read(names))
     found: Any = forward(streamed, IDS[:, :2], head=True, every_layer=True)

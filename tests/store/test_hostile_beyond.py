@@ -23,6 +23,7 @@ from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
 from inspector.analyses.overview.compute import overview
 from inspector.errors import InspectorError
+from inspector.models.loading import load
 from inspector.settings import read_settings
 from inspector.store.origins.sources import choose_members
 from inspector.store.readers.archives import unpack
@@ -386,7 +387,7 @@ def test_a_config_that_repeats_a_layer_without_end(tmp_path, open_path):
     """No tensor shows this number, and building stops long before it is reached."""
     folder = save_checkpoint(random_model("AlbertForMaskedLM"), tmp_path / "albert")
     checkpoint = open_path(change_config(folder, inner_group_num=10**9))
-    assert refusal(lambda: checkpoint.load("masked_lm")) == (
+    assert refusal(lambda: load(checkpoint, "masked_lm")) == (
         "The config.json asks for a model of more than 1,560 modules, as none of such weights has: "
         "use the config.json that belongs to them."
     )
@@ -403,7 +404,7 @@ def test_a_config_that_computes_tables_without_end(tmp_path, open_path):
     tensors["transformer.renamed.weight"] = tensors.pop("transformer.wpe.weight")
     save_file(tensors, folder / "model.safetensors")
     checkpoint = open_path(change_config(folder, max_position_embeddings=32_500))
-    assert refusal(lambda: checkpoint.load("causal_lm")) == (
+    assert refusal(lambda: load(checkpoint, "causal_lm")) == (
         "By its config.json, neo computes 2,112,500,000 bytes of masks and tables, and at most "
         "2,000,000,000 are made: compare it with the model's original."
     )
@@ -457,7 +458,7 @@ def test_settings_that_change_how_a_model_answers_are_left_out(tmp_path, open_pa
     assert checkpoint.manifest.warnings == (said,)
     ids = torch.tensor([[2, 9, 4, 3]])
     with torch.inference_mode():
-        logits = checkpoint.load("masked_lm").model(ids).logits
+        logits = load(checkpoint, "masked_lm").model(ids).logits
         assert torch.allclose(logits, random_model("BertForMaskedLM")(ids).logits, atol=1e-6)
 
 
@@ -508,7 +509,7 @@ def test_fewer_layers_than_the_file_holds_are_said(tmp_path, open_path):
 )
 def test_values_that_no_model_can_run_with(tmp_path, open_path, changes, sentence):
     checkpoint = open_path(change_config(small_checkpoint(tmp_path / "sound"), **changes))
-    assert refusal(lambda: checkpoint.load("masked_lm")) == sentence
+    assert refusal(lambda: load(checkpoint, "masked_lm")) == sentence
 
 
 def test_templates_and_generation_settings_are_never_read(tmp_path, open_path, settings):
@@ -520,7 +521,7 @@ def test_templates_and_generation_settings_are_never_read(tmp_path, open_path, s
     (folder / "chat_template.jinja").write_text(template, "utf-8")
     (folder / "generation_config.json").write_text(json.dumps({"custom_generate": "x"}), "utf-8")
     checkpoint = open_path(folder)
-    checkpoint.load("masked_lm")
+    load(checkpoint, "masked_lm")
     staged = b"".join(path.read_bytes() for path in checkpoint.manifest.folder.iterdir())
     assert b"cycler" not in staged
     assert not list(settings.home.rglob("*.jinja"))

@@ -24,6 +24,7 @@ from inspector.analyses.masked_lm.compute import predict
 from inspector.analyses.vocabulary_map.compute import project
 from inspector.engine.local import LocalEngine
 from inspector.errors import CheckpointError, InspectorError
+from inspector.models.loading import load
 from inspector.models.vocabulary.panics import unprinted
 from inspector.settings import read_settings
 from inspector.store.readers.pytorch import read_pytorch
@@ -146,7 +147,7 @@ def test_a_wrapped_state_dict_gives_its_own_weights_and_no_random_ones(folder, o
     torch.save({"model": tensors, "step": 7}, folder / "pytorch_model.bin")
     checkpoint = open_path(folder)
     assert checkpoint.manifest.warnings == ("pytorch_model.bin keeps its weights under 'model', and those are read.",)
-    model = checkpoint.load("masked_lm").model
+    model = load(checkpoint, "masked_lm").model
     truth = random_model("BertForMaskedLM")
     for name, parameter in truth.named_parameters():
         assert torch.equal(model.get_parameter(name), parameter), name

@@ -21,6 +21,7 @@ from inspector.analyses.embeddings.compute import embeddings
 from inspector.analyses.overview.compute import overview
 from inspector.analyses.sharing.compute import sharing
 from inspector.errors import CheckpointError, NotInCheckpointError
+from inspector.models.loading import load
 from inspector.store.configs import rebuild_config
 from inspector.store.readers.safetensors import read_safetensors
 from inspector.store.reference import find_reference
@@ -119,7 +120,7 @@ def test_all_keys_under_another_name(folder, open_path):
     checkpoint = open_path(folder)
     assert overview(checkpoint, progress=silent).heads["masked_lm"] == "absent"
     with pytest.raises(CheckpointError) as error:
-        checkpoint.load("base")
+        load(checkpoint, "base")
     assert str(error.value) == (
         "None of the 42 tensors of sound belongs to BertModel (the first is "
         "'evil.bert.embeddings.LayerNorm.bias'): check the names, or the model_type in config.json."
@@ -219,7 +220,7 @@ def test_code_is_left_out_and_said(folder, open_path, settings):
         _attn_implementation="org/kernel",
     )
     checkpoint = open_path(folder)
-    checkpoint.load("masked_lm")
+    load(checkpoint, "masked_lm")
     assert not marker.exists()
     assert not {"auto_map", "attn_implementation"} & set(checkpoint.config_values)
     assert checkpoint.manifest.warnings == (
@@ -396,7 +397,7 @@ def test_settings_of_single_layers_are_kept_by_their_numbers(tmp_path, open_path
     assert sharing(checkpoint, progress=silent).unique_parameters == model.num_parameters()
     with torch.inference_mode():
         ids = torch.arange(8)[None]
-        torch.testing.assert_close(checkpoint.load("causal_lm").model(ids).logits, model.eval()(ids).logits)
+        torch.testing.assert_close(load(checkpoint, "causal_lm").model(ids).logits, model.eval()(ids).logits)
     with pytest.raises(CheckpointError, match="head_dim to 1,000,000"):
         open_path(change_config(folder, per_layer_config={"3": {"head_dim": 10**6}}))
     assert (

@@ -13,6 +13,7 @@ from inspector.analyses.contrast.result import Contrast
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.damage import refuse_damaged
+from inspector.models.loading import load
 from inspector.models.masking.head import Row, masked_logits
 from inspector.models.masking.text import require_masked_lm
 from inspector.models.running import memory_guard
@@ -40,7 +41,7 @@ def contrast(checkpoint: Checkpoint, request: ContrastRequest, *, progress: Prog
     """
     first, second = request.first, request.second
     rows = [_row(checkpoint, text, name) for name, text in (("first", first), ("second", second))]
-    loaded = checkpoint.load("masked_lm", device=request.device, dtype=request.dtype, progress=progress)
+    loaded = load(checkpoint, "masked_lm", device=request.device, dtype=request.dtype, progress=progress)
     progress(None, "Running the model")
     once = list(dict.fromkeys(rows))  # a batch rounds its rows apart: equal texts have no difference
     answers = sorted(masked_logits(checkpoint, loaded, once), key=lambda answered: answered.index)

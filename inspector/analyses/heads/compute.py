@@ -17,6 +17,7 @@ from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.damage import damaged
 from inspector.models.inputs import HeadInput, HeadRun, arguments, encode_all, run_head
+from inspector.models.loading import load
 from inspector.models.running import Loaded
 from inspector.progress import Progress
 from inspector.request import answers
@@ -49,7 +50,7 @@ def heads(checkpoint: Checkpoint, request: HeadsRequest, *, progress: Progress) 
     chosen, warnings = choose_head(checkpoint, request.head)
     texts = _texts(chosen, request)
     given = encode_all(checkpoint, texts)
-    loaded = checkpoint.load(chosen, device=request.device, dtype=request.dtype, progress=progress)
+    loaded = load(checkpoint, chosen, device=request.device, dtype=request.dtype, progress=progress)
     progress(None, "Running the model")
     inputs = arguments(loaded, given, choices=chosen == "multiple_choice")
     warnings += loaded.notes

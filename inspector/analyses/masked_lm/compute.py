@@ -17,6 +17,7 @@ from inspector.analyses.masked_lm.words import JOINT_UP_TO
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.damage import damaged
+from inspector.models.loading import load
 from inspector.models.masking.reading import Question, Reading, Wanted, answer_all
 from inspector.models.masking.text import MaskedText, Word, read_targets, read_text
 from inspector.models.placing.device import describe_run, peak_memory, start_counting_memory
@@ -65,7 +66,7 @@ def predict_many(
         try:
             asked = _understand(checkpoint, PredictRequest(**request))
             device, dtype = asked.request.device, asked.request.dtype
-            loaded = checkpoint.load("masked_lm", device=device, dtype=dtype, progress=progress)
+            loaded = load(checkpoint, "masked_lm", device=device, dtype=dtype, progress=progress)
             groups.setdefault(loaded, []).append((number, asked))
         except InspectorError as error:
             given[number] = error

@@ -20,6 +20,7 @@ from inspector.analyses.padding.words import Named, agreement, no_row, verdict
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import declares_tie
+from inspector.models.loading import load
 from inspector.models.running import Loaded
 from inspector.models.vocabulary.labels import measured_rows, nearest_rows, not_finite_warning
 from inspector.models.vocabulary.rows import RowFacts, read_facts
@@ -180,7 +181,7 @@ def _average(
 ) -> tuple[pd.DataFrame | None, str]:
     """Average over the batch with whatever model there is, or say why there is none."""
     try:
-        loaded = loaded or checkpoint.load("base", device=device, dtype=dtype)
+        loaded = loaded or load(checkpoint, "base", device=device, dtype=dtype)
     except (CheckpointError, NotInCheckpointError) as error:
         return None, str(error)
     reader = "encoder" if loaded.model.config.is_encoder_decoder else "model"

@@ -27,6 +27,7 @@ from inspector.analyses.padding.result import AS_IT_IS, FRESH, LIFTED, UNMASKED,
 from inspector.models.build import MODEL_ERRORS
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.execution import input_embedding
+from inspector.models.loading import load, plan_for
 from inspector.models.placing.device import pick_device
 from inspector.models.reading.setting import decoder_start
 from inspector.models.running import Loaded, memory_guard
@@ -80,7 +81,7 @@ def measure(
     dtype = "float32" if dtype == "auto" else dtype
     if refused := _unfit(checkpoint, batch, task, device=device, dtype=dtype):
         return refused
-    loaded = checkpoint.load(task, device=device, dtype=dtype, progress=progress)
+    loaded = load(checkpoint, task, device=device, dtype=dtype, progress=progress)
     if unmeasured := _unmeasurable(checkpoint, loaded, task):
         return unmeasured
     tied = is_tied(loaded.model)
@@ -105,7 +106,7 @@ def _unfit(checkpoint: Checkpoint, batch: Batch, task: str, *, device: Device, d
     where = pick_device(checkpoint.settings.device if device == "auto" else device)
     if refused := too_large(checkpoint, batch, where, models=1):
         return Measured(refused, "a backward pass would need too much memory")
-    if not checkpoint.plan(task, device=device, dtype=dtype).whole:
+    if not plan_for(checkpoint, task, device=device, dtype=dtype).whole:
         return Measured(words.NOT_IN_ONE_PLACE.format(name=checkpoint.name), "the model is not in one place")
     return None
 

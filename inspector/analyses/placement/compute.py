@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from inspector.analyses.placement.request import PlacementRequest
 from inspector.errors import InspectorError
+from inspector.models.loading import load, plan_for
 from inspector.progress import Progress
 from inspector.request import answers
 from inspector.results.placement import Placement, Way
@@ -33,7 +34,7 @@ def placement(checkpoint: Checkpoint, request: PlacementRequest, *, progress: Pr
     """
     progress(None, "Adding up sizes")
     chosen = request.task or _task(checkpoint)
-    plan = checkpoint.plan(chosen, device=request.device, dtype=request.dtype)
+    plan = plan_for(checkpoint, chosen, device=request.device, dtype=request.dtype)
     ways = _ways(checkpoint, chosen, plan, request.dtype, progress) if request.every else ()
     return replace(plan.result(), ways=tuple(ways))
 
@@ -42,7 +43,7 @@ def _ways(checkpoint: Checkpoint, task: str, plan: Plan, dtype: Dtype, progress:
     """On one device, spread and streamed, each as if it had been chosen."""
     for device in cast("tuple[Device, ...]", (plan.device.type, "spread", "stream")):
         try:
-            there = checkpoint.plan(task, device=device, dtype=dtype)
+            there = plan_for(checkpoint, task, device=device, dtype=dtype)
             timed = _timed(checkpoint, task, dtype, progress) if device == "stream" else None
         except InspectorError as error:
             yield Way(device, "", 0, 0, fits=False, seconds=None, note=str(error))
@@ -57,7 +58,7 @@ def _ways(checkpoint: Checkpoint, task: str, plan: Plan, dtype: Dtype, progress:
 def _timed(checkpoint: Checkpoint, task: str, dtype: Dtype, progress: Progress) -> Estimate | None:
     from inspector.models.placing.pacing import estimate
 
-    loaded = checkpoint.load(task, device="stream", dtype=dtype, progress=progress)
+    loaded = load(checkpoint, task, device="stream", dtype=dtype, progress=progress)
     progress(None, "Timing a block")
     return estimate(checkpoint, loaded, loaded.stream) if loaded.stream else None
 

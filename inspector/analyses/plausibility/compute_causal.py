@@ -20,6 +20,7 @@ from inspector.analyses.plausibility.request import PlausibilityRequest
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.loading import load
 from inspector.models.reading.readout import block_states
 from inspector.models.running import Forward, Loaded, forward, memory_guard
 from inspector.progress import Progress
@@ -55,7 +56,7 @@ def judge_causal(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
             "The text has one token, and a causal language model judges each token from those before it: type more.",
             option="text",
         )
-    loaded = checkpoint.load("causal_lm", device=request.device, dtype=request.dtype, progress=progress)
+    loaded = load(checkpoint, "causal_lm", device=request.device, dtype=request.dtype, progress=progress)
     progress(None, "Running the model")
     run = _run(checkpoint, loaded, encoding)
     readings: dict[int, Reading] = {}

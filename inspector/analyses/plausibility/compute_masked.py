@@ -21,6 +21,7 @@ from inspector.analyses.plausibility.request import PlausibilityRequest
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.loading import load
 from inspector.models.masking.head import Row, masked_logits
 from inspector.models.masking.text import require_masked_lm
 from inspector.models.running import Loaded, memory_guard
@@ -52,7 +53,7 @@ def judge_masked(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
     places = tokens.ordinary(encoding)
     if not places:
         raise RequestError("The text has no ordinary token to judge: type a word or a sentence.", option="text")
-    loaded = checkpoint.load("masked_lm", device=request.device, dtype=request.dtype, progress=progress)
+    loaded = load(checkpoint, "masked_lm", device=request.device, dtype=request.dtype, progress=progress)
     words = find_words(tokens, encoding) if request.by == "word" else None
     rows = [_row(encoding, place, mask, words) for place in places]
     readings: dict[int, Reading] = {}

@@ -18,6 +18,7 @@ from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.damage import damaged
 from inspector.models.inputs import HeadInput, HeadRun, arguments, encode_all, run_head
+from inspector.models.loading import load
 from inspector.models.running import Loaded
 from inspector.progress import Progress
 from inspector.request import answers
@@ -59,7 +60,7 @@ def pretrain(checkpoint: Checkpoint, request: PretrainRequest, *, progress: Prog
     given = encode_all(checkpoint, [(text, pair if pair.strip() else None)])
     masking = mask_tokens(checkpoint, given, share=request.share, seed=request.seed)
     task = "pretraining" if both else "masked_lm"
-    loaded = checkpoint.load(task, device=request.device, dtype=request.dtype, progress=progress)
+    loaded = load(checkpoint, task, device=request.device, dtype=request.dtype, progress=progress)
     progress(None, "Running the model")
     label = (0 if request.follows else 1) if asked else None
     run = _run(loaded, given, masking, label)

@@ -12,6 +12,7 @@ import torch
 from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.damage import damaged
+from inspector.models.loading import load
 from inspector.models.placing.following import following
 from inspector.models.reading.ladder import Unembedding, build_ladder
 from inspector.models.reading.readout import block_states
@@ -167,7 +168,7 @@ def prepare(
         shown = tuple(tokens.visible(index) for index in ids)
         decoder_ids = torch.tensor([ids])
     pinned, unknown = _find_pins(checkpoint, pins)
-    loaded = checkpoint.load(task, device=device, dtype=dtype, progress=progress)
+    loaded = load(checkpoint, task, device=device, dtype=dtype, progress=progress)
     has_head = task != "base"
     family = checkpoint.family
     ladder = build_ladder(loaded.model, family) if has_head and family else None

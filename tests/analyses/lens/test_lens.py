@@ -13,6 +13,7 @@ from inspector.analyses.lens import compute_reading
 from inspector.analyses.lens.compute import lens
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models import running
+from inspector.models.loading import load
 from tests.conftest import silent
 from tests.families import random_model
 
@@ -57,7 +58,7 @@ def test_logits_that_are_not_made_at_once_are_the_models_own(open_model, archite
     monkeypatch.setattr(running, "LARGE_LOGITS", 1)
     task = "masked_lm" if checkpoint.heads["masked_lm"] == "present" else "causal_lm"
     ids = torch.tensor([ids_of(checkpoint)])
-    run = running.forward(checkpoint.load(task), ids, head=True, every_layer=True, by_blocks=True)
+    run = running.forward(load(checkpoint, task), ids, head=True, every_layer=True, by_blocks=True)
     assert (run.logits is None) == (run.replay is not None)
     expected = truth(architecture, ids[0].tolist())[0]
     for block in (slice(0, 2), slice(2, len(expected)), slice(1, 99)):
@@ -91,7 +92,7 @@ def test_a_head_is_replayed_where_its_model_asks_the_base_model(open_model, monk
     monkeypatch.setattr(running, "LARGE_LOGITS", 1)
     for architecture in ("GPT2LMHeadModel", "LlamaForCausalLM", "Gemma2ForCausalLM"):
         checkpoint = open_model(architecture)
-        loaded = checkpoint.load("causal_lm")
+        loaded = load(checkpoint, "causal_lm")
         ids = torch.tensor([ids_of(checkpoint)])
         run = running.forward(loaded, ids, head=True, every_layer=True, by_blocks=True)
         assert run.replay

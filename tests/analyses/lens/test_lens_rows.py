@@ -19,6 +19,7 @@ from inspector.encoding import decode, encode
 from inspector.engine.wire import MAX_PARTIAL
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.loading import load
 from inspector.models.reading.ladder import Ladder
 from inspector.models.reading.setting import Setting
 from tests.conftest import silent
@@ -180,7 +181,7 @@ def test_a_model_that_is_whole_shows_no_rows(open_model):
 def test_nothing_is_left_on_the_model(open_model):
     checkpoint = open_model("LlamaForCausalLM")
     streamed(checkpoint)
-    model = checkpoint.load("causal_lm", device="stream").model
+    model = load(checkpoint, "causal_lm", device="stream").model
     hooks = [len(each._forward_hooks) + len(each._forward_pre_hooks) for each in model.modules()]
     streamed(checkpoint)
     assert [len(each._forward_hooks) + len(each._forward_pre_hooks) for each in model.modules()] == hooks

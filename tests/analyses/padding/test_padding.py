@@ -12,6 +12,7 @@ from transformers import AutoModelForSeq2SeqLM, BertConfig, BertForMaskedLM
 from inspector.analyses.padding.compute import padding
 from inspector.analyses.padding.compute_batch import label_next
 from inspector.analyses.padding.result import AS_IT_IS, FRESH, LIFTED, UNMASKED, UNTIED
+from inspector.models.loading import load
 from tests.analyses.padding.padding_truth import CAUSAL, PAD, SEQ2SEQ, TEXT, batch_of, experiment, labeled, truth
 from tests.conftest import silent
 from tests.families import ENCODER, random_model, save_checkpoint, words
@@ -114,7 +115,7 @@ def test_padding_idx_blocks_exactly_and_without_mask_it_is_all_that_does(open_mo
 
 def test_the_analysis_leaves_the_model_as_it_was(open_model):
     checkpoint = open_model("BertForMaskedLM")
-    loaded = checkpoint.load("masked_lm", device="cpu", dtype="float32")
+    loaded = load(checkpoint, "masked_lm", device="cpu", dtype="float32")
     before = {name: value.clone() for name, value in loaded.model.state_dict().items()}
     first = padding(checkpoint, progress=silent, text=TEXT, device="cpu")
     again = padding(checkpoint, progress=silent, text=TEXT, device="cpu")

@@ -18,6 +18,7 @@ from inspector.analyses.placement.request import PlacementRequest
 from inspector.errors import RequestError
 from inspector.models.build import TASKS
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.loading import load, plan_for
 from inspector.models.running import forward
 from inspector.request import options
 from inspector.results.plain import to_json
@@ -43,7 +44,7 @@ def within(checkpoint: Checkpoint, nbytes: int, **changes) -> Checkpoint:
 
 def weights(checkpoint: Checkpoint, task: str) -> int:
     """Bytes of the loaded model's weights in float32, counted on the model itself."""
-    loaded = checkpoint.load(task, device="cpu", dtype="float32")
+    loaded = load(checkpoint, task, device="cpu", dtype="float32")
     return 4 * sum(parameter.numel() for parameter in loaded.model.parameters())
 
 
@@ -58,7 +59,7 @@ def test_a_spread_model_answers_as_one_that_is_whole(open_model, architecture):
     task, changes = CASES[architecture]
     plain = open_model(architecture, **changes)
     total = weights(plain, task)
-    whole: Any = forward(plain.load(task), IDS, head=True, every_layer=True)
+    whole: Any = forward(load(plain, task), IDS, head=True, every_layer=True)
     seen = []
     for share in (3.0, 0.9, 0.7, 0.0):
         small = within(plain, int(share * total))
@@ -67,7 +68,7 @@ def test_a_spread_model_answers_as_one_that_is_whole(open_model, architecture):
         assert plan.spread
         assert plan.nbytes == sum(held.values()) == total
         seen.append(held.get("disk", 0))
-        loaded = small.load(task, device="spread", dtype="float32")
+        loaded = load(small, task, device="spread", dtype="float32")
         on_disk = [p for p in loaded.model.parameters() if p.is_meta]
         assert 4 * sum(parameter.numel() for parameter in on_disk) == held.get("disk", 0)
         found: Any = forward(loaded, IDS, head=True, every_layer=True)
@@ -85,7 +86,7 @@ def test_a_spread_model_answers_as_one_that_is_whole(open_model, architecture):
 
 def test_blocks_alone_are_left_on_the_disk(open_model):
     plain = open_model("BertForMaskedLM")
-    loaded = within(plain, TINY).load("masked_lm", device="spread")
+    loaded = load(within(plain, TINY), "masked_lm", device="spread")
     away = {name for name, p in loaded.model.named_parameters() if p.is_meta}
     blocks = {name for name, _ in loaded.model.named_parameters() if ".layer." in name}
     assert away == blocks
@@ -120,8 +121,8 @@ def test_half_precision_on_the_disk_is_what_half_precision_in_memory_is(tmp_path
     model = random_model("LlamaForCausalLM").to(torch.bfloat16)
     checkpoint = open_path(save_checkpoint(model, tmp_path / "half"))
     for dtype in ("bfloat16", "float32"):
-        whole: Any = forward(checkpoint.load("causal_lm", device="cpu", dtype=dtype), IDS, head=True)
-        spread = within(checkpoint, TINY).load("causal_lm", device="spread", dtype=dtype)
+        whole: Any = forward(load(checkpoint, "causal_lm", device="cpu", dtype=dtype), IDS, head=True)
+        spread = load(within(checkpoint, TINY), "causal_lm", device="spread", dtype=dtype)
         found: Any = forward(spread, IDS, head=True)
         assert found.logits.dtype == getattr(torch, dtype)
         close(found.logits, whole.logits)
@@ -169,8 +170,9 @@ def test_what_cannot_be_planned_is_refused(open_model):
         placement(checkpoint, progress=silent, task="nothing")
     with pytest.raises(RequestError, match=r"^Device must be auto, .* not 'moon'\.$"):
         placement(checkpoint, progress=silent, device="moon")
+    moon: Any = "moon"
     with pytest.raises(RequestError, match="There is no device 'moon'"):
-        checkpoint.plan("base", device="moon")
+        plan_for(checkpoint, "base", device=moon)
 
 
 def test_every_task_that_can_be_built_can_be_placed():

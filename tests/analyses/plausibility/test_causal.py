@@ -21,6 +21,7 @@ from inspector.analyses.plausibility.words import judged
 from inspector.demo import DEMOS
 from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
 from inspector.models import running
+from inspector.models.loading import load
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, RENAMED, UNLISTED, VOCAB, random_model, save_checkpoint
 
@@ -153,7 +154,7 @@ def test_blocks_and_logits_made_a_few_at_a_time_change_nothing(monkeypatch, open
 
 def test_one_pass_alone_is_run(monkeypatch, open_causal):
     checkpoint, _ = open_causal("GPT2LMHeadModel")
-    model = checkpoint.load("causal_lm").model
+    model = load(checkpoint, "causal_lm").model
     passes: list[int] = []
     handle = model.base_model.register_forward_pre_hook(lambda *_: passes.append(1))
     plausibility(checkpoint, progress=silent, text=TEXT)

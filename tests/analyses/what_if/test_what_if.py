@@ -22,6 +22,7 @@ from inspector.analyses.what_if.compute_edges import find_pairs, relate
 from inspector.analyses.what_if.compute_stepping import Lesson, prepare
 from inspector.analyses.what_if.result import CHANGES, RELATIONS
 from inspector.errors import RequestError
+from inspector.models.loading import load
 from inspector.results.plain import to_json
 from tests.conftest import silent
 from tests.families import VOCAB, random_model, save_checkpoint
@@ -297,7 +298,7 @@ def test_without_a_tokenizer_the_rest_is_answered(tmp_path, open_path):
 def test_nothing_is_changed_and_nothing_is_left(open_model, settings, change):
     """The loaded model, the mapped tensors and the file stay as they are; so does the disk."""
     checkpoint = open_model("GPT2LMHeadModel")
-    loaded = checkpoint.load("causal_lm", device="cpu").model
+    loaded = load(checkpoint, "causal_lm", device="cpu").model
     before = {name: tensor.clone() for name, tensor in loaded.state_dict().items()}
     stored = {name: tensor.clone() for name, tensor in checkpoint.state.items()}
     (file,) = (f.path for f in checkpoint.manifest.files if f.format == "safetensors")
