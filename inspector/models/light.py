@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
+from types import SimpleNamespace
 from typing import Any
 
 from transformers import PreTrainedModel, core_model_loading
@@ -18,9 +20,22 @@ SYNCHRONOUS = "HF_DEACTIVATE_ASYNC_LOAD"  # transformers' own switch
 PARTS = 10_000  # of names that are remembered: "layers", "0", "weight"
 
 
+class _Late:
+    """A pattern that is compiled when it is first used: transformers makes one of each name, and uses few."""
+
+    def __init__(self, pattern: str, flags: int = 0) -> None:
+        self._made = partial(re.compile, pattern, flags)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._made(), name)
+
+
+LATE = SimpleNamespace(**{**vars(re), "compile": _Late})
+
+
 @contextmanager
 def light_loading(*, meta: bool) -> Iterator[None]:
-    """Load with cheap copies of conversions, and with names sorted quickly; the result is the same.
+    """Load with cheap copies of conversions, patterns and sorting; the result is the same.
 
     Args:
         meta: The tensors have no numbers: then nothing is read, a thread for each only costs time, and
@@ -31,6 +46,7 @@ def light_loading(*, meta: bool) -> Iterator[None]:
         changes.enter_context(_changed(core_model_loading, "dot_natural_key", natural_key))
         if meta:
             changes.enter_context(_switched_on(SYNCHRONOUS))
+            changes.enter_context(_changed(core_model_loading, "re", LATE))
             changes.enter_context(_changed(PreTrainedModel, "_initialize_missing_keys", lambda *_: None))
             changes.enter_context(collector_paused())
         yield
@@ -62,7 +78,7 @@ def _light_copy(conversion: WeightConverter, memo: dict[int, Any]) -> WeightConv
 
 
 @contextmanager
-def _changed(owner: Any, name: str, value: Callable[..., Any]) -> Iterator[None]:
+def _changed(owner: Any, name: str, value: Any) -> Iterator[None]:
     """Give an attribute another value for a while."""
     before = vars(owner).get(name)
     setattr(owner, name, value)
