@@ -23,8 +23,9 @@ from inspector.models.quantized.layout import (
 from inspector.progress import Progress, untold
 from inspector.results.checkpoint import HEADS
 from inspector.settings import Device, Dtype, Settings
+from inspector.store.manifests.columns import TensorInfo, Tensors
 from inspector.store.manifests.documents import collector_paused
-from inspector.store.manifests.manifest import Manifest, TensorInfo
+from inspector.store.manifests.manifest import Manifest
 
 if TYPE_CHECKING:  # torch and transformers are imported when a model is first needed
     import torch
@@ -93,10 +94,10 @@ class Checkpoint:
     @cached_property
     def unread(self) -> tuple[str, ...]:
         """Stored tensors of codes that cannot be read as numbers."""
-        return unread_codes(self.manifest, self.tensors)
+        return unread_codes(self.manifest, self.quantized)
 
     @cached_property
-    def tensors(self) -> tuple[TensorInfo, ...]:
+    def tensors(self) -> Tensors:
         """The headers of the file, a weight that is stored as codes as what it stands for."""
         return logical_tensors(self.manifest, self.quantized)
 
@@ -105,7 +106,7 @@ class Checkpoint:
         """Which heads the file holds: head -> "present" or "absent", in results.HEADS order."""
         if self.manifest.config is None:
             return dict.fromkeys(HEADS, "absent")
-        names = [*(tensor.name for tensor in self.tensors), *self.manifest.aliases]
+        names = [*self.tensors.names, *self.manifest.aliases]
         if self.family:
             return heads_present(self.manifest.config, names, self.family)
         from inspector.models.heads import heads_by_building
@@ -240,7 +241,7 @@ class Checkpoint:
         Raises:
             NotInCheckpointError: If the file has no such matrix.
         """
-        tensors = {tensor.name: tensor for tensor in self.tensors}
+        tensors = self.tensors.by_name
         if self.family:
             # A tied matrix may be stored under the output layer's name only.
             candidates = (self.family.embedding, *self.family.ties)

@@ -12,7 +12,8 @@ import torch
 from inspector.models.families import in_file
 from inspector.models.tensors import read_tensors
 from inspector.store.copies import equal_copies, is_packed, read_pieces, same_bytes
-from inspector.store.manifests.manifest import Manifest, TensorInfo
+from inspector.store.manifests.columns import TensorInfo
+from inspector.store.manifests.manifest import Manifest
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

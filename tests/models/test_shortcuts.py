@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from inspector.errors import CheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.quantized.formats import CONVENTIONS
 from inspector.models.quantized.layout import _holds_codes
-from inspector.store.manifests.manifest import count_by_dtype, count_numbers, is_buffer, stored_once
+from inspector.store.manifests.columns import count_by_dtype, count_nbytes, count_numbers, is_buffer, stored_once
 from inspector.store.readers.safetensors import read_safetensors
 from inspector.store.sizes import BLOCK, _stacks
 from tests.families import random_model, save_checkpoint
@@ -95,12 +96,16 @@ def test_few_passes_find_what_each_tensor_says(checkpoint):
         if not is_buffer(each):
             places.setdefault((each.file, each.storage, each.begin, each.nbytes), each)
     stored = list(places.values())
-    assert checkpoint.manifest.stored == stored == stored_once(each for each in tensors if not is_buffer(each))
+    assert stored == stored_once(each for each in tensors if not is_buffer(each))
+    kinds = tensors.stored
+    assert kinds == Counter((*each[1:5], each.nbytes) for each in stored)
+    assert tensors.weights == Counter((*each[1:5], each.nbytes) for each in tensors if not is_buffer(each))
     dtypes = {each.dtype for each in stored}
-    assert count_by_dtype(stored) == {
+    assert count_by_dtype(kinds) == {
         dtype: sum(math.prod(each.shape) for each in stored if each.dtype == dtype) for dtype in dtypes
     }
-    assert count_numbers(stored) == sum(math.prod(each.shape) for each in stored)
+    assert count_nbytes(kinds) == sum(each.nbytes for each in stored)
+    assert count_numbers(kinds) == sum(math.prod(each.shape) for each in stored)
 
     listed = StoredTensors.of(tensors)
     assert listed.names == tuple(each.name for each in tensors)

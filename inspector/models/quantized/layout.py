@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from inspector.errors import CheckpointError
 from inspector.models.quantized.formats import CONVENTIONS, FLOAT8, FLOATS, Codes, UnreadableError
+from inspector.store.manifests.columns import TensorInfo, Tensors
 from inspector.store.manifests.documents import collector_paused
-from inspector.store.manifests.manifest import Manifest, TensorInfo
+from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers.safetensors import contiguous_strides
 
 # What stands in the place of a ".weight" and is no number of it.
@@ -69,34 +70,40 @@ def find_quantized(manifest: Manifest) -> dict[str, Quantized]:
 
 
 @collector_paused()
-def logical_tensors(manifest: Manifest, found: Mapping[str, Quantized]) -> tuple[TensorInfo, ...]:
+def logical_tensors(manifest: Manifest, found: Mapping[str, Quantized]) -> Tensors:
     """The headers of a checkpoint, each quantized weight once and as what it stands for."""
     if not found:
         return manifest.tensors
-    parts: dict[str, Quantized | None] = {}  # by name; of the codes alone the weight that they stand for
-    for each in found.values():
-        for part in each.parts.values():
-            parts.setdefault(part.name, None)
-    parts |= {each.parts["codes"].name: each for each in found.values()}
-    return tuple(
+    parts = _parts(found)
+    return Tensors.of(
         weight.info if weight else tensor
         for tensor in manifest.tensors
         if (weight := parts.get(tensor.name)) or tensor.name not in parts
     )
 
 
+def _parts(found: Mapping[str, Quantized]) -> dict[str, Quantized | None]:
+    """What is stored of quantized weights by name; of the codes alone the weight that they stand for."""
+    parts: dict[str, Quantized | None] = {}
+    for each in found.values():
+        for part in each.parts.values():
+            parts.setdefault(part.name, None)
+    return parts | {each.parts["codes"].name: each for each in found.values()}
+
+
 @collector_paused()
-def unread_codes(manifest: Manifest, logical: Sequence[TensorInfo]) -> tuple[str, ...]:
+def unread_codes(manifest: Manifest, found: Mapping[str, Quantized]) -> tuple[str, ...]:
     """The stored tensors of codes that nobody here can read as numbers, in file order.
 
     Args:
-        logical: From `logical_tensors`.
+        manifest: Of the checkpoint.
+        found: The weights whose codes can be read.
     """
-    stored = manifest.by_name
+    stored, parts = manifest.by_name, _parts(found)
     return tuple(
         tensor.name
-        for tensor in logical
-        if len(tensor.shape) > 1 and stored.get(tensor.name) is tensor and _holds_codes(tensor, stored)
+        for tensor in manifest.tensors
+        if len(tensor.shape) > 1 and tensor.name not in parts and _holds_codes(tensor, stored)
     )
 
 
