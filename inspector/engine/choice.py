@@ -19,7 +19,7 @@ def start_engine(
         restrict_paths: True: folders are opened under the allowed roots only.
         spare: True: keep one process warm for the next checkpoint.
         only: The verb of the one question that will be asked. What it imports is imported while the checkpoint is
-            opened, and nothing else.
+            opened, or put into the store, and nothing else.
     """
     if settings.engine == "ray":
         from inspector.engine.ray.engine import RayEngine
@@ -27,5 +27,7 @@ def start_engine(
         return RayEngine(settings, restrict_paths=restrict_paths, spare=spare)
     if only is None:
         return LocalEngine(settings, restrict_paths=restrict_paths, spare=spare)
-    functions = WorkerFunctions(light=(), warm_up=(CATALOG[only].function.partition(":")[0],))
-    return LocalEngine(settings, restrict_paths=restrict_paths, spare=spare, apart=True, functions=functions)
+    asked = CATALOG[only]
+    module = (asked.function.partition(":")[0],)
+    functions = WorkerFunctions(light=module if asked.light else (), warm_up=() if asked.light else module)
+    return LocalEngine(settings, restrict_paths=restrict_paths, spare=spare, apart=not asked.light, functions=functions)

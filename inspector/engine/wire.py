@@ -35,6 +35,7 @@ class WorkerFunctions:
     receive: str = "inspector.store.receiving:receive"  # the engine's own: it puts into the store what is staged
     load_manifest: str = "inspector.store.keeping.holding:load_held"
     checkpoint: str = "inspector.models.checkpoint:Checkpoint"
+    prepare: str = "inspector.models.checkpoint:prepare"
     # Modules that a worker imports while nobody asks it anything, one at a time: two threads that
     # import transformers at once fail.
     light: tuple[str, ...] = ("inspector.models.tokens", "pandas")  # an overview needs the first

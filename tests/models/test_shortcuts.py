@@ -85,7 +85,9 @@ def test_few_passes_find_what_each_tensor_says(checkpoint):
     ]
     names = {each.name for each in tensors}
     assert list(checkpoint.unread) == [
-        each.name for each in tensors if each.name not in parts and len(each.shape) > 1 and _holds_codes(each, names)
+        each.name
+        for each in tensors
+        if each.name not in parts and len(each.shape) > 1 and _holds_codes(each.name, each.dtype, names)
     ]
 
     layers = {(each.name[: match.start(1)], match[1]) for each in tensors if (match := BLOCK.search(each.name))}

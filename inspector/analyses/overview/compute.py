@@ -137,7 +137,7 @@ def _tied_parameters(manifest: Manifest, tensors: Tensors, heads: Mapping[str, s
     for tied, source in family.ties.items():
         name = in_file(source, tensors.numbers, family.base)
         if in_file(tied, tensors.numbers, family.base) is None and name:
-            repeated += math.prod(tensors.kind(name).shape)
+            repeated += math.prod(tensors.find(name).shape)
     return repeated
 
 

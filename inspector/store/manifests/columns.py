@@ -142,7 +142,14 @@ class Tensors(Sequence[TensorInfo]):
 
     @cached_property
     def _every(self) -> tuple[TensorInfo, ...]:
-        return tuple(map(self._one, range(len(self))))
+        kinds = map(self.kinds.__getitem__, self.places)
+        made = [
+            (name, dtype, shape, strides, file, begin, nbytes, f"{file}:{name}", nbytes)
+            for name, begin, (dtype, shape, strides, file, nbytes) in zip(self.names, self.begins, kinds, strict=True)
+        ]
+        for number, storage in self.shared.items():
+            made[number] = (*made[number][:7], *storage)
+        return tuple(map(TensorInfo._make, made))
 
     def _one(self, number: int) -> TensorInfo:
         dtype, shape, strides, file, nbytes = self.kinds[self.places[number]]
@@ -160,9 +167,9 @@ class Tensors(Sequence[TensorInfo]):
         """The tensors by name: each weight is asked for by itself."""
         return dict(zip(self.names, self._every, strict=True))
 
-    def kind(self, name: str) -> Kind:
-        """The kind of the tensor of a name."""
-        return self.kinds[self.places[self.numbers[name]]]
+    def find(self, name: str) -> TensorInfo:
+        """The tensor of a name, where few are asked for."""
+        return self._one(self.numbers[name])
 
     def ending(self, endings: tuple[str, ...]) -> list[int]:
         """The numbers of tensors that are called as an ending without its first dot, or end with one."""
