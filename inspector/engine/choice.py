@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from inspector.catalog import CATALOG
+from inspector.engine.ahead import functions_for
 from inspector.engine.local import LocalEngine
 from inspector.engine.protocol import Engine
-from inspector.engine.wire import WorkerFunctions
 from inspector.settings import Settings
 
 
@@ -27,7 +27,5 @@ def start_engine(
         return RayEngine(settings, restrict_paths=restrict_paths, spare=spare)
     if only is None:
         return LocalEngine(settings, restrict_paths=restrict_paths, spare=spare)
-    asked = CATALOG[only]
-    module = (asked.function.partition(":")[0],)
-    functions = WorkerFunctions(light=module if asked.light else (), warm_up=() if asked.light else module)
-    return LocalEngine(settings, restrict_paths=restrict_paths, spare=spare, apart=not asked.light, functions=functions)
+    apart = not CATALOG[only].light
+    return LocalEngine(settings, restrict_paths=restrict_paths, spare=spare, apart=apart, functions=functions_for(only))

@@ -168,13 +168,21 @@ class ForkServers:
         Raises:
             OSError: If no process can be started.
         """
+        return self.start(environment, modules).fork(when)
+
+    def start(self, environment: Mapping[str, str], modules: Sequence[str]) -> ForkServer:
+        """Start the fork server of an environment, unless there is one; the arguments are those of `fork`.
+
+        Raises:
+            OSError: If it cannot be started.
+        """
         modules = tuple(modules) if PRELOADS else ()
         key = (sys.executable, modules, *sorted(environment.items()))
         with self._lock:
             server = self._found.get(key)
             if server is None or not server.alive:
                 server = self._found[key] = ForkServer(environment, modules)
-        return server.fork(when)
+        return server
 
 
 fork_servers = ForkServers()

@@ -79,8 +79,7 @@ class WorkerProcess:
         environment = worker_environment(
             os.environ, settings=setup.settings, network=network, login=not setup.restrict_paths
         )
-        functions = setup.functions
-        self._process = fork_servers.fork(environment, (*functions.light, *functions.warm_up), when)
+        self._process = fork_servers.fork(environment, setup.functions.modules, when)
         self._connection = self._process.connection
         self._setup = setup
         self._desk = Desk(setup.settings)

@@ -48,6 +48,11 @@ class WorkerFunctions:
         "transformers.models.gpt2.modeling_gpt2",
     )
 
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """All that are imported before a question needs them."""
+        return *self.light, *self.warm_up
+
 
 @dataclass(frozen=True, slots=True)
 class Setup:
