@@ -16,8 +16,10 @@ from inspector.settings import settings
 def functions_for(verb: str) -> WorkerFunctions:
     """What the workers of an engine import that answers one question alone."""
     asked = CATALOG[verb]
-    module = (asked.function.partition(":")[0],)
-    return WorkerFunctions(light=module if asked.light else (), warm_up=() if asked.light else module)
+    module = asked.function.partition(":")[0]
+    if asked.light:
+        return WorkerFunctions(light=(WorkerFunctions().open.partition(":")[0], module), warm_up=())
+    return WorkerFunctions(light=(), warm_up=(module,))
 
 
 def start_ahead(verb: str) -> None:
@@ -25,4 +27,6 @@ def start_ahead(verb: str) -> None:
     with suppress(SettingsError, OSError):  # the engine says what is wrong
         known = settings()
         if known.engine == "local":
-            fork_servers.start(worker_environment(os.environ, settings=known), functions_for(verb).modules)
+            server = fork_servers.start(worker_environment(os.environ, settings=known), functions_for(verb).modules)
+            if CATALOG[verb].light:
+                server.warm_up()

@@ -17,6 +17,7 @@ from typing import IO
 
 from inspector.engine.limits import GPU_NODES
 from inspector.engine.logs import follow_log
+from inspector.engine.wire import IMPORT
 
 # A process that has looked for a GPU cannot be forked, and macOS' libraries cannot either: there
 # each worker imports what it needs by itself.
@@ -117,6 +118,15 @@ class ForkServer:
     def alive(self) -> bool:
         """False: it takes no request any more."""
         return self._process.poll() is None
+
+    def warm_up(self) -> None:
+        """Have it import its modules before anybody asks for a process.
+
+        Raises:
+            OSError: If the fork server is gone.
+        """
+        with self._lock:
+            self._channel.sendall(IMPORT)
 
     def fork(self, when: bytes) -> Forked:
         """Ask for a process.

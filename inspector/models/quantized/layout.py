@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from inspector.errors import CheckpointError
@@ -141,18 +142,22 @@ def unread_codes(manifest: Manifest, found: Mapping[str, Quantized]) -> tuple[st
     rest = (each for each in zip(tensors.names, tensors.places, strict=True) if each[0] not in parts)
     kinds = ((name, tensors.kinds[place]) for name, place in rest)
     return tuple(
-        name for name, kind in kinds if len(kind.shape) > 1 and _holds_codes(name, kind.dtype, tensors.numbers)
+        name for name, kind in kinds if len(kind.shape) > 1 and _holds_codes(name, kind.dtype, tensors.ordered)
     )
 
 
-def _holds_codes(name: str, dtype: str, names: Collection[str]) -> bool:
+def _holds_codes(name: str, dtype: str, ordered: Sequence[str]) -> bool:
+    """Whether a tensor holds codes that nobody read, by its name among all in order."""
     if name.endswith(PACKED):
         return True
     if name.endswith("_blocks") and dtype == "uint8":  # of gpt-oss
         return True
     if name.endswith(".weight") and not dtype.startswith(("float", "bfloat")):
         return True
-    return dtype in FLOAT8 and any(each.startswith(f"{name}_scale") for each in names)
+    if dtype not in FLOAT8:
+        return False
+    place = bisect_left(ordered, f"{name}_scale")
+    return place < len(ordered) and ordered[place].startswith(f"{name}_scale")
 
 
 def refuse_codes(name: str, unread: Sequence[str]) -> None:

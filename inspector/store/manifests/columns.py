@@ -163,6 +163,11 @@ class Tensors(Sequence[TensorInfo]):
         return {name: number for number, name in enumerate(self.names)}
 
     @cached_property
+    def ordered(self) -> list[str]:
+        """The names in alphabetical order."""
+        return sorted(self.names)
+
+    @cached_property
     def by_name(self) -> Mapping[str, TensorInfo]:
         """The tensors by name: each weight is asked for by itself."""
         return dict(zip(self.names, self._every, strict=True))
