@@ -37,6 +37,8 @@ class Analysis:
     # "package.module" that compiles code for `function` beforehand, in a process that reads no
     # checkpoint; empty: nothing is compiled.
     compiled_by: str = ""
+    # True: needs no torch for most checkpoints, so that a process which has just opened one answers soonest
+    light: bool = False
 
     @property
     def room(self) -> str:
@@ -62,6 +64,7 @@ _QUESTIONS = (
         "inventory_2",
         "names",
         result=_of("overview", "Overview"),
+        light=True,
     ),
     Analysis(
         "sharing",
@@ -215,6 +218,7 @@ _QUESTIONS = (
         "label",
         "names",
         result=_of("tokenization", "Tokenization"),
+        light=True,
     ),
     Analysis(
         "training",

@@ -13,6 +13,10 @@ def main() -> None:
     if asked is None:  # another verb, or help: all verbs are listed
         from inspector.cli.main import app
     else:
+        if "--help" not in sys.argv:
+            from inspector.engine.ahead import start_ahead
+
+            start_ahead(asked.verb)
         from inspector.cli.answering import app
         from inspector.cli.verbs import register
 

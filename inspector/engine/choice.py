@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from inspector.catalog import CATALOG
+from inspector.engine.ahead import functions_for
 from inspector.engine.local import LocalEngine
 from inspector.engine.protocol import Engine
-from inspector.engine.wire import WorkerFunctions
 from inspector.settings import Settings
 
 
@@ -19,7 +19,7 @@ def start_engine(
         restrict_paths: True: folders are opened under the allowed roots only.
         spare: True: keep one process warm for the next checkpoint.
         only: The verb of the one question that will be asked. What it imports is imported while the checkpoint is
-            opened, and nothing else.
+            opened, or put into the store, and nothing else.
     """
     if settings.engine == "ray":
         from inspector.engine.ray.engine import RayEngine
@@ -27,5 +27,5 @@ def start_engine(
         return RayEngine(settings, restrict_paths=restrict_paths, spare=spare)
     if only is None:
         return LocalEngine(settings, restrict_paths=restrict_paths, spare=spare)
-    functions = WorkerFunctions(light=(), warm_up=(CATALOG[only].function.partition(":")[0],))
-    return LocalEngine(settings, restrict_paths=restrict_paths, spare=spare, apart=True, functions=functions)
+    apart = not CATALOG[only].light
+    return LocalEngine(settings, restrict_paths=restrict_paths, spare=spare, apart=apart, functions=functions_for(only))

@@ -17,8 +17,9 @@ from typing import Any
 from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.errors import CheckpointError, WorkerError
 from inspector.settings import Settings
+from inspector.store.manifests.columns import TensorInfo, count_by_dtype, count_nbytes
 from inspector.store.manifests.entries import MANIFEST, OPENED, UPLOADS, load_manifest
-from inspector.store.manifests.manifest import Manifest, TensorInfo, count_by_dtype, is_buffer
+from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers.pickles import ITEMSIZES
 
 REMEMBERED = 4  # manifests of a hundred thousand tensors may take 50 MB each
@@ -36,21 +37,21 @@ class Known:
     @cached_property
     def bases(self) -> frozenset[str]:
         """Names without their last part, of tensors that may be parts of a quantized weight."""
-        coded = (
-            each for each in self.manifest.tensors if each.dtype.startswith((*PACKED, "float8")) and not is_buffer(each)
-        )
-        return frozenset(each.name.rpartition(".")[0] for each in coded)
+        tensors = self.manifest.tensors
+        coded = {place for place, kind in enumerate(tensors.kinds) if kind.dtype.startswith((*PACKED, "float8"))}
+        numbers = {number for number, place in enumerate(tensors.places) if place in coded} - tensors.buffers
+        return frozenset(tensors.names[number].rpartition(".")[0] for number in numbers)
 
     @cached_property
     def sizes(self) -> frozenset[int]:
         """Every axis of every tensor, and every whole number of the configuration."""
-        axes = {size for shape in {each.shape for each in self.manifest.tensors} for size in shape}
+        axes = {size for kind in self.manifest.tensors.kinds for size in kind.shape}
         return frozenset(axes | {number for _, number in _numbers(self.manifest.config or {})})
 
     @cached_property
     def most_rows(self) -> int:
         """No tensor has more rows, however its numbers are packed."""
-        kinds = {(each.shape, each.dtype) for each in self.manifest.stored}
+        kinds = {(kind.shape, kind.dtype) for kind in self.manifest.tensors.stored}
         packed = {dtype: 8 * ITEMSIZES[dtype] if dtype.startswith(PACKED) else 1 for _, dtype in kinds}
         return max((size * packed[dtype] for shape, dtype in kinds for size in shape), default=0)
 
@@ -64,7 +65,7 @@ class Known:
     @cached_property
     def nbytes(self) -> int:
         """Bytes of the weights, each place in a file once."""
-        return sum(each.nbytes for each in self.manifest.stored)
+        return count_nbytes(self.manifest.tensors.stored)
 
 
 def _numbers(value: Any, key: str = "") -> Iterator[tuple[str, int]]:
@@ -238,7 +239,7 @@ FIELDS: dict[str, Holds] = {
     "Lens.layers": lambda layers, known: len(layers) <= known.most_layers,
     "Overview.config": lambda config, known: _text(config) == _text(known.manifest.config or {}),
     "Overview.d_model": _is_size,
-    "Overview.dtypes": lambda dtypes, known: dtypes == count_by_dtype(known.manifest.stored),
+    "Overview.dtypes": lambda dtypes, known: dtypes == count_by_dtype(known.manifest.tensors.stored),
     "Overview.files": _are_files,
     "Overview.layers": _is_size,
     "Overview.nbytes_in_memory": lambda nbytes, known: nbytes == known.nbytes,

@@ -17,6 +17,7 @@ from typing import IO
 
 from inspector.engine.limits import GPU_NODES
 from inspector.engine.logs import follow_log
+from inspector.engine.wire import IMPORT
 
 # A process that has looked for a GPU cannot be forked, and macOS' libraries cannot either: there
 # each worker imports what it needs by itself.
@@ -118,6 +119,15 @@ class ForkServer:
         """False: it takes no request any more."""
         return self._process.poll() is None
 
+    def warm_up(self) -> None:
+        """Have it import its modules before anybody asks for a process.
+
+        Raises:
+            OSError: If the fork server is gone.
+        """
+        with self._lock:
+            self._channel.sendall(IMPORT)
+
     def fork(self, when: bytes) -> Forked:
         """Ask for a process.
 
@@ -168,13 +178,21 @@ class ForkServers:
         Raises:
             OSError: If no process can be started.
         """
+        return self.start(environment, modules).fork(when)
+
+    def start(self, environment: Mapping[str, str], modules: Sequence[str]) -> ForkServer:
+        """Start the fork server of an environment, unless there is one; the arguments are those of `fork`.
+
+        Raises:
+            OSError: If it cannot be started.
+        """
         modules = tuple(modules) if PRELOADS else ()
         key = (sys.executable, modules, *sorted(environment.items()))
         with self._lock:
             server = self._found.get(key)
             if server is None or not server.alive:
                 server = self._found[key] = ForkServer(environment, modules)
-        return server.fork(when)
+        return server
 
 
 fork_servers = ForkServers()

@@ -5,9 +5,9 @@ imports them once and reads no file of anybody's; a worker begins as its copy, c
 reads anything. Nothing here runs threads of its own while it forks.
 
 A request is one byte that says when to fork: `NOW`; `WARM`, once all modules are imported; or `AHEAD`, now, and
-then the modules are imported for those that come later. With it come three descriptors: the worker's pipe, its
-log, and a pipe on which this process writes the worker's process id (negative: the number of the error) and then
-how it ended, a line each.
+then the modules are imported for those that come later. `IMPORT` has them imported, and forks nobody. With the
+others come three descriptors: the worker's pipe, its log, and a pipe on which this process writes the worker's
+process id (negative: the number of the error) and then how it ended, a line each.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import traceback
 from contextlib import suppress
 from importlib import import_module
 
-from inspector.engine.wire import AHEAD, WARM
+from inspector.engine.wire import AHEAD, IMPORT, WARM
 from inspector.engine.worker import work
 
 DESCRIPTORS = 3
@@ -56,7 +56,9 @@ class ForkServer:
             if self._channel in ready:
                 asked, descriptors, *_ = socket.recv_fds(self._channel, 1, DESCRIPTORS)
                 listening = bool(asked)
-                if asked and (pipe := self._fork(asked, *descriptors)) is not None:
+                if asked == IMPORT:
+                    self._warm_up()
+                elif asked and (pipe := self._fork(asked, *descriptors)) is not None:
                     return pipe
         sys.exit(0)
 

@@ -29,6 +29,7 @@ from inspector.engine.wire import SAID, BatchRequest, OpenRequest, Setup
 from inspector.errors import InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
 from inspector.settings import MB
+from inspector.store.hashing import Ahead
 from inspector.store.manifests.documents import collector_paused
 from inspector.store.reference import ARRIVED, CheckpointRef
 from inspector.store.registry import discard_upload, is_unpacked
@@ -73,14 +74,14 @@ class WorkerProcess:
         self.opening: int | None = None  # as limits.exceeded takes it
         self.spent = False  # True: it was ended because it unpacked an archive
         self._settings = setup.settings
+        self._ahead: Ahead | None = None  # has hashed what is being opened
         self._cpu_before = 0.0  # processor seconds at its last request's start
         self._on_message, self._on_end = on_message, on_end
         self._sending = threading.Lock()
         environment = worker_environment(
             os.environ, settings=setup.settings, network=network, login=not setup.restrict_paths
         )
-        functions = setup.functions
-        self._process = fork_servers.fork(environment, (*functions.light, *functions.warm_up), when)
+        self._process = fork_servers.fork(environment, setup.functions.modules, when)
         self._connection = self._process.connection
         self._setup = setup
         self._desk = Desk(setup.settings)
@@ -109,6 +110,13 @@ class WorkerProcess:
         for job in jobs:
             self._desk.prepare(job.request)
         self.send(encode(BatchRequest(tuple(job.message for job in jobs))))
+        request = jobs[0].request
+        if isinstance(request, OpenRequest):
+            from inspector.store.receiving import look_ahead  # takes a moment, which the worker needs longer
+
+            self._ahead = look_ahead(
+                request.reference, settings=self._settings, restrict_paths=self._setup.restrict_paths
+            )
 
     def keep(self, job: LocalJob, outcome: Any) -> Any:
         """Put into the store what the worker staged or computed for a job.
@@ -144,6 +152,7 @@ class WorkerProcess:
             settings=self._settings,
             restrict_paths=self._setup.restrict_paths,
             progress=lambda fraction, text: job.report(Progress(fraction, text)),
+            ahead=self._ahead,
         )
 
     def send(self, data: bytes) -> None:

@@ -35,6 +35,7 @@ class WorkerFunctions:
     receive: str = "inspector.store.receiving:receive"  # the engine's own: it puts into the store what is staged
     load_manifest: str = "inspector.store.keeping.holding:load_held"
     checkpoint: str = "inspector.models.checkpoint:Checkpoint"
+    prepare: str = "inspector.models.checkpoint:prepare"
     # Modules that a worker imports while nobody asks it anything, one at a time: two threads that
     # import transformers at once fail.
     light: tuple[str, ...] = ("inspector.models.tokens", "pandas")  # an overview needs the first
@@ -46,6 +47,11 @@ class WorkerFunctions:
         "transformers.models.bert.modeling_bert",
         "transformers.models.gpt2.modeling_gpt2",
     )
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """All that are imported before a question needs them."""
+        return *self.light, *self.warm_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +152,7 @@ class Warm:
 
 # When a fork server forks: at once, with everything slow imported, or at once and then imports everything slow.
 NOW, WARM, AHEAD = b"n", b"w", b"a"
+IMPORT = b"i"  # in the place of these: it forks nobody, and imports everything slow
 VERSION = re.compile(r"[0-9a-f]{40}")
 MAX_TEXT = 2_000  # characters of a sentence that a worker says; of each in an answer to "open"
 MAX_WARNINGS, MAX_OPTION = 1_000, 100

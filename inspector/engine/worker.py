@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -59,6 +59,7 @@ class Worker:
         self._setup = setup
         self._loaded: tuple[Any, ...] = ()  # fingerprint of the checkpoint, and where its files lie
         self._checkpoint: Any = None
+        self._opened: Any = None  # the manifest of the checkpoint that it has just opened
         self._admitted = False  # whether the limits count its files
         self._shown = ("", 0.0)
         self._partials = 0  # that were sent about the request
@@ -95,6 +96,7 @@ class Worker:
             requests = [decode(request, *ASKED) for request in batch.requests]
             with collector_paused() if _reads_names(requests[0]) else nullcontext():
                 self._send(Answers.of(self._values(requests)))
+                self._prepare()
         except errors.InspectorError as error:
             self._send(as_message(error))
         except FileNotFoundError as error:  # deleted at this moment, perhaps by another server
@@ -129,12 +131,21 @@ class Worker:
             restrict_paths=self._setup.restrict_paths,
             fetched=request.fetched,
         )
+        self._opened = manifest
         return Opened(
             fingerprint=manifest.fingerprint,
             reference=str(reference),
             name=manifest.name,
             warnings=tuple(manifest.warnings),
         )
+
+    def _prepare(self) -> None:
+        """Find out what most questions need of a checkpoint, while the server puts it into the store."""
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            prepare = _find(self._setup.functions.prepare)
+            with suppress(Exception):  # a question that needs it meets the same, and says so
+                prepare(opened, settings=self._setup.settings)
 
     def _load(self, fingerprint: str) -> Any:
         """The checkpoint, once its files are known to be those that were opened."""

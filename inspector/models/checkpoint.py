@@ -11,18 +11,12 @@ from typing import TYPE_CHECKING, Any
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
 from inspector.models.families import FAMILIES, Family, heads_present, in_file, modern
 from inspector.models.quantized.formats import FLOAT8
-from inspector.models.quantized.layout import (
-    Quantized,
-    find_quantized,
-    logical_tensors,
-    refuse_codes,
-    refuse_many_numbers,
-    unread_codes,
-)
+from inspector.models.quantized.layout import Layout, Quantized, find_layout, refuse_codes, refuse_many_numbers
 from inspector.results.checkpoint import HEADS
 from inspector.settings import Settings
+from inspector.store.manifests.columns import TensorInfo, Tensors
 from inspector.store.manifests.documents import collector_paused
-from inspector.store.manifests.manifest import Manifest, TensorInfo
+from inspector.store.manifests.manifest import Manifest
 
 if TYPE_CHECKING:  # torch and transformers are imported when a model is first needed
     import torch
@@ -36,6 +30,16 @@ BLOCK = 1 << 20  # numbers compared at once
 MANY_NAMES = 5_000  # in a file, from which a loader is given what it would make of them, in less time
 # Embeddings of other things than tokens.
 NO_VOCABULARY = r"pos|wpe|token_type|relative|lang_|langs|segment|patch|visi|visual"
+
+
+def prepare(manifest: Manifest, *, settings: Settings) -> None:
+    """Find out what most questions need of a checkpoint that was just opened, from headers alone.
+
+    Files that are moved into the store are read where they are then.
+    """
+    if manifest.source != "upload":
+        tensors = Checkpoint(manifest, settings=settings).tensors
+        _ = manifest.tensors.stored, tensors.stored, tensors.numbers
 
 
 class Checkpoint:
@@ -82,24 +86,28 @@ class Checkpoint:
     @cached_property
     def quantized(self) -> dict[str, Quantized]:
         """The weights that are stored as codes, name of the weight -> how."""
-        return find_quantized(self.manifest)
+        return self._layout.quantized
 
     @cached_property
     def unread(self) -> tuple[str, ...]:
         """Stored tensors of codes that cannot be read as numbers."""
-        return unread_codes(self.manifest, self.tensors)
+        return self._layout.unread
 
     @cached_property
-    def tensors(self) -> tuple[TensorInfo, ...]:
+    def tensors(self) -> Tensors:
         """The headers of the file, a weight that is stored as codes as what it stands for."""
-        return logical_tensors(self.manifest, self.quantized)
+        return self._layout.tensors
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return find_layout(self.manifest)
 
     @cached_property
     def heads(self) -> dict[str, str]:
         """Which heads the file holds: head -> "present" or "absent", in results.HEADS order."""
         if self.manifest.config is None:
             return dict.fromkeys(HEADS, "absent")
-        names = [*(tensor.name for tensor in self.tensors), *self.manifest.aliases]
+        names = [*self.tensors.names, *self.manifest.aliases]
         if self.family:
             return heads_present(self.manifest.config, names, self.family)
         from inspector.models.heads import heads_by_building
@@ -258,20 +266,20 @@ class Checkpoint:
         Raises:
             NotInCheckpointError: If the file has no such matrix.
         """
-        tensors = {tensor.name: tensor for tensor in self.tensors}
+        tensors = self.tensors
         if self.family:
             # A tied matrix may be stored under the output layer's name only.
             candidates = (self.family.embedding, *self.family.ties)
             for wanted in candidates:
-                name = in_file(wanted, tensors.keys(), self.family.base)
-                if name and len(tensors[name].shape) == 2:
-                    return tensors[name]
-        if (name := self._looked_up()) and len(tensors[name].shape) == 2:
-            return tensors[name]
+                name = in_file(wanted, tensors.numbers, self.family.base)
+                if name and len((found := tensors.find(name)).shape) == 2:
+                    return found
+        if (name := self._looked_up()) and len((found := tensors.find(name)).shape) == 2:
+            return found
         rows = (self.manifest.config or {}).get("vocab_size")
         matrices = [
             tensor
-            for tensor in tensors.values()
+            for tensor in tensors
             if len(tensor.shape) == 2
             and re.search(r"embed|wte|shared", tensor.name)
             and not re.search(NO_VOCABULARY, tensor.name)

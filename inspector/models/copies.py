@@ -11,7 +11,8 @@ import torch
 
 from inspector.models.tensors import read_tensors
 from inspector.store.copies import equal_copies, is_packed, read_pieces, same_bytes
-from inspector.store.manifests.manifest import Manifest, TensorInfo
+from inspector.store.manifests.columns import TensorInfo
+from inspector.store.manifests.manifest import Manifest
 
 BLOCK = 1 << 20  # elements compared at once
 MOST_BLOCKS = 64  # of two tensors that are measured whole

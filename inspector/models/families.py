@@ -200,9 +200,14 @@ OLD_ENDINGS = {
 }
 
 
+_OLD = tuple(OLD_ENDINGS.values())
+
+
 def modern(name: str) -> str:
     """Give a tensor of a file the name it has in the class today."""
     name = name.removeprefix("module.")  # DataParallel's wrapper
+    if not name.endswith(_OLD):  # as most do not
+        return name
     for today, old in OLD_ENDINGS.items():
         if name.endswith(old):
             return name.removesuffix(old) + today

@@ -10,7 +10,8 @@ import torch
 
 from inspector.errors import CheckpointError
 from inspector.names import nearest
-from inspector.store.manifests.manifest import Manifest, TensorInfo
+from inspector.store.manifests.columns import TensorInfo
+from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers.ranges import map_range
 from inspector.store.readers.streams import Part
 

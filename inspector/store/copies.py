@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from inspector.store.manifests.manifest import Manifest, TensorInfo
+from inspector.store.manifests.columns import TensorInfo
+from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers.ranges import Handles
 
 CHUNK = 1 << 22  # bytes read at once: what a comparison costs in memory, twice

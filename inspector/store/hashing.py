@@ -25,6 +25,7 @@ import hashlib
 import json
 import os
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
@@ -75,11 +76,48 @@ def fingerprint_of(digests: Mapping[str, str]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def identify(files: Mapping[str, Path], *, owned: bool, progress: Progress) -> dict[str, Identity]:
+class Ahead:
+    """Takes the quick digests of weight files that lie where they are opened, while a worker reads their headers.
+
+    Args:
+        find: Lists the files by name; called in the thread that hashes them.
+    """
+
+    def __init__(self, find: Callable[[], Mapping[str, Path]]) -> None:
+        self._find = find
+        self._found: dict[Path, tuple[tuple[int, ...], str]] = {}
+        self._thread = threading.Thread(target=self._look, name="hashing", daemon=True)
+        self._thread.start()
+
+    def digest(self, path: Path) -> str:
+        """The quick digest of a file, taken anew if the file has changed since."""
+        self._thread.join()
+        known, digest = self._found.get(path, ((), ""))
+        return digest if known == _size_and_stamp(path) else quick_digest(path)
+
+    def _look(self) -> None:
+        with suppress(OSError, CheckpointError):  # whoever opens them says what is wrong
+            files = self._find()
+            weights = [path for name, path in files.items() if weight_format(name)]
+            if sum(path.stat().st_size for path in files.values()) > WHOLE_NBYTES:
+                for path in weights:
+                    self._found[path] = _size_and_stamp(path), quick_digest(path)
+
+
+def _size_and_stamp(path: Path) -> tuple[int, ...]:
+    return path.stat().st_size, *stamp_of(path)
+
+
+def identify(
+    files: Mapping[str, Path], *, owned: bool, progress: Progress, ahead: Ahead | None = None
+) -> dict[str, Identity]:
     """Tell what each file is known by.
 
     Args:
+        files: By name.
         owned: Whether they are an upload's: by every byte.
+        progress: Told what is looked into.
+        ahead: Has taken quick digests of some already.
     """
     weights = {name for name in files if weight_format(name)}
     if owned or sum(path.stat().st_size for path in files.values()) <= WHOLE_NBYTES:
@@ -90,7 +128,8 @@ def identify(files: Mapping[str, Path], *, owned: bool, progress: Progress) -> d
     tell = told_rarely(progress)
     for number, name in enumerate(sorted(weights), start=1):
         tell(None, f"Looking into file {number} of {len(weights)}")
-        found[name] = Identity(_blob(files[name]), quick_digest(files[name]))
+        digest = ahead.digest if ahead else quick_digest
+        found[name] = Identity(_blob(files[name]), digest(files[name]))
     return found
 
 

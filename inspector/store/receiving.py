@@ -21,7 +21,7 @@ from inspector.progress import Progress
 from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
 from inspector.store.files import below, put_folder, workspace
-from inspector.store.hashing import Identity, fingerprint_of, identify
+from inspector.store.hashing import Ahead, Identity, fingerprint_of, identify
 from inspector.store.keeping.quota import make_room
 from inspector.store.manifests.documents import (
     DamagedError,
@@ -48,13 +48,39 @@ DAMAGED = "The worker staged files that are not those that were to be opened, an
 OTHER = "The files from the shared store are not the upload that was requested: delete the upload, and upload it again."
 
 
+def look_ahead(reference: CheckpointRef, *, settings: Settings, restrict_paths: bool) -> Ahead | None:
+    """Hash what a worker is about to open where it lies, while it reads the headers; None: it lies elsewhere."""
+    if reference.kind not in ("demo", "path"):
+        return None
+    return Ahead(
+        lambda: {
+            name: path
+            for source in _sources(reference, settings, restrict_paths=restrict_paths)
+            for name, path in source.files.items()
+        }
+    )
+
+
 def receive(
-    told: Opened, reference: CheckpointRef, *, own: Path, settings: Settings, restrict_paths: bool, progress: Progress
+    told: Opened,
+    reference: CheckpointRef,
+    *,
+    own: Path,
+    settings: Settings,
+    restrict_paths: bool,
+    progress: Progress,
+    ahead: Ahead | None = None,
 ) -> Opened:
     """Check what a worker staged, and put it into the store.
 
     Args:
+        told: By the worker.
+        reference: What was to be opened.
         own: The worker's folder; a worker that has unpacked an archive must have ended.
+        settings: The server's.
+        restrict_paths: As in `open_checkpoint`.
+        progress: Told what is done.
+        ahead: From `look_ahead`.
 
     Returns:
         What is now in the store, by the server's own knowledge.
@@ -68,7 +94,13 @@ def receive(
             manifest = _stored(told.fingerprint, reference, settings)
         else:
             manifest = _received(
-                told.fingerprint, reference, own, settings=settings, restrict_paths=restrict_paths, progress=progress
+                told.fingerprint,
+                reference,
+                own,
+                settings=settings,
+                restrict_paths=restrict_paths,
+                progress=progress,
+                ahead=ahead,
             )
     except (DamagedError, OSError) as error:
         raise WorkerError(DAMAGED) from error
@@ -90,6 +122,7 @@ def _received(
     settings: Settings,
     restrict_paths: bool,
     progress: Progress,
+    ahead: Ahead | None,
 ) -> Manifest:
     if not is_fingerprint(fingerprint):
         raise DamagedError("fingerprint")
@@ -99,7 +132,7 @@ def _received(
         with suppress(DamagedError), _taken(own / OPENED / fingerprint, settings) as (taken, place):
             document = read_document(taken / MANIFEST)  # once: its worker may hold it open
             found = _copy_opened(taken, place, document, source)
-            known = identify(found, owned=False, progress=progress)
+            known = identify(found, owned=False, progress=progress, ahead=ahead)
             if source.kind == "hub":  # its worker says which version it read
                 built, files = place, found
             else:

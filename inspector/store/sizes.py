@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.store.configs import MAX_LABELS
-from inspector.store.manifests.manifest import TensorInfo
+from inspector.store.manifests.columns import Tensors
 from inspector.text import shape_text
 
 # A model of the configured size has a tensor with exactly this dimension.
@@ -39,7 +39,7 @@ FEW_LABELS = 2  # which a config has without saying so
 CLASSIFIER = re.compile(r"(?:^|\.)(?:classifier|score|classification_head)(?:\.|$)")
 
 
-def refuse_wrong_sizes(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
+def refuse_wrong_sizes(config: dict[str, Any], tensors: Tensors) -> None:
     """Refuse a configuration that asks for a larger model than the weights can fill.
 
     Raises:
@@ -52,11 +52,11 @@ def refuse_wrong_sizes(config: dict[str, Any], tensors: Sequence[TensorInfo]) ->
         _refuse_layers(settings, shown)
         _refuse_labels(settings, tensors)
         # Of several models in one, nothing says whose table of positions a tensor is.
-        _refuse_positions(settings, tensors if len(parts) == 1 else ())
+        _refuse_positions(settings, tensors if len(parts) == 1 else Tensors.of(()))
         _refuse_bounds(settings, tensors)
 
 
-def size_warnings(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> tuple[str, ...]:
+def size_warnings(config: dict[str, Any], tensors: Tensors) -> tuple[str, ...]:
     """Say it where a configuration has another vocabulary, or fewer layers than the weights' only stack."""
     found = forgotten_resize(config, tensors)
     stacks = _stacks(tensors)
@@ -72,7 +72,7 @@ def size_warnings(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> tupl
     )
 
 
-def forgotten_resize(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> str | None:
+def forgotten_resize(config: dict[str, Any], tensors: Tensors) -> str | None:
     """Say that the embedding matrix was resized and config.json was not: then no model fits both.
 
     Returns:
@@ -98,7 +98,7 @@ def _configs(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield from _configs(value)
 
 
-def _refuse_absent_dimensions(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
+def _refuse_absent_dimensions(config: dict[str, Any], tensors: Tensors) -> None:
     dimensions = _dimensions(tensors)
     for key in OCCURS:
         size = config.get(key)
@@ -131,9 +131,9 @@ def _refuse_layers(config: dict[str, Any], shown: int) -> None:
             )
 
 
-def _dimensions(tensors: Iterable[TensorInfo]) -> set[int]:
-    """The sizes of all axes: of many tensors, few shapes."""
-    return set(chain.from_iterable({tensor.shape for tensor in tensors}))
+def _dimensions(tensors: Tensors) -> set[int]:
+    """The sizes of all axes."""
+    return set(chain.from_iterable(kind.shape for kind in tensors.kinds))
 
 
 def _layers_shown(stacks: Mapping[str, set[str]]) -> int:
@@ -141,20 +141,20 @@ def _layers_shown(stacks: Mapping[str, set[str]]) -> int:
     return max(map(len, stacks.values()), default=0)
 
 
-def _stacks(tensors: Sequence[TensorInfo]) -> dict[str, set[str]]:
+def _stacks(tensors: Tensors) -> dict[str, set[str]]:
     """The numbers of the layers of each stack, by what stands before them in the names."""
     stacks: defaultdict[str, set[str]] = defaultdict(set)
     layer = None  # how the name before begins, up to its first number of a layer: a name that does too shows no other
-    for tensor in tensors:
-        if layer and tensor.name.startswith(layer):
+    for name in tensors.names:
+        if layer and name.startswith(layer):
             continue
-        if match := BLOCK.search(tensor.name):
-            stacks[tensor.name[: match.start(1)]].add(match[1])
-            layer = tensor.name[: match.end() + 1]
+        if match := BLOCK.search(name):
+            stacks[name[: match.start(1)]].add(match[1])
+            layer = name[: match.end() + 1]
     return stacks
 
 
-def _refuse_labels(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
+def _refuse_labels(config: dict[str, Any], tensors: Tensors) -> None:
     claimed = max(
         (n for n in (config.get("num_labels"), len(config.get("id2label") or ())) if type(n) is int), default=0
     )
@@ -169,10 +169,11 @@ def _refuse_labels(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> Non
         )
 
 
-def _refuse_positions(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
+def _refuse_positions(config: dict[str, Any], tensors: Tensors) -> None:
     if not config.keys() & set(POSITIONS):
         return
-    rows = [t.shape[0] for t in tensors if t.shape and f".{t.name}".endswith(POSITION_TABLES)]
+    tables = [tensors.kinds[tensors.places[number]] for number in tensors.ending(POSITION_TABLES)]
+    rows = [table.shape[0] for table in tables if table.shape]
     most = max(rows, default=UNMEASURED_POSITIONS)
     for key in POSITIONS:
         value = config.get(key)
@@ -183,7 +184,7 @@ def _refuse_positions(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> 
             )
 
 
-def _refuse_bounds(config: dict[str, Any], tensors: Sequence[TensorInfo]) -> None:
+def _refuse_bounds(config: dict[str, Any], tensors: Tensors) -> None:
     largest = max(_dimensions(tensors), default=0)
     for key, value in config.items():
         if type(value) is not int or key in (*LAYERS, *POSITIONS, "num_labels"):

@@ -15,9 +15,10 @@ from inspector.settings import Settings
 from inspector.store.configs import rebuild_config
 from inspector.store.files import put_folder, workspace
 from inspector.store.hashing import Identity, fingerprint_of, identify, stamp_of
+from inspector.store.manifests.columns import Tensors
 from inspector.store.manifests.documents import collector_paused
 from inspector.store.manifests.entries import OPENED, ORIGINALS, UPLOADS, find_manifest, load_manifest, save_manifest
-from inspector.store.manifests.manifest import FileInfo, Manifest, TensorInfo
+from inspector.store.manifests.manifest import FileInfo, Manifest
 from inspector.store.manifests.reader import FOLDER, WEIGHTS
 from inspector.store.names import CONFIGS, INDEXES, file_format, weight_format
 from inspector.store.origins.sources import Source
@@ -39,7 +40,7 @@ class _Contents:
     """What a source holds, before anything is written."""
 
     weights: Weights
-    tensors: tuple[TensorInfo, ...]
+    tensors: Tensors
     aliases: dict[str, str]
     config: dict[str, Any] | None
     quantization: dict[str, Any]
@@ -150,20 +151,21 @@ def _read(source: Source, progress: Progress) -> _Contents:
         warnings += rebuilt.warnings
     else:
         warnings.append(NO_CONFIG)
-    tensors: list[TensorInfo] = []
+    parts: list[Tensors] = []
     aliases: dict[str, str] = {}
     tell = told_rarely(progress)
     for number, name in enumerate(weights.names, start=1):
         tell(None, f"Reading header {number} of {len(weights.names)}")
         header = READERS[weight_format(name) or ""](source.files[name], name)
-        tensors += header.tensors
+        parts.append(header.tensors)
         aliases |= header.aliases
         warnings += header.warnings
+    tensors = Tensors.joined(parts)
     refuse_wrong_index(weights, files_by_tensor(tensors))
     if config is not None:
         refuse_wrong_sizes(config, tensors)
         warnings += size_warnings(config, tensors)
-    return _Contents(weights, tuple(tensors), aliases, config, quantization, tuple(warnings))
+    return _Contents(weights, tensors, aliases, config, quantization, tuple(warnings))
 
 
 def _warnings(contents: _Contents, source: Source, *, has_tokenizer: bool) -> tuple[str, ...]:

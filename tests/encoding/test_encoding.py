@@ -28,7 +28,7 @@ from inspector.encoding.parts import DTYPES, MASKED_DTYPES, MAX_VALUES, join
 from inspector.engine.protocol import Progress
 from inspector.engine.wire import Failure, Warm
 from inspector.results.checkpoint import Opened, TokenizerInfo
-from inspector.store.manifests.manifest import TensorInfo
+from inspector.store.manifests.columns import TensorInfo, Tensors
 
 FRAMES = {
     "mixed": pd.DataFrame(
@@ -115,7 +115,7 @@ def test_a_nested_result_comes_back():
     overview = Overview(
         *("demo", "ab", "bert", None, (OverviewFile("a", "json", 3),), {"float32": 4}, 4, 4),
         *(16, 16, None, None, None, {}, TokenizerInfo("BPE", 3, None, None, "[M]", 2), ("w",)),
-        stored=StoredTensors.of(TENSORS),
+        stored=StoredTensors.of(Tensors.of(TENSORS)),
         config={"vocab_size": 3},
         quantized={"int8": 2},
     )
@@ -131,7 +131,7 @@ def test_a_nested_result_comes_back():
 
 @pytest.mark.parametrize("places", [b"", bytes(4), bytes(16), b"\0" * 8 + b"\2\0\0\0", b"\xff" * 12])
 def test_a_list_of_tensors_whose_kinds_are_not_there_is_refused(places):
-    stored = StoredTensors.of(TENSORS)
+    stored = StoredTensors.of(Tensors.of(TENSORS))
     forged = object.__new__(StoredTensors)
     for name, value in ("names", stored.names), ("kinds", stored.kinds), ("places", places):
         object.__setattr__(forged, name, value)

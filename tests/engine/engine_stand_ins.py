@@ -39,6 +39,10 @@ class StandInManifest:
     warnings: tuple[str, ...] = ()
 
 
+def prepare_stand_in(manifest, *, settings):
+    """Nothing is known before it is asked."""
+
+
 class StandInCheckpoint:
     def __init__(self, manifest, *, settings):
         self.manifest = manifest
@@ -310,6 +314,7 @@ FUNCTIONS = WorkerFunctions(
     receive=f"{HERE}:receive_stand_in",
     load_manifest=f"{HERE}:load_stand_in",
     checkpoint=f"{HERE}:StandInCheckpoint",
+    prepare=f"{HERE}:prepare_stand_in",
     warm_up=("colorsys", "inspector.no_such_module", "chunk"),
 )
 ANALYSES = (echo, frame, step, show_parts, report_from_threads, refuse, break_down, panic, grow, look_through,

@@ -27,7 +27,8 @@ from inspector.engine.local import LocalEngine
 from inspector.engine.wire import RunRequest, WorkerFunctions
 from inspector.errors import WorkerError
 from inspector.settings import Settings, read_settings
-from inspector.store.manifests.manifest import FileInfo, Manifest, TensorInfo
+from inspector.store.manifests.columns import TensorInfo, Tensors
+from inspector.store.manifests.manifest import FileInfo, Manifest
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent
@@ -60,7 +61,7 @@ def known() -> Known:
         FileInfo(FILE, "safetensors", 20_000, None, pathless),  # pyright: ignore[reportArgumentType]
     )
     config = {"num_hidden_layers": LAYERS, "hidden_size": COLUMNS_OF_ROWS, "scale": float("nan")}
-    return Known(Manifest(ALL[1], "tiny", "upload", None, files, TENSORS, {}, config, ()))  # pyright: ignore[reportArgumentType]
+    return Known(Manifest(ALL[1], "tiny", "upload", None, files, Tensors.of(TENSORS), {}, config, ()))  # pyright: ignore[reportArgumentType]
 
 
 def ids(*numbers: int, column: str = "token_id") -> pd.DataFrame:
@@ -76,7 +77,7 @@ OVERVIEW = Overview(
     dtypes={"float32": NUMBERS}, listed_parameters=NUMBERS + 1, unique_parameters=NUMBERS,
     nbytes_on_disk=20_020, nbytes_in_memory=4 * NUMBERS, vocab_rows=ROWS, d_model=COLUMNS_OF_ROWS, layers=LAYERS,
     heads={}, tokenizer=None, warnings=(),
-    stored=StoredTensors.of(TENSORS),
+    stored=StoredTensors.of(Tensors.of(TENSORS)),
     config={"hidden_size": COLUMNS_OF_ROWS, "num_hidden_layers": LAYERS, "scale": float("nan")}, quantized={},
 )  # fmt: skip
 LISTED = ListedTensor(WEIGHT, (ROWS, COLUMNS_OF_ROWS), "float32", 1920, 7680, FILE, ())
@@ -103,7 +104,7 @@ LIES: dict[str, list[Any]] = {  # what is refused -> answers that say it
                        replace(OVERVIEW, files=(replace(OVERVIEW.files[0], sha256=ALL[1]), OVERVIEW.files[1])),
                        replace(OVERVIEW, files=(OVERVIEW.files[0], replace(OVERVIEW.files[1], nbytes=1)))],
     "Overview.stored": [
-        replace(OVERVIEW, stored=StoredTensors.of(tensors))
+        replace(OVERVIEW, stored=StoredTensors.of(Tensors.of(tensors)))
         for tensors in (TENSORS[:1], TENSORS[::-1], (*TENSORS, TENSORS[0]), *(
             (TENSORS[0]._replace(**{field: value}), *TENSORS[1:])
             for field, value in (("name", "a"), ("shape", (61, 32)), ("dtype", "int32"), ("nbytes", 1), ("file", "b"))
@@ -169,7 +170,7 @@ def test_a_fact_is_about_a_field_that_there_is():
 def test_quantized_weights_stand_for_names_and_rows_that_no_header_has():
     manifest = known().manifest
     packed = tensor("lm_head.qweight", 4, ROWS // 2, dtype="int32")
-    coded = Known(replace(manifest, tensors=(packed, *manifest.tensors)))
+    coded = Known(replace(manifest, tensors=Tensors.of((packed, *manifest.tensors))))
     assert list(lies(replace(EMBEDDINGS, tensor="lm_head.weight", rows=5), coded)) == []
     assert list(lies(replace(MASK, predictions=ids(100)), coded)) == []
     assert list(lies(replace(EMBEDDINGS, tensor="another.weight"), coded)) == ["Embeddings"]
@@ -177,7 +178,7 @@ def test_quantized_weights_stand_for_names_and_rows_that_no_header_has():
 
 def test_the_parameters_of_a_quantized_checkpoint_may_be_packed_down_to_a_bit():
     manifest = known().manifest
-    packed = Known(replace(manifest, tensors=(tensor("w.qweight", 4, dtype="int32"),)))
+    packed = Known(replace(manifest, tensors=Tensors.of((tensor("w.qweight", 4, dtype="int32"),))))
     places = [
         "Overview" in lies(replace(OVERVIEW, listed_parameters=10**6, unique_parameters=count), packed)
         for count in (0, 8 * 4 * 4, 8 * 4 * 4 + 1)
@@ -198,7 +199,7 @@ class Several:
 
 @pytest.mark.parametrize(("column", "rows"), [("token_id", ROWS), ("other_token_id", 10)])
 def test_a_second_checkpoint_has_rows_of_its_own(column: str, rows: int) -> None:
-    smaller = Known(replace(known().manifest, tensors=(tensor(WEIGHT, 10, 4),)))
+    smaller = Known(replace(known().manifest, tensors=Tensors.of((tensor(WEIGHT, 10, 4),))))
     last, beyond = (replace(MASK, predictions=ids(number, column=column)) for number in (rows - 1, rows))
     assert list(lies(Several((last, last)), known(), smaller)) == []
     assert list(lies(Several((last, beyond)), known(), smaller)) == [f"Mask.predictions.{column}"]

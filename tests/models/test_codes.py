@@ -57,7 +57,8 @@ def test_every_float_of_4_bits():
 def test_experts_in_float8():
     """Three axes: the experts in front, each with blocks of its own."""
     from inspector.models.quantized.formats import Codes, scaled
-    from inspector.store.manifests.manifest import Manifest, TensorInfo
+    from inspector.store.manifests.columns import TensorInfo, Tensors
+    from inspector.store.manifests.manifest import Manifest
 
     codes = torch.randn(3, 20, 32).to(torch.float8_e4m3fn)
     scale = torch.rand(3, 3, 2)
@@ -67,7 +68,7 @@ def test_experts_in_float8():
             ("w", codes, "float8_e4m3fn"), ("w_scale_inv", scale, "float32"),
         )
     }  # fmt: skip
-    manifest = Manifest("", "", "", Path(), (), (), {}, None, (), {"weight_block_size": [8, 16]})
+    manifest = Manifest("", "", "", Path(), (), Tensors.of(()), {}, None, (), {"weight_block_size": [8, 16]})
     found: Codes = scaled("w", infos, manifest)
     held = Quantized("w", found.shape, "float32", found.kind, "", {}, found.options)
     opened = OPENERS["scaled"]({"codes": codes, "scale": scale}, held)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,17 @@ import torch
 
 from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.errors import CheckpointError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import Checkpoint, prepare
 from inspector.models.quantized.formats import CONVENTIONS
-from inspector.models.quantized.layout import _holds_codes
-from inspector.store.manifests.manifest import count_by_dtype, count_numbers, is_buffer, stored_once
+from inspector.models.quantized.layout import _holds_codes, find_layout, find_quantized
+from inspector.store.manifests.columns import (
+    Tensors,
+    count_by_dtype,
+    count_nbytes,
+    count_numbers,
+    is_buffer,
+    stored_once,
+)
 from inspector.store.readers.safetensors import read_safetensors
 from inspector.store.sizes import BLOCK, _stacks
 from tests.families import random_model, save_checkpoint
@@ -82,9 +91,11 @@ def test_few_passes_find_what_each_tensor_says(checkpoint):
         for logical, each in zip(stands_for, tensors, strict=True)
         if each.name in first or each.name not in parts
     ]
-    names = {each.name for each in tensors}
+    names = sorted(each.name for each in tensors)
     assert list(checkpoint.unread) == [
-        each.name for each in tensors if each.name not in parts and len(each.shape) > 1 and _holds_codes(each, names)
+        each.name
+        for each in tensors
+        if each.name not in parts and len(each.shape) > 1 and _holds_codes(each.name, each.dtype, names)
     ]
 
     layers = {(each.name[: match.start(1)], match[1]) for each in tensors if (match := BLOCK.search(each.name))}
@@ -95,12 +106,16 @@ def test_few_passes_find_what_each_tensor_says(checkpoint):
         if not is_buffer(each):
             places.setdefault((each.file, each.storage, each.begin, each.nbytes), each)
     stored = list(places.values())
-    assert checkpoint.manifest.stored == stored == stored_once(each for each in tensors if not is_buffer(each))
+    assert stored == stored_once(each for each in tensors if not is_buffer(each))
+    kinds = tensors.stored
+    assert kinds == Counter((*each[1:5], each.nbytes) for each in stored)
+    assert tensors.weights == Counter((*each[1:5], each.nbytes) for each in tensors if not is_buffer(each))
     dtypes = {each.dtype for each in stored}
-    assert count_by_dtype(stored) == {
+    assert count_by_dtype(kinds) == {
         dtype: sum(math.prod(each.shape) for each in stored if each.dtype == dtype) for dtype in dtypes
     }
-    assert count_numbers(stored) == sum(math.prod(each.shape) for each in stored)
+    assert count_nbytes(kinds) == sum(each.nbytes for each in stored)
+    assert count_numbers(kinds) == sum(math.prod(each.shape) for each in stored)
 
     listed = StoredTensors.of(tensors)
     assert listed.names == tuple(each.name for each in tensors)
@@ -108,6 +123,23 @@ def test_few_passes_find_what_each_tensor_says(checkpoint):
         (each.dtype, each.shape, each.nbytes, each.file) for each in tensors
     ]
     assert len(set(listed.kinds)) == len(listed.kinds)
+
+
+def test_what_was_prepared_is_used_for_the_same_checkpoint_alone(checkpoint):
+    opened = checkpoint.manifest
+    prepare(opened, settings=checkpoint.settings)
+    stored = replace(opened, fingerprint="0" * 64, name="renamed")
+    assert find_layout(stored) is find_layout(opened)
+    others = (
+        replace(opened, tensors=Tensors.of(tuple(opened.tensors))),
+        replace(opened, config={**(opened.config or {}), "torch_dtype": "float16"}),
+        replace(opened, quantization={"bits": 3}),
+        replace(opened, files=tuple(replace(file, stamp=(1, 2)) if file.stamp else file for file in opened.files)),
+    )
+    for other in others:
+        before, after = find_layout(opened), find_layout(other)
+        assert after is not before
+        assert after.quantized == find_quantized(other)
 
 
 def test_tensors_of_one_kind_are_each_as_their_header_says(checkpoint):

@@ -109,7 +109,7 @@ def overview(**changes) -> Overview:
         "files": (), "dtypes": {}, "listed_parameters": 0, "unique_parameters": 0,
         "nbytes_on_disk": 0, "nbytes_in_memory": 0, "vocab_rows": None, "d_model": None,
         "layers": None, "heads": {}, "tokenizer": None, "warnings": (),
-        "stored": StoredTensors.of(()), "config": {}, "quantized": {},
+        "stored": StoredTensors((), (), b""), "config": {}, "quantized": {},
     }  # fmt: skip
     return Overview(**(values | changes))
 

@@ -12,7 +12,7 @@ import pytest
 
 from inspector.errors import CheckpointError
 from inspector.store import hashing
-from inspector.store.hashing import PAGE, PAGES, HashCache, quick_digest
+from inspector.store.hashing import PAGE, PAGES, Ahead, HashCache, identify, quick_digest
 from inspector.store.manifests.entries import load_manifest
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent
@@ -199,3 +199,26 @@ def test_a_file_that_changes_while_it_is_hashed_is_refused(tmp_path, monkeypatch
         HashCache(tmp_path / "hashes.json").digests({"a": path}, progress=silent)
     assert str(error.value) == "a changed while it was read: open it again."
     assert not (tmp_path / "hashes.json").exists()
+
+
+def test_a_file_that_was_hashed_ahead_is_known_by_the_same(folder, sampled):
+    files = {path.name: path for path in folder.iterdir()}
+    ahead = Ahead(lambda: files)
+    assert identify(files, owned=False, progress=silent, ahead=ahead) == identify(files, owned=False, progress=silent)
+    assert ahead._found.keys() == {folder / WEIGHTS}
+
+
+def test_a_file_that_has_changed_since_is_hashed_again(folder, sampled):
+    path = folder / WEIGHTS
+    ahead = Ahead(lambda: {path.name: path})
+    before = ahead.digest(path)
+    path.write_bytes(path.read_bytes()[:-1] + b"\1")
+    os.utime(path, ns=(0, 0))
+    assert ahead.digest(path) == quick_digest(path) != before
+
+
+def test_what_was_not_found_ahead_is_hashed_when_it_is_asked_for(folder, sampled):
+    def refuse():
+        raise CheckpointError("There is no such folder.")
+
+    assert Ahead(refuse).digest(folder / WEIGHTS) == quick_digest(folder / WEIGHTS)

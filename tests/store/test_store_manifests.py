@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 import pytest
 import torch
 
 from inspector.errors import CheckpointError
 from inspector.store.manifests import tensors as written
+from inspector.store.manifests.columns import TensorInfo, Tensors
 from inspector.store.manifests.documents import DamagedError
 from inspector.store.manifests.entries import load_manifest
-from inspector.store.manifests.manifest import TensorInfo
 from inspector.store.manifests.tensors import read_tensors, write_tensors
 from tests.store.store_builders import opened, small_checkpoint, upload_of
 
 SIZES = {"a.safetensors": 1_000, "b.bin": 500}
-TENSORS = (
-    TensorInfo("x.0.weight", "float32", (4, 8), (8, 1), "a.safetensors", 100, 128, "a.safetensors:x.0.weight", 128),
-    TensorInfo("x.1.weight", "float32", (4, 8), (8, 1), "a.safetensors", 228, 128, "a.safetensors:x.1.weight", 128),
-    TensorInfo("t", "float32", (8, 4), (1, 8), "b.bin", 64, 128, "b.bin:0", 256),  # a view of half a storage
-    TensorInfo("scalar", "int64", (), (), "b.bin", 492, 8, "b.bin:scalar", 8),
-    TensorInfo("none", "bool", (0, 3), (3, 1), "b.bin", 500, 0, "b.bin:1", 0),
+TENSORS = Tensors.of(
+    (
+        TensorInfo("x.0.weight", "float32", (4, 8), (8, 1), "a.safetensors", 100, 128, "a.safetensors:x.0.weight", 128),
+        TensorInfo("x.1.weight", "float32", (4, 8), (8, 1), "a.safetensors", 228, 128, "a.safetensors:x.1.weight", 128),
+        TensorInfo("t", "float32", (8, 4), (1, 8), "b.bin", 64, 128, "b.bin:0", 256),  # a view of half a storage
+        TensorInfo("scalar", "int64", (), (), "b.bin", 492, 8, "b.bin:scalar", 8),
+        TensorInfo("none", "bool", (0, 3), (3, 1), "b.bin", 500, 0, "b.bin:1", 0),
+    )
 )
 
 
@@ -30,9 +33,9 @@ def forgetful():
     written._KNOWN.clear()
 
 
-def rows(tensors: tuple[TensorInfo, ...]) -> list[list[object]]:
+def rows(tensors: Iterable[TensorInfo]) -> list[list[object]]:
     """As manifests held them before: each tensor by itself."""
-    return json.loads(json.dumps(tensors))
+    return json.loads(json.dumps(list(tensors)))
 
 
 def test_tensors_are_read_as_they_were_written():
@@ -48,7 +51,7 @@ def test_tensors_are_read_as_they_were_written():
 def test_the_rows_of_an_earlier_manifest_are_read_too():
     assert read_tensors(rows(TENSORS), SIZES) == TENSORS
     assert read_tensors([], SIZES) == ()
-    assert read_tensors(write_tensors((), SIZES), SIZES) == ()
+    assert read_tensors(write_tensors(Tensors.of(()), SIZES), SIZES) == ()
 
 
 @pytest.mark.parametrize("nbytes", [499, 100])

@@ -14,7 +14,8 @@ from typing import Any, get_args
 from inspector.settings import Settings, read_settings
 from inspector.store.configs import rebuild_config
 from inspector.store.hashing import fingerprint_of
-from inspector.store.manifests.manifest import Manifest, TensorInfo
+from inspector.store.manifests.columns import TensorInfo, Tensors
+from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers.archives import unpack
 from inspector.store.readers.index import choose_weights, refuse_wrong_index
 from inspector.store.readers.pickles import unpickle
@@ -96,7 +97,7 @@ def tokenizer(data: bytes, folder: Path) -> None:
     target.mkdir()
     stage_tokenizer(files, target)
     (target / "config.json").write_text('{"model_type": "gpt2"}')  # whose class reads the merges
-    tokens = Tokens(Manifest("", "fuzz", "upload", target, (), (), {}, None, ()))
+    tokens = Tokens(Manifest("", "fuzz", "upload", target, (), Tensors.of(()), {}, None, ()))
     encoded = tokens.encode(TEXT)
     assert all(token.isprintable() for token in encoded.tokens)
     tokens.text(encoded.ids)
@@ -198,11 +199,13 @@ def _count(shape: tuple[int, ...]) -> int:
     return count
 
 
-TENSORS = (
-    _tensor("bert.embeddings.word_embeddings.weight", 60, 32),
-    _tensor("bert.embeddings.position_embeddings.weight", 64, 32),
-    *(_tensor(f"bert.encoder.layer.{n}.output.dense.weight", 32, 48) for n in range(2)),
-    _tensor("classifier.weight", 3, 32),
+TENSORS = Tensors.of(
+    (
+        _tensor("bert.embeddings.word_embeddings.weight", 60, 32),
+        _tensor("bert.embeddings.position_embeddings.weight", 64, 32),
+        *(_tensor(f"bert.encoder.layer.{n}.output.dense.weight", 32, 48) for n in range(2)),
+        _tensor("classifier.weight", 3, 32),
+    )
 )
 
 

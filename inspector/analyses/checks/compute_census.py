@@ -12,7 +12,8 @@ import torch
 from inspector.models.tensors import read_tensors, view_numbers
 from inspector.progress import Pace, Progress
 from inspector.store.copies import is_packed
-from inspector.store.manifests.manifest import Manifest, TensorInfo
+from inspector.store.manifests.columns import TensorInfo
+from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers.streams import Part, sampled_parts, stream, whole_parts
 
 # Codes of float8, as signed and as unsigned bytes, from which on they are no numbers: positive ones are the largest

@@ -17,7 +17,8 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.models.names import FORMER_BUFFERS
 from inspector.models.quantized.codes import open_codes
 from inspector.models.quantized.layout import Quantized
-from inspector.store.manifests.manifest import Manifest, TensorInfo, is_buffer
+from inspector.store.manifests.columns import TensorInfo, is_buffer
+from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers.safetensors import contiguous_strides
 
 NUMBERS, ZEROS, DTYPES = "NaN and infinity", "Zero tensors", "Number types"

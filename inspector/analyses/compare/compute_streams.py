@@ -19,7 +19,8 @@ from inspector.models.quantized.layout import Quantized
 from inspector.models.tensors import read_tensors, view_numbers
 from inspector.progress import Pace, Progress
 from inspector.store.copies import is_packed
-from inspector.store.manifests.manifest import Manifest, TensorInfo
+from inspector.store.manifests.columns import TensorInfo
+from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers import streams
 from inspector.store.readers.streams import Part, Row, sampled_parts, stream_together, work_ahead
 

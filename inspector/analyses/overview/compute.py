@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inspector.analyses.overview.compute_tensors import list_tensors
@@ -19,15 +19,9 @@ from inspector.progress import Progress
 from inspector.request import answers
 from inspector.results.checkpoint import TokenizerInfo
 from inspector.store.hashing import HASHES, HashCache
+from inspector.store.manifests.columns import Kind, Tensors, count_by_dtype, count_nbytes, count_numbers
 from inspector.store.manifests.entries import results_folder
-from inspector.store.manifests.manifest import (
-    Manifest,
-    TensorInfo,
-    count_by_dtype,
-    count_numbers,
-    is_buffer,
-    stored_once,
-)
+from inspector.store.manifests.manifest import Manifest
 from inspector.store.staging import NO_TOKENIZER
 from inspector.text import some
 
@@ -53,13 +47,11 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
     progress(None, "Reading the headers")
     manifest = checkpoint.manifest
     config = manifest.config or {}
-    weights = [tensor for tensor in checkpoint.tensors if not is_buffer(tensor)]
-    once = stored_once(weights) if checkpoint.quantized else manifest.stored
     heads = checkpoint.heads
     tokenizer, tokenizer_warnings = _tokenizer(checkpoint)
     vocab_rows, columns = _embedding_shape(checkpoint)
-    unique = count_numbers(once)
-    listed = unique + _tied_parameters(manifest, weights, once, heads)
+    unique = count_numbers(checkpoint.tensors.stored)
+    listed = unique + _tied_parameters(manifest, checkpoint.tensors, heads)
     if counted := _counted_by_class(checkpoint):
         listed, unique = counted
     return Overview(
@@ -71,11 +63,11 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
             OverviewFile(file.name, file.format, file.nbytes, file.sha256 or digests.get(file.name))
             for file in manifest.files
         ),
-        dtypes=_dtypes(manifest.stored),
+        dtypes=_dtypes(manifest.tensors.stored),
         listed_parameters=listed,
         unique_parameters=unique,
         nbytes_on_disk=sum(file.nbytes for file in manifest.files),
-        nbytes_in_memory=sum(tensor.nbytes for tensor in manifest.stored),
+        nbytes_in_memory=count_nbytes(manifest.tensors.stored),
         vocab_rows=vocab_rows,
         d_model=_first(config, WIDTH) or columns,
         layers=_first(config, LAYERS),
@@ -110,8 +102,8 @@ def _code_warnings(unread: Sequence[str]) -> list[str]:
     return [UNKNOWN_CODES.format(names=some(unread, 1))]
 
 
-def _dtypes(tensors: Iterable[TensorInfo]) -> dict[str, int]:
-    return dict(sorted(count_by_dtype(tensors).items(), key=lambda item: (-item[1], item[0])))
+def _dtypes(kinds: Mapping[Kind, int]) -> dict[str, int]:
+    return dict(sorted(count_by_dtype(kinds).items(), key=lambda item: (-item[1], item[0])))
 
 
 def _counted_by_class(checkpoint: Checkpoint) -> tuple[int, int] | None:
@@ -135,20 +127,17 @@ def _counted_by_class(checkpoint: Checkpoint) -> tuple[int, int] | None:
     return count_parameters(model, places)
 
 
-def _tied_parameters(
-    manifest: Manifest, weights: list[TensorInfo], stored: list[TensorInfo], heads: Mapping[str, str]
-) -> int:
+def _tied_parameters(manifest: Manifest, tensors: Tensors, heads: Mapping[str, str]) -> int:
     """Parameters that a built model lists once more, under a name that repeats another's bytes."""
-    repeated = count_numbers(weights) - count_numbers(stored)
+    repeated = count_numbers(tensors.weights) - count_numbers(tensors.stored)
     family = FAMILIES.get((manifest.config or {}).get("model_type", ""))
     has_lm = "present" in (heads["masked_lm"], heads["causal_lm"])
     if family is None or not has_lm or not declares_tie(manifest.config or {}, family):
         return repeated
-    by_name = {tensor.name: tensor for tensor in weights}
     for tied, source in family.ties.items():
-        name = in_file(source, by_name, family.base)
-        if in_file(tied, by_name, family.base) is None and name:
-            repeated += math.prod(by_name[name].shape)
+        name = in_file(source, tensors.numbers, family.base)
+        if in_file(tied, tensors.numbers, family.base) is None and name:
+            repeated += math.prod(tensors.find(name).shape)
     return repeated
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from inspector.text import shape_text
 
@@ -20,18 +20,14 @@ Kind = tuple[str, tuple[int, ...], int, str]
 
 
 class Stored(Protocol):
-    """What is listed of a tensor."""
+    """The same with more of each kind: by column, kinds in the order in which tensors first are of them."""
 
     @property
-    def name(self) -> str: ...  # noqa: D102
+    def names(self) -> tuple[str, ...]: ...  # noqa: D102
     @property
-    def dtype(self) -> str: ...  # noqa: D102
+    def kinds(self) -> Sequence[Any]: ...  # noqa: D102 - that have the fields of `KIND`
     @property
-    def shape(self) -> tuple[int, ...]: ...  # noqa: D102
-    @property
-    def nbytes(self) -> int: ...  # noqa: D102
-    @property
-    def file(self) -> str: ...  # noqa: D102
+    def places(self) -> tuple[int, ...]: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -51,12 +47,12 @@ class StoredTensors:
             raise ValueError("A tensor is of no kind.")
 
     @classmethod
-    def of(cls, tensors: Iterable[Stored]) -> StoredTensors:
+    def of(cls, tensors: Stored) -> StoredTensors:
         """List tensors."""
         kinds: dict[Kind, int] = {}
-        listed = tuple(tensors)
-        places = [kinds.setdefault(kind, len(kinds)) for kind in map(attrgetter(*KIND), listed)]
-        return cls(tuple(map(attrgetter("name"), listed)), tuple(kinds), struct.pack(f"<{len(places)}I", *places))
+        among = [kinds.setdefault(kind, len(kinds)) for kind in map(attrgetter(*KIND), tensors.kinds)]
+        places = [among[place] for place in tensors.places]
+        return cls(tensors.names, tuple(kinds), struct.pack(f"<{len(places)}I", *places))
 
     @property
     def _places(self) -> tuple[int, ...]:

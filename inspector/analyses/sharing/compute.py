@@ -24,7 +24,7 @@ from inspector.models.names import unexpected_keys
 from inspector.models.ties import declared_ties, kept_ties, possible_ties
 from inspector.progress import Progress
 from inspector.request import answers
-from inspector.store.manifests.manifest import TensorInfo
+from inspector.store.manifests.columns import TensorInfo
 
 if TYPE_CHECKING:
     from inspector.models.checkpoint import Checkpoint

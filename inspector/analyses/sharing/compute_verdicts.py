@@ -12,7 +12,7 @@ from inspector.analyses.sharing import words_verdicts as words
 from inspector.analyses.sharing.result import FileRelation, Verdict
 from inspector.models.copies import Copies
 from inspector.models.memory import locate
-from inspector.store.manifests.manifest import TensorInfo
+from inspector.store.manifests.columns import TensorInfo
 
 
 @dataclass(frozen=True, slots=True)

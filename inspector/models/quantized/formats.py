@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 from inspector.errors import CheckpointError
 from inspector.store.copies import read_pieces
-from inspector.store.manifests.manifest import Manifest, TensorInfo
+from inspector.store.manifests.columns import TensorInfo
+from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers.jsons import parse_json
 from inspector.store.readers.safetensors import SHAPES
 

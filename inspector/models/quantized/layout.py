@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from inspector.errors import CheckpointError
 from inspector.models.quantized.formats import CONVENTIONS, FLOAT8, FLOATS, Codes, UnreadableError
+from inspector.store.manifests.columns import Kind, TensorInfo, Tensors
 from inspector.store.manifests.documents import collector_paused
-from inspector.store.manifests.manifest import Manifest, TensorInfo
+from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers.safetensors import contiguous_strides
 
 # What stands in the place of a ".weight" and is no number of it.
@@ -37,7 +40,36 @@ class Quantized(NamedTuple):
         return TensorInfo(self.name, self.dtype, shape, contiguous_strides(shape), *self.parts["codes"][4:])
 
 
+class Layout(NamedTuple):
+    """How a checkpoint's weights are stored."""
+
+    quantized: dict[str, Quantized]  # by the weight's name
+    tensors: Tensors  # each quantized weight once and as what it stands for
+    unread: tuple[str, ...]  # stored tensors of codes that nobody here can read as numbers, in file order
+
+
+# What was found last: who opens a checkpoint prepares the questions about it, whose manifest has the server's digests.
+_KNOWN: deque[tuple[Manifest, Layout]] = deque(maxlen=1)
+
+
 @collector_paused()
+def find_layout(manifest: Manifest) -> Layout:
+    """Find out how the weights of a checkpoint are stored."""
+    for known, layout in tuple(_KNOWN):
+        if known.tensors is manifest.tensors and _says(known) == _says(manifest):
+            return layout
+    found = find_quantized(manifest)
+    layout = Layout(found, logical_tensors(manifest, found), unread_codes(manifest, found))
+    _KNOWN.append((manifest, layout))
+    return layout
+
+
+def _says(manifest: Manifest) -> tuple[Any, ...]:
+    """What a layout depends on beside the tensors: some conventions keep a size in a file's bytes."""
+    files = [(file.path, file.stamp) if file.stamp else (file.name, file.digest) for file in manifest.files]
+    return manifest.config, manifest.quantization, files
+
+
 def find_quantized(manifest: Manifest) -> dict[str, Quantized]:
     """Find the weights whose codes can be read, name of the weight -> how.
 
@@ -68,46 +100,64 @@ def find_quantized(manifest: Manifest) -> dict[str, Quantized]:
     return found
 
 
-@collector_paused()
-def logical_tensors(manifest: Manifest, found: Mapping[str, Quantized]) -> tuple[TensorInfo, ...]:
+def logical_tensors(manifest: Manifest, found: Mapping[str, Quantized]) -> Tensors:
     """The headers of a checkpoint, each quantized weight once and as what it stands for."""
     if not found:
         return manifest.tensors
-    parts: dict[str, Quantized | None] = {}  # by name; of the codes alone the weight that they stand for
-    for each in found.values():
-        for part in each.parts.values():
-            parts.setdefault(part.name, None)
-    parts |= {each.parts["codes"].name: each for each in found.values()}
-    return tuple(
-        weight.info if weight else tensor
-        for tensor in manifest.tensors
-        if (weight := parts.get(tensor.name)) or tensor.name not in parts
-    )
+    stored, parts = manifest.tensors, _parts(found)
+    weights = {each.parts["codes"].name: each for each in found.values()}
+    kinds: dict[Kind, int] = {}
+    known: dict[Any, int] = {}  # what tells the kind of a tensor -> that kind
+    names, places, begins = [], [], []
+    shared: dict[int, tuple[str, int]] = {}
+    for number, (name, place, begin) in enumerate(zip(stored.names, stored.places, stored.begins, strict=True)):
+        weight = weights.get(name)
+        if weight is None and name in parts:
+            continue
+        told = (place, weight.dtype, weight.shape, weight.flipped) if weight else place
+        if told not in known:
+            kind = Kind(*weight.info[1:5], weight.info.nbytes) if weight else stored.kinds[place]
+            known[told] = kinds.setdefault(kind, len(kinds))
+        if number in stored.shared or (weight and weight.name != name):
+            shared[len(names)] = stored[number][7:9]
+        names.append(weight.name if weight else name)
+        places.append(known[told])
+        begins.append(begin)
+    return Tensors(tuple(kinds), names, places, begins, shared)
 
 
-@collector_paused()
-def unread_codes(manifest: Manifest, logical: Sequence[TensorInfo]) -> tuple[str, ...]:
+def _parts(found: Mapping[str, Quantized]) -> set[str]:
+    """The names of what is stored of quantized weights."""
+    return {part.name for each in found.values() for part in each.parts.values()}
+
+
+def unread_codes(manifest: Manifest, found: Mapping[str, Quantized]) -> tuple[str, ...]:
     """The stored tensors of codes that nobody here can read as numbers, in file order.
 
     Args:
-        logical: From `logical_tensors`.
+        manifest: Of the checkpoint.
+        found: The weights whose codes can be read.
     """
-    stored = manifest.by_name
+    tensors, parts = manifest.tensors, _parts(found)
+    rest = (each for each in zip(tensors.names, tensors.places, strict=True) if each[0] not in parts)
+    kinds = ((name, tensors.kinds[place]) for name, place in rest)
     return tuple(
-        tensor.name
-        for tensor in logical
-        if len(tensor.shape) > 1 and stored.get(tensor.name) is tensor and _holds_codes(tensor, stored)
+        name for name, kind in kinds if len(kind.shape) > 1 and _holds_codes(name, kind.dtype, tensors.ordered)
     )
 
 
-def _holds_codes(tensor: TensorInfo, names: Collection[str]) -> bool:
-    if tensor.name.endswith(PACKED):
+def _holds_codes(name: str, dtype: str, ordered: Sequence[str]) -> bool:
+    """Whether a tensor holds codes that nobody read, by its name among all in order."""
+    if name.endswith(PACKED):
         return True
-    if tensor.name.endswith("_blocks") and tensor.dtype == "uint8":  # of gpt-oss
+    if name.endswith("_blocks") and dtype == "uint8":  # of gpt-oss
         return True
-    if tensor.name.endswith(".weight") and not tensor.dtype.startswith(("float", "bfloat")):
+    if name.endswith(".weight") and not dtype.startswith(("float", "bfloat")):
         return True
-    return tensor.dtype in FLOAT8 and any(each.startswith(f"{tensor.name}_scale") for each in names)
+    if dtype not in FLOAT8:
+        return False
+    place = bisect_left(ordered, f"{name}_scale")
+    return place < len(ordered) and ordered[place].startswith(f"{name}_scale")
 
 
 def refuse_codes(name: str, unread: Sequence[str]) -> None:

@@ -6,9 +6,11 @@ import json
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, repeat
+from itertools import chain
+from operator import le
 from typing import Any
 
+from inspector.store.manifests.columns import Kind, TensorInfo, Tensors
 from inspector.store.manifests.documents import (
     DamagedError,
     as_list,
@@ -19,20 +21,19 @@ from inspector.store.manifests.documents import (
     fields_of,
     parse_object,
 )
-from inspector.store.manifests.manifest import TensorInfo
 from inspector.store.readers.pickles import ITEMSIZES
 from inspector.store.readers.safetensors import MAX_NDIM, MAX_TENSORS
 
-_COLUMNS = ("names", "kind", "begins", "storages", "storage_nbytes")  # None of the last two: the tensor's own
-_KIND = ("dtype", "shape", "strides", "file", "nbytes")
+# None, or nothing at all, of the last two: the tensor's own. Names without a space in them are one text.
+_COLUMNS = ("names", "kind", "begins", "storages", "storage_nbytes")
 Sizes = Mapping[str, int]  # of each file by its name
 # What was read or written last: a process reads a manifest again for each question, and text that is equal says
 # the same of files of equal sizes.
-_KNOWN: deque[tuple[str, Sizes, tuple[TensorInfo, ...]]] = deque(maxlen=2)
+_KNOWN: deque[tuple[str, Sizes, Tensors]] = deque(maxlen=2)
 
 
 @collector_paused()
-def write_tensors(tensors: tuple[TensorInfo, ...], nbytes: Sizes) -> str:
+def write_tensors(tensors: Tensors, nbytes: Sizes) -> str:
     """Write tensors as the text that `read_tensors` reads.
 
     Args:
@@ -46,19 +47,19 @@ def write_tensors(tensors: tuple[TensorInfo, ...], nbytes: Sizes) -> str:
     return text
 
 
-def _written(tensors: Iterable[TensorInfo]) -> str:
-    kinds: dict[tuple[Any, ...], int] = {}
-    rows = []
-    for name, dtype, shape, strides, file, begin, size, storage, storage_size in tensors:
-        kind = kinds.setdefault((dtype, shape, strides, file, size), len(kinds))
-        own = storage == f"{file}:{name}"
-        rows.append((name, kind, begin, None if own else storage, None if storage_size == size else storage_size))
-    columns = dict(zip(_COLUMNS, zip(*rows, strict=True) if rows else repeat(()), strict=False))
-    return json.dumps({"kinds": [dict(zip(_KIND, kind, strict=True)) for kind in kinds], **columns})
+def _written(tensors: Tensors) -> str:
+    text = " ".join(tensors.names)
+    names = text if text.count(" ") == len(tensors) - 1 else tensors.names
+    storages, storage_sizes = [], []
+    if tensors.shared:
+        shared = [tensors.shared.get(number, (None, None)) for number in range(len(tensors))]
+        storages, storage_sizes = zip(*shared, strict=True)
+    columns = dict(zip(_COLUMNS, (names, tensors.places, tensors.begins, storages, storage_sizes), strict=True))
+    return json.dumps({"kinds": [kind._asdict() for kind in tensors.kinds], **columns})
 
 
 @collector_paused()
-def read_tensors(stored: Any, nbytes: Sizes) -> tuple[TensorInfo, ...]:
+def read_tensors(stored: Any, nbytes: Sizes) -> Tensors:
     """Check that each tensor lies within its file, however it is strided, and that no name comes twice.
 
     Args:
@@ -85,44 +86,59 @@ def _rewritten(rows: Any) -> str:
             TensorInfo(name, dtype, tuple(shape), tuple(strides), *rest)
             for name, dtype, shape, strides, *rest in as_list(rows, list, most=MAX_TENSORS)
         )
-        return _written(found)
+        return _written(Tensors.of(found))
     except (TypeError, ValueError) as error:
         raise DamagedError("tensors") from error
 
 
-def _read(stored: Any, nbytes: Sizes) -> tuple[TensorInfo, ...]:
+def _read(stored: Any, nbytes: Sizes) -> Tensors:
     fields = fields_of(stored, ("kinds", *_COLUMNS))
     kinds = as_list(fields["kinds"], lambda kind: _read_kind(kind, nbytes), most=MAX_TENSORS)
-    columns = [fields[column] for column in _COLUMNS]
-    if set(map(type, columns)) != {list} or len(set(map(len, columns))) > 1 or len(columns[0]) > MAX_TENSORS:
-        raise DamagedError("columns")
-    names, places, begins, storages, storage_sizes = columns
+    names, places, begins, storages, storage_sizes = (fields[column] for column in _COLUMNS)
+    if type(names) is str and names.count(" ") < MAX_TENSORS:
+        names = names.split(" ")
+    _refuse_odd_columns(names, places, begins)
     _refuse_odd_texts(names)
-    _refuse_odd_texts([each for each in storages if each is not None])
-    _refuse_odd_sizes(chain(places, begins, (each for each in storage_sizes if each is not None)))
-    if len(set(names)) < len(names) or max(places, default=-1) >= len(kinds):
+    _refuse_odd_sizes(chain(places, begins))
+    if len(set(names)) < len(names) or list(dict.fromkeys(places)) != list(range(len(set(kinds)))):
         raise DamagedError("tensors")
-    found = []
-    for name, place, begin, storage, storage_size in zip(*columns, strict=True):
-        dtype, shape, strides, file, size, last = kinds[place]
-        if begin > last:
-            raise DamagedError("reach")
-        own = f"{file}:{name}" if storage is None else storage
-        held = size if storage_size is None else storage_size
-        found.append((name, dtype, shape, strides, file, begin, size, own, held))
-    return tuple(map(TensorInfo._make, found))
+    lasts = [last for _, last in kinds]
+    if not all(map(le, begins, map(lasts.__getitem__, places))):
+        raise DamagedError("reach")
+    found = Tensors([kind for kind, _ in kinds], names, places, begins)
+    if storages == storage_sizes == []:
+        return found
+    _refuse_odd_columns(names, storages, storage_sizes)
+    return Tensors(found.kinds, names, places, begins, _read_storages(found, storages, storage_sizes))
 
 
-def _read_kind(stored: Any, nbytes: Sizes) -> tuple[str, tuple[int, ...], tuple[int, ...], str, int, float]:
+def _read_storages(tensors: Tensors, names: list[Any], sizes: list[Any]) -> dict[int, tuple[str, int]]:
+    """The storages that are not a tensor's own."""
+    _refuse_odd_texts([each for each in names if each is not None])
+    _refuse_odd_sizes(each for each in sizes if each is not None)
+    shared = {}
+    for number, (each, name, size) in enumerate(zip(tensors, names, sizes, strict=True)):
+        if name is not None or size is not None:
+            shared[number] = each.storage if name is None else name, each.storage_nbytes if size is None else size
+    return shared
+
+
+def _read_kind(stored: Any, nbytes: Sizes) -> tuple[Kind, float]:
     """What tensors have in common, and the last byte of the file that they may begin at."""
-    kind = fields_of(stored, _KIND)
+    kind = fields_of(stored, Kind._fields)
     dtype, file = as_one_of(kind["dtype"], ITEMSIZES), as_one_of(kind["file"], nbytes)
     shape, strides = (as_list(kind[sizes], as_size, most=MAX_NDIM) for sizes in ("shape", "strides"))
     size = as_size(kind["nbytes"])
     if len(shape) != len(strides) or size != math.prod(shape) * ITEMSIZES[dtype]:
         raise DamagedError("shape")
     reach = (1 + sum((count - 1) * stride for count, stride in zip(shape, strides, strict=True))) * ITEMSIZES[dtype]
-    return dtype, shape, strides, file, size, nbytes[file] - reach if size else math.inf
+    return Kind(dtype, shape, strides, file, size), nbytes[file] - reach if size else math.inf
+
+
+def _refuse_odd_columns(*columns: Any) -> None:
+    """Refuse what is no list of tensors, or a list for others."""
+    if set(map(type, columns)) != {list} or len(set(map(len, columns))) > 1 or len(columns[0]) > MAX_TENSORS:
+        raise DamagedError("columns")
 
 
 def _refuse_odd_texts(column: Sequence[Any]) -> None:

@@ -26,13 +26,22 @@ def parse_json(data: bytes, name: str) -> Any:
     Raises:
         CheckpointError: If it is no JSON, holds too many values, is nested too deep, or names a key twice.
     """
-    if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:  # counted before any is built
-        raise CheckpointError(f"{name} holds more than {MAX_VALUES:,} values: check that it is the right file.")
+    refuse_many_values(data, name)
     _refuse_deep(data, name)
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{name} is not valid JSON ({_reason(error)}): get the file again.") from error
+
+
+def refuse_many_values(data: bytes, name: str) -> None:
+    """Refuse JSON text that holds too many values, before any is built.
+
+    Raises:
+        CheckpointError: If there are more than `MAX_VALUES`.
+    """
+    if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
+        raise CheckpointError(f"{name} holds more than {MAX_VALUES:,} values: check that it is the right file.")
 
 
 def read_json(path: Path, name: str, *, limit: int) -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from inspector.errors import CheckpointError
-from inspector.store.manifests.manifest import TensorInfo
+from inspector.store.manifests.columns import TensorInfo, Tensors
 from inspector.store.readers.pickles import ITEMSIZES, MAX_PICKLE_NBYTES, Storage, Strided, unpickle
 from inspector.store.readers.pieces import ZipPieces
 from inspector.store.readers.safetensors import (
@@ -69,7 +69,7 @@ def read_pytorch(path: Path, name: str) -> Header:
             f"{name}: ignored {quoted(str(left_out[0]), 40)}"
             f"{f' and {len(left_out) - 1} more' if len(left_out) > 1 else ''} (not tensors)."
         )
-    return Header(tensors, {}, tuple(warnings))
+    return Header(Tensors.of(tensors), {}, tuple(warnings))
 
 
 def _read_zip(file: IO[bytes], name: str) -> tuple[Any, dict[str, _Place]]:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import attrgetter
+from operator import attrgetter, itemgetter, sub
 from pathlib import Path
 from typing import Any
 
 from inspector.errors import CheckpointError
-from inspector.store.manifests.manifest import TensorInfo
+from inspector.store.manifests.columns import Kind, TensorInfo, Tensors
 from inspector.store.names import is_text
-from inspector.store.readers.jsons import parse_json
+from inspector.store.readers.jsons import parse_json, refuse_many_values
 from inspector.text import quoted
 
 MAX_TENSORS = 100_000
 MAX_HEADER_NBYTES = 250 * MAX_TENSORS  # the format allows four times as many
 MAX_NDIM = 64
+METADATA = "__metadata__"  # a key of the header that is no tensor
 MAX_NAME = 1_000  # characters
 SHAPES = 1_000  # that are remembered: a model has few, and up to a hundred thousand tensors of them
 
@@ -43,6 +45,7 @@ DTYPES = {
     "F64": ("float64", 8),
     "C64": ("complex64", 8),
 }
+_FORMS = [{"dtype"}, {"shape"}, {"data_offsets"}, {tuple}, {list}]  # of the keys and values of each tensor's object
 _FOREIGN = {
     b"version https://git-lfs": (
         "is a Git LFS pointer, not the weights: run `git lfs pull` where it came from, or download the file itself."
@@ -56,7 +59,7 @@ _FOREIGN = {
 class Header:
     """What the header of one weight file says."""
 
-    tensors: tuple[TensorInfo, ...]  # in file order
+    tensors: Tensors  # in file order
     aliases: dict[str, str]  # name listed only in the metadata -> name of the stored tensor
     warnings: tuple[str, ...] = ()
 
@@ -101,28 +104,85 @@ def read_safetensors(path: Path, name: str) -> Header:
             )
         data = file.read(length)
     _refuse_many(data.count(b"{") - 1, name)  # one object a tensor, counted before any is built
+    refuse_many_values(data, f"the header of {name}")
+    return _plain(data, name, file_nbytes) or _checked(data, name, file_nbytes)
+
+
+def _checked(data: bytes, name: str, file_nbytes: int) -> Header:
+    """Read any header, or say what is wrong with it."""
     header = parse_json(data, f"the header of {name}")
     if not isinstance(header, dict):
         raise CheckpointError(f"The header of {name} is not an object: get the file again.")
-    metadata = header.pop("__metadata__", {})
+    metadata = header.pop(METADATA, {})
     if not header:
         raise CheckpointError(f"{name} holds no tensors: its header is empty. Check that it is the right file.")
     _refuse_many(len(header), name)
     refuse_long_names(header, name)
-    start = 8 + length
+    start = 8 + len(data)
     tensors = sorted(
         (_tensor(key, entry, name, start) for key, entry in header.items()), key=attrgetter("begin", "nbytes")
     )
     _refuse_gaps(tensors, name, start, file_nbytes)
-    return Header(tuple(tensors), _aliases(metadata, header))
+    return Header(Tensors.of(tensors), _aliases(metadata, header))
 
 
-def files_by_tensor(tensors: Sequence[TensorInfo]) -> dict[str, str]:
+def _plain(data: bytes, name: str, file_nbytes: int) -> Header | None:
+    """Read a header as safetensors writes it, a column at a time; None: it is another, or there is something wrong.
+
+    Each object comes as a tuple of its keys and values, so that none is lost that has a key twice.
+    """
+    try:
+        objects = json.loads(data.decode("utf-8"), object_pairs_hook=tuple)
+        told = objects[0][1] if objects[0][0] == METADATA else ()
+        metadata = dict(told)
+        rows = [
+            (begin, end, key, dtype, tuple(shape), first, second, third, type(entry), type(shape))
+            for key, entry in objects[objects[0][0] == METADATA :]
+            for (first, dtype), (second, shape), (third, (begin, end)) in (entry,)
+        ]
+        rows.sort(key=itemgetter(0, 1))
+        begins, ends, keys, dtypes, shapes, *forms = zip(*rows, strict=True)
+        odd = type(objects) is not tuple or type(told) is not tuple or len(metadata) < len(told)
+        if odd or list(map(set, forms)) != _FORMS or set(map(type, metadata.values())) - {str} or not _are_names(keys):
+            return None
+        if set(map(type, itertools.chain(begins, ends, *shapes))) != {int}:  # True is no size
+            return None
+        kinds: dict[tuple[str, tuple[int, ...]], int] = {}
+        places = [kinds.setdefault(kind, len(kinds)) for kind in zip(dtypes, shapes, strict=True)]
+        known = [_known_kind(dtype, *shape) for dtype, shape in kinds]
+    except (IndexError, KeyError, RecursionError, TypeError, ValueError):
+        return None
+    found = [Kind(dtype, shape, strides, name, nbytes) for dtype, shape, strides, nbytes in filter(None, known)]
+    sizes = [kind.nbytes for kind in found]
+    if len(found) < len(known) or min(sizes) < 0 or max(map(len, shapes)) > MAX_NDIM:
+        return None
+    start = 8 + len(data)
+    whole = begins[0] == 0 and begins[1:] == ends[:-1] and start + ends[-1] == file_nbytes
+    if not whole or list(map(sub, ends, begins)) != [sizes[place] for place in places]:
+        return None
+    return Header(Tensors(found, keys, places, [start + begin for begin in begins]), _aliases(metadata, set(keys)))
+
+
+def _are_names(keys: Sequence[Any]) -> bool:
+    """Whether keys are names of tensors, none of them twice.
+
+    Raises:
+        ValueError: If one cannot be encoded.
+    """
+    "".join(keys).encode()
+    return len(set(keys)) == len(keys) and METADATA not in keys and max(map(len, keys)) <= MAX_NAME
+
+
+def files_by_tensor(tensors: Tensors) -> dict[str, str]:
     """The file of each tensor, by the tensor's name.
 
     Raises:
         CheckpointError: If shards hold a tensor of the same name, naming it and its files.
     """
+    file_of = [kind.file for kind in tensors.kinds]
+    found = dict(zip(tensors.names, map(file_of.__getitem__, tensors.places), strict=True))
+    if len(found) == len(tensors):
+        return found
     files: dict[str, str] = {}
     for tensor in tensors:
         if tensor.name in files:
@@ -251,7 +311,7 @@ def _refuse_gaps(tensors: list[TensorInfo], name: str, start: int, file_nbytes: 
         )
 
 
-def _aliases(metadata: Any, header: dict[str, Any]) -> dict[str, str]:
+def _aliases(metadata: Any, header: Collection[str]) -> dict[str, str]:
     if not isinstance(metadata, dict):
         return {}
     return {

@@ -20,7 +20,8 @@ import numpy as np
 
 from inspector.errors import CheckpointError
 from inspector.store.hashing import stamp_of
-from inspector.store.manifests.manifest import Manifest, TensorInfo
+from inspector.store.manifests.columns import TensorInfo
+from inspector.store.manifests.manifest import Manifest
 
 PIECE = 1 << 24  # bytes that a thread reads at once
 NEAR = 1 << 12  # bytes between two parts that are read together

@@ -1,0 +1,32 @@
+"""Start the process that a command's workers are forked from, before the rest of the command line is imported."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from inspector.catalog import CATALOG
+from inspector.engine.forking import fork_servers
+from inspector.engine.sandbox.environment import worker_environment
+from inspector.engine.wire import WorkerFunctions
+from inspector.errors import SettingsError
+from inspector.settings import settings
+
+
+def functions_for(verb: str) -> WorkerFunctions:
+    """What the workers of an engine import that answers one question alone."""
+    asked = CATALOG[verb]
+    module = asked.function.partition(":")[0]
+    if asked.light:
+        return WorkerFunctions(light=(WorkerFunctions().open.partition(":")[0], module), warm_up=())
+    return WorkerFunctions(light=(), warm_up=(module,))
+
+
+def start_ahead(verb: str) -> None:
+    """Start a fork server for a question; it ends if nobody asks it for a worker."""
+    with suppress(SettingsError, OSError):  # the engine says what is wrong
+        known = settings()
+        if known.engine == "local":
+            server = fork_servers.start(worker_environment(os.environ, settings=known), functions_for(verb).modules)
+            if CATALOG[verb].light:
+                server.warm_up()
