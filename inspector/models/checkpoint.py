@@ -52,6 +52,7 @@ class Checkpoint:
         self.kept: dict[str, Any] = {}  # what a room found for one question, and needs for another
         self._models: dict[tuple[str, ...], Loaded] = {}
         self._places: dict[type[PreTrainedModel], Places] = {}
+        self._merges: dict[type[PreTrainedModel], dict[str, torch.Tensor] | None] = {}
         self._plans: dict[tuple[str, str, str], Plan] = {}
 
     @property
@@ -205,9 +206,11 @@ class Checkpoint:
         from inspector.models.build import checked_hollow
         from inspector.models.naming import merge
 
-        shapes = [tensor.shape for tensor in self.tensors]
-        model = checked_hollow(model_class, self.config, shapes, name=self.name)
-        return merge(model, self.places(model), self.outlines)
+        if model_class not in self._merges:
+            shapes = [tensor.shape for tensor in self.tensors]
+            model = checked_hollow(model_class, self.config, shapes, name=self.name)
+            self._merges[model_class] = merge(model, self.places(model), self.outlines)
+        return self._merges[model_class]
 
     def numbers(self, name: str, *, count: int) -> Iterator[torch.Tensor]:
         """Read one tensor's numbers in the order of the file, a number of them at a time."""

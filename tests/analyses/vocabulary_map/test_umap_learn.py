@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from numba.core import config
 
 from inspector.analyses.vocabulary_map import compute_maps as mapping
 from inspector.analyses.vocabulary_map import compute_umap_learn as making
@@ -177,7 +178,7 @@ def called(function, x): return function(x)
 def loops_of(path: Path) -> Any:
     """A module, imported once more, whose functions are decorated as umap-learn decorates its own."""
     spec: Any = spec_from_file_location("loops", path)
-    loops = module_from_spec(spec)
+    loops: Any = module_from_spec(spec)
     spec.loader.exec_module(loops)
     njit = partial(making.compile_when_called, numba.njit)
     loops.half = njit("f4(f4)", cache=False)(loops.half)
@@ -187,7 +188,7 @@ def loops_of(path: Path) -> Any:
 
 @pytest.fixture
 def loops(tmp_path, monkeypatch):
-    monkeypatch.setattr(numba.core.config, "CACHE_DIR", str(tmp_path / "kept"))
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "kept"))
     (tmp_path / "loops.py").write_text(LOOPS)
     return lambda: loops_of(tmp_path / "loops.py")
 
