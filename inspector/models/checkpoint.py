@@ -51,6 +51,7 @@ class Checkpoint:
         self.called: tuple[str, ...] = ()  # by who asks: this one, and the second one
         self.kept: dict[str, Any] = {}  # what was found for one question, and others need
         self._places: dict[type[PreTrainedModel], Places] = {}
+        self._merges: dict[type[PreTrainedModel], dict[str, torch.Tensor] | None] = {}
 
     @property
     def name(self) -> str:
@@ -215,8 +216,10 @@ class Checkpoint:
         """What a class loads in the place of `outlines`: a tensor for all experts of a layer, not one for each."""
         from inspector.models.naming import merge
 
-        model = self.hollow(model_class)
-        return merge(model, self.places(model), self.outlines)
+        if model_class not in self._merges:
+            model = self.hollow(model_class)
+            self._merges[model_class] = merge(model, self.places(model), self.outlines)
+        return self._merges[model_class]
 
     def _same_numbers(self, model: PreTrainedModel, first: str, second: str) -> bool:
         """Whether the file holds equal numbers for two parameters of a class on the meta device.

@@ -36,6 +36,7 @@ def outlined(
         patch.setattr(build, "light_loading", loading)
         patch.setattr(models_checkpoint, "MANY_NAMES", many)
         try:
+            checkpoint.outline(model_class)  # what is kept of the first serves the second
             model, missing = checkpoint.outline(model_class)
         except Exception as error:
             return [type(error).__name__, str(error)]

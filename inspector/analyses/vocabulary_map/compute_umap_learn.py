@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +16,8 @@ from inspector.analyses.vocabulary_map.compute_umap.compiled import keep_compile
 from inspector.analyses.vocabulary_map.request import ProjectRequest
 from inspector.errors import RequestError
 from inspector.progress import Progress
+
+ASKED = ("compile", "get_function_type")  # where numba asks a decorated function for what it compiled
 
 
 @cache
@@ -27,12 +31,61 @@ def load_umap_learn(home: Path) -> ModuleType:
     import numba
 
     compile_loop = numba.njit
-    numba.njit = partial(compile_loop, cache=True)
+    numba.njit = partial(compile_when_called, compile_loop)
     try:
         import umap
     finally:
         numba.njit = compile_loop
     return umap
+
+
+def compile_when_called(njit: Callable[..., Any], *declared: Any, **options: Any) -> Any:
+    """Decorate as njit does, but keep the code, and compile the types that it declares at the first call.
+
+    At once, that is a hundred functions, most of which no map calls.
+
+    Args:
+        njit: numba's decorator.
+        declared: What it takes: a function, or the types to compile one for, or nothing.
+        options: Its options.
+    """
+    if declared and callable(declared[0]):
+        return compile_when_called(njit, **options)(declared[0])
+    signatures = [each for given in declared for each in (given if isinstance(given, (list, tuple)) else [given])]
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        loop = njit(**(options | {"cache": True}))(function)
+        loop._set_uuid(f"{_identity(function)} {options} {signatures}")
+        if signatures:
+            for name in ASKED:
+                setattr(loop, name, partial(_compile_declared, loop, signatures, name))
+        return loop
+
+    return decorate
+
+
+def _identity(function: Callable[..., Any]) -> str:
+    """The same in each process, so that code that calls a function it is given is found again.
+
+    numba looks such code up by the identity of that function, which it otherwise draws at random.
+    """
+    code = function.__code__
+    source = Path(code.co_filename).stat()
+    return f"{code.co_filename}:{code.co_firstlineno} {function.__qualname__} {source.st_mtime_ns} {source.st_size}"
+
+
+def _compile_declared(loop: Any, signatures: list[Any], asked: str, *_: object) -> Any:
+    """Do what njit would have done; numba asks for one of these once it needs any form of a function."""
+    from numba.core.compiler_lock import global_compiler_lock
+
+    with global_compiler_lock:
+        if "compile" in vars(loop):  # not done yet
+            for name in ASKED:
+                delattr(loop, name)
+            for signature in signatures:
+                loop.compile(signature)
+            loop.disable_compile()
+    return loop if asked == "compile" else loop.get_function_type()  # for numba to choose one of its forms
 
 
 def lay_out_by_umap_learn(

@@ -18,6 +18,7 @@ from inspector.analyses.vocabulary_map.compute_umap.layout import (
     starting_places,
 )
 from inspector.analyses.vocabulary_map.compute_umap.layout import forces as forces_by_bits
+from inspector.analyses.vocabulary_map.compute_umap_learn import load_umap_learn
 from tests.analyses.vocabulary_map.test_neighbors import clustered
 from tests.analyses.vocabulary_map.test_preservation import naive_neighbors
 from tests.conftest import silent
@@ -29,13 +30,12 @@ def neighbor_graph(rows: int = 200, k: int = 10):
     return matrix, found.numpy().astype(np.int32), far.numpy()
 
 
-def test_the_graph_is_umaps():
+def test_the_graph_is_umaps(tmp_path):
     """umap-learn counts a row as its own first neighbor, at distance 0."""
-    from umap.umap_ import fuzzy_simplicial_set
-
+    umap = load_umap_learn(tmp_path)
     matrix, found, far = neighbor_graph()
     own = np.arange(len(matrix), dtype=np.int32)[:, None]
-    theirs, _, _ = fuzzy_simplicial_set(  # type: ignore[misc]
+    theirs, _, _ = umap.umap_.fuzzy_simplicial_set(
         matrix.numpy(),
         11,
         np.random.RandomState(0),
@@ -43,16 +43,12 @@ def test_the_graph_is_umaps():
         knn_indices=np.hstack([own, found]),
         knn_dists=np.hstack([np.zeros_like(far[:, :1]), far]),
     )
-    assert fuzzy_graph(found, far).toarray() == pytest.approx(
-        theirs.toarray(),  # type: ignore[union-attr]
-        abs=2e-3,
-    )
+    assert fuzzy_graph(found, far).toarray() == pytest.approx(theirs.toarray(), abs=2e-3)
 
 
-def test_the_curve_is_umaps():
-    from umap.umap_ import find_ab_params
-
-    assert pytest.approx(find_ab_params(1.0, 0.0), rel=1e-5) == CURVE
+def test_the_curve_is_umaps(tmp_path):
+    umap = load_umap_learn(tmp_path)
+    assert pytest.approx(umap.umap_.find_ab_params(1.0, 0.0), rel=1e-5) == CURVE
 
 
 def test_forces_are_right_to_half_a_per_cent():

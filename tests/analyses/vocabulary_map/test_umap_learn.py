@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from functools import partial
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -11,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from numba.core import config
 
 from inspector.analyses.vocabulary_map import compute_maps as mapping
 from inspector.analyses.vocabulary_map import compute_umap_learn as making
@@ -162,6 +166,54 @@ def test_machine_code_is_kept_in_the_store(open_matrix, monkeypatch):
     checkpoint = open_matrix(clustered(60, 8))
     project(checkpoint, progress=silent, **THEIRS)
     assert kept == [checkpoint.settings.home]
+
+
+LOOPS = """
+def half(x): return x / 2
+def twice(x): return x + x
+def called(function, x): return function(x)
+"""
+
+
+def loops_of(path: Path) -> Any:
+    """A module, imported once more, whose functions are decorated as umap-learn decorates its own."""
+    spec: Any = spec_from_file_location("loops", path)
+    loops: Any = module_from_spec(spec)
+    spec.loader.exec_module(loops)
+    njit = partial(making.compile_when_called, numba.njit)
+    loops.half = njit("f4(f4)", cache=False)(loops.half)
+    loops.twice, loops.called = njit(loops.twice), njit()(loops.called)
+    return loops
+
+
+@pytest.fixture
+def loops(tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "kept"))
+    (tmp_path / "loops.py").write_text(LOOPS)
+    return lambda: loops_of(tmp_path / "loops.py")
+
+
+@pytest.mark.parametrize("called", [lambda loops: loops.half(3), lambda loops: loops.called(loops.half, 3.0)])
+def test_declared_types_are_compiled_when_called_and_no_others(loops, called):
+    made = loops()
+    assert made.half.signatures == []
+    plain = numba.njit("f4(f4)")(made.half.py_func)
+    assert called(made) == plain(3) == 1.5
+    assert made.half.signatures == plain.signatures
+    assert made.half.nopython_signatures == plain.nopython_signatures
+    assert made.half.get_function_type() == plain.get_function_type()
+    with pytest.raises(TypeError, match="No matching definition"):
+        made.half("3")
+
+
+def test_code_that_calls_a_function_it_is_given_is_found_again(loops):
+    first, again = loops(), loops()
+    assert first.called(first.twice, 2.0) == again.called(again.twice, 2.0) == 4
+    assert first.called(first.half, 2.0) == again.called(again.half, 2.0) == 1
+    for made, hits, misses in ((first, 0, 2), (again, 2, 0)):
+        stats = made.called.stats
+        assert (sum(stats.cache_hits.values()), sum(stats.cache_misses.values())) == (hits, misses)
+    assert again.twice.signatures == []
 
 
 @pytest.mark.parametrize(
