@@ -15,7 +15,8 @@ pytestmark = pytest.mark.faults
 QUICK = ("kill_while_staging", "disk_full_while_receiving", "two_servers", "worker_crashed", "out_of_memory")
 
 
-COLD = ("out_of_memory",)  # its worker imports torch itself, which is what takes the memory
+# A worker that is at work once the page shows progress; one that imports torch itself, which takes the memory.
+COLD = ("worker_crashed", "out_of_memory")
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-import stat
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +21,6 @@ LENS_TEXT = "w1 w2"
 TOLERANCE = 1e-4  # of a probability
 DISTANCE = 1e-3  # of a dot product
 PLACES = ("layer", "position", "token_id", "score")
-SMALL = 1_000_000  # bytes of a file that is compared with another
 BUFFER = "e_score_correction_bias"  # of DeepSeek's, which is no parameter
 NUMPY = {
     **{"F64": "<f8", "F32": "<f4", "F16": "<f2", "C64": "<c8", "BOOL": "?", "U8": "u1", "I8": "i1"},
@@ -45,29 +41,11 @@ def agrees(verb: str, result: Any, folder: Path) -> bool | None:
     return compare(result, folder) if compare else None
 
 
-@dataclass(frozen=True)
-class _Files:
-    """A folder, equal to another one of the same files; links, pipes and the like are nobody else's."""
-
-    contents: tuple[tuple[str, object], ...]
-    folder: Path = field(compare=False)
-
-    @classmethod
-    def of(cls, folder: Path) -> _Files:
-        return cls(tuple((path.name, _content(path)) for path in sorted(folder.iterdir())), folder)
-
-
-def _content(path: Path) -> object:
-    about = path.lstat()
-    return path.read_bytes() if stat.S_ISREG(about.st_mode) and about.st_size <= SMALL else about
-
-
-@lru_cache(maxsize=8)
-def _model(files: _Files, dtype: str) -> Any:
+def _model(result: Any, folder: Path) -> Any:
     """The model that transformers loads, in an answer's dtype; None where the files lack a weight of it."""
     try:
         model, info = AutoModelForMaskedLM.from_pretrained(
-            files.folder, local_files_only=True, output_loading_info=True, dtype=getattr(torch, dtype)
+            folder, local_files_only=True, output_loading_info=True, dtype=getattr(torch, result.dtype)
         )
     except Exception:  # of many kinds: for transformers, too, it is damaged
         return None
@@ -85,7 +63,7 @@ def _forward(model: Any, ids: Any) -> Any:
 
 def _prediction(result: Any, folder: Path) -> bool | None:
     """Each probability, computed by the model that transformers loads, if that has all its weights."""
-    model = _model(_Files.of(folder), result.dtype)
+    model = _model(result, folder)
     output = model and _forward(model, result.token_ids)
     if not output:
         return None
@@ -103,8 +81,7 @@ def _are_likely(ids: Any, probabilities: Any, logits: torch.Tensor) -> bool:
 
 def _lens(result: Any, folder: Path) -> bool | None:
     """The last layer's logits by transformers' forward pass, and every layer's dot product with the embeddings."""
-    files = _Files.of(folder)
-    model, tokenizer = _model(files, result.dtype), _tokenizer(files)
+    model, tokenizer = _model(result, folder), _tokenizer(folder)
     if model is None or tokenizer is None:
         return None
     ids = tokenizer.encode(LENS_TEXT).ids
@@ -129,7 +106,7 @@ def _lens(result: Any, folder: Path) -> bool | None:
 
 def _tokenization(result: Any, folder: Path) -> bool | None:
     """The ids that the tokenizers library gives alone, each text by itself."""
-    if (tokenizer := _tokenizer(_Files.of(folder))) is None:
+    if (tokenizer := _tokenizer(folder)) is None:
         return None
     expected = [tokenizer.encode(text).ids for text in TEXTS]
     real = [[row[0] for row in zip(ids, mask, strict=True) if row[1]] for ids, mask in _sequences(result)]
@@ -140,10 +117,8 @@ def _sequences(result: Any) -> Iterator[tuple[list[int], list[int]]]:
     return zip(result.batch["ids"], result.batch["attention_mask"], strict=True)
 
 
-@lru_cache(maxsize=8)
-def _tokenizer(files: _Files) -> Tokenizer | None:
+def _tokenizer(folder: Path) -> Tokenizer | None:
     """What tokenizer.json alone says, or a vocab.txt as transformers reads it, if it does."""
-    folder = files.folder
     whole, words = folder / "tokenizer.json", folder / "vocab.txt"
     try:
         if whole.exists():
