@@ -34,15 +34,20 @@ def main(arguments: list[str]) -> int:
     return 1 if watch.leaks else 0
 
 
-def scan_own() -> Watch:
-    """Start the app with values in its environment that nobody may see, and scan it."""
+def scan_own(module: str = "streamlit") -> Watch:
+    """Start the app with values in its environment that nobody may see, and scan it.
+
+    Args:
+        module: What Python runs to start it.
+    """
     from serving.trial import start_app, wait_until_up
 
     with tempfile.TemporaryDirectory() as folder:
         token = secrets.token_hex(16)
         home = Path(folder)
         # With folders of its own, as a server for others has them: without, this machine's user opens any path
-        server = start_app(home, INSPECTOR_ROOTS=str(home / "offered"), SCAN_TOKEN=token, HF_TOKEN=f"hf_{token}")
+        secret = {"SCAN_TOKEN": token, "HF_TOKEN": f"hf_{token}"}
+        server = start_app(home, module=module, INSPECTOR_ROOTS=str(home / "offered"), **secret)
         try:
             wait_until_up(server)
             watch = watch_for(dict(os.environ), home=home, secrets=[token])

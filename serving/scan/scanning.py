@@ -6,6 +6,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -60,14 +61,17 @@ def _links(url: str, watch: Watch) -> None:
 
 
 def _wrong_messages(url: str, watch: Watch) -> None:
-    for name, request in _unwanted().items():
-        with session(url, watch.look) as person:
+    """Send each in a session of its own; all are waited for together."""
+    with ExitStack() as sessions:
+        people = []
+        for name, request in _unwanted().items():
+            people.append(person := sessions.enter_context(session(url, watch.look)))
             person.visit("overview")
             person.send(request, name)
-            person.drain(QUIET_SECONDS)
-    for data in ("text", b"\xff" * 40, b"", bytes(3000)):
-        with session(url, watch.look) as person:
+        for data in ("text", b"\xff" * 40, b"", bytes(3000)):
+            people.append(person := sessions.enter_context(session(url, watch.look)))
             person.send_raw(data, f"{data[:8]!r} over the websocket")
+        for person in people:
             person.drain(QUIET_SECONDS)
 
 

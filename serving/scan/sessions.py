@@ -32,7 +32,7 @@ class Session:
 
     def __init__(self, url: str, connection: ClientConnection, token: str, look: Look) -> None:
         self._url, self._connection, self._token, self._look = url, connection, token, look
-        self._uploads = 0
+        self._uploads, self._last = 0, 0.0  # the last: when something was sent or came
         self.id = ""
         self.uploader = ""  # the file input's id, once a page has drawn it
         self.errors: list[str] = []  # sentences of error boxes, in the order of arrival
@@ -47,7 +47,7 @@ class Session:
 
     def send(self, request: BackMsg, where: str) -> None:
         """Send a request; what it is called goes with its answers."""
-        self._where = where
+        self._where, self._last = where, time.monotonic()
         self._connection.send(request.SerializeToString())
 
     def upload(self, page: str, name: str, content: bytes) -> None:
@@ -120,12 +120,13 @@ class Session:
                 self.errors.append(element.alert.body)
 
     def drain(self, seconds: float) -> bool:
-        """Take what comes within some time; False if the server closed the connection."""
+        """Take what comes until nothing has for some time; False if the server closed the connection."""
         from websockets.exceptions import ConnectionClosed
 
         try:
             while True:
-                data = self._connection.recv(timeout=seconds)
+                data = self._connection.recv(timeout=max(0.0, self._last + seconds - time.monotonic()))
+                self._last = time.monotonic()
                 self._look(data if isinstance(data, bytes) else data.encode(), self._where)
         except TimeoutError:
             return True
@@ -135,7 +136,7 @@ class Session:
 
     def send_raw(self, data: Any, where: str) -> None:
         """Send what is no request of Streamlit's."""
-        self._where = where
+        self._where, self._last = where, time.monotonic()
         self._connection.send(data)
 
 

@@ -10,6 +10,6 @@ pytestmark = pytest.mark.scan
 
 
 def test_no_answer_tells_a_path_a_version_or_a_secret() -> None:
-    watch = scan_own()
+    watch = scan_own("tests.warm")
     assert watch.counted["answers"] > 1000
     assert list(watch.leaks.values()) == []

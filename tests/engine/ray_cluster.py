@@ -59,6 +59,9 @@ def cluster_of(folder: Path, wanted: Mapping[str, str], *options: str) -> Iterat
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": "0123456789abcdef" * 2,
         "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+        # How often Serve counts requests and tells its controller: each 3 and 10 s otherwise.
+        "RAY_SERVE_AUTOSCALING_METRIC_RECORD_INTERVAL_FACTOR": "0.01",
+        "RAY_SERVE_HANDLE_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.2",
         # As many as Ray allows a replica of one processor: sums then add up in the same order.
         "OMP_NUM_THREADS": "1",
     }

@@ -82,7 +82,7 @@ def test_replicas_come_as_more_is_asked_and_share_a_gpu(engine, replicas, tmp_pa
         patiently(lambda: replicas().get("RUNNING") == 2)
         # The first replica keeps the two that it has taken; the second answers all the others.
         patiently(lambda: sum(job.settled for job in jobs) == len(jobs) - 2)
-        assert replicas() == {"RUNNING": 2, "STARTING": 1}
+        patiently(lambda: replicas() == {"RUNNING": 2, "STARTING": 1})
     local = LocalEngine(read_settings({"INSPECTOR_HOME": str(tmp_path)}), spare=False)
     try:
         local.open(demo("demo-bert")).result(WAIT)

@@ -18,7 +18,7 @@ from tools.load.queueing import Service, people_served, workers_needed
 def asker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
     home = tmp_path_factory.mktemp("home")
     engine = LocalEngine(read_settings({"INSPECTOR_HOME": str(home)}), restrict_paths=False, spare=False)
-    yield open_asker(engine, "demo-bert")
+    yield open_asker(engine, "demo-bert", texts=8)
     engine.close()
 
 

@@ -6,13 +6,13 @@ import importlib.util
 import json
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tools.fuzz.__main__ import FOUND, fuzz
+from tools.fuzz.__main__ import FOUND, Fuzzer
 from tools.fuzz.property import checked, outcome
 from tools.fuzz.seeds import SEEDS, seeds
 from tools.fuzz.structures import STRUCTURES
@@ -55,11 +55,17 @@ def test_structures_that_lie_end_well(target, data):
     outcome(target, data.draw(STRUCTURES[target]))
 
 
+@pytest.fixture(scope="module")
+def fuzzer() -> Iterator[Fuzzer]:
+    with Fuzzer() as made:
+        yield made
+
+
 @pytest.mark.fuzz
 @pytest.mark.skipif(not HAS_ATHERIS, reason="atheris has no build for this system")
 @pytest.mark.parametrize("target", sorted(TARGETS))
-def test_changed_bytes_end_well(target, tmp_path):
-    run = fuzz(target, seconds=3, runs=20_000, found=tmp_path)
+def test_changed_bytes_end_well(fuzzer, target, tmp_path):
+    run = fuzzer.run(target, seconds=3, runs=20_000, found=tmp_path)
     assert run.executions > 10, run.log
     assert not run.found, run.log
 

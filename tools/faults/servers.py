@@ -23,6 +23,7 @@ from inspector.store.registry import list_checkpoints, sweep
 from serving.trial import ROOT, Server, wait_until_up
 from tools.chromium import FLAGS, find_chromium
 
+MODULE = "streamlit"  # what Python runs
 WAIT_SECONDS = 300  # until a fault counts as one that nobody was told of
 STATE = "[data-testid=stApp][data-test-script-state=notRunning]"
 
@@ -56,7 +57,7 @@ def start(home: Path, *, disk_mb: int = 0, **environment: str) -> Server:
         port = free.getsockname()[1]
     store = home / "store"
     store.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={port}", "--server.headless=true"]
+    command = [sys.executable, "-m", MODULE, "run", "app.py", f"--server.port={port}", "--server.headless=true"]
     if disk_mb:
         mount = f'mount -t tmpfs -o size={disk_mb}m tmpfs "$INSPECTOR_HOME" && exec "$@"'
         command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount, "sh", *command]

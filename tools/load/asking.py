@@ -77,24 +77,25 @@ class Asker:
         fingerprint: Of an opened checkpoint with a masked-LM head.
         mask: Its mask token.
         words: Tokens of its vocabulary, to make texts of.
+        texts: How many.
     """
 
-    def __init__(self, engine: Engine, fingerprint: str, *, mask: str, words: list[str]) -> None:
+    def __init__(self, engine: Engine, fingerprint: str, *, mask: str, words: list[str], texts: int = TEXTS) -> None:
         self._engine, self._fingerprint, self._mask = engine, fingerprint, mask
         chosen = random.Random(0)
-        self._texts = [" ".join([*chosen.choices(words, k=4), mask, *chosen.choices(words, k=4)]) for _ in range(TEXTS)]
+        self._texts = [" ".join([*chosen.choices(words, k=4), mask, *chosen.choices(words, k=4)]) for _ in range(texts)]
         self._fresh = {verb: itertools.count() for verb in SHARES}
         self._right: dict[tuple[str, int], Told] = {}
 
     def learn(self) -> None:
         """Ask everything once, one question after the other."""
-        for verb, text in itertools.product(SHARES, range(TEXTS)):
+        for verb, text in itertools.product(SHARES, range(len(self._texts))):
             self._right[verb, text] = self._ask(Question(verb, text, BEST))
 
     def question(self, verb: str) -> Question:
         """A question that was never asked before."""
         number = next(self._fresh[verb])
-        return Question(verb, number % TEXTS, BEST + 1 + number // TEXTS)
+        return Question(verb, number % len(self._texts), BEST + 1 + number // len(self._texts))
 
     def timed(self, question: Question) -> tuple[float, str]:
         """Ask; seconds to the answer, and how it differs from the right one ("" if it does not)."""

@@ -31,7 +31,7 @@ from inspector.engine.protocol import Engine
 from inspector.settings import settings
 from inspector.store.reference import CheckpointRef
 from tools.bench.masked_lm import build
-from tools.load.asking import Asker, Crowd
+from tools.load.asking import TEXTS, Asker, Crowd
 from tools.load.queueing import MOST_PEOPLE, Served, Service, people_served, pooled, simulate, workers_needed
 
 DEMO, BASE = "demo-bert", "BERT-base's size"
@@ -137,13 +137,13 @@ def checkpoints(folder: Path) -> dict[str, str]:
     return {DEMO: DEMO, BASE: f"path:{folder / 'base'}"}
 
 
-def open_asker(engine: Engine, reference: str) -> Asker:
-    """Open a checkpoint, load its model and learn the right answers."""
+def open_asker(engine: Engine, reference: str, *, texts: int = TEXTS) -> Asker:
+    """Open a checkpoint, load its model and learn the right answers to some texts."""
     opened = engine.open(CheckpointRef.parse(reference)).result()
     overview = engine.run(opened.fingerprint, "overview").result()
     points = engine.run(opened.fingerprint, "project", method="pca").result().points
     words = points[points["kind"] == "word"]["token"].tolist()
-    asker = Asker(engine, opened.fingerprint, mask=overview.tokenizer.mask_token, words=words)
+    asker = Asker(engine, opened.fingerprint, mask=overview.tokenizer.mask_token, words=words, texts=texts)
     asker.learn()
     return asker
 

@@ -26,6 +26,8 @@ REPLICA = "replica"  # Serve's name of the deployment
 CONNECT_SECONDS = 120.0
 NOTICE_SECONDS = 60.0
 KNOCK_SECONDS = 10.0
+GROW_SECONDS = 5.0  # that requests wait before there is another replica; it stays for ten minutes without any
+MEAN_SECONDS = 15.0  # over which their number is averaged
 ADDRESS, AUTHENTICATION = "RAY_ADDRESS", "RAY_AUTH_MODE"
 # Settings of the deploying program that replicas have no use for, or that are nobody's business.
 NOT_FOR_REPLICAS = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|KEY|PEOPLE|PROXY|SIGN_IN|ENGINE|CHROMIUM|_RAY_")
@@ -176,6 +178,8 @@ def _application(settings: Settings) -> Any:
             "min_replicas": cluster.least,
             "max_replicas": cluster.most,
             "target_ongoing_requests": settings.workers,
+            "upscale_delay_s": GROW_SECONDS,
+            "look_back_period_s": MEAN_SECONDS,
         },
         ray_actor_options={"num_cpus": cluster.cpus, "num_gpus": cluster.gpus},
     )
