@@ -73,6 +73,11 @@ def go_to(page: Page, slug: str) -> None:
     expect(page).to_have_url(re.compile(rf"^[a-z]+://[^/]+{re.escape(chosen or '/')}([?#]|$)"))
 
 
+def follow(page: Page, link: str) -> None:
+    """Go to a link of the same server in the open session: Streamlit runs the page as it does for Back and Forward."""
+    page.evaluate("link => { history.pushState({}, '', link); dispatchEvent(new PopStateEvent('popstate')); }", link)
+
+
 def metric(page: Page, label: str) -> Locator:
     """The value of a metric."""
     chosen = page.get_by_test_id("stMetric").filter(has_text=re.compile(rf"^{re.escape(label)}"))

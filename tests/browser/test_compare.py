@@ -7,14 +7,17 @@ import re
 from playwright.sync_api import Page, expect
 
 from serving.trial import Server
-from tests.browser.looking import expect_calm, expect_page
+from tests.browser.looking import expect_calm, expect_page, follow
 
 
-def test_a_second_checkpoint_is_chosen_rotated_and_linked_on_and_the_way_back_leads_to_both(
-    page: Page, server: Server
-) -> None:
+def test_a_second_checkpoint_and_a_checkpoint_with_itself(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/compare?checkpoint=demo-gpt2")
     expect_page(page, "compare", "demo-gpt2")
+    a_second_checkpoint_is_chosen_rotated_and_linked_on_and_the_way_back_leads_to_both(page)
+    the_layers_are_drawn_and_come_as_a_file(page)
+
+
+def a_second_checkpoint_is_chosen_rotated_and_linked_on_and_the_way_back_leads_to_both(page: Page) -> None:
     expect(page.get_by_text("What you can learn from two checkpoints")).to_be_visible()
     page.get_by_role("button", name="Compare with demo-bert").click()
     expect(page.get_by_text("Of 130 tensors: 78 added and 52 removed")).to_be_visible()
@@ -41,8 +44,8 @@ def test_a_second_checkpoint_is_chosen_rotated_and_linked_on_and_the_way_back_le
     expect(page.get_by_text("Of 130 tensors")).to_be_visible()
 
 
-def test_the_layers_are_drawn_and_come_as_a_file(page: Page, server: Server) -> None:
-    page.goto(f"{server.url}/compare?checkpoint=demo-gpt2&other=demo-gpt2")
+def the_layers_are_drawn_and_come_as_a_file(page: Page) -> None:
+    follow(page, "/compare?checkpoint=demo-gpt2&other=demo-gpt2")
     expect_page(page, "compare", "demo-gpt2")
     expect(page.get_by_text("is compared with itself")).to_be_visible()
     cells = page.locator(".js-plotly-plot .heatmap-label")

@@ -8,10 +8,12 @@ from urllib.parse import parse_qs, urlsplit
 from playwright.sync_api import Page, expect
 
 from serving.trial import Server
-from tests.browser.looking import SLUGS, expect_calm, expect_page, fill, go_to, sound
+from tests.browser.looking import SLUGS, expect_calm, expect_page, fill, follow, go_to, sound
 
 PHONE = 390
-TITLES_FIT = """() => [...document.querySelectorAll(".js-plotly-plot")].every((chart) =>
+BESIDE = {"tour": "Questions", "report": "Report", "server": "Server"}  # pages that analyze nothing
+TITLES_FIT = """() => [...document.querySelectorAll("[data-testid=stPlotlyChart]")].every((chart) =>
+  chart.querySelector(".main-svg") &&
   [...chart.querySelectorAll(".gtitle, .gtitle-subtitle")].every((title) =>
     title.getBoundingClientRect().right <= chart.getBoundingClientRect().right))"""
 GRAPH_SCROLLS = """phone => {
@@ -45,11 +47,12 @@ def test_every_page_opens_by_its_link_on_a_phone(server: Server, open_browser: C
     """Nothing scrolls sideways but the graph of shared tensors, by itself; no title of a figure is cut."""
     page = open_browser(width=PHONE, height=800)
     with sound(page, server):
+        page.goto(f"{server.url}/{SLUGS[-1]}?checkpoint=demo-gpt2")
+        expect_page(page, SLUGS[-1], "demo-gpt2")
         for slug in SLUGS:
-            page.goto(f"{server.url}/{slug}?checkpoint=demo-gpt2")
+            follow(page, f"/{slug}?checkpoint=demo-gpt2")
             expect_page(page, slug, "demo-gpt2")
             expect_address(page, slug, checkpoint="demo-gpt2")
-            page.wait_for_load_state("networkidle")
             # Streamlit puts the app's style sheet in with the other elements: it may come a moment later.
             page.wait_for_function(
                 "phone => document.querySelector('[data-testid=stMain]').scrollWidth <= phone", arg=PHONE
@@ -58,19 +61,15 @@ def test_every_page_opens_by_its_link_on_a_phone(server: Server, open_browser: C
             page.wait_for_function(TITLES_FIT)
             if slug == "sharing":
                 page.wait_for_function(GRAPH_SCROLLS, arg=PHONE)
+        for slug, title in BESIDE.items():
+            follow(page, f"/{slug}?checkpoint=demo-gpt2")
+            expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()
+            expect_calm(page)
+            expect(page.get_by_test_id("stException")).to_have_count(0)
         page.get_by_test_id("stExpandSidebarButton").click()
         go_to(page, SLUGS[0])
         page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").click()
         expect_page(page, SLUGS[0], "demo-gpt2")
-
-
-def test_pages_beside_the_analyses_open_by_their_link(page: Page, server: Server) -> None:
-    with sound(page, server):
-        for slug, title in (("tour", "Questions"), ("report", "Report"), ("server", "Server")):
-            page.goto(f"{server.url}/{slug}?checkpoint=demo-gpt2")
-            expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()
-            expect_calm(page)
-            expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
 def test_going_back_and_forward_shows_what_the_address_says(page: Page, server: Server) -> None:

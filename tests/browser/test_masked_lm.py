@@ -8,7 +8,7 @@ from collections.abc import Callable
 from playwright.sync_api import Locator, Page, expect
 
 from serving.trial import Server
-from tests.browser.looking import expect_calm, expect_page, metric
+from tests.browser.looking import expect_calm, expect_page, follow, metric
 
 PERCENT = re.compile(r"[\d.]+ %")
 
@@ -21,14 +21,24 @@ def chip(page: Page, token: str) -> Locator:
     return page.locator(".chip").filter(has=page.get_by_text(token, exact=True)).first
 
 
-def open_page(page: Page, server: Server, **query: str) -> None:
-    link = "&".join(f"{name}={value}" for name, value in {"checkpoint": "demo-bert", **query}.items())
-    page.goto(f"{server.url}/masked_lm?{link}")
+def open_link(page: Page, **query: str) -> None:
+    follow(page, "/masked_lm?" + "&".join(f"{name}={value}" for name, value in query.items()))
+    expect(field(page)).to_have_value(query["text"])
+    expect(chip(page, "france")).to_have_attribute("aria-pressed", str("masks" in query).lower())
     expect_page(page, "masked_lm", "demo-bert")
 
 
-def test_the_answer_and_the_views_follow_the_typing_without_a_button(page: Page, server: Server) -> None:
-    open_page(page, server)
+def test_typing_clicks_keys_and_links(page: Page, server: Server, open_browser: Callable[..., Page]) -> None:
+    page.goto(f"{server.url}/masked_lm?checkpoint=demo-bert")
+    expect_page(page, "masked_lm", "demo-bert")
+    the_answer_and_the_views_follow_the_typing_without_a_button(page)
+    the_keyboard_masks_tokens(page)
+    a_click_masks_a_token_and_another_shows_it_again(page)
+    a_mask_stays_on_its_token_while_the_text_is_edited(page)
+    a_link_shows_the_same_to_somebody_else(page, open_browser())
+
+
+def the_answer_and_the_views_follow_the_typing_without_a_button(page: Page) -> None:
     expect(chip(page, "[MASK]")).to_contain_text(PERCENT)
     field(page).click()
     page.keyboard.press("Control+A")
@@ -70,8 +80,8 @@ def test_the_answer_and_the_views_follow_the_typing_without_a_button(page: Page,
     expect(page).to_have_url(re.compile("view=History"))
 
 
-def test_a_click_masks_a_token_and_another_shows_it_again(page: Page, server: Server) -> None:
-    open_page(page, server, text="the city of france.")
+def a_click_masks_a_token_and_another_shows_it_again(page: Page) -> None:
+    open_link(page, text="the city of france.")
     expect(page.get_by_text("No token is masked yet")).to_be_visible()
     chip(page, "france").click()
     expect(chip(page, "france")).to_have_attribute("aria-pressed", "true")
@@ -87,8 +97,8 @@ def test_a_click_masks_a_token_and_another_shows_it_again(page: Page, server: Se
     expect(page.get_by_text("No token is masked yet")).to_be_visible()
 
 
-def test_the_keyboard_masks_tokens(page: Page, server: Server) -> None:
-    open_page(page, server, text="the city of france.")
+def the_keyboard_masks_tokens(page: Page) -> None:
+    open_link(page, text="the city of france.")
     field(page).focus()
     page.keyboard.press("Tab")
     expect(chip(page, "the")).to_be_focused()
@@ -105,8 +115,8 @@ def test_the_keyboard_masks_tokens(page: Page, server: Server) -> None:
     expect(chip(page, "[CLS]")).to_be_disabled()
 
 
-def test_a_mask_stays_on_its_token_while_the_text_is_edited(page: Page, server: Server) -> None:
-    open_page(page, server, text="the city of france.", masks="4")
+def a_mask_stays_on_its_token_while_the_text_is_edited(page: Page) -> None:
+    open_link(page, text="the city of france.", masks="4")
     expect(chip(page, "france")).to_contain_text(PERCENT)
     field(page).click()
     page.keyboard.press("Home")
@@ -120,8 +130,8 @@ def test_a_mask_stays_on_its_token_while_the_text_is_edited(page: Page, server: 
     expect(page).not_to_have_url(re.compile("masks="))
 
 
-def test_a_link_shows_the_same_to_somebody_else(page: Page, server: Server, open_browser: Callable[..., Page]) -> None:
-    open_page(page, server, text="the city of france.", k="3", order="sure")
+def a_link_shows_the_same_to_somebody_else(page: Page, other: Page) -> None:
+    open_link(page, text="the city of france.", k="3", order="sure")
     chip(page, "city").click()
     expect(metric(page, "Masks")).to_have_text("1")
     chip(page, "france").click()
@@ -132,7 +142,6 @@ def test_a_link_shows_the_same_to_somebody_else(page: Page, server: Server, open
     notes = page.locator(".chip .note").all_inner_texts()
     assert sum(bool(note) for note in notes) == 2
 
-    other = open_browser()
     other.goto(page.url)
     expect_page(other, "masked_lm", "demo-bert")
     expect(field(other)).to_have_value("the city of france.")

@@ -8,16 +8,25 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from serving.trial import Server
-from tests.browser.looking import expect_calm, expect_page, fill, metric
+from tests.browser.looking import expect_calm, expect_page, fill, follow, metric, sound
 
 SENTENCES = "Sentences, one per line"
 
 
-def test_ones_own_sentences_are_measured_and_stand_in_the_link(
+def test_ones_own_sentences_a_file_and_a_tokenizer_without_padding(
     page: Page, server: Server, open_browser: Callable[..., Page]
 ) -> None:
-    page.goto(f"{server.url}/padding?checkpoint=demo-bert")
-    expect_page(page, "padding", "demo-bert")
+    with sound(page, server):  # pages without a download are asked for their policy on a phone
+        page.goto(f"{server.url}/padding?checkpoint=demo-bert")
+        expect_page(page, "padding", "demo-bert")
+        with page.expect_download() as download:
+            page.get_by_role("button", name="CSV", exact=True).first.click()
+        assert download.value.path().stat().st_size > 0
+    ones_own_sentences_are_measured_and_stand_in_the_link(page, open_browser())
+    a_tokenizer_without_padding_is_explained(page)
+
+
+def ones_own_sentences_are_measured_and_stand_in_the_link(page: Page, other: Page) -> None:
     expect(page.get_by_text("the look-up path is blocked by padding_idx")).to_be_visible()
     expect(page.locator(".js-plotly-plot .barlayer .point")).to_have_count(4)
     expect(page.locator(".js-plotly-plot").get_by_text("exactly 0")).to_have_count(2)
@@ -28,15 +37,14 @@ def test_ones_own_sentences_are_measured_and_stand_in_the_link(
     expect_calm(page)
     said = page.get_by_role("listitem").filter(has_text="Through the softmax").inner_text()
 
-    other = open_browser()
     other.goto(page.url)
     expect_page(other, "padding", "demo-bert")
     expect(other.get_by_label(SENTENCES, exact=True)).to_have_value(text)
     expect(other.get_by_role("listitem").filter(has_text="Through the softmax")).to_have_text(said)
 
 
-def test_a_tokenizer_without_padding_is_explained(page: Page, server: Server) -> None:
-    page.goto(f"{server.url}/padding?checkpoint=demo-gpt2")
+def a_tokenizer_without_padding_is_explained(page: Page) -> None:
+    follow(page, "/padding?checkpoint=demo-gpt2")
     expect_page(page, "padding", "demo-gpt2")
     expect(page.get_by_text("There is no padding vector")).to_be_visible()
     expect(page.get_by_text("which stands in for padding")).to_be_visible()

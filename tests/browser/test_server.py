@@ -8,25 +8,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import BrowserContext, BrowserType, Page, expect
+from playwright.sync_api import BrowserContext, BrowserType, expect
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from serving.trial import Server
-from tests.browser.looking import expect_page, sound
+from tests.browser.looking import expect_page
 from tools.chromium import FLAGS
 
 STRANGER = "rebound.example"  # a name that somebody else has pointed at this machine
-
-
-def test_a_file_is_downloaded_by_the_policy(page: Page, server: Server) -> None:
-    """Every page is asked for its policy where it is opened by its link and on a phone."""
-    with sound(page, server):
-        page.goto(f"{server.url}/padding")
-        expect_page(page, "padding", "demo-bert")
-        with page.expect_download() as download:
-            page.get_by_role("button", name="CSV", exact=True).first.click()
-        assert download.value.path().stat().st_size > 0
 
 
 def test_the_policy_stops_what_it_is_for(new_context: Callable[..., BrowserContext], server: Server) -> None:

@@ -7,12 +7,17 @@ import re
 from playwright.sync_api import Page, expect
 
 from serving.trial import Server
-from tests.browser.looking import expect_calm, expect_page, fill, metric
+from tests.browser.looking import expect_calm, expect_page, fill, follow, metric
 
 
-def test_numbers_redraw_the_schedules_and_stand_in_the_link(page: Page, server: Server) -> None:
+def test_numbers_their_link_and_their_file(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/training?checkpoint=demo-gpt2")
     expect_page(page, "training", "demo-gpt2")
+    numbers_redraw_the_schedules_and_stand_in_the_link(page)
+    all_updates_come_as_a_file(page)
+
+
+def numbers_redraw_the_schedules_and_stand_in_the_link(page: Page) -> None:
     expect(metric(page, "Not decayed")).to_have_text("6,912")
     lines = page.locator(".js-plotly-plot .scatterlayer .trace")
     expect(lines).to_have_count(6)
@@ -30,8 +35,8 @@ def test_numbers_redraw_the_schedules_and_stand_in_the_link(page: Page, server: 
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
-def test_all_updates_come_as_a_file(page: Page, server: Server) -> None:
-    page.goto(f"{server.url}/training?steps=700&warmup_steps=70&learning_rate=0.001")
+def all_updates_come_as_a_file(page: Page) -> None:
+    follow(page, "/training?checkpoint=demo-bert&steps=700&warmup_steps=70&learning_rate=0.001")
     expect_page(page, "training", "demo-bert")
     with page.expect_download() as waiting:
         page.get_by_role("button", name="All 700 updates: CSV").click()
