@@ -64,10 +64,13 @@ def set_in(*keys: Any):
 
 
 def of_tensors(change):
-    """Change the tensors of a manifest, which are a text in it."""
+    """Change the tensors of a manifest, which are a text in it, with each column written as a list."""
 
     def changed(stored: Any) -> None:
         tensors = json.loads(stored["tensors"])
+        tensors["names"] = tensors["names"].split(" ")
+        for column in ("storages", "storage_nbytes"):
+            tensors[column] = tensors[column] or [None] * len(tensors["names"])
         change(tensors)
         stored["tensors"] = json.dumps(tensors)
 
@@ -201,6 +204,8 @@ LIES = {
     "a storage that is no text": of_tensors(set_in("storages", 0, 1)),
     "a storage of no size": of_tensors(set_in("storage_nbytes", 0, "1")),
     "a name of half a character": of_tensors(set_in("names", 0, "\ud800")),
+    "a text of names with half a character": of_tensors(set_in("names", "\ud800 b c")),
+    "too few names in a text": of_tensors(set_in("names", "a b")),
     "too few values": of_tensors(lambda tensors: tensors["begins"].pop()),
     "a column that is none": of_tensors(set_in("names", "abc")),
     "no tensors but a number": set_in("tensors", 1),
@@ -217,7 +222,9 @@ LIES = {
     "unknown facts": set_in("quantization", "run", 1),
     "warnings that are no text": set_in("warnings", [1]),
     "the same file twice": lambda stored: stored["files"].append(stored["files"][0]),
-    "the same tensor twice": of_tensors(lambda tensors: [column.append(column[0]) for column in tensors.values()]),
+    "the same tensor twice": of_tensors(
+        lambda tensors: [tensors[column].append(tensors[column][0]) for column in tensors if column != "kinds"]
+    ),
 }
 
 
@@ -227,6 +234,13 @@ def test_a_lie_in_a_manifest_is_refused(settings, fingerprint, lie):
     with pytest.raises(CheckpointError) as error:
         load_manifest(fingerprint, settings=settings)
     assert str(error.value) == "This checkpoint's entry in the store is damaged: open it again."
+
+
+def test_columns_written_as_lists_say_the_same(settings, fingerprint):
+    """So that it is the lie above that is refused."""
+    plain = load_manifest(fingerprint, settings=settings)
+    tamper(entry_of(settings, fingerprint), of_tensors(lambda tensors: None))
+    assert load_manifest(fingerprint, settings=settings) == plain
 
 
 def test_a_configuration_is_cut_down_to_plain_settings_again(settings, fingerprint):
