@@ -41,7 +41,9 @@ def test_a_command_forks_from_what_was_started_ahead(verb, tmp_path, monkeypatch
     finally:
         engine.close()
     assert len(started) == 1
-    assert fork_servers._found == started
+    # Others are an engine's that the tests share: it may start a spare process meanwhile.
+    modules = ahead.functions_for(verb).modules
+    assert {key: server for key, server in fork_servers._found.items() if modules in key} == started
     assert holders == ([opened.fingerprint] if verb == "overview" else [])
     checkpoint = Checkpoint(load_manifest(opened.fingerprint, settings=settings), settings=settings)
     assert found == answer(verb, checkpoint, progress=silent)
