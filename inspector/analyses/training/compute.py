@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterator
 
 import pandas as pd
@@ -101,11 +102,10 @@ def _example(
     norms, first = [], None
     for block in _first_numbers(checkpoint, model, found, rows * columns):
         first = float(block[0]) if first is None else first
-        norms.append(torch.linalg.vector_norm(block, dtype=torch.float64))
-    if first is None:
-        return None
-    norm = float(torch.linalg.vector_norm(torch.stack(norms)))
-    if not torch.isfinite(torch.tensor(norm)):
+        # A float: a tensor kept of each block would keep the allocator from using the block's memory again.
+        norms.append(float(torch.linalg.vector_norm(block, dtype=torch.float64)))
+    norm = math.hypot(*norms)
+    if first is None or not math.isfinite(norm):
         return None
     decays = found.group == DECAYED
     after = [(name, factor if decays else 1.0, norm * (factor if decays else 1.0)) for name, factor in factors.items()]
