@@ -11,10 +11,10 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PORT ?= 8501
 MINUTES ?= 10
-# Two processes take files in the order that tests/conftest.py gives them.
-SHARED := -n 2 --dist loadfile --no-loadscope-reorder
+# Processes take files in the order that tests/conftest.py gives them: three, for two processors (browser tests wait).
+SHARED := -n 3 --dist loadfile --no-loadscope-reorder
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check
-DAILY := not (cluster or faults or scan or fuzz or crowd)
+DAILY := not (cluster or faults or scan or fuzz or crowd or servers)
 # A room's tests and its page's; else a folder of tests.
 TESTS = $(or $(wildcard tests/analyses/$(ROOM) tests/app/test_$(ROOM).py),tests/$(ROOM))
 

@@ -24,6 +24,13 @@ PROBES = re.compile(r"/\w+/_stcore/(health|host-config)$")
 expect.set_options(timeout=ANSWER_MILLISECONDS)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what starts a server of its own."""
+    for item in items:
+        if "start_server" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.servers)
+
+
 @contextmanager
 def servers(folders: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
     """Start servers, each with a store of its own; end them, and read what they complained of."""
