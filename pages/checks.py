@@ -29,7 +29,7 @@ check_cards.sum_up(checks)
 ordered = checks.worst_first()
 alarms = [check for check in ordered if check.status != "ok"]
 if alarms:
-    st.subheader("What to look at", anchor=False)
+    st.subheader("Findings", anchor=False)
     for check in alarms:
         check_cards.draw(check)
 if len(alarms) < len(ordered):

@@ -49,7 +49,7 @@ def sum_up(checks: Checks) -> None:
 
 def draw_early(headers: Checks) -> None:
     """Draw what headers decide, while the numbers are being read."""
-    st.subheader("From the headers", anchor=False)
+    st.subheader("Header checks", anchor=False)
     for check in headers.worst_first():
         if check.checked:
             draw(check, place=" in the headers")

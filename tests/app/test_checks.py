@@ -65,7 +65,7 @@ def test_alarms_come_first_with_evidence_a_next_step_and_a_link(damaged: AppTest
     assert not damaged.exception
     assert [each.value for each in damaged.error] == ["**Broken.** 1 of 14 checks failed, and 1 warn."]
     assert [each.value for each in damaged.subheader][:2] == [
-        "What to look at", "Passed checks",
+        "Findings", "Passed checks",
     ]  # fmt: skip
     badges = [each.value for each in damaged.markdown if "-badge[" in each.value]
     assert len(badges) == 14

@@ -66,9 +66,8 @@ def test_warnings_fail_only_when_they_should(call, damaged):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--format", "xml"), "There is no format 'xml': use one of table, json, github, junit."),
-        (("--json", "--format", "junit"), "--json and --format junit are two formats: give one of "
-         "them."),
+        (("--format", "xml"), "Unknown format 'xml': use one of table, json, github, junit."),
+        (("--json", "--format", "junit"), "--json and --format junit cannot be combined: use one of them."),
         (("--baseline", "no-such.json"), "The baseline no-such.json cannot be read (No such file "
          "or directory): name a file that `check --json` wrote."),
     ],

@@ -93,7 +93,7 @@ def _by_numbers(checkpoint: Checkpoint, values: str, progress: Progress) -> tupl
     if values == "none":
         return tuple(map(not_read, (NUMBERS, ZEROS, *VOCABULARY, PADDING)))
     census = take_census(checkpoint.manifest, progress, sample=values == "sample")
-    progress(None, "Looking at the vocabulary")
+    progress(None, "Checking the vocabulary")
     return (
         check_numbers(census, checkpoint.quantized),
         check_zero_tensors(census, checkpoint),

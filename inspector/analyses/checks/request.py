@@ -18,8 +18,8 @@ class CheckRequest(Request):
 
     values: str = option(
         "auto",
-        f"Numbers that are read: all, a sample of about 1 GB, or none; auto reads all of up to {WHOLE_GB} GB of "
-        "weights, and a sample of more",
+        f"Numbers to read: all, a sample of about 1 GB, or none; auto reads all of up to {WHOLE_GB} GB of weights and "
+        "samples larger ones",
         label="Numbers read",
         choices=VALUES,
     )

@@ -10,17 +10,17 @@ from inspector.text import plural
 
 LISTED = 10  # changes since the baseline
 READING = {
-    "sample": "Only a sample of the stored numbers was read: choose all values for every one.",
-    "none": "Only headers were read: choose all values for every number.",
+    "sample": "Only a sample of the stored numbers was read. To read every number, choose all values.",
+    "none": "Only headers were read. To read every number, choose all values.",
 }
 NOTHING = "Nothing to check: {}"
 NOT_CHECKED = "Not checked: {}"
 NO_NUMBERS = "no numbers were read."
-CHECK_AGAIN = "Fix what keeps this from being checked, then check again."
+CHECK_AGAIN = "Fix the problem above, then check again."
 PIPELINE = (
-    "A failed check makes the exit status 1, which stops a pipeline. With --baseline only what is new or worse than "
-    "in an earlier run fails, --strict makes warnings fail, and --format writes annotations for GitHub or JUnit's XML "
-    "for other pipelines."
+    "If a check fails, the command exits with status 1, which stops a pipeline. With --baseline, only problems that "
+    "are new or worse than in an earlier run count as failures. With --strict, warnings count as failures, too. "
+    "--format writes GitHub annotations, or JUnit XML for other pipelines."
 )
 
 
@@ -28,9 +28,9 @@ def verdict(checks: Checks) -> tuple[str, str]:
     """The result in a word, and in a sentence."""
     counts, asked = checks.counts, plural(len(checks.checks), "check")
     if counts["fail"]:
-        return "Broken", f"{counts['fail']} of {asked} failed, and {counts['warn']} warn."
+        return "Broken", f"{counts['fail']} of {asked} failed, and {counts['warn']} raised a warning."
     if counts["warn"]:
-        return "Worth a look", f"{counts['warn']} of {asked} warn, and none failed."
+        return "Worth a look", f"{counts['warn']} of {asked} raised a warning; none failed."
     return "Sound", f"None of {asked} found anything wrong."
 
 
@@ -55,7 +55,7 @@ def _changes(baseline: Baseline) -> Iterator[str]:
         kind: sum(each.change == kind for each in baseline.changes) for kind in ("new", "worse", "better", "gone")
     }
     words = ", ".join(f"{count:,} {kind}" for kind, count in counted.items())
-    yield f"Since the baseline ({baseline.name}): {words}, {baseline.known:,} as before."
+    yield f"Since the baseline ({baseline.name}): {words}, {baseline.known:,} unchanged."
     kinds = [(each.change, each.check, each.problem, each.severity) for each in baseline.changes]
     groups = group_names([each.subject for each in baseline.changes], kinds)
     for group in groups[:LISTED]:
@@ -64,7 +64,7 @@ def _changes(baseline: Baseline) -> Iterator[str]:
         names = f", {len(group.places):,} names" if len(group.places) > 1 else ""
         yield f"  {change}: {check}: {what}{problem} ({severity}{names})"
     if rest := sum(len(group.places) for group in groups[LISTED:]):
-        yield f"  … and {rest:,} more: --json has them."
+        yield f"  … and {rest:,} more: --json lists them."
 
 
 def such_as(count: int, first: str) -> str:

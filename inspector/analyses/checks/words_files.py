@@ -5,28 +5,30 @@ from __future__ import annotations
 from inspector.analyses.checks.words import such_as
 from inspector.text import plural
 
-NO_PICKLES = "The weights are kept as safetensors, which holds no code."
-SAVE_AS_SAFETENSORS = "Save the weights as safetensors: model.save_pretrained(folder) writes them so."
+NO_PICKLES = "The weights are stored as safetensors, a format that cannot contain code."
+SAVE_AS_SAFETENSORS = "Save the weights as safetensors: model.save_pretrained(folder) does this."
 GET_AGAIN = (
-    "Get the files again from their source and compare digests; save the weights alone if they hold more than weights."
+    "Download the files again and compare their digests with the source. If a file contains more than weights, save "
+    "the weights alone."
 )
-PICKLE = "{:,} bytes; nothing of it was run here."
-OVERSIZED = "It has {:,} bytes, and no vocabulary needs {:,}."
-HOLE = "It has {:,} bytes, of which the disk was never given some from byte {:,} on: they read as zeros."
+PICKLE = "{:,} bytes; the inspector ran no code from it."
+OVERSIZED = "It has {:,} bytes; even the largest vocabulary needs fewer than {:,}."
+HOLE = "It has {:,} bytes, but some from byte {:,} on were never written to disk: they read as zeros."
 UNEXPLAINED = (
-    "It has {:,} bytes, and its tensors take {:,} of them: an optimizer's state, or what slices were cut from."
+    "It has {:,} bytes, but its tensors take only {:,}: the rest may be optimizer state, or larger tensors that these "
+    "are slices of."
 )
 
 
 def pickles(count: int, first: str) -> str:
     """Weights are kept in a format that other programs run code from."""
     files = plural(count, "weight file is a pickle", "weight files are pickles")
-    return f"{files} {such_as(count, first)}: a program that unpickles one from a stranger runs its code."
+    return f"{files} {such_as(count, first)}: a program that unpickles a file from a stranger runs the stranger's code."
 
 
 def sound(files: int, nbytes: int) -> str:
     """Nothing strange is there."""
-    return f"{plural(files, 'file')} of {nbytes:,} bytes, each of a size that its content explains."
+    return f"{plural(files, 'file')} of {nbytes:,} bytes; the contents of each file explain its size."
 
 
 def odd(count: int, first: str, detail: str) -> str:

@@ -9,26 +9,26 @@ from inspector.text import plural, shape_text, some
 
 EXAMPLES = 3  # tensors that are named
 IN_TRAINING = (
-    "Go back to an earlier checkpoint of the run, and look for the step at which the loss became NaN: a lower "
-    "learning rate, gradient clipping or bfloat16 in place of float16 are the usual cures."
+    "Go back to an earlier checkpoint of the run and find the step at which the loss became NaN. The usual fixes are "
+    "a lower learning rate, gradient clipping, or bfloat16 instead of float16."
 )
 IN_QUANTIZING = (
-    "Compare the file's digest with its source and copy it again; if the source has them too, quantize the float "
-    "weights again after you have checked that they are finite."
+    "Compare the file's digest with the source and copy the file again. If the source has them, too, check that the "
+    "float weights are finite and quantize them again."
 )
 ZEROS_STEP = (
-    "Compare the file's digest with its source and copy it again; if the zeros are in the source, the weights were "
-    "never written or never trained."
+    "Compare the file's digest with the source and copy the file again. If the source has the zeros, too, the weights "
+    "were never written or never trained."
 )
-ONLY_TABLES = "The files hold constant tables alone, and no weights."
-ONE_DTYPE = "If it is not meant so, load the model with one dtype and save it again."
+ONLY_TABLES = "The files contain only constant tables and no weights."
+ONE_DTYPE = "If this is not intended, load the model with one dtype and save it again."
 
 
 def not_finite(count: int, what: str, read: int, numbers: int, *, first: Sequence[int] | None, weight: str) -> str:
     """How many numbers of a tensor are NaN or infinite; `first` is a place, `weight` what is made of its codes."""
     of = "numbers" if read == numbers else "numbers read"
     where = "" if first is None else f", the first at {list(first)}"
-    where += f", which makes numbers of {weight} from codes" if weight else ""
+    where += f", used to dequantize {weight}" if weight else ""
     return f"{count:,} of {read:,} {of} are {what}{where}."
 
 
@@ -37,14 +37,14 @@ def all_finite(read: int, numbers: int, tensors: int) -> str:
     of = f"{numbers:,} numbers of {plural(tensors, 'tensor')}"
     if read == numbers:
         return f"All {of} were read, and every weight is finite."
-    return f"A sample of {read:,} of the {of} was read, and all of it is finite."
+    return f"A sample of {read:,} of the {of} was read, and every number in it is finite."
 
 
 def some_not_finite(tensors: int, first: str, count: int, read: int) -> str:
     """Some tensors hold NaN or infinity."""
     return (
         f"{plural(tensors, 'tensor holds', 'tensors hold')} NaN or infinity, {count:,} of {read:,} numbers "
-        f"{such_as(tensors, first)}: whatever is computed with them is no number."
+        f"{such_as(tensors, first)}: anything computed from them is not a number."
     )
 
 
@@ -61,13 +61,13 @@ def zero_weight(shape: Sequence[int], scheme: str, rows: int | None) -> str:
 
 def no_zeros(*, whole: bool) -> str:
     """No matrix is all zeros."""
-    return f"No weight matrix{'' if whole else ' of those that were sampled'} is all zeros."
+    return f"No weight matrix{'' if whole else ' in the sample'} is all zeros."
 
 
 def zeros(count: int, first: str) -> str:
     """Some matrices are all zeros."""
     matrices = plural(count, "weight matrix is", "weight matrices are")
-    return f"{matrices} all zeros {such_as(count, first)}: what goes through it is lost."
+    return f"{matrices} all zeros {such_as(count, first)}: whatever passes through is lost."
 
 
 def kept_in(tensors: Sequence[str], numbers: int) -> str:
@@ -79,16 +79,16 @@ def kept_as(dtypes: Sequence[str], ways: Mapping[str, int]) -> str:
     """In which types and quantized ways (way -> weights) all is kept."""
     kinds = " and ".join(dtypes)
     if not ways:
-        return f"All weights are kept as {kinds}."
+        return f"All weights are stored as {kinds}."
     said = ", ".join(f"{plural(weights, 'weight')} as {way}" for way, weights in ways.items())
-    return f"Quantized: {said}{f'; all others are kept as {kinds}' if kinds else ''}."
+    return f"Quantized: {said}{f'; all others are stored as {kinds}' if kinds else ''}."
 
 
 def mixed(floats: Sequence[str]) -> str:
     """Weights are kept in several floating types, or in a needlessly wide one."""
     if len(floats) == 1:
-        return f"The weights are kept as {floats[0]}, twice the bytes of float32 to no use."
+        return f"The weights are stored as {floats[0]}, which takes twice the bytes of float32 and gains nothing."
     return (
-        f"The weights are kept in {len(floats)} floating types, {', '.join(floats)}: from_pretrained makes them one, "
-        "and other programs may fail on the mix."
+        f"The weights are stored in {len(floats)} floating-point types, {', '.join(floats)}: from_pretrained converts "
+        "them to one, but other programs may fail on the mix."
     )

@@ -7,31 +7,27 @@ from collections.abc import Sequence
 from inspector.analyses.checks.words import such_as
 from inspector.text import plural, shape_text
 
-OWN_CONFIG = "Put the config.json that was saved with these weights beside them."
+OWN_CONFIG = "Put the config.json that was saved with these weights in their folder."
 NO_CONFIG = "There is no config.json"
 NO_CLASS_NAMED = "config.json names no class: {built} was tried."
 NO_SUCH_CLASS = "transformers has no class {named}: {built} was tried."
-NAME_A_CLASS = "Name the class of these weights in architectures."
+NAME_A_CLASS = "Set architectures in config.json to the class of these weights."
 COMPLETE = "All {parameters:,} parameters of {built} are in the file."
-TAKE_ITS_FILE = (
-    "Take the file that was saved with them, or name the class that these weights are of in architectures of "
-    "config.json."
-)
-NEVER_LOADED = "{built} has no parameter of this name: it is never loaded."
+TAKE_ITS_FILE = "Use the config.json that was saved with these weights, or set its architectures to their class."
+NEVER_LOADED = "{built} has no parameter of this name, so the tensor is never loaded."
 NAME_ITS_CLASS = (
-    "If a head belongs to them, name its class in architectures of config.json; if nothing does, save the model "
-    "without them."
+    "If they belong to a head, set architectures in config.json to its class. Otherwise, save the model without them."
 )
 UNTIED = "{built} ties no parameters."
-TIED_APART = "{subject} hold the same numbers and are not tied: training moves them apart."
-TIE_THEM = "If they are meant to be one, set tie_word_embeddings to true in config.json."
+TIED_APART = "{subject} have the same numbers but are not tied: training moves them apart."
+TIE_THEM = "If they should be one tensor, set tie_word_embeddings to true in config.json."
 FIND_THE_STEP = (
-    "Find the step that wrote them apart (a resize, a conversion, a merge); if they are meant to differ, set "
+    "Find the step that separated them (a resize, a conversion, a merge). If they should differ, set "
     "tie_word_embeddings to false in config.json."
 )
 NO_PADDING = "Neither config.json nor the tokenizer names a padding token."
 NAME_THE_PAD = "Set pad_token_id in config.json to the id of the tokenizer's padding token."
-ZERO_THE_ROW = "Set the row to zero, and look for the training step that broke it."
+ZERO_THE_ROW = "Set the row to zero, and find the training step that broke it."
 
 
 def no_config() -> str:
@@ -46,30 +42,30 @@ def fits(tensors: int) -> str:
 
 def mismatch(found: Sequence[int], wanted: Sequence[int]) -> str:
     """A tensor of another shape."""
-    return f"{shape_text(found)} in the file, {shape_text(wanted)} by config.json."
+    return f"{shape_text(found)} in the file, {shape_text(wanted)} according to config.json."
 
 
 def mismatches(count: int, first: str, detail: str) -> str:
     """Some tensors have other shapes; `detail` is the first one's."""
     tensors = plural(count, "tensor has another shape", "tensors have other shapes")
-    return f"{tensors} than config.json asks for {such_as(count, first)}: {detail}"
+    return f"{tensors} than config.json expects {such_as(count, first)}: {detail}"
 
 
 def missing(shape: Sequence[int], part: str) -> str:
     """A parameter that the file lacks, of the base model or a head."""
-    return f"{shape_text(shape)}, of the {part}: a loader fills it with random numbers."
+    return f"{shape_text(shape)}, part of the {part}: a loader fills it with random numbers."
 
 
 def head_there(head: str) -> str:
     """A head that the file holds."""
-    return f"The file holds the {head.replace('_', ' ').replace('lm', 'LM')} head."
+    return f"The file has the {head.replace('_', ' ').replace('lm', 'LM')} head."
 
 
 def lacking(built: str, count: int, first: str, *, random: int, parameters: int, pooler: bool) -> str:
     """Parameters are not in the file, of which `pooler`: none but the pooler's."""
-    consequence = "from_pretrained fills them with random numbers, and what depends on them is nonsense"
+    consequence = "from_pretrained fills them with random numbers, so any result that depends on them is meaningless"
     if pooler:
-        consequence = "pooler_output would be random, the hidden states are not"
+        consequence = "pooler_output would be random, but the hidden states are unaffected"
     return (
         f"{built} needs {plural(count, 'tensor')} that the file lacks {such_as(count, first)}: {consequence} "
         f"({random:,} of {parameters:,} parameters)."
@@ -81,20 +77,21 @@ def left_over(built: str, count: int, first: str) -> str:
     if not count:
         return f"{built} has a place for every tensor."
     tensors = plural(count, "tensor")
-    return f"{built} has no place for {tensors} of the file {such_as(count, first)}: nothing of it is ever used."
+    return f"The file has {tensors} {such_as(count, first)} that {built} has no place for and never uses."
 
 
 def broken_ties(count: int, first: str) -> str:
     """Names that should be one tensor are not."""
     ties = plural(count, "tie is", "ties are")
     return (
-        f"{ties} broken {such_as(count, first)}: the names should be one tensor, and the loaded model keeps them apart."
+        f"{ties} broken {such_as(count, first)}: the names should be one tensor, but the loaded model keeps them "
+        "separate."
     )
 
 
 def tied(groups: int, apart: int) -> str:
     """How many groups of names are tied, and how many are not and need not be."""
-    rest = f"; {plural(apart, 'other group')} apart, as config.json says" if apart else ""
+    rest = f"; {plural(apart, 'other group')} separate, as config.json declares" if apart else ""
     return f"{plural(groups, 'group of names is', 'groups of names are')} tied{rest}."
 
 
@@ -102,11 +99,12 @@ def no_row(pad: int, rows: int) -> str:
     """The padding id is past the matrix, or counts from its end."""
     if pad < 0 <= rows + pad:
         return (
-            f"config.json says pad_token_id {pad}: PyTorch takes row {rows + pad:,}, and no tokenizer gives a "
+            f"config.json sets pad_token_id to {pad}: PyTorch uses row {rows + pad:,}, and no tokenizer produces a "
             "negative id."
         )
     return (
-        f"config.json says pad_token_id {pad:,}, and the embedding matrix has {rows:,} rows: the model cannot be built."
+        f"config.json sets pad_token_id to {pad:,}, but the embedding matrix has {rows:,} rows: the model cannot be "
+        "built."
     )
 
 
@@ -114,10 +112,10 @@ def disagreement(pad: int | None, token: str | None, own: int | None, *, silent:
     """How the padding of config.json, or else of the model's kind, differs from the tokenizer's token and its id."""
     if pad is None:
         return (
-            f"The tokenizer pads with {token} (id {own:,}), and config.json names none: its row is trained like "
-            "every other."
+            f"The tokenizer pads with {token} (id {own:,}), but config.json names no padding token: its row is "
+            "trained like every other."
         )
-    said = f"The padding id is {pad:,} ({'its kind of model means' if silent else 'config.json says'} so), and"
+    said = f"The padding id is {pad:,} ({'the default of this model type' if silent else 'from config.json'}), but"
     if own is None:
         return f"{said} the tokenizer names no padding token."
     return f"{said} the tokenizer pads with {token} (id {own:,}): positions and losses are masked in the wrong places."
@@ -133,5 +131,5 @@ def padding_row(row: int, norm: float | None) -> str:
 def padding_fine(pad: int, token: str | None, *, tokenizer: bool) -> str:
     """The padding id has its row."""
     if not tokenizer:
-        return f"The padding id {pad:,} has its row; there is no tokenizer to compare it with."
-    return f"config.json and the tokenizer pad with {token} (id {pad:,}), which has its row."
+        return f"The padding id {pad:,} has a row; there is no tokenizer to compare it with."
+    return f"config.json and the tokenizer pad with {token} (id {pad:,}), which has a row."

@@ -8,11 +8,11 @@ from inspector.analyses.checks.words import such_as
 from inspector.text import plural
 
 NAMED = 6  # tokens that a sentence names
-TOKENIZER_AGAIN = "Get the tokenizer's files again, or save them with tokenizer.save_pretrained()."
+TOKENIZER_AGAIN = "Download the tokenizer's files again, or save them with tokenizer.save_pretrained()."
 NOT_FINITE = "every row of the embedding matrix holds NaN or infinity."
 NO_TOKENIZER = "there is no tokenizer to compare the rows with."
 OWN_TOKENIZER = (
-    "Take the tokenizer that belongs to these weights, or resize the embeddings with "
+    "Use the tokenizer that belongs to these weights, or resize the embeddings with "
     "model.resize_token_embeddings(len(tokenizer)) and train the new rows."
 )
 ITS_TOKENIZER = (
@@ -20,37 +20,37 @@ ITS_TOKENIZER = (
 )
 NO_ZERO_ROWS = "No row is all zeros."
 WHAT_WROTE_ZEROS = (
-    "Look for what wrote the zeros: a resize without initialization, pruning, or a copy that was cut off."
+    "Find the step that wrote the zeros: a resize without initialization, pruning, or a copy that was cut off."
 )
 NO_EQUAL_ROWS = "No two rows are identical."
 EQUAL_UNUSED = "Only rows of unused tokens are bitwise equal: they were never trained."
-WHAT_COPIED = "If they were added with one starting value, train them; otherwise look for what copied them."
+WHAT_COPIED = "If they were added with the same initial value, train them. Otherwise, find the step that copied them."
 UNTRAINED = "The embedding matrix looks untrained: its rows look like independent random numbers."
-LOST_WEIGHTS = "If this is no fresh model, check that the trained weights were loaded before they were saved."
+LOST_WEIGHTS = "If this is not a fresh model, check that the trained weights were loaded before the model was saved."
 ITS_TEXT = "Check that the tokenizer belongs to these weights, and that the training text was in its language."
 KINDS = {"padding": "the padding token's", "no token": "without a token"}
 
 
 def no_row(token_id: int, rows: int) -> str:
     """A token whose row the matrix lacks."""
-    return f"Its id is {token_id:,}, and the matrix has {rows:,} rows."
+    return f"Its id is {token_id:,}, but the matrix has {rows:,} rows."
 
 
 def more_rows(rows: int, ids: int, *, rounded: bool) -> str:
     """The matrix is longer than the vocabulary."""
-    why = "rounds its size up" if rounded else "is no rounding of its size"
+    why = "rounds up the size" if rounded else "is not explained by rounding up the size"
     return f"{rows:,} rows, {ids:,} ids: the difference {why}."
 
 
 def unreachable(tokens: Sequence[str], count: int) -> str:
     """Tokens that no text gives; the first ones are named."""
-    return f"{', '.join(tokens[:NAMED])}{' and more' * (count > NAMED)}: their own text becomes other tokens."
+    return f"{', '.join(tokens[:NAMED])}{' and more' * (count > NAMED)}: their own text is tokenized into other tokens."
 
 
 def beyond_rows(count: int, token: str, token_id: int, rows: int) -> str:
     """Tokens have no rows; one of them is named."""
     return (
-        f"The tokenizer gives {plural(count, 'id')} past the last of {rows:,} rows "
+        f"The tokenizer assigns {plural(count, 'id')} past the last of {rows:,} rows "
         f"{such_as(count, f'{token} (id {token_id:,})')}: a text with such a token crashes the model."
     )
 
@@ -59,14 +59,14 @@ def rows_to_spare(rows: int, ids: int) -> str:
     """More rows than rounding explains."""
     return (
         f"The matrix has {rows:,} rows and the tokenizer {ids:,} ids: no text reaches {plural(rows - ids, 'row')}, "
-        "more than rounding its size up explains."
+        "more than rounding up the size explains."
     )
 
 
 def rows_fit(rows: int, ids: int) -> str:
     """Each id has its row."""
-    spare = f", and {rows - ids:,} more round the size up" if rows > ids else ""
-    return f"Each of the tokenizer's {ids:,} ids has its row{spare}."
+    spare = f", and {rows - ids:,} more round up the size" if rows > ids else ""
+    return f"Each of the tokenizer's {ids:,} ids has a row{spare}."
 
 
 def zero_row(token_id: int, kind: str) -> str:
@@ -82,7 +82,7 @@ def zero_rows(count: int) -> str:
 def zero_tokens(tokens: Sequence[str]) -> str:
     """Rows of zeros of real tokens."""
     rows = plural(len(tokens), "row of a real token is", "rows of real tokens are")
-    return f"{rows} all zeros ({', '.join(tokens[:NAMED])}): the model reads nothing there."
+    return f"{rows} all zeros ({', '.join(tokens[:NAMED])}): the model gets no input from them."
 
 
 def equal_tokens(tokens: Sequence[str], count: int) -> str:
@@ -112,5 +112,5 @@ def undertrained(count: int, judged: int, *, usual: bool) -> str:
     """How many tokens look under-trained."""
     if not count:
         return f"None of {judged:,} tokens looks under-trained."
-    said = f"{count:,} of {judged:,} tokens look never, or hardly, trained ({count / judged:.1%})"
-    return f"{said}, {'which is usual' if usual else 'more than is usual'}."
+    said = f"{count:,} of {judged:,} tokens look untrained or barely trained ({count / judged:.1%})"
+    return f"{said}, {'which is usual' if usual else 'more than usual'}."

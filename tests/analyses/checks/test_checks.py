@@ -390,7 +390,7 @@ def test_more_under_trained_tokens_than_is_usual(checked, tmp_path, open_path):
     found = named(checked(tmp_path), RANDOM)
     assert found.status == "warn"
     assert found.found > 800
-    assert "more than is usual" in found.detail
+    assert "more than usual" in found.detail
 
 
 def test_tensors_that_no_class_takes(checked, folder):

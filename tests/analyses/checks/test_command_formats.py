@@ -160,7 +160,7 @@ def test_evidence_that_was_not_listed_then_is_not_taken_for_new(tmp_path: Path) 
 def test_what_is_no_baseline_is_refused_in_one_sentence(content: str, tmp_path: Path) -> None:
     file = tmp_path / "baseline.json"
     file.write_text(content)
-    with pytest.raises(RequestError, match=r"^baseline\.json is not what `check --json` prints: "):
+    with pytest.raises(RequestError, match=r"^baseline\.json is not the output of `check --json`: "):
         read_baseline(file)
 
 
@@ -199,7 +199,7 @@ def test_what_the_baseline_knows_is_a_notice(tmp_path: Path) -> None:
     found = since(checks(NUMBERS), checks(NUMBERS), tmp_path)
     text = as_github(found, strict=False)
     assert [level for level, _, _ in annotated(text)] == ["notice"]
-    assert "Since the baseline (tiny): 0 new, 0 worse, 0 better, 0 gone, 2 as before." in text
+    assert "Since the baseline (tiny): 0 new, 0 worse, 0 better, 0 gone, 2 unchanged." in text
 
 
 def test_names_of_strangers_cannot_speak_to_the_runner() -> None:
@@ -266,7 +266,7 @@ def test_the_table_shows_alarms_with_their_evidence(capsys: pytest.CaptureFixtur
     text = "\n".join(lines)
     assert text.index("✗ fail") < text.index("! warn") < text.index("✓ ok")
     assert "  a: p. a in short." in lines
-    assert "  … and 15 more: --json has them." in lines
+    assert "  … and 15 more: --json lists them." in lines
     assert lines[-1] == "3 checks: 1 ok, 1 warn, 1 fail; failed."
 
 
@@ -294,7 +294,7 @@ def test_changes_of_names_alike_share_a_line(tmp_path: Path) -> None:
     now = checks(check("Numbers", *(evidence(f"layers.{n}.w", "critical", 1) for n in range(40))))
     text = as_github(since(now, checks(check("Numbers")), tmp_path), strict=False)
     assert text.splitlines()[-2:] == [
-        "Since the baseline (tiny): 40 new, 0 worse, 0 better, 0 gone, 0 as before.",
+        "Since the baseline (tiny): 40 new, 0 worse, 0 better, 0 gone, 0 unchanged.",
         "  new: Numbers: layers.[0–39].w: p (critical, 40 names)",
     ]
 

@@ -46,7 +46,7 @@ def test_no_false_alarm_of_bitsandbytes(tmp_path, open_path, architecture, optio
     (types,) = (each for each in check(coded, progress=silent).checks
                 if each.name == "Number types")  # fmt: skip
     assert types.detail.startswith("Quantized: ")
-    assert types.detail.endswith(f"; all others are kept as {str(dtype).removeprefix('torch.')}.")
+    assert types.detail.endswith(f"; all others are stored as {str(dtype).removeprefix('torch.')}.")
     (codes,) = (each for each in types.evidence if each.problem == "codes")
     assert codes.count == len(coded.quantized)
 
@@ -77,7 +77,7 @@ def test_a_scale_that_is_nan_is_no_matter_of_training(stored):
     found = problems(stored(in_float8(scale=math.nan), quantization=FINE_GRAINED))
     assert set(found) == {"NaN and infinity"}
     numbers = found["NaN and infinity"]
-    assert f"which makes numbers of {WEIGHT} from codes" in numbers.evidence[0].detail
+    assert f"used to dequantize {WEIGHT}" in numbers.evidence[0].detail
     assert "quantize" in (numbers.next_step or "")
     assert "learning rate" not in (numbers.next_step or "")
 

@@ -37,14 +37,14 @@ def check(
     results: Kept = None,
     baseline: Annotated[
         Path | None,
-        typer.Option("--baseline", help="What an earlier run printed with --json: only what is new or worse fails."),
+        typer.Option("--baseline", help="JSON output of an earlier run: only new or worse problems count as failures."),
     ] = None,
-    form: Annotated[str, typer.Option("--format", help=f"{', '.join(FORMATS)}.")] = "table",
+    form: Annotated[str, typer.Option("--format", help=f"Output format: {', '.join(FORMATS)}.")] = "table",
     strict: Annotated[bool, typer.Option("--strict", help="Count warnings as failures.")] = False,
     values: Annotated[str, flagged(CheckRequest, "values")] = CheckRequest.values,
     as_json: AsJson = False,
 ) -> None:
-    """Is anything wrong with one checkpoint, or with several? Exit status 1 if a check failed."""
+    """Is anything wrong with one or more checkpoints? Exits with status 1 if a check fails."""
     with refusals():
         form = "json" if as_json and form == "table" else form
         write = _writer(form, as_json=as_json)
@@ -53,7 +53,7 @@ def check(
         sought = seek(checkpoints, listed)
         if sought.single is None:
             if earlier is not None:
-                raise RequestError("--baseline is about one checkpoint: check them one by one.")
+                raise RequestError("--baseline takes a single checkpoint: check them one at a time.")
             lines = check_many(sought.entries, request, results=results, strict=strict)
             FORMATS_OF_MANY[form](lines, strict=strict)
             leave(lines, failed=is_failing(lines, strict=strict))
@@ -72,9 +72,9 @@ def check(
 
 def _writer(form: str, *, as_json: bool) -> Callable[..., Any]:
     if form not in FORMATS:
-        raise RequestError(f"There is no format {form[:40]!r}: use one of {', '.join(FORMATS)}.")
+        raise RequestError(f"Unknown format {form[:40]!r}: use one of {', '.join(FORMATS)}.")
     if as_json and form != "json":
-        raise RequestError(f"--json and --format {form} are two formats: give one of them.")
+        raise RequestError(f"--json and --format {form} cannot be combined: use one of them.")
     return FORMATS[form]
 
 

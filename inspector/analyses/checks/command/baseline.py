@@ -48,8 +48,8 @@ def read_baseline(path: Path) -> Earlier:
     checks = found.get("checks") if isinstance(found, dict) else None
     if not isinstance(checks, list) or not all(map(_is_check, checks)):
         raise RequestError(
-            f"{path.name} is not what `check --json` prints: write a baseline with "
-            "`python -m inspector check CHECKPOINT --json > FILE`."
+            f"{path.name} is not the output of `check --json`: write a baseline with `python -m inspector check "
+            "CHECKPOINT --json > FILE`."
         )
     return Earlier(
         name=str(found.get("name", "")),
@@ -67,8 +67,8 @@ def compare(checks: Checks, earlier: Earlier) -> Baseline:
     """
     if checks.values != earlier.values:
         raise RequestError(
-            f"The baseline read {earlier.values[:40]} of the numbers and this run {checks.values}: "
-            f"add --values {earlier.values[:40]}, or write a new baseline."
+            f"The baseline has values {earlier.values[:40]} and this run {checks.values}: add --values "
+            f"{earlier.values[:40]}, or write a new baseline."
         )
     known, changes = 0, list[Change]()
     now = {check.name: check for check in checks.checks}

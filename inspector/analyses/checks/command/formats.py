@@ -112,7 +112,7 @@ def _lines(check: Check) -> list[str]:
     lines = [_line(group.label, [found[place] for place in group.places]) for group in groups[:SHOWN]]
     unlisted = check.found - len(check.evidence)
     rest = unlisted + sum(len(group.places) for group in groups[SHOWN:])
-    has = f"lists the first {len(check.evidence):,}" if unlisted else "has them"
+    has = f"lists the first {len(check.evidence):,}" if unlisted else "lists them"
     return [*lines, f"… and {rest:,} more: --json {has}."] if rest else lines
 
 
