@@ -19,7 +19,7 @@ parts.heading("classes", checkpoint)
 
 above, returned = st.container(), st.container()
 with returned:
-    st.subheader("What it returns", anchor=False)
+    st.subheader("Output", anchor=False)
     request = ClassesRequest(text=inputs.text(checkpoint, slug="classes"))
 with above:
     classes: ModelClasses = session.run(request)
@@ -29,12 +29,12 @@ with above:
         parts.count("Modules", len(classes.modules))
         parts.count("Different classes", len(classes.used_classes))
         parts.count(
-            "Classes that could load it",
+            "Classes that can load it",
             sum(each.present for each in classes.siblings),
-            explanation=f"Of {len(classes.siblings)} of this family.",
+            explanation=f"Out of {len(classes.siblings)} in this family.",
         )
 
-    st.subheader("Where the class comes from", anchor=False)
+    st.subheader("Class hierarchy", anchor=False)
     parts.chart(
         class_tree(
             classes.hierarchy,
@@ -42,14 +42,14 @@ with above:
             title=f"The family of {classes.model_class}, {checkpoint.name}",
             theme=session.theme(),
         ),
-        alt="Model classes from torch.nn.Module down; the tables below hold the same",
+        alt="Model classes from torch.nn.Module down; the tables below list the same",
     )
-    with st.expander("What each class adds"):
-        st.markdown("**Classes**, the model's own first")
+    with st.expander("Additions of each class"):
+        st.markdown("**Classes**, starting with the model's own")
         st.markdown(tables.ancestor_list(classes.hierarchy, "class"))
-        st.markdown("**Mixins**: methods alone, no weights")
+        st.markdown("**Mixins**: methods only, no weights")
         st.markdown(tables.ancestor_list(classes.hierarchy, "mixin"))
-    with st.expander("What the choice of class means for this file", expanded=True):
+    with st.expander("This file in each class", expanded=True):
         with st.container(key="siblings"):
             st.markdown(tables.sibling_rows(classes.siblings))
         st.caption(words.SIBLINGS)
@@ -60,8 +60,8 @@ with above:
     )
     with tree:
         st.caption(
-            f"{plural(len(classes.modules), 'module')}; identical blocks are folded into one line with the inside of "
-            "the first. Parameters: each shared tensor once."
+            f"{plural(len(classes.modules), 'module')}; identical blocks share one line, which shows the contents of "
+            "the first. Each shared tensor counts once."
         )
         st.code(classes.tree_text, language=None, height=520)
     with one:
@@ -72,9 +72,9 @@ with above:
             key="module",
             bind="query-params",
             accept_new_options=len(named) > tables.OFFERED,
-            help="Type a part of its name."
+            help="Type part of its name."
             + (
-                " Of modules in a list the first is offered; any other's whole name works."
+                " Of the modules in a list, only the first is suggested; for any other, type its full name."
                 * (len(named) > tables.OFFERED)
             ),
         )
@@ -85,7 +85,7 @@ with above:
         with right:
             inner = tables.below(classes.modules, module.name)
             parts.table(
-                tables.module_frame(inner, inside=module.name), height=420, alt="The module and those inside it"
+                tables.module_frame(inner, inside=module.name), height=420, alt="The module and the modules inside it"
             )
     with every:
         find = finding.field("Find modules by name, class or shape", placeholder="such as attention or LayerNorm")

@@ -19,10 +19,10 @@ ANSWERS = {name: title for name, (title, _) in HEADS.items()} | {"base model": "
 
 def sibling_rows(siblings: tuple[SiblingClass, ...]) -> str:
     """The classes that could load the file, as a Markdown table."""
-    lines = ["| Class | In the file | What loading this file would do |", "|---|---|---|"]
+    lines = ["| Class | In the file | Result of loading this file |", "|---|---|---|"]
     for each in siblings:
         badge = ":green-badge[:material/check: present]" if each.present else ":gray-badge[:material/remove: absent]"
-        head = ANSWERS.get(each.head or "", "Heads of its own")
+        head = ANSWERS.get(each.head or "", "Own heads")
         lines.append(f"| {literal(each.name)} | {badge} | **{head}.** {literal(each.note)} |")
     return "\n".join(lines)
 
@@ -32,8 +32,8 @@ def ancestor_list(hierarchy: tuple[AncestorClass, ...], kind: str) -> str:
     lines = []
     for each in hierarchy:
         if each.kind == kind:
-            via = f" Comes with {literal(each.via)}." if kind == "mixin" and each.via else ""
-            adds = ", ".join(f"`{name}`" for name in each.adds) or "nothing of note"
+            via = f" Inherited through {literal(each.via)}." if kind == "mixin" and each.via else ""
+            adds = ", ".join(f"`{name}`" for name in each.adds) or "nothing notable"
             lines.append(
                 f"- **{literal(each.name)}** :gray[{literal(each.module)}]  \n"
                 f"  {literal(each.summary)}{via}  \n  Adds {adds}"
@@ -75,11 +75,11 @@ def module_facts(classes: ModelClasses, module: ModuleRow) -> dict[str, str]:
     used = next((each for each in classes.used_classes if each.name == module.class_name), None)
     facts = {"Class": module.class_name}
     if used:
-        facts |= {"Defined in": used.module, "What it is": used.summary or "no docstring"}
+        facts |= {"Defined in": used.module, "Description": used.summary or "no docstring"}
     facts |= {
         "Parameters": f"{module.parameters:,}",
-        "Of its own": f"{module.own_parameters:,}",
-        "Runs in one pass": "not counted" if module.uses is None else f"{module.uses:,} ×",
+        "Own parameters": f"{module.own_parameters:,}",
+        "Runs per pass": "not counted" if module.uses is None else f"{module.uses:,} ×",
     }
     facts |= {key: shape_text(shape) for key, shape in module.shapes.items()}
     return facts | ({"Note": note} if (note := remarks(module)) else {})
@@ -87,7 +87,7 @@ def module_facts(classes: ModelClasses, module: ModuleRow) -> dict[str, str]:
 
 def output_rows(fields: tuple[OutputField, ...]) -> str:
     """The fields of the output as a Markdown table."""
-    lines = ["| Field | Shape | What it holds |", "|---|---|---|"]
+    lines = ["| Field | Shape | Contents |", "|---|---|---|"]
     for each in fields:
         name = f"**{literal(each.field)}**" if each.count else literal(each.field)
         holds = f"*{each.kind}, {each.dtype}.* " if each.count else ""

@@ -28,7 +28,7 @@ def test_counts_are_the_models_own(open_app: Open) -> None:
     assert shown["Modules"] == str(len(list(model.modules())))
     assert shown["Parameters"] == f"{model.num_parameters() / 1e6:.1f}M"
     assert shown["Different classes"] == str(len({type(m) for m in model.modules()}))
-    assert shown["Classes that could load it"] == "4"
+    assert shown["Classes that can load it"] == "4"
 
 
 def test_the_tree_is_text_that_can_be_copied(open_app: Open) -> None:

@@ -15,7 +15,7 @@ def test_classes_from_the_family_tree_to_the_output(page: Page, server: Server) 
     expect_page(page, "classes", "demo-bert")
     tree = page.locator(".js-plotly-plot").first
     expect(tree.get_by_text("BertForQuestionAnswering")).to_be_visible()
-    expect(metric(page, "Classes that could load it")).to_have_text("4")
+    expect(metric(page, "Classes that can load it")).to_have_text("4")
     expect(page.get_by_text("× BertLayer, all alike")).to_be_visible()
     page.get_by_role("tab", name="One module", exact=True).click()
     expect(page.get_by_role("row", name="Class BertPooler")).to_be_visible()

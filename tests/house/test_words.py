@@ -55,8 +55,8 @@ def test_what_computes_an_answer_writes_no_sentence_about_it(room):
         ('def f():\n    """It says what it does."""', []),
         ('raise RequestError(f"The {name} is not a number.")', []),
         ('progress(0.5, f"Comparing {count} rows of the two. Then the rest.")', []),
-        ('note = "Loads whole."', []),  # a value, as a table shows it
-        ('note = "It loads whole."', ["It loads whole."]),
+        ('note = "Loads completely."', []),  # a value, as a table shows it
+        ('note = "It loads completely."', ["It loads completely."]),
         (
             'note = f"{a} holds numbers that none of the others holds"',
             ["… holds numbers that none of the others holds"],

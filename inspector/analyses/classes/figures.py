@@ -42,7 +42,7 @@ def class_tree(
         One row a class; full marks are classes whose weights the file holds.
     """
     rows = list(_rows(hierarchy, siblings))
-    subtitle = "full: the file holds its weights; hollow: some would be random"
+    subtitle = "filled: the file has all weights; hollow: some weights would be random"
     height = look.title_height(title, subtitle) + ROW * len(rows) + 16
     figure = look.figure(
         title,
@@ -108,7 +108,7 @@ def _state(sibling: SiblingClass) -> str:
         return "all weights in the file" if not sibling.missing else "loads, but without its pooler"
     if sibling.missing:
         return f"{sibling.missing} tensors would be random" if sibling.missing > 1 else ("1 tensor would be random")
-    return "does not fit" if sibling.note.startswith("It does not") else "trained as another head"
+    return "does not fit" if sibling.note.startswith("It does not") else "trained with another head"
 
 
 def _hover(name: str, *parts: str) -> str:

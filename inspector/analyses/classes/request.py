@@ -13,4 +13,4 @@ class ClassesRequest(Request):
 
     verb = "classes"
 
-    text: str = option("the capital and largest city of France.", "What the model reads")
+    text: str = option("the capital and largest city of France.", "Input text")

@@ -44,7 +44,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     yield Said(words.SIBLINGS)
     yield Tabled(
         "siblings",
-        "Classes that could load it",
+        "Classes that can load it",
         pd.DataFrame(
             {
                 "class": each.name,

@@ -8,27 +8,27 @@ from inspector.analyses.classes.result import ExampleOutput, ModuleRow
 from inspector.text import plural
 
 SIBLINGS = (
-    "Each class was given this file by the same loader. transformers fills missing weights with random numbers and a "
-    "warning; here they stay missing."
+    "The same loader loads this file into each class. transformers fills missing weights with random numbers and "
+    "warns; here they stay missing."
 )
 SHAPES = (
-    "Shapes alone: the example runs through the model's own code on tensors that have a shape and no numbers. A second "
+    "Shapes only: the example runs through the model's own code on tensors that have a shape but no numbers. A second "
     "run with another size shows what each axis counts."
 )
 # What came of loading the file as a class
-WHOLE = "Loads whole."
+WHOLE = "Loads completely."
 UNFIT = "It does not fit: {why}."
 TRAINED_AS = "Every name fits, but the weights were trained as {model}, so this class would misinterpret them."
 # What a reader must know of the answer
 UNKNOWN_CLASS = (
-    "config.json names the class {named}, which transformers {version} does not have: {model} is shown in its place."
+    "config.json names the class {named}, which transformers {version} does not have: {model} is shown instead."
 )
 NO_OUTPUT = "There is no output to show: {error}"
 DID_NOT_RUN = (
-    "{model} did not run on this example ({error}), so there is no output to show; its classes and modules are all "
-    "here."
+    "{model} did not run on this example ({error}), so there is no output to show; its classes and modules are "
+    "complete."
 )
-IDS_INSTEAD = "{name} has no tokenizer, so the token ids 0 to {last} are used instead of a text."
+IDS_INSTEAD = "{name} has no tokenizer, so the token ids 0 to {last} are used instead of text."
 
 
 def remarks(module: ModuleRow) -> str:

@@ -383,7 +383,7 @@ def test_without_a_tokenizer_ids_stand_for_the_text(tmp_path, open_path):
     result = ask(open_path(save_checkpoint(model, tmp_path / "bare", tokenizer=False)))
     assert result.output
     assert result.output.tokens == tuple(f"id {index}" for index in range(8))
-    assert "token ids 0 to 7 are used instead of a text" in result.warnings[0]
+    assert "token ids 0 to 7 are used instead of text" in result.warnings[0]
 
 
 def test_a_text_that_cannot_run_leaves_the_rest(open_model):

@@ -15,7 +15,7 @@ def ancestor(name, kind="class", via=None, module="transformers.models.x"):
     return AncestorClass(name, module, kind, via, "A <b>.", ("forward()",))
 
 
-def sibling(name, *, present, missing=0, parent="XPreTrainedModel", note="Loads whole."):
+def sibling(name, *, present, missing=0, parent="XPreTrainedModel", note="Loads completely."):
     return SiblingClass(name, parent, None, present, missing, note, "")
 
 
@@ -65,7 +65,7 @@ def test_full_marks_are_what_the_file_holds():
     assert remarks == [
         "torch.nn.modules.module", "models.x · PushMixin", "models.x", "this checkpoint's class",
         "loads, but without its pooler", "1 tensor would be random", "3 tensors would be random",
-        "trained as another head · from Elsewhere", "does not fit",
+        "trained with another head · from Elsewhere", "does not fit",
     ]  # fmt: skip
 
 
