@@ -43,10 +43,10 @@ st.markdown(tables.counts(result))
 
 st.subheader("Layers", anchor=False)
 if result.layers.empty:
-    st.info("The two have no layer in common, by the names of their tensors.", icon=":material/info:")
+    st.info("Judging by tensor names, the two have no layer in common.", icon=":material/info:")
 elif bool(result.layers["relative_change"].isna().all()):
     st.info(
-        "No tensor of a layer could be measured in both: the table below says why, such as another shape.",
+        "No layer tensor could be measured in both. The table below shows why, for example different shapes.",
         icon=":material/info:",
     )
 else:
@@ -61,7 +61,7 @@ else:
             subtitle=words.legend(result.values),
             theme=session.theme(),
         ),
-        alt="Change by layer and kind of tensor; the files below hold the same numbers",
+        alt="Change by layer and kind of tensor; the downloads below have the same numbers",
         key="layers",
     )
     table_files.offer(result.layers, name=f"{result.name}-{result.other_name}-layers", label="Layers")
@@ -70,11 +70,11 @@ if len(rest):
     parts.chart(
         change_bars(
             rest,
-            title=f"What changed outside of the layers, {both}",
-            subtitle="embeddings, norms and heads, the most first",
+            title=f"What changed outside the layers, {both}",
+            subtitle="embeddings, norms and heads, most changed first",
             theme=session.theme(),
         ),
-        alt="Relative change of tensors outside of the layers; the table below holds them",
+        alt="Relative change of tensors outside the layers; the table below lists them",
         key="outside",
     )
 with st.expander("What the numbers mean"):
@@ -87,7 +87,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
 finding.listed(
     tables.shown_tensors(result.tensors, find=find, statuses=statuses),
     "tensor",
-    of=f"{len(result.tensors):,}, the most changed first.",
+    of=f"{len(result.tensors):,}, most changed first.",
     name=f"{result.name}-{result.other_name}-tensors",
     alt="Every tensor of both with its status and distance",
     precise=True,
@@ -97,23 +97,23 @@ st.subheader("Ties", anchor=False)
 if result.ties_compared:
     st.markdown(literal(words.describe_ties(result.ties_changed, names)))
 else:
-    st.info("Ties could not be compared: the warning above says why.", icon=":material/info:")
+    st.info("Ties could not be compared: see the warning above.", icon=":material/info:")
 if result.ties_changed:
-    parts.table(tables.tie_rows(result), alt="Names that are tied in one of the two alone")
+    parts.table(tables.tie_rows(result), alt="Names that are tied in only one of the two")
 
 st.subheader("Tokens that moved most", anchor=False)
 match = result.vocabulary
 if match is None:
-    st.info("Tokens could not be compared: the warning above says why.", icon=":material/info:")
+    st.info("Tokens could not be compared: see the warning above.", icon=":material/info:")
 else:
     matched, *_ = words.describe_rows(match, names, result.tokens_moved)  # the rest is in the summary above
     st.markdown(literal(f"{matched} {words.describe_rotation(match)}"))
     if len(result.tokens_moved):
         parts.table(result.tokens_moved, precise=True, height=360, alt="Tokens whose embedding moved furthest")
         table_files.offer(result.tokens, name=f"{result.name}-{result.other_name}-tokens", label="Every matched row")
-with st.expander("When to rotate, and what it does"):
+with st.expander("Rotation: purpose and effect"):
     st.markdown(literal(words.ROTATION))
 
-st.subheader("The same sentence in both", anchor=False)
+st.subheader("One sentence in both models", anchor=False)
 inputs.side_by_side(checkpoint, second)
 parts.elsewhere(checkpoint, replace(request, other=source(second.opened)))

@@ -18,11 +18,11 @@ from pages._ui.opening import arrivals, uploading
 TEACHES = """
 **What you can learn from two checkpoints**
 
-- **Before and after fine-tuning**: which layers moved, and which were left as they were?
-- **Two steps of one training run**: does it still change, and where?
+- **Before and after fine-tuning**: which layers changed, and which did not?
+- **Two steps of one training run**: are the weights still changing, and where?
 - **float32 and a cast or quantized copy**: is it plain rounding, or something else?
-- **A base model and one with a head**: what was added, what is tied now and was not before?
-- **Two vocabularies**: which tokens have no partner, and whose vector moved furthest?
+- **A base model and one with a head**: what was added, and what is newly tied?
+- **Two vocabularies**: which tokens have no match, and which vectors moved furthest?
 """
 
 
@@ -93,15 +93,11 @@ def side_by_side(checkpoint: Opened, second: Second) -> None:
     first, other = (session.quietly(OverviewRequest(), of=each) for each in (checkpoint, second.opened))
     text = _sentence(checkpoint, first)
     link = {"checkpoint": checkpoint.reference, "other": second.name, "text": text}
-    st.markdown(f"Ask both the same: “{literal(text)}”")
+    st.markdown(f"Run both on the same text: “{literal(text)}”")
     if second.listed:
         page = PAGES["lens"]
         address.link(
-            f"{page.title}: what each layer of both says in tokens",
-            "lens",
-            key="both lens",
-            icon=page.symbol,
-            inputs=link,
+            f"{page.title}: the layers of both, read as tokens", "lens", key="both lens", icon=page.symbol, inputs=link
         )
     lacking = [
         each.name
@@ -110,12 +106,13 @@ def side_by_side(checkpoint: Opened, second: Second) -> None:
     ]
     if lacking:
         st.caption(
-            f"No masks side by side: there is no masked-LM head in {literal(' and '.join(dict.fromkeys(lacking)))}."
+            "Mask predictions cannot be compared: there is no masked-LM head in "
+            f"{literal(' and '.join(dict.fromkeys(lacking)))}."
         )
         return
     page = PAGES["masked_lm"]
     address.link(
-        f"{page.title}: what both predict for a mask",
+        f"{page.title}: predictions of both for a mask",
         "masked_lm",
         key="both masks",
         icon=page.symbol,

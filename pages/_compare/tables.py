@@ -28,7 +28,7 @@ STATUS = {
 
 def draw_early(headers: Comparison) -> None:
     """Draw what headers decide, while the numbers of both are being read."""
-    st.subheader("From the headers", anchor=False)
+    st.subheader("Header comparison", anchor=False)
     for sentence in headers.summary:
         st.markdown(literal(sentence))
     tensors = headers.tensors

@@ -79,7 +79,7 @@ def test_what_headers_decide_is_there_while_numbers_are_read(
     monkeypatch.setattr(session, "run", lambda *_, **__: st.stop())
     app = open_app("compare", other=narrow)
     assert not app.exception
-    assert "From the headers" in [each.value for each in app.subheader]
+    assert "Header comparison" in [each.value for each in app.subheader]
     shown = table(app, "other_shape")
     tensors = load_file(BERT / "model.safetensors")
     reshaped = {name for name, tensor in tensors.items() if {160, 640} & set(tensor.shape)}
@@ -97,7 +97,7 @@ def test_headers_alone_are_compared_where_that_is_asked(open_app: Open, tuned: s
 def test_a_sample_is_said_to_be_one(open_app: Open, tuned: str) -> None:
     app = open_app("compare", other=tuned, values="sample")
     assert not app.exception
-    assert "Only a sample of the numbers of both was read" in said(app)
+    assert "Only a sample of each checkpoint was read" in said(app)
     assert "Tokens are not compared: only a sample of the numbers was read" in said(app)
     rows = table(app, "status")
     status = dict(zip(rows["name"], rows["status"], strict=True))
@@ -141,7 +141,7 @@ def test_what_changed_is_measured_and_linked_on(open_app: Open, tuned: str) -> N
     assert moved["token_id"].tolist() == [MOVED]
     assert moved["distance"].tolist() == [pytest.approx(160**0.5, rel=1e-5)]
     assert app.code[-1].value.startswith("python -m inspector compare demo-bert tuned")
-    button(app, "Masked LM: what both predict for a mask").click().run()
+    button(app, "Masked LM: predictions of both for a mask").click().run()
     assert not app.exception
     assert app.title[0].value == "Masked LM"
     assert app.selectbox(key="other").value == tuned
@@ -151,7 +151,7 @@ def test_what_changed_is_measured_and_linked_on(open_app: Open, tuned: str) -> N
 def test_layers_of_another_width_are_no_empty_picture(open_app: Open, narrow: str) -> None:
     app = open_app("compare", other=narrow)
     assert not app.exception
-    assert any("No tensor of a layer could be measured" in each.value for each in app.info)
+    assert any("No layer tensor could be measured" in each.value for each in app.info)
     assert not app.get("plotly_chart")
     assert set(table(app, "status")["status"]) == {"reshaped", "equal"}
 
@@ -159,7 +159,7 @@ def test_layers_of_another_width_are_no_empty_picture(open_app: Open, narrow: st
 def test_two_families_meet_in_their_tokens_alone(open_app: Open) -> None:
     app = open_app("compare", other="demo-gpt2")
     assert "no layer in common" in app.info[0].value
-    assert "160 and 128 numbers have no distance" in said(app)
+    assert "160 and 128 numbers cannot be compared" in said(app)
     ties = table(app, "tied in")
     assert ties["tied in"].tolist() == ["demo-bert", "demo-bert", "demo-gpt2"]
     app = open_app("compare", other="demo-gpt2", align="true")

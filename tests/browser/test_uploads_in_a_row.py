@@ -259,7 +259,7 @@ def test_second_checkpoints_in_a_row(page: Page, server: Server, tmp_path: Path)
             expect(page).to_have_url(re.compile(r"other=two"))
         else:
             expect(page).to_have_url(re.compile(rf"other={name}"))
-            expect(where.get_by_text(f"What changed outside of the layers, demo-bert and {name}")
+            expect(where.get_by_text(f"What changed outside the layers, demo-bert and {name}")
                    .or_(where.get_by_role("heading", name="Tensors", exact=True))
                    .first).to_be_visible()  # fmt: skip
         expect_ready(where)

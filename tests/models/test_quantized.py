@@ -109,7 +109,7 @@ def test_int8_of_bitsandbytes(tmp_path, open_path, model):
         torch.testing.assert_close(coded.state[f"{name}.weight"], truth, rtol=1e-5, atol=1e-6)
         row = row_of(ask(whole, coded), f"{name}.weight")
         assert row["nearest"] > 0.99  # it rounds the weights to float16 before
-        assert "of the numbers are the nearest that their scales allow" in row["note"]
+        assert "of the numbers are as close as their scales allow" in row["note"]
     assert not sharing(coded, progress=silent).warnings[1:]  # only what config.json declares
 
 
@@ -155,7 +155,7 @@ def test_compressed_tensors(stored, plain, form, options):
     result = ask(plain, coded)
     row = row_of(result, WEIGHT)
     assert (row["status"], row["nearest"]) == ("quantised", 1)
-    assert row["note"].endswith("each number is the nearest that its scale allows")
+    assert row["note"].endswith("each number is as close as its scale allows")
     assert row["max_abs"] == pytest.approx((truth[0] - plain.state[WEIGHT]).abs().max().item())
     assert result.counts == {"quantised": 1, "equal": len(plain.tensors) - 1}
     assert "plain rounding" in " ".join(result.summary)
@@ -393,9 +393,9 @@ def test_the_tensor_that_is_no_rounding_is_named(tmp_path, open_path):
     said = " ".join(ask(opened["a"], opened["b"]).summary)
     assert "Only in a: bert.embeddings.LayerNorm.bias." in said
     assert "b has 2 tensors as int8, one scale a row. " in said
-    assert "in each of the 2 are the nearest to the other's that the scales allow: plain" in said
+    assert "in each of the 2 are as close to the other checkpoint's as the scales allow: plain" in said
     said = " ".join(ask(opened["a"], opened["c"]).summary)
-    assert f"1 of them are plain rounding of the other's numbers; where only 0 % of {other}" in said
+    assert f"1 of them are plain rounding of the other checkpoint's numbers; where only 0 % of {other}" in said
     said = " ".join(ask(opened["b"], opened["c"]).summary)
     assert "Both are quantized: b 2 tensors as int8, one scale a row, c 2 tensors as int8" in said
 

@@ -30,7 +30,10 @@ def compare(
     listed: Listed = None,
     results: Kept = None,
     previous: Annotated[
-        bool, typer.Option("--previous", help="With several: compare each with the one before it, not with the first.")
+        bool,
+        typer.Option(
+            "--previous", help="With several checkpoints, compare each with the one before it, not with the first."
+        ),
     ] = False,
     align: Annotated[bool, flagged(CompareRequest, "align")] = CompareRequest.align,
     moved: Annotated[int, flagged(CompareRequest, "moved")] = CompareRequest.moved,
@@ -114,7 +117,7 @@ def _asking(engine: Engine, before: dict[Snapshot | Entry, Snapshot | None], req
 
 
 def _summary(result: dict[str, Any]) -> str:
-    return f"against {result['against']}: {' '.join(result['summary'][:1])}"
+    return f"compared with {result['against']}: {' '.join(result['summary'][:1])}"
 
 
 def _row(result: dict[str, Any]) -> dict[str, Any]:

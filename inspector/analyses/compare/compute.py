@@ -60,7 +60,7 @@ def compare(checkpoint: Checkpoint, request: CompareRequest, *, progress: Progre
     other = request.other
     second = _second(checkpoint, other)
     warnings: list[str] = []
-    progress(None, "Finding what is tied")
+    progress(None, "Finding tied tensors")
     two = _Two(
         checkpoint,
         second,

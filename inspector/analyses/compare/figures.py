@@ -184,7 +184,7 @@ def _hover(row: dict[str, Any]) -> str:
     if row["unequal"] == 0:
         return f"{head}<br>no difference"
     if math.isnan(row["relative_change"]):
-        return f"{head}<br>changed, and not measured"
+        return f"{head}<br>changed, not measured"
     return (
         f"{head}<br>relative change {_share(row['relative_change'])}<br>cosine {row['cosine']:.6g}<br>largest "
         f"difference {row['max_abs']:.3g}"

@@ -16,7 +16,7 @@ class CompareRequest(Request):
     verb = "compare"
 
     # The computation takes its fingerprint; an address and a command line, its name.
-    other: str = option(help="The second checkpoint", label="Second checkpoint", flag="CHECKPOINT")
+    other: str = option(help="Checkpoint to compare with", label="Second checkpoint", flag="CHECKPOINT")
     align: bool = option(
         False,
         "Rotate one embedding space onto the other before comparing tokens (orthogonal Procrustes), for models "
@@ -24,12 +24,16 @@ class CompareRequest(Request):
         label="Rotate one embedding space onto the other first",
     )
     moved: int = option(
-        50, "Tokens listed, those that moved furthest first", label="Tokens that moved most", least=1, most=1_000
+        50,
+        "Number of tokens to list, starting with those that moved furthest",
+        label="Tokens that moved most",
+        least=1,
+        most=1_000,
     )
     values: str = option(
         "all",
-        "Numbers that are read: all of both checkpoints, a sample of about 1 GB of each, or none: names, shapes and "
-        "dtypes are then compared alone",
+        "Numbers to read: all of both checkpoints, a sample of about 1 GB of each, or none, which compares only "
+        "names, shapes and dtypes",
         label="Numbers read",
         choices=VALUES,
     )

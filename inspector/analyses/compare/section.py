@@ -43,11 +43,11 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
             "outside",
             lambda theme: change_bars(
                 rest,
-                title=f"What changed outside of the layers, {both}",
+                title=f"What changed outside the layers, {both}",
                 theme=theme,
-                subtitle="embeddings, norms and heads, the most first",
+                subtitle="embeddings, norms and heads, most changed first",
             ),
-            "Relative change of tensors outside of the layers",
+            "Relative change of tensors outside the layers",
         )
     ranked = result.tensors.sort_values("relative_change", ascending=False, kind="stable")
     yield Tabled("tensors", "Every tensor of both", ranked)

@@ -24,32 +24,32 @@ SAID = {
     "equal": "equal",
 }
 MEASURED = (
-    "Relative change is |b − a| / |a| over a tensor's numbers, a here and b in the second checkpoint: 1 % means that "
-    "the change is a hundredth as long as the tensor was. Cosine compares the two tensors as one long vector each: 1 "
-    "is the same direction, whatever the lengths. Both are summed in float64 over every number of both files; of a "
-    "sample over the numbers that were read, which makes them estimates.",
-    "A cell of several tensors (the experts of a layer) takes them as one vector. Tensors are matched by name. A "
+    "Relative change is |b − a| / |a| over a tensor's numbers, where a is this checkpoint and b the second one: at 1 "
+    "%, the norm of the change is a hundredth of the tensor's norm. Cosine compares the two tensors as one long "
+    "vector each: 1 means the same direction, whatever the lengths. Both are summed in float64 over every number in "
+    "both files. With a sample, they cover only the numbers that were read, so they are estimates.",
+    "A cell of several tensors (the experts of a layer) treats them as one vector. Tensors are matched by name. A "
     "tensor is also matched if its name differs only by the base model's prefix (bert.), has an older spelling "
-    "(gamma), or is tied to another name that the other file stores; the column matched shows which. NaN and "
-    "infinity are counted and left out.",
+    "(gamma), or is tied to another name that the other file stores; the column matched shows which. NaN and infinity "
+    "are counted and left out.",
     "Quantized weights (float8 and int8 with scales, GPTQ, AWQ, bitsandbytes, compressed-tensors, NVFP4, MXFP4) are "
-    "dequantized before they are compared. The note shows how many of the values are the nearest to the other's that "
-    "the scales allow: nearly all after plain rounding, fewer where a calibration chose the values or the weights "
-    "differ.",
+    "dequantized before they are compared. The note shows how many of the values are as close to the other "
+    "checkpoint's as the scales allow: nearly all after plain rounding, fewer if a calibration chose the values or "
+    "the weights differ.",
 )
 ROTATION = (
     "Two models trained from different starts may hold the same geometry, rotated; distances between their rows then "
     "mean nothing. Orthogonal Procrustes (Schönemann 1966) finds the one rotation (with mirroring) that brings all "
     "matched rows closest together, R = UVᵀ with AᵀB = USVᵀ. It keeps every length and angle, so what is left after "
     "it is a true difference. Where the widths differ, the narrower rows are padded with zeros first. For a "
-    "fine-tuned model, leave it off: its space has not been rotated, and the rotation would hide a part of what moved."
+    "fine-tuned model, leave it off: its space has not been rotated, and the rotation would hide part of the change."
 )
 SAMPLED = (
-    "Only a sample of the numbers of both was read: a difference that was found is there, what is equal in the sample "
+    "Only a sample of each checkpoint was read: the differences found are real, tensors that are equal in the sample "
     "may differ elsewhere, and distances are estimates."
 )
 TOKENS = {  # why they are not compared, by the values that are read
-    "sample": "Tokens are not compared: only a sample of the numbers was read; reading all of them compares tokens.",
+    "sample": "Tokens are not compared: only a sample of the numbers was read. To compare tokens, read all of them.",
     "none": "Tokens are not compared: no numbers were read.",
 }
 TOKENS_NOT_COMPARED = "Tokens are not compared. {error}"
@@ -92,7 +92,7 @@ def summary(
 def legend(values: str) -> str:
     """What the heat map of the layers shows."""
     sample = ", in a sample of the numbers" if values == "sample" else ""
-    return f"by kind of tensor{sample}; = nothing changed, – not measured"
+    return f"by kind of tensor{sample}; = unchanged, – not measured"
 
 
 def _same(names: tuple[str, str]) -> str:
@@ -157,13 +157,13 @@ def _rounding(shares: Mapping[str, float]) -> str:
         least = min(shares.values())
         each = "" if len(shares) == 1 else f" in each of the {len(shares):,}"
         said = "All numbers" if least == 1 else f"{_share(least)} of the numbers, or more,"
-        return f"{said}{each} are the nearest to the other's that the scales allow: plain rounding"
-    few = f"only {_worst(odd)} are the nearest that the scales allow"
+        return f"{said}{each} are as close to the other checkpoint's as the scales allow: plain rounding"
+    few = f"only {_worst(odd)} are as close as the scales allow"
     why = "a calibration chose the values (as GPTQ and AWQ do), or the weights differ"
     if len(odd) == len(shares):
-        return f"Not plain rounding of the other's numbers: {few}, so {why}"
+        return f"Not plain rounding of the other checkpoint's numbers: {few}, so {why}"
     plain = len(shares) - len(odd)
-    return f"{plain:,} of them are plain rounding of the other's numbers; where {few}, {why}"
+    return f"{plain:,} of them are plain rounding of the other checkpoint's numbers; where {few}, {why}"
 
 
 def _schemes(schemes: Sequence[str]) -> str:
@@ -185,12 +185,17 @@ def _change(tensors: pd.DataFrame, overall: dict[str, float]) -> list[str]:
     if math.isnan(relative_change) or not relative_change:
         return []
     sentence = (
-        f"Taken as one vector, the tensors of both moved by {_share(relative_change)} of its length (cosine "
+        f"Taken as one vector, the tensors in both moved by {_share(relative_change)} of its length (cosine "
         f"{_cosine(overall['cosine'])})"
     )
     ranked = tensors.dropna(subset=["relative_change"]).sort_values("relative_change", ascending=False, kind="stable")
     top = ranked.iloc[0]
-    return [f"{sentence}; the most, by its own length, {top['name']}: {_share(top['relative_change'])}."]
+    return [
+        (
+            f"{sentence}. The largest change relative to a tensor's own length is {_share(top['relative_change'])}, in "
+            f"{top['name']}."
+        )
+    ]
 
 
 def describe_ties(ties: Sequence[TieChange], names: tuple[str, str]) -> str:
@@ -200,7 +205,7 @@ def describe_ties(ties: Sequence[TieChange], names: tuple[str, str]) -> str:
     said = []
     for tie in ties:
         holder, other = names if tie.tied_in == "first" else names[::-1]
-        verdict = {"absent": "not all present", "apart": "not one tensor"}.get(tie.other_verdict, tie.other_verdict)
+        verdict = {"absent": "not all present", "apart": "separate"}.get(tie.other_verdict, tie.other_verdict)
         said.append(f"{_listed(tie.names)} are tied in {holder} and {verdict} in {other}")
     more = f"; {len(ties) - NAMED} more" if len(ties) > NAMED else ""
     return f"Ties differ: {'; '.join(said[:NAMED])}{more}."
@@ -208,23 +213,23 @@ def describe_ties(ties: Sequence[TieChange], names: tuple[str, str]) -> str:
 
 def describe_rows(match: VocabularyMatch, names: tuple[str, str], moved: pd.DataFrame) -> list[str]:
     """How the embedding rows were matched, and which moved furthest."""
-    how = "the text of their token" if match.matched_by == "token" else "their number"
+    how = "the text of their token" if match.matched_by == "token" else "row number"
     matched = f"{plural(match.matched, 'embedding row')} matched by {how}"
     if match.matched != match.same_row:
-        matched += f", {match.matched - match.same_row:,} of them at another row"
+        matched += f", {match.matched - match.same_row:,} of them in a different row"
     for name, alone, examples in (
         (names[0], match.alone, match.alone_examples),
         (names[1], match.other_alone, match.other_alone_examples),
     ):
         if alone:
             more = " and more" if alone > len(examples) else ""
-            matched += f"; {plural(alone, 'row')} of {name} without a partner ({', '.join(examples)}{more})"
+            matched += f"; {plural(alone, 'row')} of {name} without a match ({', '.join(examples)}{more})"
     if match.not_finite:
         matched += f"; {match.not_finite:,} hold NaN or infinity and are not measured"
     sentences = [f"{matched}."]
     if match.columns != match.other_columns and match.alignment is None:
         sentences.append(
-            f"Rows of {match.columns} and {match.other_columns} numbers have no distance until one space is rotated "
+            f"Rows of {match.columns} and {match.other_columns} numbers cannot be compared until one space is rotated "
             "onto the other."
         )
     elif not match.moved:
@@ -241,16 +246,13 @@ def describe_rows(match: VocabularyMatch, names: tuple[str, str], moved: pd.Data
 
 def not_finite(name: str, tensors: str) -> str:
     """Which tensors of a checkpoint hold NaN or infinity."""
-    return (
-        f"{name} holds NaN or infinity in {tensors}: those places are left out of every distance, and are counted in "
-        "the table."
-    )
+    return f"{name} holds NaN or infinity in {tensors}: distances leave these numbers out, and the table counts them."
 
 
 def matched_by_row(names: Sequence[str]) -> str:
     """Rows have numbers alone, since these checkpoints lack a tokenizer."""
     return (
-        f"Embedding rows are matched by their number because {' and '.join(names)} "
+        f"Embedding rows are matched by row number because {' and '.join(names)} "
         f"{'has' if len(names) == 1 else 'have'} no tokenizer, so a row may stand for different tokens in the two."
     )
 
@@ -268,7 +270,7 @@ def describe_alignment(rows: int, columns: int, *, chance: bool) -> str:
     few = " There are too few rows for so many columns: much of the fit is chance." if chance else ""
     return (
         f"The rotation is the one that brings {rows:,} matched rows of {columns} columns closest together: it keeps "
-        f"every length and angle, and removes what is only a rotation of the space.{few}"
+        f"every length and angle, and removes only differences that are a rotation of the space.{few}"
     )
 
 
@@ -280,7 +282,7 @@ def describe_rotation(match: VocabularyMatch) -> str:
     after = f"after the rotation by {alignment.relative_after:.1%}. {alignment.note}"
     if match.columns == match.other_columns:
         return f"Rows differ by {alignment.relative_before:.1%} of their length as stored, {after}"
-    return f"In proportion to their length, the rows differ {after}"
+    return f"Relative to their length, the rows differ {after}"
 
 
 def _share(share: float) -> str:

@@ -91,9 +91,11 @@ def test_a_sample_sees_what_is_everywhere_and_says_what_it_cannot_see(saved, sma
         "short": "equal",  # it was read whole
         "cast": "dtype changed",
     }
-    assert rows["moved"]["note"] == "by a sample of 1,024 of 100,000 numbers"
-    assert rows["whole"]["note"] == "by a sample of 512 of 100,000 numbers"
-    assert rows["cast"]["note"].startswith("by a sample of 1,024 of 100,000 numbers; exactly what rounding to bfloat16")
+    assert rows["moved"]["note"] == "from a sample of 1,024 of 100,000 numbers"
+    assert rows["whole"]["note"] == "from a sample of 512 of 100,000 numbers"
+    assert rows["cast"]["note"].startswith(
+        "from a sample of 1,024 of 100,000 numbers; exactly what rounding to bfloat16"
+    )
     assert rows["short"]["note"] == ""
     relative, cosine, largest = truth(numbers, moved)
     assert rows["moved"]["relative_change"] == pytest.approx(relative, rel=0.1)
@@ -104,10 +106,10 @@ def test_a_sample_sees_what_is_everywhere_and_says_what_it_cannot_see(saved, sma
     assert result.overall["relative_change"] == pytest.approx(every.overall["relative_change"], rel=0.2)
     assert by_name(every)["one"]["status"] == "changed"  # which the sample could not see
     assert result.values == "sample"
-    assert result.summary[0].startswith("Only a sample of the numbers of both was read: a difference")
-    assert "what is equal in the sample may differ elsewhere" in result.summary[0]
+    assert result.summary[0].startswith("Only a sample of each checkpoint was read: the differences")
+    assert "tensors that are equal in the sample may differ elsewhere" in result.summary[0]
     assert result.vocabulary is None
-    assert "Tokens are not compared: only a sample of the numbers was read; reading all of them compares tokens." in (
+    assert "Tokens are not compared: only a sample of the numbers was read. To compare tokens, read all of them." in (
         result.warnings
     )
 
@@ -134,7 +136,7 @@ def test_a_sample_of_codes_is_dequantized(shift, saved, small_samples):
     )
     row = by_name(result)["x.weight"]
     assert row["status"] == ("changed" if shift else "equal in sample")
-    assert row["note"] == "by a sample of 4,096 of 131,072 numbers"
+    assert row["note"] == "from a sample of 4,096 of 131,072 numbers"
     assert row["relative_change"] == (pytest.approx(1.0, rel=0.05) if shift else 0)
 
 
@@ -145,7 +147,7 @@ def test_a_sample_of_old_files_with_other_strides_takes_the_same_places(tmp_path
     torch.save({"weight": matrix}, straight)
     torch.save({"weight": (2 * matrix).T.contiguous().T}, turned)
     (row,) = ask(open_path(straight), open_path(turned), values="sample").tensors.to_dict("records")
-    assert (row["status"], row["note"]) == ("changed", "by a sample of 4,000 of 20,000 numbers")
+    assert (row["status"], row["note"]) == ("changed", "from a sample of 4,000 of 20,000 numbers")
     assert (row["relative_change"], row["cosine"]) == (pytest.approx(1.0), pytest.approx(1.0))
 
 

@@ -137,5 +137,5 @@ def test_without_a_tokenizer_rows_are_matched_by_number_and_that_is_said(tmp_pat
     match = result.vocabulary
     assert (match.matched_by, match.matched, match.alone) == ("row", 50, 10)
     assert match.alone_examples == tuple(words()[50:55])
-    (said,) = [each for each in result.warnings if "by their number" in each]
+    (said,) = [each for each in result.warnings if "by row number" in each]
     assert "because b has no tokenizer" in said
