@@ -321,7 +321,7 @@ def test_a_padding_id_that_is_not_the_tokenizers(checked, folder):
     found = named(checked(folder.path), "Padding")
     assert (found.status, found.severity) == ("fail", "major")
     assert found.evidence[0].problem == "config.json and tokenizer disagree"
-    assert "The padding id is 7 (config.json says so)" in found.detail
+    assert "The padding id is 7 (from config.json)" in found.detail
     assert "[PAD] (id 0)" in found.detail
 
 
@@ -466,7 +466,7 @@ def test_a_shape_that_config_does_not_ask_for(checked, folder):
         for layer in (0, 1)
         for name in ("intermediate.dense.bias", "intermediate.dense.weight", "output.dense.weight")
     )
-    assert "48 × 32 in the file, 32 × 32 by config.json." in [e.detail for e in found.evidence]
+    assert "48 × 32 in the file, 32 × 32 according to config.json." in [e.detail for e in found.evidence]
     assert named(checks, "Heads and weights").checked is False
 
 
