@@ -91,11 +91,11 @@ with right:
         )
 norms = norms_histogram(
     points,
-    title=f"How long the rows of {checkpoint.name} are",
-    subtitle=f"{projection.rows:,} rows, special tokens written out",
+    title=f"Norms of the rows of {checkpoint.name}",
+    subtitle=f"{projection.rows:,} rows, special tokens labeled",
     theme=session.theme(),
 )
-parts.chart(norms, alt="Histogram of the rows' norms, padding and special tokens marked")
+parts.chart(norms, alt="Histogram of row norms, with padding and special tokens marked")
 
 health.draw(result, checkpoint=checkpoint)
 file = f"{checkpoint.name}-{choice.method}.csv"

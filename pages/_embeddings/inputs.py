@@ -61,8 +61,8 @@ def choose_tokens() -> tuple[str, EmbeddingsRequest]:
             max_chars=400,
             on_change=unpin,
             placeholder="one or several: king, queen, un*, id 37",
-            help="Separate words by commas or spaces. `*` stands for any letters, `id 37` is a "
-            "row, and quotes keep a phrase together.",
+            help="Separate words by commas or spaces. `*` matches any letters, `id 37` selects a row, and quotes keep "
+            "a phrase together.",
         )
         metric = options.ask(EmbeddingsRequest, "metric", label="Nearest by", segmented=True)
         k = options.ask(EmbeddingsRequest, "k", width=130)

@@ -82,8 +82,7 @@ def beside_ours(projection: Projection, ours: Projection | None) -> None:
         return
     st.caption(words.SIDE_BY_SIDE)
     parts.table(
-        side_by_side(ours, projection).rename(columns=SIDE_BY_SIDE),
-        alt="How far our UMAP and umap-learn's can be trusted",
+        side_by_side(ours, projection).rename(columns=SIDE_BY_SIDE), alt="Trust in our UMAP and in umap-learn's"
     )
 
 
@@ -118,8 +117,8 @@ def draw_padding_history(checkpoint: Opened) -> None:
         return
     curve = pad_norm_curve(
         log,
-        title=f"How padding grew while {checkpoint.name} was trained",
-        subtitle="It begins at zero; no look-up ever trains it, the tied output layer does",
+        title=f"Growth of the padding row while {checkpoint.name} was trained",
+        subtitle="It starts at zero; only the tied output layer trains it, never a look-up",
         theme=session.theme(),
     )
-    parts.chart(curve, alt="Norm of padding's row and of the median row, by training step")
+    parts.chart(curve, alt="Norms of the padding row and of the median row, by training step")

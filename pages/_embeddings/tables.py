@@ -20,13 +20,13 @@ def found(hits: Found, *, checkpoint: Opened, selected: int | None) -> None:
     if hits.missing:
         words = ", ".join(f"**{literal(word)}**" for word in hits.missing[:20])
         st.warning(
-            f"No single token of {literal(checkpoint.name)}: {words}. The tokenizer splits such "
-            "a word into pieces, or does not know it; try a pattern such as `un*`.",
+            f"No single token of {literal(checkpoint.name)}: {words}. The tokenizer splits such a word into pieces or "
+            "does not know it. Try a pattern such as `un*`.",
             icon=":material/search_off:",
         )
     if len(hits.tokens) < 2:
         return
-    st.caption(f"{plural(len(hits.tokens), 'token')} found, ringed on the map. Neighbors of:")
+    st.caption(f"{plural(len(hits.tokens), 'token')} found and ringed on the map. Neighbors of:")
     ids = hits.tokens["token_id"].tolist()[:12]
     names = dict(zip(ids, hits.tokens["token"], strict=False))
     st.session_state["found token"] = selected if selected in names else None
@@ -41,7 +41,7 @@ def found(hits: Found, *, checkpoint: Opened, selected: int | None) -> None:
     )
     if len(hits.tokens) > len(ids):
         with st.expander(f"All {len(hits.tokens):,}"):
-            parts.table(hits.tokens, alt="Tokens that were found", height=220)
+            parts.table(hits.tokens, alt="Tokens found", height=220)
     table_files.offer(hits.tokens, name=f"{checkpoint.name}-found")
 
 
@@ -51,11 +51,11 @@ def _pin() -> None:
 
 MEASURED = {"cosine": "similarity", "dot": "dot product", "euclidean": "distance"}
 HINT = (
-    ":material/ads_click: Click a point or find a token: its nearest rows are listed here, "
-    "measured exactly in the original space."
+    ":material/ads_click: Click a point or find a token to list its nearest rows here, measured exactly in the "
+    "original space."
 )
 WAITING = ":material/hourglass: Measuring …"
-BUSY = ":material/hourglass: The neighbors follow as soon as the map is done."
+BUSY = ":material/hourglass: The neighbors appear when the map is done."
 
 
 def neighbors(answer: Embeddings | None, *, waits: bool, busy: bool, checkpoint: Opened) -> None:
@@ -70,8 +70,8 @@ def neighbors(answer: Embeddings | None, *, waits: bool, busy: bool, checkpoint:
         return
     st.markdown(f"**{literal(answer.query)}** · id {answer.query_id}")
     st.caption(
-        f"Nearest in all {answer.columns:,} dimensions by {answer.metric}"
-        f"{' distance' * (answer.metric == 'euclidean')}; lines on the map lead to them."
+        f"Nearest in all {answer.columns:,} dimensions by "
+        f"{answer.metric}{' distance' * (answer.metric == 'euclidean')}; lines on the map point to them."
     )
     named = answer.neighbours.rename(columns={"similarity": MEASURED[answer.metric]})
     parts.table(named, alt=f"Nearest tokens by {answer.metric}")

@@ -29,7 +29,7 @@ def draw(result: Embeddings, *, checkpoint: Opened) -> None:
     st.subheader("Vocabulary health", anchor=False)
     if all(finding.status == "ok" for finding in health.findings):
         reasons = " ".join(finding.detail for finding in health.findings)
-        st.success(f"Nothing wrong found in {result.rows:,} rows: {literal(reasons)}", icon=":material/check_circle:")
+        st.success(f"No problems found in {result.rows:,} rows: {literal(reasons)}", icon=":material/check_circle:")
     else:
         _count(health.findings)
     _draw_undertrained(result, checkpoint=checkpoint)

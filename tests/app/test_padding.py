@@ -39,7 +39,7 @@ def test_the_demo_shows_vector_gradient_averages_and_history(open_app: Open) -> 
     assert "the look-up path is blocked by padding_idx (gradient 0 on your text)" in text
     assert "They agree" in text
     assert f"it pushes {len(matrix):,} of {len(matrix):,} output vectors" in text
-    assert [title.split("<b>")[1][:8] for title in figure_titles(app)] == ["Gradient", "How padd"]
+    assert [title.split("<b>")[1][:8] for title in figure_titles(app)] == ["Gradient", "Growth o"]
     averaging = app.dataframe[3].value
     assert averaging["sentence"].tolist() == ["a dog.", "a dog. a dog."]
     assert averaging["padding"].tolist() == [3, 0]

@@ -94,7 +94,7 @@ def test_embeddings_explain_the_padding_row_by_its_norm(open_app: Open) -> None:
 @pytest.mark.parametrize(("checkpoint", "drawn"), [("demo-bert", True), ("demo-gpt2", False)])
 def test_padding_grew_from_zero_where_a_log_tells(open_app: Open, checkpoint: str, drawn: bool) -> None:
     charts = open_app("padding", checkpoint=checkpoint).get("plotly_chart")
-    curves = [chart for chart in charts if "How padding grew" in chart.proto.spec]
+    curves = [chart for chart in charts if "Growth of the padding row" in chart.proto.spec]
     assert len(curves) == drawn
     if drawn:
         lines = {line["name"]: line for line in json.loads(curves[0].proto.spec)["data"]}

@@ -29,13 +29,13 @@ def embeddings(checkpoint: Checkpoint, request: EmbeddingsRequest, *, progress: 
     kept = facts.norms[facts.finite]
     if not len(kept):
         raise RequestError(
-            f"Every embedding row of {checkpoint.name} holds NaN or infinity: nothing can be "
-            "compared; look for an earlier checkpoint of the run."
+            f"Every embedding row of {checkpoint.name} holds NaN or infinity, so no rows can be compared: use an "
+            "earlier checkpoint of the run."
         )
     special = vocabulary.loc[vocabulary["kind"].isin(["padding", "special"])]
     padding = vocabulary.loc[vocabulary["kind"] == "padding"]
     pad = padding.iloc[0] if len(padding) else None
-    progress(None, "Looking for rows that were never trained")
+    progress(None, "Looking for untrained rows")
     health, undertrained = examine(checkpoint, matrix, facts, vocabulary)
     return Embeddings(
         rows=matrix.shape[0],

@@ -13,7 +13,7 @@ from inspector.plotting.frames import column, where
 from inspector.plotting.theme import LIGHT, Theme
 
 BINS = 60
-TITLES = {"direction": "cosine to the unused rows", "norm": "how far the norm lies below the typical one (share)"}
+TITLES = {"direction": "cosine to the unused rows", "norm": "how far the norm is below the typical norm (share)"}
 
 
 def score_histogram(
@@ -63,7 +63,7 @@ def score_histogram(
         marker = {"color": color, "pattern": {"shape": pattern, **lines}}
         figure.add_trace(counted_bars(name, counts, edges, f"{name}<br>score", marker, theme=theme))
     for place, what, color, height in (
-        (indicator.threshold, "listed from here", theme.accent, 0.98),
+        (indicator.threshold, "listed from here on", theme.accent, 0.98),
         (indicator.reference_score, "unused rows", theme.kinds["unused"], 0.86),
     ):
         if place is not None:

@@ -40,7 +40,7 @@ def show_embeddings(context: Context, answers: tuple[Any, ...]) -> Iterator[Bloc
         yield Tabled("special-tokens", "Special tokens", result.special)
     yield Tabled(
         "health",
-        "What was looked for in every row",
+        "Checks of every row",
         pd.DataFrame(
             {"looked_for": each.name, "found": each.count, "status": each.status, "detail": each.detail}
             for each in result.health.findings
@@ -49,7 +49,7 @@ def show_embeddings(context: Context, answers: tuple[Any, ...]) -> Iterator[Bloc
     yield Said(result.health.indicator.statement)
     if len(result.undertrained):
         yield Said(UNTRAINED)
-        yield Tabled("undertrained", "Under-trained tokens, the most suspicious first", result.undertrained)
+        yield Tabled("undertrained", "Under-trained tokens, most suspicious first", result.undertrained)
 
 
 def _map(context: Context, projection: Projection) -> Iterator[Block]:
@@ -58,11 +58,11 @@ def _map(context: Context, projection: Projection) -> Iterator[Block]:
         "norms",
         lambda theme: norms_histogram(
             points,
-            title=f"How long the rows of {context.name} are",
-            subtitle=f"{projection.rows:,} rows, special tokens written out",
+            title=f"Norms of the rows of {context.name}",
+            subtitle=f"{projection.rows:,} rows, special tokens labeled",
             theme=theme,
         ),
-        "Histogram of the rows' norms, padding and special tokens marked",
+        "Histogram of row norms, with padding and special tokens marked",
     )
     drawn = _thinned(points)
     cut = f", {len(drawn):,} of them drawn" if len(drawn) < len(points) else ""
@@ -78,7 +78,7 @@ def _map(context: Context, projection: Projection) -> Iterator[Block]:
                 theme=theme,
             )
         ),
-        "Rows of the vocabulary as points on their first two principal components",
+        "Vocabulary rows as points on their first two principal components",
     )
     yield Said(trust(projection))
     yield Tabled("points", "The points of the map", points, rows=8)

@@ -8,11 +8,10 @@ from inspector.analyses.padding.words import MECHANISM
 from inspector.text import plural
 
 UNTRAINED = (
-    "A token that never occurs in training texts is pushed by the softmax alone, and all such tokens the same way: "
-    "where input and output embeddings are tied, their rows end up close together. Where they are not tied, such a "
-    "row only decays and stays short (Land & Bartolo 2024, Fishing for Magikarp, arXiv 2405.05417). Rare tokens move "
-    "the same way, less far: the tokens listed were hardly or never trained. This is a suspicion with its evidence, "
-    "not a proof."
+    "Only the softmax moves a token that never occurs in training text, and it pushes all such tokens the same way: "
+    "if input and output embeddings are tied, their rows end up close together. If not, such a row only decays and "
+    "stays short (Land & Bartolo 2024, Fishing for Magikarp, arXiv 2405.05417). Rare tokens move the same way, but "
+    "less far, so the tokens listed are probably untrained or barely trained. This is evidence, not proof."
 )
 NO_TOKENIZER = "There is no tokenizer to compare the rows with."
 BAD, ODD, NOTED, FINE = "fail", "warn", "note", "ok"
@@ -54,13 +53,13 @@ def _not_finite(health: Health) -> Finding:
 def _zero(health: Health) -> Finding:
     kinds, status = set(health.zero_rows["kind"]), NOTED
     if kinds <= {"padding"}:
-        detail = "Padding's row is all zeros, as padding_idx leaves it."
+        detail = "The padding row is all zeros, as padding_idx leaves it."
     elif kinds <= {"padding", "unused", "no token"}:
         detail = "Rows of unused tokens are all zeros."
     else:
         status = ODD
         detail = (
-            "Rows of real tokens are all zeros: look-ups of them add nothing, and a tied output layer gives them a "
+            "Rows of real tokens are all zeros: looking them up adds nothing, and a tied output layer gives them a "
             "constant logit."
         )
     return _finding("Zero rows", len(health.zero_rows), "No row is all zeros.", status, detail)
@@ -83,9 +82,10 @@ def _past_tokenizer(health: Health, *, has_tokenizer: bool) -> Finding:
     return _finding(
         name,
         len(health.rows_beyond_tokenizer),
-        "The tokenizer's ids reach to the last row.",
+        "The tokenizer's ids cover every row.",
         NOTED,
-        "The matrix has more rows than the tokenizer has ids, most often to round its size up: no text reaches them.",
+        "The matrix has more rows than the tokenizer has ids, usually to round up its size: no text reaches the extra "
+        "rows.",
     )
 
 
@@ -96,10 +96,10 @@ def _past_rows(health: Health, *, has_tokenizer: bool) -> Finding:
     return _finding(
         name,
         len(health.tokens_beyond_rows),
-        "Every token has its row.",
+        "Every token has a row.",
         BAD,
-        "The tokenizer gives ids past the last row: a text with such a token crashes the model. Resize the "
-        "embeddings, or take the tokenizer that belongs to it.",
+        "The tokenizer assigns ids past the last row: a text with such a token crashes the model. Resize the "
+        "embeddings, or use the tokenizer that belongs to the model.",
     )
 
 
@@ -110,7 +110,7 @@ def _unreachable(health: Health, *, has_tokenizer: bool) -> Finding:
     return _finding(
         name,
         len(health.unreachable),
-        "No token was found whose own text is tokenized into others.",
+        "No token's own text is tokenized into other tokens.",
         NOTED,
         f"Their own text is tokenized into other tokens: no text reaches them. {listed:,} of them are among the "
         "under-trained.",
@@ -123,8 +123,8 @@ def _undertrained(health: Health, count: int) -> Finding:
         return Finding(name, 0, ODD, "The matrix looks untrained.")
     if indicator.measure == "none":
         return Finding(name, 0, NOTED, indicator.statement)
-    detail = "Their rows look never, or hardly, trained: the model knows little about them."
-    return _finding(name, count, "No ordinary token's row looks never trained.", ODD, detail)
+    detail = "Their rows look untrained or barely trained, so the model knows little about them."
+    return _finding(name, count, "No ordinary token's row looks untrained.", ODD, detail)
 
 
 def explain_padding(result: Embeddings) -> tuple[str, str]:
@@ -132,8 +132,8 @@ def explain_padding(result: Embeddings) -> tuple[str, str]:
     if result.pad_token is None or result.pad_norm is None:
         return (
             "Where is the padding token?",
-            "This tokenizer has none, as is usual for GPT-2 and similar models: before texts of different lengths "
-            "can be batched, one must be chosen, most often the end-of-text token.",
+            "This tokenizer has none, as is usual for GPT-2 and similar models. To batch texts of different lengths, "
+            "choose one, usually the end-of-text token.",
         )
     token = result.pad_token
     measured = (
@@ -143,8 +143,9 @@ def explain_padding(result: Embeddings) -> tuple[str, str]:
     if result.pad_norm == 0:
         return (
             f"Why is {token} zero?",
-            measured + "It was never pushed: padding_idx blocks the gradient through the "
-            "look-up, and no tied output layer moved it.",
+            measured
+            + "No gradient ever moved it: padding_idx blocks the gradient through the look-up, and no tied output "
+            "layer moved it.",
         )
     return f"Why is {token} not zero?", measured + MECHANISM
 
@@ -153,12 +154,12 @@ def explain_special(result: Embeddings) -> tuple[str, str]:
     """What the norms of special tokens show."""
     question = "What do the norms of special tokens show?"
     if result.special.empty:
-        return question, "No tokenizer names special tokens here."
+        return question, "There is no tokenizer that names special tokens."
     ordered = result.special.sort_values("norm", ignore_index=True)
     low, high = ordered.iloc[0], ordered.iloc[-1]
     return (
         question,
         f"The shortest special row is {low['token']} with {low['norm']:.3f}, the longest {high['token']} with "
-        f"{high['norm']:.3f}; all rows are between {result.norms.min:.3f} and {result.norms.max:.3f}. A dot product "
-        "grows with the row's norm, a cosine does not: so the two rank neighbors differently.",
+        f"{high['norm']:.3f}; all norms are between {result.norms.min:.3f} and {result.norms.max:.3f}. A dot product "
+        "grows with the row's norm, a cosine does not, so the two rank neighbors differently.",
     )

@@ -207,7 +207,7 @@ def test_a_fresh_model_is_called_untrained_and_no_token_is(rows, columns, unused
     indicator = judged(made, initializer_range=0.02).indicator
     assert indicator.looks_untrained
     assert indicator.measure == "none"
-    assert "which is what config.json says a fresh model begins with" in indicator.statement
+    assert "which config.json gives for a fresh model" in indicator.statement
     assert not judged(made).listed.any()
 
 
