@@ -31,11 +31,11 @@ if answer is not None:
         st.metric("Device", answer.device)
         st.metric("Dtype", answer.dtype)
         st.metric(
-            "Forward pass", f"{answer.milliseconds:.1f} ms", help="One pass through the model, which was loaded before."
+            "Forward pass", f"{answer.milliseconds:.1f} ms", help="One pass through the model, which is already loaded."
         )
         st.metric("Tokens", " + ".join(str(len(tokens)) for tokens in answer.tokens[:4]))
     head_answers.draw(checkpoint, request, answer)
-    with st.expander(f"What it returns: {answer.output_class}", expanded=True):
+    with st.expander(f"Output: {answer.output_class}", expanded=True):
         parts.table(words.fields(answer), alt="Fields of the output with their shapes and axes")
 if head:
     st.caption(literal(words.absent(overview.heads)))

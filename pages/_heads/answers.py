@@ -69,7 +69,7 @@ def _bars(checkpoint: Opened, frame: pd.DataFrame, names: tuple[str, str, str], 
     bars = frame.rename(columns=renamed).sort_values("probability", ascending=False).head(30)
     parts.chart(
         topk_bars(bars, title=f"{what} of {checkpoint.name}", theme=session.theme()),
-        alt=f"{what} with their probabilities as bars; the table below holds the same",
+        alt=f"{what} with their probabilities as bars; the table below lists the same",
         key=f"bars {what}",
     )
 
@@ -82,7 +82,7 @@ def _token_labels(asked: Answered, result: TokenLabels) -> None:
     if result.spans.empty:
         st.info("No span: every token has the label O.", icon=":material/info:")
     else:
-        parts.table(result.spans, alt="Spans with label, score and place")
+        parts.table(result.spans, alt="Spans with label, score and position")
     st.caption(literal(words.SPANS))
     with st.expander(f"Every token: {plural(len(result.tokens), 'label')}"):
         parts.table(result.tokens, alt="Every token with its most likely label")
@@ -121,13 +121,13 @@ def _span(asked: Answered, result: AnswerSpan) -> None:
             positions=shown,
             tokens=[tokens[place] for place in shown],
             best=(result.start, result.end),
-            title=f"Every span of the text, by {asked.checkpoint.name}",
+            title=f"Scores of all spans, by {asked.checkpoint.name}",
             subtitle=""
             if len(shown) == sum(result.positions["legal"].tolist())
             else f"{len(shown)} positions around the best span",
             theme=session.theme(),
         ),
-        alt="Score of every legal span, start downward and end to the right; the best is outlined",
+        alt="Score of every valid span: starts run downward, ends to the right; the best is outlined",
         key="spans",
     )
     st.caption(literal(words.span(result, asked.request.longest_answer)))
@@ -174,7 +174,7 @@ def _next_tokens(asked: Answered, result: NextTokens) -> None:
     with left:
         parts.chart(
             topk_bars(result.next.head(30), title=f"Next token, by {asked.checkpoint.name}", theme=session.theme()),
-            alt="Most likely next tokens as bars; the table below holds the same",
+            alt="Most likely next tokens as bars; the table below lists the same",
             key="next",
         )
     with right:
@@ -182,7 +182,7 @@ def _next_tokens(asked: Answered, result: NextTokens) -> None:
         st.markdown(f"**Continuation**, {how}:")
         grown = asked.request.text + result.continuation
         st.code(grown, language=None, wrap_lines=True)
-        st.caption(f"It ends because {literal(result.stopped)}.")
+        st.caption(f"Generation stopped because {literal(result.stopped)}.")
     if len(result.steps):
         parts.table(result.steps, alt="The continuation step by step")
         st.caption(words.STEPS)
@@ -192,7 +192,7 @@ def _next_tokens(asked: Answered, result: NextTokens) -> None:
 
 
 def _filled(asked: Answered, result: FilledTokens) -> None:
-    st.markdown("This head has a page of its own, with top-k, targets and joint answers for any mask.")
+    st.markdown("This head has its own page, with top-k, targets and joint answers for any mask.")
     parts.page_link("masked_lm")
     with st.expander("Most likely token at every position"):
         parts.table(result.tokens, alt="Most likely token at every position")

@@ -23,7 +23,7 @@ GLOSSES = ("a large plant with a thick trunk.", "the capital and largest city of
 LABELS = {"question_answering": "Question", "multiple_choice": "Beginning"}
 PAIRS = {
     "next_sentence": "Second sentence: does it follow?",
-    "question_answering": "Text that holds the answer",
+    "question_answering": "Text with the answer",
     "sequence_classification": "Second text (may be empty)",
 }
 

@@ -70,7 +70,7 @@ def pretraining(checkpoint: Opened, overview: Overview, heads: HeadsRequest) -> 
         height=min(37 * (len(result.tokens) + 1), 560),
     )
     parts.download(result.tokens, name=f"{checkpoint.name}-labels-table")
-    with st.expander("What is masked, and what is ignored"):
+    with st.expander("Masked and ignored tokens"):
         st.markdown(literal(MASKING))
     return request
 
@@ -105,14 +105,14 @@ def tokenization(checkpoint: Opened, heads: HeadsRequest) -> TokenizeRequest | N
     real = sum(first["attention"].tolist())
     with st.container(horizontal=True):
         st.metric("Algorithm", result.kind)
-        parts.count("Tokens it knows", result.size)
-        st.metric("Tokens of this input", real)
+        parts.count("Known tokens", result.size)
+        st.metric("Tokens in this input", real)
         st.metric("Unknown", unknown, help="Text that the vocabulary cannot spell.")
-        parts.count("Positions of the model", result.longest, explanation="Longer input has no position embedding.")
+        parts.count("Model positions", result.longest, explanation="A longer input has no position embeddings.")
     st.markdown(_badges(pd.DataFrame(first[first["attention"] == 1])))
     special = ", ".join(f"{role} {token}" for role, token in result.special.items() if token)
     st.caption(f"Special tokens: {literal(special) or 'none'}.")
-    parts.table(first, height=380, alt="Every token of the input with id, place and masks")
+    parts.table(first, height=380, alt="Every token of the input with id, position and masks")
     st.markdown(f"**The batch**: {plural(len(result.batch), 'sequence')} of {plural(result.padded_to, 'token')}")
     parts.table(result.batch, alt="Every sequence of the batch with its masks")
     st.caption(literal(padding(result)))

@@ -46,7 +46,7 @@ def answer_span(
     encoding = given.encodings[0]
     places = [place for place, part in enumerate(encoding.sequence_ids) if part == 1]
     if not places:
-        raise RequestError("The second text has no tokens: type the text that holds the answer.")
+        raise RequestError("The second text has no tokens: type the text with the answer.")
     null = 0 if encoding.special_tokens_mask[0] else None
     start, end = (_chances(run.fields[name][0], places, null) for name in ("start_logits", "end_logits"))
     spans = _best(start, end, encoding, places, longest=longest)

@@ -17,23 +17,23 @@ class HeadsRequest(Request):
 
     verb = "heads"
 
-    text: str = option(help="What the model reads; for question answering, the question")
-    pair: str = option("", "The text that follows, or that holds the answer", label="Second text")
+    text: str = option(help="Input text; for question answering, the question")
+    pair: str = option("", "The text that follows, or the text with the answer", label="Second text")
     choices: tuple[str, ...] = option(
         (), "One of the endings to choose from", label="Endings", flag="--choice", split=False, items=64
     )
-    head: str | None = option(None, "Which head runs; by default the one that config.json names", choices=HEADS)
-    k: int = option(10, "Next tokens to list", label="Next tokens", least=1, most=1_000)
-    new_tokens: int = option(12, "Tokens to generate", label="New tokens", least=0, most=200)
+    head: str | None = option(None, "Head to run; by default the one that config.json names", choices=HEADS)
+    k: int = option(10, "Number of next tokens to list", label="Next tokens", least=1, most=1_000)
+    new_tokens: int = option(12, "Number of tokens to generate", label="New tokens", least=0, most=200)
     temperature: float = option(
         0.0,
-        "0 takes the most likely token at each step; above 0 samples, and higher values are more random",
+        "0 takes the most likely token at each step; values above 0 sample, and higher values are more random",
         least=0,
         most=10,
         step=0.1,
     )
     seed: int = option(0, "Random seed; the same seed gives the same result", least=0, most=2**32 - 1)
-    longest_answer: int = option(15, "Tokens in the longest answer span", least=1, most=500)
+    longest_answer: int = option(15, "Maximum length of an answer span in tokens", least=1, most=500)
     right_answer: tuple[int, ...] = option(
         (), "Positions of the right answer's first and last token, such as 3,5, for the loss"
     )

@@ -50,7 +50,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
         }
     )
     yield from _SHOWN[type(answer.result)](context, answer.result)
-    yield Tabled("output", f"What {answer.output_class} holds", words.fields(answer))
+    yield Tabled("output", f"Fields of {answer.output_class}", words.fields(answer))
     yield Said(words.absent(answer.heads))
 
 
@@ -88,7 +88,7 @@ def _choices(_: Context, result: Choices) -> Iterator[Block]:
 def _next_tokens(context: Context, result: NextTokens) -> Iterator[Block]:
     yield Drawn(
         "next",
-        lambda theme: topk_bars(result.next, title=f"What {context.name} says comes next", theme=theme),
+        lambda theme: topk_bars(result.next, title=f"Next token, by {context.name}", theme=theme),
         "Most likely next tokens, as bars",
     )
     yield Tabled("next", "Most likely next tokens", result.next)

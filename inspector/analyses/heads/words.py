@@ -36,7 +36,7 @@ EXPECTED = {
     "next_sentence": "a sentence, and a second one that may follow it",
     "sequence_classification": "a text",
     "token_classification": "a sentence",
-    "question_answering": "a question, and a second text that holds the answer",
+    "question_answering": "a question, and a second text with the answer",
     "multiple_choice": "how a text begins, and its endings",
 }
 # What a head reads besides the text, where nobody has typed it
@@ -47,36 +47,41 @@ SECOND = {
 ENDINGS = ("and waited for the water to boil.", "and drove it to the airport.", "because it was blue.")
 LABEL_KINDS = {
     "softmax": "One label is right: a softmax over the labels.",
-    "sigmoid": "Each label for itself (problem_type is multi_label_classification): a sigmoid each, so the scores need "
-    "not sum to 100 %.",
-    "regression": "A regression: the number itself, nothing applied. With one label and no problem_type, transformers' "
-    "loss is the squared error; its pipeline would show the sigmoid of this number.",
+    "sigmoid": "Several labels can be right (problem_type is multi_label_classification): each has its own sigmoid, "
+    "so the scores need not sum to 100 %.",
+    "regression": "Regression: the raw number. With one label and no problem_type, transformers' loss is the squared "
+    "error; its pipeline would show the sigmoid of this number.",
 }
 SPANS = (
-    "Neighboring tokens with one label join into a span, B- begins a new one, and the score is the mean of its tokens "
-    "(the pipeline's strategy “simple”)."
+    "Neighboring tokens with the same label form a span, B- starts a new one, and the score is the mean over its "
+    "tokens (the pipeline's strategy “simple”)."
 )
 STEPS = (
-    "Probability, rank (0 is the most likely) and entropy (in nats) are over the whole vocabulary, before temperature."
+    "Probability, rank (0 is the most likely) and entropy (in nats) are computed over the whole vocabulary, before "
+    "temperature."
 )
-INSTEAD_OF = "config.json names {named}, and the file lacks that head's weights: the {shown} is shown, which it holds."
+INSTEAD_OF = (
+    "config.json names {named}, but the file lacks that head's weights. The {shown} is shown instead, because the "
+    "file has it."
+)
 # Why a continuation stops
-ENOUGH = "that makes {tokens} new tokens"
-NO_ROOM = "the model has {positions:,} positions"
+ENOUGH = "it has reached {tokens} new tokens"
+NO_ROOM = "the model has only {positions:,} positions"
 ENDED = "{token} ends a text"
-ONE_TEXT = "The second text was left out: this head reads one text."
+ONE_TEXT = "The second text was ignored: this head reads one text."
 ENCODER_DECODER = (
-    "{name} is an encoder-decoder model, and its language-model head is not run here: the lens reads its decoder."
+    "{name} is an encoder-decoder model, and its language-model head does not run here. Use the Vocabulary lens, "
+    "which reads its decoder."
 )
 
 
 def no_head(name: str, what: str, present: Sequence[str]) -> str:
     """Why a head is not run, and what there is instead."""
     names = " and ".join(present)
-    instead = f"It holds a {names}" if names else "Open a checkpoint that was trained for a task"
+    instead = f"It has a {names}" if names else "Open a checkpoint that was trained for a task"
     return (
-        f"{name} has no {what}: its file lacks the weights of one, and a head filled with random numbers would answer "
-        f"nonsense, so none is run. {instead}."
+        f"{name} has no {what}: its file lacks the weights for one, and a head filled with random numbers would "
+        f"return nonsense, so none runs. {instead}."
     )
 
 
@@ -86,7 +91,7 @@ def absent(heads: Mapping[str, str]) -> str:
     if not lacking:
         return ""
     return (
-        f"Not in this file, so not run: {', '.join(lacking)}. A head filled with random numbers would answer nonsense."
+        f"Not in this file, so not run: {', '.join(lacking)}. A head filled with random numbers would return nonsense."
     )
 
 
@@ -108,9 +113,10 @@ def follows(result: NextSentence) -> str:
     """Whether the second text follows the first."""
     verdict = "follows" if result.is_next >= 0.5 else "does not follow"
     return (
-        f"According to this head, the second text {verdict} the first: {percent_text(result.is_next)} that it does, "
-        f"{percent_text(result.not_next)} that it does not. These are a softmax over its two scores, "
-        f"{result.logits[0]:.4f} (label 0: it follows) and {result.logits[1]:.4f} (label 1: it does not)."
+        f"According to this head, the second text {verdict} the first: the probability is "
+        f"{percent_text(result.is_next)} that it does and {percent_text(result.not_next)} that it does not. Both come "
+        f"from a softmax over the head's two scores, {result.logits[0]:.4f} (label 0: it follows) and "
+        f"{result.logits[1]:.4f} (label 1: it does not)."
     )
 
 
@@ -136,7 +142,7 @@ def loss(found: AnswerLoss) -> str:
 def choices(answer: HeadAnswer) -> str:
     """How endings are scored."""
     return (
-        "Each ending follows the text in a sequence of its own. The sequences are padded to one length and go through "
-        f"the model together, as input_ids of shape {(1, len(answer.tokens), len(answer.tokens[0]))} (batch × choices "
-        "× positions). The head gives each a score; a softmax over the choices makes them probabilities."
+        "Each ending follows the text in its own sequence. The sequences are padded to one length and go through the "
+        f"model together, as input_ids of shape {(1, len(answer.tokens), len(answer.tokens[0]))} (batch × choices × "
+        "positions). The head gives each a score; a softmax over the choices turns the scores into probabilities."
     )

@@ -54,7 +54,7 @@ def pretrain(checkpoint: Checkpoint, request: PretrainRequest, *, progress: Prog
     _require_head(checkpoint)
     text, pair = request.text, request.pair
     if not text.strip():
-        raise RequestError("There is no text: type a sentence to be masked.", option="text")
+        raise RequestError("There is no text: type a sentence to mask.", option="text")
     both = checkpoint.heads["next_sentence"] == "present"
     asked = both and bool(pair.strip())
     given = encode_all(checkpoint, [(text, pair if pair.strip() else None)])
@@ -133,9 +133,8 @@ def _fate(drawn: float, before: int, mask: int, word: int) -> tuple[str, int]:
 def _require_head(checkpoint: Checkpoint) -> None:
     if checkpoint.heads["masked_lm"] != "present":
         raise NotInCheckpointError(
-            f"{checkpoint.name} has no masked-LM head: its file lacks the weights of one, and a "
-            "head filled with random numbers would answer nonsense, so there is no pre-training "
-            "loss to show."
+            f"{checkpoint.name} has no masked-LM head: its file lacks the weights for one, and a head filled with "
+            "random numbers would return nonsense, so there is no pre-training loss to show."
         )
 
 

@@ -15,12 +15,12 @@ class PretrainRequest(Request):
 
     verb = "pretrain"
 
-    text: str = option(help="What the model reads")
+    text: str = option(help="Input text")
     pair: str = option("", "The text that may follow; without one there is no next-sentence loss", label="Second text")
     follows: bool = option(
         True, "The next-sentence label", label="The second text follows the first", flag="--follows/--does-not-follow"
     )
-    share: float = option(0.15, "Share of the ordinary tokens that are chosen for masking", above=0, most=1, step=0.05)
+    share: float = option(0.15, "Share of the ordinary tokens to choose for masking", above=0, most=1, step=0.05)
     seed: int = option(0, "Random seed; the same seed gives the same result", least=0, most=2**32 - 1)
     device: Device = device()
     dtype: Dtype = dtype()

@@ -6,7 +6,7 @@ from inspector.analyses.heads.result import KEPT, MASKED, REPLACED
 from inspector.analyses.pretraining.result import Pretraining
 from inspector.text import percent_text, plural
 
-NO_NEXT_SENTENCE = "{name} has no next-sentence head: the objective is masked-LM alone, on both texts."
+NO_NEXT_SENTENCE = "{name} has no next-sentence head: the objective is the masked-LM loss alone, on both texts."
 MASKING = (
     "Of the ordinary tokens, a share is chosen (15 % in BERT). Of the chosen ones 80 % become the mask token, 10 % a "
     "random token and 10 % stay as they are (Devlin et al. 2019), so that the model cannot trust what it sees. The "
@@ -24,6 +24,6 @@ def chosen(result: Pretraining) -> str:
     if result.is_next is None:
         return text
     return (
-        f"{text} Next sentence: label {result.next_sentence_label}, and the head gives {percent_text(result.is_next)} "
-        "that it follows."
+        f"{text} Next sentence: label {result.next_sentence_label}; the head's probability that it follows is "
+        f"{percent_text(result.is_next)}."
     )

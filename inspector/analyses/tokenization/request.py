@@ -13,5 +13,7 @@ class TokenizeRequest(Request):
 
     verb = "tokenize"
 
-    texts: tuple[str, ...] = option(help="A text; several make a padded batch", flag="--text", split=False, items=64)
+    texts: tuple[str, ...] = option(
+        help="Input text; several texts make a padded batch", flag="--text", split=False, items=64
+    )
     pair: str = option("", "Second text of the first sequence", label="Second text")

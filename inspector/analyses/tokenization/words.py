@@ -9,7 +9,7 @@ NO_PADDING = "The tokenizer of {name} has no padding token: id 0 fills the batch
 
 def too_long(name: str, tokens: int, positions: int) -> str:
     """A text that the model cannot read."""
-    return f"{tokens:,} tokens are more than the {positions:,} positions of {name}: its model cannot read this text."
+    return f"The text has {tokens:,} tokens, more than the {positions:,} positions of {name}: the model cannot read it."
 
 
 def padding(result: Tokenization) -> str:

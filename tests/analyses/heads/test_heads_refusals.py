@@ -62,7 +62,7 @@ def test_an_absent_head_is_named_with_what_there_is(open_model, head):
     checkpoint = open_model("BertForSequenceClassification")
     with pytest.raises(NotInCheckpointError) as error:
         run_heads(checkpoint, progress=silent, text=TEXT, head=head)
-    assert str(error.value).endswith("so none is run. It holds a sequence-classification head.")
+    assert str(error.value).endswith("so none runs. It has a sequence-classification head.")
 
 
 def test_a_head_that_only_config_json_names_is_said_and_another_shown(tmp_path, open_path):
@@ -72,8 +72,8 @@ def test_a_head_that_only_config_json_names_is_said_and_another_shown(tmp_path, 
     found = run_heads(open_path(folder), progress=silent, text="w1 [MASK]")
     assert found.head == "masked_lm"
     assert found.warnings == (
-        "config.json names BertForTokenClassification, and the file lacks that head's weights: "
-        "the masked-LM head is shown, which it holds.",
+        "config.json names BertForTokenClassification, but the file lacks that head's weights. The masked-LM head is "
+        "shown instead, because the file has it.",
     )
 
 
@@ -88,8 +88,8 @@ def test_a_damaged_weight_is_said(tmp_path, open_path):
 @pytest.mark.parametrize(
     ("architecture", "options", "sentence"),
     [
-        ("BertForQuestionAnswering", {}, "There is no second text: this head reads a question, "
-         "and a second text that holds the answer."),
+        ("BertForQuestionAnswering", {}, "There is no second text: this head reads a question, and a second text "
+         "with the answer."),
         ("BertForNextSentencePrediction", {"pair": "  "}, "There is no second text: this head "
          "reads a sentence, and a second one that may follow it."),
         ("BertForMultipleChoice", {"choices": ("w1", "")}, "This head chooses between endings: "

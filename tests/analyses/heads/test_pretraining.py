@@ -104,7 +104,7 @@ def test_a_damaged_head_gives_no_losses(tmp_path, open_path):
     ("options", "sentence"),
     [
         ({"share": 0.0}, "Share must be above 0 and at most 1, not 0."),
-        ({"text": ""}, "There is no text: type a sentence to be masked."),
+        ({"text": ""}, "There is no text: type a sentence to mask."),
         ({"text": "[MASK]"}, "The text has no ordinary token to mask: type a word or a sentence."),
         ({"text": "a\ud800"}, SURROGATE),
     ],

@@ -59,5 +59,5 @@ def test_refusals_of_tokenization(open_model):
     with pytest.raises(RequestError, match=r"^Texts: give at most 64, not 65\.$"):
         run_tokenize(checkpoint, progress=silent, texts=["w1"] * 65)
     assert run_tokenize(checkpoint, progress=silent, texts=[LONG]).warnings == (
-        "602 tokens are more than the 64 positions of BertModel: its model cannot read this text.",
+        "The text has 602 tokens, more than the 64 positions of BertModel: the model cannot read it.",
     )
