@@ -44,18 +44,18 @@ with left:
     parts.facts(words.facts(result, row))
     st.markdown(literal(result.agreement))
 with right:
-    st.subheader("Where it lies", anchor=False)
+    st.subheader("Distances and neighbors", anchor=False)
     st.caption("In the original space, measured exactly.")
-    parts.table(row.places, alt="Distances to the mean row, to the unknown token, to unused rows")
+    parts.table(row.places, alt="Distances to the mean row, the unknown token and unused rows")
     st.caption(literal(words.neighbors(row)))
     if not row.nearest.empty:
         parts.table(row.nearest, alt="Nearest rows by cosine")
         parts.download(row.nearest, name=f"{checkpoint.name}-padding-neighbors")
     if result.output_row:
         st.caption(literal(words.output_row(result.output_row)))
-        parts.table(result.output_row.nearest, alt="Nearest rows of the output matrix")
+        parts.table(result.output_row.nearest, alt="Nearest rows in the output matrix")
 
-st.subheader("What pushes on it", anchor=False)
+st.subheader("Gradients", anchor=False)
 if row.gradient is None or row.experiments is None:
     st.info(literal(result.gradient_note), icon=":material/info:")
 else:
@@ -68,21 +68,21 @@ else:
             subtitle="one backward pass on the sentences, by path",
             theme=session.theme(),
         )
-        parts.chart(bars, alt="Gradient by path, as bars; the table below holds the same numbers")
+        parts.chart(bars, alt="Gradient by path, as bars; the table below lists the same numbers")
     with said:
         st.markdown(listed(words.explain_gradient(row, row.gradient)))
     shown = row.experiments.rename(columns={"input_path": "through look-up", "output_path": "through softmax"})
     for name in ("row_norm", "through look-up", "through softmax", "total"):  # no rounding turns these into zero
         shown[name] = shown[name].map(words.number)
-    parts.table(shown.rename(columns={"total": "both"}), alt="Gradients of every experiment")
+    parts.table(shown.rename(columns={"total": "both"}), alt="Gradients in every experiment")
     parts.download(row.experiments, name=f"{checkpoint.name}-padding-gradient")
-    with st.expander("What the model read"):
+    with st.expander("Model input"):
         st.code("\n".join(result.masked_text), language=None, wrap_lines=True)
         st.caption(f"Loss {row.gradient.loss:.4f}, {result.device}, {result.dtype}; evaluation mode, no dropout.")
-with st.expander("Is it because padding may be predicted?", expanded=True):
+with st.expander("Is it because the model may predict padding?", expanded=True):
     st.markdown(literal(words.MECHANISM))
 
-st.subheader("What it means for averaging", anchor=False)
+st.subheader("Effect on averages", anchor=False)
 st.markdown(literal(words.AVERAGES))
 st.caption(literal(result.averaging_note))
 if not result.averaging.empty:

@@ -63,7 +63,7 @@ def test_a_sound_checkpoint_is_said_to_be_sound(open_app: Open, checkpoint: str)
 
 def test_alarms_come_first_with_evidence_a_next_step_and_a_link(damaged: AppTest) -> None:
     assert not damaged.exception
-    assert [each.value for each in damaged.error] == ["**Broken.** 1 of 14 checks failed, and 1 warn."]
+    assert [each.value for each in damaged.error] == ["**Broken.** 1 of 14 checks failed, and 1 raised a warning."]
     assert [each.value for each in damaged.subheader][:2] == [
         "Findings", "Passed checks",
     ]  # fmt: skip

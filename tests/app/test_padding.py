@@ -55,7 +55,7 @@ def test_gpt2_has_no_padding_and_shows_the_end_of_text_in_its_place(open_app: Op
     assert metrics(app)["Norm"] == f"{norm:.3f}"
     text = said(app)
     assert "There is no padding vector" in text
-    assert "<|endoftext|>, which stands in for padding" in text
+    assert "<|endoftext|>, in place of padding" in text
     assert len(figure_titles(app)) == 1
 
 

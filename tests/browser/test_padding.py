@@ -47,5 +47,5 @@ def a_tokenizer_without_padding_is_explained(page: Page) -> None:
     follow(page, "/padding?checkpoint=demo-gpt2")
     expect_page(page, "padding", "demo-gpt2")
     expect(page.get_by_text("There is no padding vector")).to_be_visible()
-    expect(page.get_by_text("which stands in for padding")).to_be_visible()
+    expect(page.get_by_text("in place of padding")).to_be_visible()
     expect(metric(page, "Norm")).to_have_text(re.compile(r"^\d\.\d{3}$"))

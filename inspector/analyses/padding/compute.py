@@ -145,7 +145,7 @@ def _padding_idx(checkpoint: Checkpoint) -> int | None:
         module = hollow_model(model_class, checkpoint.config).get_input_embeddings()
     except Exception as error:
         raise CheckpointError(
-            f"The config.json of {checkpoint.name} cannot be built: compare it with the model's original."
+            f"No model can be built from the config.json of {checkpoint.name}: compare it with the original file."
         ) from error
     return getattr(module, "padding_idx", None)
 

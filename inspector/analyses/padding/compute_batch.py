@@ -71,8 +71,8 @@ def encode_batch(checkpoint: Checkpoint, sentences: tuple[str, ...], *, pad_id: 
         )
     if width * len(sentences) > MOST_POSITIONS:
         raise RequestError(
-            f"Padded together the sentences have {width * len(sentences):,} positions, and "
-            f"{MOST_POSITIONS:,} are taken: give fewer or shorter ones."
+            f"Padded together, the sentences have {width * len(sentences):,} positions; the limit is "
+            f"{MOST_POSITIONS:,}. Enter fewer or shorter ones."
         )
     ids = torch.full((len(sentences), width), pad_id)
     mask, type_ids = torch.zeros_like(ids), torch.zeros_like(ids)

@@ -107,7 +107,7 @@ def _unfit(checkpoint: Checkpoint, batch: Batch, task: str, *, device: Device, d
     if refused := too_large(checkpoint, batch, where, models=1):
         return Measured(refused, "a backward pass would need too much memory")
     if not plan_for(checkpoint, task, device=device, dtype=dtype).whole:
-        return Measured(words.NOT_IN_ONE_PLACE.format(name=checkpoint.name), "the model is not in one place")
+        return Measured(words.NOT_IN_ONE_PLACE.format(name=checkpoint.name), "the model is not on one device")
     return None
 
 
@@ -160,7 +160,7 @@ def _run(
     passes = 3 + 2 * blocked
     table = _Table(row, _compared(work, vocabulary, row), vocabulary, tied)
     only, rows = [row], [row, *table.compared.values()]
-    progress(0, "Backward pass: each path by itself")
+    progress(0, "Backward pass: one path at a time")
     paths = split(work, rows)
     progress(1 / passes, "Backward pass: both paths together")
     together = total(work, rows)
@@ -169,9 +169,9 @@ def _run(
         alone = replace(paths, into_output=torch.zeros_like(paths.into_output))
         table.add(UNTIED, alone, None)
     if blocked:
-        progress(2 / passes, "Backward pass: padding_idx lifted")
+        progress(2 / passes, "Backward pass: without padding_idx")
         table.add(LIFTED, split(work, only, padding_idx=False), None)
-        progress(3 / passes, "Backward pass: no attention mask")
+        progress(3 / passes, "Backward pass: without attention mask")
         table.add(UNMASKED, split(work, only, padding_idx=False, masked=False), None)
     progress((passes - 1) / passes, "A fresh model of the same size, as a control")
     refused = too_large(checkpoint, work.batch, work.device, models=2)

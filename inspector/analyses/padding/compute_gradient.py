@@ -97,8 +97,8 @@ def _output_layer(model: PreTrainedModel) -> Any:
     layer: Any = model.get_output_embeddings()
     if layer is None or layer is model.get_input_embeddings():
         raise NotInCheckpointError(
-            f"The output layer of a {type(model).__name__} has no matrix of its own name, so its "
-            "two paths cannot be taken apart."
+            f"The output layer of a {type(model).__name__} has no matrix with its own name, so its two paths cannot "
+            "be separated."
         )
     return layer
 

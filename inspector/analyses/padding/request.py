@@ -37,7 +37,7 @@ class PaddingRequest(Request):
             raise RequestError("There is no sentence: type one or more, each on its own line.", option="text")
         if len(self.sentences) > MOST_SENTENCES:
             raise RequestError(
-                f"There are {len(self.sentences):,} sentences: give at most {MOST_SENTENCES}.", option="text"
+                f"There are {len(self.sentences):,} sentences: enter at most {MOST_SENTENCES}.", option="text"
             )
 
     @property

@@ -31,7 +31,7 @@ def show_padding(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
         {"Norm": f"{row.norm:.4f}, the median row {result.median_norm:.4f}", "Shorter rows": f"{row.percentile:.1f} %"}
         | words.facts(result, row)
     )
-    yield Tabled("places", "Where it lies", row.places)
+    yield Tabled("places", "Distances", row.places)
     yield Said(words.neighbors(row))
     if len(row.nearest):
         yield Tabled("nearest", "Nearest rows by cosine", row.nearest)
@@ -41,7 +41,7 @@ def show_padding(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     yield Said(words.AVERAGES)
     yield Said(result.averaging_note)
     if len(result.averaging):
-        yield Tabled("averaging", "What padding does to a mean over positions", result.averaging)
+        yield Tabled("averaging", "Effect of padding on a mean over positions", result.averaging)
         yield Said(words.MEASURES)
 
 
@@ -57,10 +57,10 @@ def _gradient(context: Context, row: PaddingRow) -> Iterator[Block]:
             subtitle="one backward pass on the sentences, by path",
             theme=theme,
         ),
-        "Gradient by path, as bars; the table below holds the same numbers",
+        "Gradient by path, as bars; the table below lists the same numbers",
     )
     yield Listed(words.explain_gradient(row, row.gradient))
-    yield Tabled("gradient", "Gradients of every experiment", experiments)
+    yield Tabled("gradient", "Gradients in every experiment", experiments)
 
 
 SECTION = Section(

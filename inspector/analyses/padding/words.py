@@ -14,22 +14,23 @@ SENTENCES = (  # of different lengths, so that there is padding
 )
 MECHANISM = (
     "nn.Embedding(padding_idx=…) starts the row at zero and blocks the gradient through the look-up, but not through "
-    "the output layer. Where that is tied to the embeddings, the row is also an output vector. Padding is never a "
-    "target: its labels are −100 and are ignored. It need not be one. At every predicted position the softmax "
-    "compares the state h with every output vector, and the gradient on the vector of token i is (pᵢ − yᵢ)·h. For a "
-    "token that is never right this is pᵢ·h, which pushes its vector away from the states that occur. The push is "
-    "strongest when training begins and the model still gives padding a share of its probability; Adam divides a "
-    "small steady gradient by its own size, so the row keeps moving."
+    "the output layer. If the output layer is tied to the embeddings, the row is also an output vector. Padding is "
+    "never a target: its labels are −100 and are ignored. But it does not need to be a target: at every predicted "
+    "position the softmax compares the state h with every output vector, and the gradient on the vector of token i is "
+    "(pᵢ − yᵢ)·h. For a token that is never the target, this is pᵢ·h, which pushes its vector away from the states "
+    "that occur. The push is strongest at the start of training, when the model still gives padding some probability. "
+    "Adam divides a small steady gradient by its own size, so the row keeps moving."
 )
 AVERAGES = (
-    "A model gives a hidden state at every position, padding included. These states are not zero, whatever the "
+    "A model computes a hidden state at every position, padding included. These states are not zero, whatever the "
     "padding vector is: they have gone through every layer. So a sentence vector must be the mean over the positions "
     "that the attention mask marks, (h * mask[..., None]).sum(1) / mask.sum(1, keepdim=True). h.mean(1) mixes in "
-    "padding, in a share that grows with the longest sentence of the batch."
+    "padding, whose share grows with the longest sentence of the batch."
 )
 MEASURES = (
-    "Cosine: between the mean over all positions and the mean over tokens alone. Difference: the norm of one minus "
-    "the other; relative: divided by the norm of the latter. Norm of padding: of the mean state at padding positions."
+    "Cosine compares the mean over all positions with the mean over tokens alone. Difference is the norm of one minus "
+    "the other; relative divides it by the norm of the latter. Norm of padding is the norm of the mean state at "
+    "padding positions."
 )
 SOFTMAX = "whose softmax pushes on every row"
 
@@ -55,11 +56,11 @@ def agreement(named: Named, *, rows: int) -> str:
     """Compare the model's padding_idx with the tokenizer's id."""
     if named.token_id is not None and named.token_id >= rows:
         return (
-            f"The tokenizer pads with id {named.token_id:,}, and the embedding matrix has {rows:,} rows: padded input "
-            "would make the model fail until the matrix is resized."
+            f"The tokenizer pads with id {named.token_id:,}, but the embedding matrix has {rows:,} rows: padded input "
+            "crashes the model until the matrix is resized."
         )
     if not named.known:
-        return "No model can be built from these files, so its padding_idx is not known."
+        return "No model can be built from these files, so its padding_idx is unknown."
     return _compare(named)
 
 
@@ -67,32 +68,32 @@ def _compare(named: Named) -> str:
     token_id, padding_idx = named.token_id, named.padding_idx
     tokenizer = "the tokenizer names no padding token" if named.has_tokenizer else "there is no tokenizer"
     if token_id is None and padding_idx is None:
-        return f"The model has no padding_idx, and {tokenizer}: nothing is set apart for padding."
+        return f"The model has no padding_idx, and {tokenizer}: no row is reserved for padding."
     if token_id is None:
         return f"The model's padding_idx is {padding_idx:,}, and {tokenizer}."
     if padding_idx is None:
         return (
-            f"The tokenizer pads with id {token_id:,}, and the model has no padding_idx: its look-up treats padding as "
-            "any other token."
+            f"The tokenizer pads with id {token_id:,}, but the model has no padding_idx: its look-up treats padding "
+            "like any other token."
         )
     if padding_idx == token_id:
         return f"They agree: the tokenizer pads with id {token_id:,}, which is the padding_idx."
     return (
-        f"They differ: the tokenizer pads with id {token_id:,}, and the model's padding_idx is {padding_idx:,}, so the "
-        "look-up of another row is blocked."
+        f"They differ: the tokenizer pads with id {token_id:,}, but the model's padding_idx is {padding_idx:,}, which "
+        "blocks the look-up of another row."
     )
 
 
 def no_row(named: Named, *, rows: int) -> str:
     """The verdict where there is no padding row."""
     if named.row is not None:
-        return f"There is no padding vector: padding has id {named.row:,} and there are {rows:,} rows."
+        return f"There is no padding vector: padding has id {named.row:,}, but there are {rows:,} rows."
     if named.has_tokenizer:
         return (
             "There is no padding vector: the tokenizer names no padding token, as is usual for GPT-2 and similar "
             "models, and most users pad with the end-of-text token."
         )
-    return "It is not known which row is padding: there is no tokenizer, and no pad_token_id."
+    return "The padding row is unknown: there is no tokenizer and no pad_token_id."
 
 
 def verdict(row: PaddingRow, named: Named, *, tied: bool | None, declared: bool, unmeasured: str) -> str:
@@ -105,7 +106,7 @@ def verdict(row: PaddingRow, named: Named, *, tied: bool | None, declared: bool,
         unmeasured: A clause: why the model with its head was not run; "" where nobody asked.
     """
     if row.norm != row.norm:
-        return "The padding vector holds NaN: it is damaged, and padded input gives no numbers."
+        return "The padding vector holds NaN: it is damaged, and padded input gives NaN."
     blocked = named.padding_idx == row.token_id
     clauses = {
         True: _zero_because if row.is_zero else _moved_because,
@@ -133,19 +134,19 @@ def _moved_because(row: PaddingRow, *, blocked: bool) -> str:
 
 def _zero_because(row: PaddingRow, *, blocked: bool) -> str:
     push = f"it is tied to the output matrix, {SOFTMAX}{_number(row, 'output_path')}"
-    start = "it is as padding_idx starts it" if blocked else "no padding_idx starts it there"
-    return f"{start}, yet {push}: it was not trained in this form, or was set to zero afterwards"
+    start = "padding_idx starts it at zero" if blocked else "no padding_idx starts it at zero"
+    return f"{start}, yet {push}, so it was not trained in this form or was set to zero afterwards"
 
 
 def _not_moved_because(row: PaddingRow, *, blocked: bool) -> str:
     if blocked:
         return (
-            "no gradient reaches it now, since the output matrix is another one and padding_idx blocks the "
-            f"look-up{_number(row, 'input_path')}, so it began like this, or was trained or written in another form"
+            "no gradient reaches it now, because the output matrix is separate and padding_idx blocks the "
+            f"look-up{_number(row, 'input_path')}, so it started like this, or was trained or written in another form"
         )
     return (
-        "the model has no padding_idx for it, so it began random as any other row; the output matrix is another one, "
-        f"{SOFTMAX} of its own and not on this one{_look_up(row)}"
+        "the model has no padding_idx for it, so it started random like any other row; the output matrix is separate, "
+        f"and its softmax pushes on its own rows, not on this one{_look_up(row)}"
     )
 
 
@@ -153,7 +154,7 @@ def _zero_untied(row: PaddingRow, *, blocked: bool) -> str:
     if blocked:
         return (
             f"padding_idx starts it at zero and blocks the look-up path{_number(row, 'input_path')}, and the output "
-            "matrix is another one, so that no gradient moves it"
+            "matrix is separate, so no gradient moves it"
         )
     return "the model has no padding_idx for it, so it was set to zero afterwards"
 
@@ -181,7 +182,7 @@ def _look_up(row: PaddingRow) -> str:
     if row.gradient is None:
         return ""
     if row.gradient.input_path == 0:
-        return ", though nothing came through its look-up on your text: the attention mask blocks it"
+        return ", but no gradient came through its look-up on your text: the attention mask blocks it"
     return f", and its look-up moves it too{_number(row, 'input_path')}"
 
 
@@ -195,8 +196,8 @@ def number(value: float | None) -> str:
 def stand_in(row: PaddingRow) -> str:
     """What is shown where there is no padding token."""
     return (
-        f"All that follows is about {row.token}, which stands in for padding. Unlike padding, it is usually a label in "
-        "training, and so is pulled as well as pushed."
+        f"The results below are for {row.token}, in place of padding. Unlike padding, it is usually a label in "
+        "training, so it is pulled as well as pushed."
     )
 
 
@@ -205,22 +206,24 @@ def facts(result: Padding, row: PaddingRow) -> dict[str, str]:
     named = "none" if result.pad_id is None else f"{result.pad_token or 'no name'} (id {result.pad_id:,})"
     return {
         "Padding token": named,
-        **({"Shown in its place": f"{row.token} (id {row.token_id:,})"} if result.stand_in else {}),
+        **({"Shown instead": f"{row.token} (id {row.token_id:,})"} if result.stand_in else {}),
         "padding_idx of the model": "none" if result.padding_idx is None else f"{result.padding_idx:,}",
         "Exactly zero": "yes" if row.is_zero else "no",
-        "Output matrix tied": {True: "yes: one tensor", False: "no: another matrix", None: "not measured"}[result.tied],
+        "Output matrix tied": {True: "yes: one tensor", False: "no: separate matrix", None: "not measured"}[
+            result.tied
+        ],
     }
 
 
 def neighbors(row: PaddingRow) -> str:
     """What the nearest rows have in common."""
     if row.nearest.empty:
-        return "A vector without a direction has no nearest rows by cosine."
+        return "A zero vector has no direction, so it has no nearest rows by cosine."
     unused = sum(kind in ("unused", "no token") for kind in row.nearest["kind"])
     if 2 * unused <= len(row.nearest):
         return "The nearest rows by cosine:"
     return (
-        f"{unused} of the {len(row.nearest)} nearest rows occur in no text, as padding does: rows that are never a "
+        f"{unused} of the {len(row.nearest)} nearest rows, like padding, never occur in a text: rows that are never a "
         "label all get the same kind of push."
     )
 
@@ -236,13 +239,13 @@ def output_row(row: PaddingRow) -> str:
 def explain_gradient(row: PaddingRow, gradient: PaddingGradient) -> tuple[str, ...]:
     """What one backward pass shows, number by number."""
     return (
-        f"Through the look-up: {number(gradient.input_path)}. Of {gradient.rows:,} rows it moves "
-        f"{gradient.rows_input:,}: those of the tokens that were read.",
+        f"Through the look-up: {number(gradient.input_path)}. It moves {gradient.rows_input:,} of {gradient.rows:,} "
+        "rows: those of the tokens in the input.",
         f"Through the softmax: {number(gradient.output_path)}. {_softmax(gradient)}",
         f"One ordinary backward pass of the model leaves {number(gradient.total)} on the row; the two paths add up to "
         f"it within {gradient.split_error:.1g}.",
         f"Here the model gives {row.token} a probability of {number(gradient.probability)} on average: the push is "
-        "that share of the state h, so it fades as the model learns never to answer with this token.",
+        "that share of the state h, so it fades as the model learns never to predict this token.",
         *_controls(row),
     )
 
@@ -252,7 +255,7 @@ def _softmax(gradient: PaddingGradient) -> str:
     if gradient.output_matrix is None:
         return f"The output matrix is the embedding matrix, and {pushed}."
     return (
-        f"The output matrix is another one: {pushed}, and the gradient on its own row for this token is "
+        f"The output matrix is separate: {pushed}, and the gradient on its own row for this token is "
         f"{number(gradient.output_matrix)}."
     )
 
@@ -266,12 +269,12 @@ def _controls(row: PaddingRow) -> list[str]:
         lines.append(
             f"Control: a fresh random model of the same config, whose row has norm {number(at[FRESH]['row_norm'])}, "
             f"gets {number(at[FRESH]['total'])}. This number is not about the checkpoint; it shows where training "
-            "begins."
+            "starts."
         )
     if LIFTED in at and UNMASKED in at:
         kept, lost = at[LIFTED]["input_path"], at[UNMASKED]["input_path"]
         lines.append(
-            f"With padding_idx lifted, the look-up gets {number(kept)} with the attention mask and {number(lost)} "
-            "without it" + (": where texts are masked, padding_idx changes nothing." if kept == 0 else ".")
+            f"Without padding_idx, the look-up gets {number(kept)} with the attention mask and {number(lost)} without "
+            "it" + (": with an attention mask, padding_idx changes nothing." if kept == 0 else ".")
         )
     return lines

@@ -68,7 +68,7 @@ def test_gpt2_has_no_padding_and_end_of_text_stands_in(open_path):
     assert result.gradient is None
     assert "There is no padding vector" in result.verdict
     assert result.agreement == (
-        "The model has no padding_idx, and the tokenizer names no padding token: nothing is set apart for padding."
+        "The model has no padding_idx, and the tokenizer names no padding token: no row is reserved for padding."
     )
     assert result.stand_in is not None
     assert result.stand_in.token == "<|endoftext|>"
@@ -115,7 +115,7 @@ def test_a_zero_row_that_is_untied_is_explained_as_never_moved(tmp_path, open_pa
     assert result.nearest.empty
     assert np.isnan(result.places["cosine"]).all()
     assert to_json(result)["places"][0]["cosine"] is None
-    assert "so that no gradient moves it" in result.verdict
+    assert "so no gradient moves it" in result.verdict
 
 
 def test_a_nan_row_is_damaged(tmp_path, open_path):
@@ -150,7 +150,7 @@ def test_without_config_the_row_is_still_described(tmp_path, open_path):
     result = padding(open_path(folder), progress=silent, text=TEXT)
     assert result.norm is not None
     assert result.padding_idx is None
-    assert "its padding_idx is not known" in result.agreement
+    assert "its padding_idx is unknown" in result.agreement
     assert "has no config.json" in result.gradient_note
 
 
