@@ -25,8 +25,8 @@ def draw(checkpoint: Opened, lens: Lens, request: LadderRequest) -> None:
     """Show one cell: table, ranks, sentences, geometry."""
     layer, position = request.layer, request.position
     st.subheader(f"Layer {lens.layers[layer]}, position {position}", anchor=False)
-    st.caption(f"Head steps where the text has **{literal(lens.tokens[position])}**: {', then '.join(lens.rungs)}.")
-    parts.table(lens_cells.ladder(lens, layer, position), alt="Best tokens of the cell by each step of the head")
+    st.caption(f"Head steps at **{literal(lens.tokens[position])}**: {', then '.join(lens.rungs)}.")
+    parts.table(lens_cells.ladder(lens, layer, position), alt="Best tokens of the cell after each step of the head")
     climb: Climb | None = session.ask(request)
     if climb is None:
         return
@@ -53,7 +53,7 @@ def _ranks(checkpoint: Opened, climb: Climb, ids: list[int], where: str) -> None
             along="rung",
             stops=climb.rungs,
             labels=climb.rungs,
-            title=f"What each step of the head does to ranks, {checkpoint.name}",
+            title=f"Token ranks after each step of the head, {checkpoint.name}",
             subtitle=where,
             theme=session.theme(),
         )
@@ -73,7 +73,7 @@ def _geometry(checkpoint: Opened, climb: Climb, known: pd.DataFrame, where: str)
     parts.chart(
         figure,
         key="geometry",
-        alt="Tokens by cosine with the hidden state and by norm; the table below holds the numbers",
+        alt="Tokens by cosine with the hidden state and by norm; the table below lists the numbers",
     )
     beyond = f" {TRANSFORMED}" if "logits" in climb.rungs else ""
     st.caption(literal(GEOMETRY + beyond))
@@ -97,7 +97,7 @@ def trajectories(checkpoint: Opened, lens: Lens, *, rung: str, position: int) ->
     parts.chart(
         figure,
         key="trajectories",
-        alt="Rank of each pinned token at every layer; the CSV file of pinned tokens holds the numbers",
+        alt="Rank of each pinned token at every layer; the CSV file of pinned tokens has the numbers",
     )
 
 

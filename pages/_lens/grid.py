@@ -68,7 +68,7 @@ def choose(lens: Lens) -> View:
             key="cells",
             bind="query-params",
             width=180,
-            help="With tokens: wide cells, scrolled. All in one view: tokens appear under the pointer.",
+            help="With tokens: wide cells that scroll. All in one view: point at a cell to see its tokens.",
         )
     with st.container(horizontal=True, vertical_alignment="center"):
         _badge(lens)
@@ -133,7 +133,7 @@ def _draw_other(lens: Lens, view: View, coloring: Coloring | None, other: Other)
     if coloring is None:
         first = lens_colors.offered(view.rung, states=other.lens.states.head(0), pinned=other.lens.pinned.head(0))[0]
         st.info(
-            f"{literal(other.title)} cannot be colored by {literal(view.color)}: it shows {first}.",
+            f"{literal(other.title)} cannot be colored by {literal(view.color)}, so it shows {first}.",
             icon=":material/info:",
         )
         coloring = replace(view, color=first, pin=None).coloring(other.lens)
@@ -165,6 +165,6 @@ def _draw_one(
     lens_cells.draw(
         figure,
         key=key,
-        alt=f"Top token by {view.rung}, layers by positions; the "
-        "table below holds the chosen cell, the CSV file all cells",
+        alt=f"Top token by {view.rung}, layers by positions; the table below shows the chosen cell, the CSV file has "
+        "all cells",
     )

@@ -19,4 +19,4 @@ def draw(rows: LensRows) -> None:
     rung = chosen if chosen in rows.rungs else rows.rungs[-1]
     st.caption(literal(words.so_far(rows, rung)))
     st.html(PALE)
-    parts.table(top_tokens(rows, rung), alt="Top token of each cell, of the layers so far")
+    parts.table(top_tokens(rows, rung), alt="Top token of each cell in the layers read so far")

@@ -91,7 +91,7 @@ def test_a_second_text_has_the_same_scale_and_its_differences_marked(open_app: O
     written = [text for row in second["data"][0]["text"] for text in row]
     marked = sum(text.startswith("≠") for text in written)
     assert marked > 0
-    assert f"{marked} of {len(written)} cells name another top token" in said(app)
+    assert f"{marked} of {len(written)} cells have a different top token" in said(app)
 
 
 def test_a_second_checkpoint_says_what_cannot_be_compared(open_app: Open) -> None:
@@ -104,7 +104,7 @@ def test_a_second_checkpoint_says_what_cannot_be_compared(open_app: Open) -> Non
 
 def test_the_questions_are_answered_with_this_checkpoints_numbers(open_app: Open) -> None:
     text = said(open_app("lens", text=TEXT))
-    assert "The model's own answer is the token of highest cosine at " in text
+    assert "The model's own top token has the highest cosine at " in text
     assert "so no part of the head is missing" in text
 
 

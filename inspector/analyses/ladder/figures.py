@@ -179,7 +179,7 @@ def figure(result: Climb, *, name: str, theme: Theme = LIGHT) -> go.Figure:
         along="rung",
         stops=result.rungs,
         labels=result.rungs,
-        title=f"What each step of the head does to ranks, {name}",
+        title=f"Token ranks after each step of the head, {name}",
         subtitle=f"layer {result.layer}, position {result.position} ({result.token})",
         theme=theme,
     )

@@ -9,11 +9,13 @@ from inspector.text import plural
 
 GEOMETRY = (
     "Each point is a token's input embedding e: further right, its direction fits the hidden state h better; further "
-    "up, it is longer. On a dotted line h·e = |h||e| cos is constant, so a longer row needs less cosine for the same "
-    "dot product. Cosine picks the rightmost token, the dot product the one beyond the highest line; where these "
-    "differ, the norm has decided."
+    "up, it is longer. Along a dotted line, h·e = |h||e| cos is constant, so a longer row needs less cosine for the "
+    "same dot product. Cosine picks the rightmost token, the dot product the one beyond the highest line. If they "
+    "differ, the norm makes the difference."
 )
-TRANSFORMED = "The logits' winner may be anywhere: between the dot product and the logits, the head still changes h."
+TRANSFORMED = (
+    "The top token by logits may be anywhere: between the dot product and the logits, the head still changes h."
+)
 
 
 def moves(climb: Climb, token_id: int) -> str:

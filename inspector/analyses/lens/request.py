@@ -13,16 +13,18 @@ from inspector.settings import Device, Dtype
 class ReadingRequest(Request):
     """Options of every question that reads hidden states as tokens."""
 
-    text: str = option(help="What the model reads; if it has an encoder and a decoder, the encoder's input")
-    k: int = option(5, "Tokens listed for each cell and head step", label="Tokens per cell", least=1, most=100)
+    text: str = option(help="Input text; for an encoder-decoder model, the encoder's input")
+    k: int = option(
+        5, "Number of tokens to list for each cell and head step", label="Tokens per cell", least=1, most=100
+    )
     pins: tuple[str, ...] = option(
         (),
-        "Tokens whose rank is shown in every cell and head step, comma-separated",
+        "Tokens whose rank to show in every cell and head step, comma-separated",
         label="Pinned tokens",
         flag="--pin",
         items=8,
     )
-    decoder_text: str = option("", "What the decoder has generated so far")
+    decoder_text: str = option("", "Text that the decoder has generated so far")
     device: Device = placing.device()
     dtype: Dtype = placing.dtype()
 

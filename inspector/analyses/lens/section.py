@@ -46,7 +46,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
         ),
         f"Top token by {rung} at every layer and position",
     )
-    yield Said("The steps of the head, first to last:")
+    yield Said("The steps of the head, in order:")
     yield Listed(words.steps(lens))
     yield Said(words.best_by_cosine(lens))
     yield Said(words.WHY)
@@ -63,7 +63,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
             ),
             "How often each step's top token is the model's final one, over layers",
         )
-    yield Tabled("cells", f"Tokens of each cell ({_request(context).k} a step)", lens.cells)
+    yield Tabled("cells", f"Tokens of each cell ({_request(context).k} per step)", lens.cells)
     yield Tabled("states", "Entropy and agreement of each state", lens.states, rows=12)
 
 

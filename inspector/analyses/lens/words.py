@@ -10,16 +10,16 @@ from inspector.analyses.lens.result import Lens, LensRows
 from inspector.text import plural
 
 WHY = (
-    "The dot product h·e = |h||e| cos ranks tokens as the cosine does only if all rows e are equally long, and "
+    "The dot product h·e = |h||e| cos ranks tokens as the cosine does only if all rows e are equally long, but "
     "frequent and rare tokens differ in norm. A masked-LM head does not compare the hidden state itself with the "
     "embeddings: a dense layer, an activation and a LayerNorm come first, and each token has a bias. On inner layers "
-    "the head is applied early (the logit lens, nostalgebraist 2020): it was trained for the last layer alone, so "
-    "early answers are a reading, not a prediction."
+    "the head is applied early (the logit lens, nostalgebraist 2020): it was trained only for the last layer, so "
+    "early answers are an interpretation, not a prediction."
 )
 TYING = (
     "With tied weights the output layer is the embedding matrix: a token's logit is the dot product of its embedding "
-    "with what the head makes of the hidden state. Training then pulls both uses of a row the same way: it moves the "
-    "last states toward the embeddings of their tokens."
+    "with the hidden state after the head's other steps. Training then pulls both uses of a row the same way and "
+    "moves the last hidden states toward the embeddings of their tokens."
 )
 
 
@@ -28,7 +28,9 @@ def so_far(rows: LensRows, rung: str) -> str:
     known = sorted(set(rows.cells["layer"].tolist()))
     layers = f"Layer {known[0]}" if len(known) == 1 else f"Layers {known[0]}–{known[-1]}"
     last = f", the last {MOST_ACROSS} positions" if len(rows.tokens) > MOST_ACROSS else ""
-    return f"{layers} of {len(rows.layers) - 1} so far{last}, by {rung}. The other head steps follow with the answer."
+    return (
+        f"{layers} of {len(rows.layers) - 1} so far{last}, by {rung}. The other head steps follow with the full result."
+    )
 
 
 def steps(lens: Lens) -> tuple[str, ...]:
@@ -40,15 +42,15 @@ def agreement(lens: Lens) -> str:
     """How the last step compares with the model's own logits."""
     if lens.max_abs_error is None or lens.tolerance is None:
         return (
-            f"The steps end with {lens.rungs[-1]}: the file holds no language-model head, so there are no logits. The "
+            f"The steps end with {lens.rungs[-1]}: the file has no language-model head, so there are no logits. The "
             "tokens shown are those with the nearest embeddings."
         )
     if lens.taken_from_model:
         return "The logits are the model's own output; no other step leads to them."
     return (
-        "At the last layer the last step is the model's own answer, so no part of the head is missing: the largest "
-        f"difference from its logits is {lens.max_abs_error:.2g}, within the {lens.tolerance:.2g} that rounding in "
-        f"{lens.dtype} explains."
+        "At the last layer, the last step gives the model's own output, so no part of the head is missing: the "
+        f"largest difference from its logits is {lens.max_abs_error:.2g}, within the {lens.tolerance:.2g} that "
+        f"rounding in {lens.dtype} explains."
     )
 
 
@@ -69,8 +71,8 @@ def best_by_cosine(lens: Lens) -> str:
         return answer
     by_cosine, by_dot = (same_top(lens.cells, last, step, "logits")[0] for step in ("cosine", "dot"))
     return (
-        f"{answer} The model's own answer is the token of highest cosine at {by_cosine} of {every}, and that of the "
-        f"highest dot product at {by_dot} of {every}. The rest of the difference comes from the head's own layers."
+        f"{answer} The model's own top token has the highest cosine at {by_cosine} of {every} and the highest dot "
+        f"product at {by_dot} of {every}. The rest of the difference comes from the head's own layers."
     )
 
 
@@ -80,11 +82,11 @@ def apart(found: Apart, tokens: tuple[Sequence[str], Sequence[str]], layers: Seq
         return "The two cannot be compared cell by cell: their depths or their first tokens differ."
     reach = "" if len(tokens[0]) == len(tokens[1]) else f" in the {plural(found.positions, 'token')} both begin with"
     if not found.cells:
-        return f"All {found.compared:,} cells name the same top token{reach}."
+        return f"All {found.compared:,} cells have the same top token{reach}."
     layer, position = found.cells[0]
     text = (
-        f"{len(found.cells):,} of {found.compared:,} cells name another top token{reach} (marked ≠). The lowest is at "
-        f"layer {layers[layer]}, position {position} ({tokens[0][position]})."
+        f"{len(found.cells):,} of {found.compared:,} cells have a different top token{reach} (marked ≠). The first is "
+        f"at layer {layers[layer]}, position {position} ({tokens[0][position]})."
     )
     if found.changed:
         at = found.changed[0]
