@@ -24,7 +24,10 @@ JOINT_COLUMNS = {
     "probability": st.column_config.NumberColumn(
         "joint probability",
         format="percent",
-        help="Of all masks together: each is filled given those filled before, and their probabilities are multiplied.",
+        help=(
+            "For all masks together: each mask is filled given those already filled, and the probabilities are "
+            "multiplied."
+        ),
     ),
     "log_probability": st.column_config.NumberColumn(
         "joint log", format="%.3f", help="Natural logarithm of the joint probability."
@@ -32,14 +35,14 @@ JOINT_COLUMNS = {
     "independent": st.column_config.NumberColumn(
         "independent log",
         format="%.3f",
-        help="The same tokens, each read off with every other mask left open, and their logarithms "
-        "added. Larger than the joint one: the tokens fit their places better than each other.",
+        help="Sum of the log probabilities of the same tokens, each scored with every other mask left open. If it is "
+        "larger than the joint one, the tokens fit their places better than each other.",
     ),
     "pseudo_log_likelihood": st.column_config.NumberColumn(
         "pseudo-log-likelihood",
         format="%.3f",
-        help="Of the finished sentence: each of these tokens is masked in turn with the others "
-        "filled in, and the logarithms are added. It does not depend on an order.",
+        help="For the finished sentence: each of these tokens is masked in turn with the others filled in, and the "
+        "log probabilities are added. It does not depend on the filling order.",
     ),
 }
 WORD_COLUMNS = {
@@ -47,8 +50,8 @@ WORD_COLUMNS = {
     "probability": st.column_config.NumberColumn(
         "probability",
         format="percent",
-        help="Product over the word's tokens, each predicted from those before it. A word of two "
-        "tokens takes two masks, so compare words of the same length.",
+        help="Product over the word's tokens, each predicted from those before it. A word of two tokens takes two "
+        "masks, so compare words with the same number of tokens.",
     ),
     "log_probability": st.column_config.NumberColumn("log probability", format="%.3f"),
 }
@@ -61,7 +64,7 @@ def draw(checkpoint: Opened, sentence: Sentence, request: PredictRequest, predic
         with column:
             _mask(checkpoint, sentence, mask, several=len(masks) > 1)
     if len(masks) > DRAWN:
-        st.caption(f"Bars are drawn for the first {DRAWN} of {len(masks)} masks; the table has all.")
+        st.caption(f"The charts show the first {DRAWN} of {len(masks)} masks; the table lists all of them.")
     if len(masks) > 1:
         every = together(masks)
         with st.expander(f"Table of all {len(masks)} masks", icon=":material/table:"):
@@ -99,7 +102,7 @@ def _mask(checkpoint: Opened, sentence: Sentence, mask: Mask, *, several: bool) 
             subtitle="; ".join(said),
             theme=session.theme(),
         ),
-        alt=f"Most likely tokens for the {number}, as bars; the table below holds the same",
+        alt=f"Most likely tokens for the {number}, as bars; the table below lists the same",
         key=f"bars {mask.position}",
     )
     first = mask.predictions.iloc[0]
@@ -146,6 +149,6 @@ def _joint(checkpoint: Opened, request: PredictRequest, prediction: Prediction) 
         hide_index=True,
         lazy=False,
         column_config=JOINT_COLUMNS,
-        alt=f"{plural(len(frame), 'joint answer')}, the most likely first",
+        alt=f"{plural(len(frame), 'joint answer')}, most likely first",
     )
     parts.download(frame, name=f"{checkpoint.name}-joint")

@@ -18,7 +18,7 @@ SUGGESTED = "masked suggested"  # what was put into it last
 ENDS = " .,;:!?"
 COLUMNS = {
     "difference": st.column_config.NumberColumn(
-        "difference", format="%.3f", help="First less second: 0.69 is twice as likely, 2.3 ten times."
+        "difference", format="%.3f", help="First minus second: 0.69 means twice as likely, 2.3 ten times."
     ),
     "first": st.column_config.NumberColumn(
         "first", format="%.3f", help="Log probability in the first sentence (natural logarithm)."
@@ -47,13 +47,13 @@ def draw(checkpoint: Opened, prediction: Prediction | None, asked: PredictReques
     if prediction is None or len(prediction.masks) != 1:
         count = len(prediction.masks) if prediction else 0
         st.info(
-            f"The sentence above has {count or 'no'} masks: leave exactly one, to be compared "
-            "with the second sentence's.",
+            f"The sentence above has {count or 'no'} masks. Leave exactly one to compare it with the mask of the "
+            "second sentence.",
             icon=":material/ads_click:",
         )
         return None
     if second.strip() in {"", first.strip()}:
-        st.info("Change a word or two in the second sentence: both are the same.", icon=":material/edit:")
+        st.info("Both sentences are the same: change a word or two in the second one.", icon=":material/edit:")
         return None
     request = ContrastRequest(first=first, second=second, device=asked.device, dtype=asked.dtype)
     result: Contrast | None = session.ask(request)
@@ -72,8 +72,8 @@ def _show(checkpoint: Opened, result: Contrast, targets: tuple[str, ...]) -> Non
         st.metric(
             "Jensen-Shannon divergence",
             f"{result.jensen_shannon:.3f} bits",
-            help="How far the two distributions over the whole vocabulary are apart: 0 for "
-            "the same, 1 for nothing in common.",
+            help="Distance between the two distributions over the whole vocabulary: 0 means identical, 1 means "
+            "nothing in common.",
         )
         st.metric("Tokens compared", f"{result.rows:,}")
         st.metric("Both passes", f"{result.milliseconds:.1f} ms")
@@ -86,8 +86,8 @@ def _show(checkpoint: Opened, result: Contrast, targets: tuple[str, ...]) -> Non
             pins=pins["token_id"].tolist(),
             theme=session.theme(),
         ),
-        alt="Every token by its likelihood and by which sentence makes it more likely; the tables "
-        "below name the most contrasted",
+        alt="Every token by its likelihood and by which sentence makes it more likely; the tables below list those "
+        "with the largest contrast",
         key="contrast",
     )
     for place, name, frame in zip(

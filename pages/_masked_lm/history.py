@@ -57,7 +57,7 @@ def draw() -> None:
     """List the sentences, the newest first."""
     entries: list[Entry] = st.session_state.get(KEY, [])
     if not entries:
-        st.info("Nothing has been asked yet in this session.", icon=":material/history:")
+        st.info("This session has no questions yet.", icon=":material/history:")
         return
     for number, entry in list(enumerate(entries))[: -SHOWN - 1 : -1]:
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -68,12 +68,12 @@ def draw() -> None:
                 on_click=_go_back,
                 args=(entry,),
                 icon=":material/undo:",
-                help="Ask it again",
+                help="Run it again",
             )
             st.caption(f"{literal(' · '.join(entry.answers))} ({literal(entry.name)})")
     with st.container(horizontal=True):
         parts.download(table(entries), name="masked-lm-history")
-        st.button("Clear the history", icon=":material/delete:", on_click=st.session_state.pop, args=(KEY, None))
+        st.button("Clear history", icon=":material/delete:", on_click=st.session_state.pop, args=(KEY, None))
 
 
 def table(entries: list[Entry]) -> pd.DataFrame:

@@ -14,8 +14,8 @@ from inspector.text import literal
 from pages._ui import inputs, options, parts, session
 
 CAUSAL = (
-    "This model is causal: it predicts the next token and fills no masks. So the page shows how plausible each token "
-    "of a text is after the tokens before it."
+    "This model is causal: it predicts the next token and cannot fill masks. The page therefore shows how plausible "
+    "each token of a text is, given the tokens before it."
 )
 LISTED = 3  # alternatives of a token in the table
 
@@ -24,14 +24,14 @@ COLUMNS = {
     "token": st.column_config.TextColumn("token"),
     "probability": st.column_config.NumberColumn("probability", format="percent"),
     "rank": st.column_config.NumberColumn(
-        "rank", format="localized", help="1: the most likely token of the vocabulary here."
+        "rank", format="localized", help="1 is the most likely token of the vocabulary at this position."
     ),
     "bits": st.column_config.NumberColumn(
-        "surprisal, bits", format="%.2f", help="-log2 of the probability: 0 is certain."
+        "surprisal, bits", format="%.2f", help="-log2 of the probability; 0 is certain."
     ),
     "log_probability": st.column_config.NumberColumn("log probability", format="%.3f", help="Natural logarithm."),
     "alternatives": st.column_config.TextColumn(
-        "most likely here", width="large", help="What the model predicts here; the downloaded file has more."
+        "most likely here", width="large", help="The model's most likely tokens here; the downloaded file has more."
     ),
 }
 
@@ -60,7 +60,7 @@ def draw(checkpoint: Opened, request: PlausibilityRequest) -> Plausibility | Non
             subtitle=subtitle(result),
             theme=session.theme(),
         ),
-        alt="The text, each token colored by its surprisal; the table below holds the numbers",
+        alt="The text, each token colored by its surprisal; the table below lists the numbers",
         key="plausibility",
     )
     st.markdown(literal(totals(result)))
@@ -89,26 +89,26 @@ def _totals(result: Plausibility) -> None:
             "Log-likelihood",
             f"{result.log_likelihood:.2f}",
             help="Sum of the judged tokens' log probabilities (natural logarithm), each predicted from the tokens "
-            "before it. Nearer to zero: more plausible; longer texts have lower ones.",
+            "before it. Closer to zero is more plausible; longer texts have lower values.",
         )
         st.metric(
             "Perplexity",
             f"{result.perplexity:.2f}",
-            help="exp of the mean loss: as if the model chose each token from so many equally likely ones. "
-            "Comparable between lengths, and between models with the same tokenizer.",
+            help="exp of the mean loss: the model is as uncertain as if it chose each token from this many equally "
+            "likely ones. Comparable between texts of different lengths, and between models with the same tokenizer.",
         )
         return
     st.metric(
         "Pseudo-log-likelihood",
         f"{result.pseudo_log_likelihood:.2f}",
-        help="Sum of the tokens' log probabilities, each judged with all others in "
-        "sight (Salazar et al. 2020). Nearer to zero: more plausible; longer texts have lower ones.",
+        help="Sum of the tokens' log probabilities, each judged with all others visible (Salazar et al. 2020). Closer "
+        "to zero is more plausible; longer texts have lower values.",
     )
     st.metric(
         "Pseudo-perplexity",
         f"{result.pseudo_perplexity:.2f}",
-        help="exp of the negative mean of these: as if the model chose each token from "
-        "so many equally likely ones. Comparable between lengths.",
+        help="exp of the negative mean of these log probabilities: the model is as uncertain as if it chose each "
+        "token from this many equally likely ones. Comparable between texts of different lengths.",
     )
 
 

@@ -111,7 +111,7 @@ def _show(checkpoint: Opened, other: Opened, first: Prediction, second: Predicti
     for mine, theirs in list(zip(first.masks, second.masks, strict=True))[:DRAWN]:
         _mask(checkpoint, other, mine, theirs)
     if len(first.masks) > DRAWN:
-        st.caption(f"The first {DRAWN} of {len(first.masks)} masks are shown; the file has all.")
+        st.caption(f"The first {DRAWN} of {len(first.masks)} masks are shown; the file has all of them.")
     every = pd.concat(
         [
             join(mine, theirs).assign(mask=number)

@@ -80,7 +80,7 @@ def redraw(question: Any) -> None:
 def invite() -> None:
     """Say what to do with a sentence without a mask."""
     mask = inputs.mask_token()
-    typed = f", or type {literal(mask)} where a word is to be guessed" if mask else ""
+    typed = f", or type {literal(mask)} in place of a word" if mask else ""
     st.info(f"No token is masked yet: click one or more of the tokens above{typed}.", icon=":material/ads_click:")
 
 
@@ -92,31 +92,31 @@ def draw_device(prediction: Prediction, checkpoint: Opened) -> None:
         st.metric(
             "Forward pass",
             f"{prediction.milliseconds:.1f} ms",
-            help="One pass through the model and its head, which were loaded before.",
+            help="One pass through the model and its head, which are already loaded.",
         )
-        st.metric("Threads", prediction.threads, help="Of the processor, used by this pass.")
+        st.metric("Threads", prediction.threads, help="CPU threads used by this pass.")
         st.metric(
             "Memory",
             bytes_text(prediction.memory_nbytes),
-            help="The weights on the device; on a GPU the peak of the pass.",
+            help="Weights on the device; on a GPU, the peak during the pass.",
         )
         st.metric("Tokens", len(prediction.tokens))
         st.metric("Masks", len(prediction.masks))
         if any(worker.fingerprint == checkpoint.fingerprint for worker in session.engine().workers()):
             st.button(
-                "Free the memory",
+                "Free memory",
                 icon=":material/eject:",
                 on_click=_free,
                 args=(checkpoint.fingerprint,),
-                help="End the process that holds the model. Answers stay; the next question loads the model again.",
+                help="Ends the process that runs the model. Answers stay; the next question loads the model again.",
             )
     said = [prediction.note] if prediction.note else []
     if prediction.batch > 1:
-        said.append(f"answered together with {plural(prediction.batch - 1, 'other')} in one padded batch")
+        said.append(f"run together with {plural(prediction.batch - 1, 'other')} in one padded batch")
     st.caption(literal("; ".join(said)))
     freed = st.session_state.pop("masked freed", None)
     if freed is not None:
-        st.toast("The memory is free." if freed else "The model is at work: try again in a moment.")
+        st.toast("The memory has been freed." if freed else "The model is busy: try again in a moment.")
 
 
 def _judged(plausibility: Plausibility | None) -> dict[int, tuple[str | None, str, str]]:
@@ -136,8 +136,8 @@ def _judged(plausibility: Plausibility | None) -> dict[int, tuple[str | None, st
 
 def _mask_title(kind: str) -> str:
     if kind == "mask":
-        return "Written in the text: a click marks it there"
-    return "Masked: a click shows it to the model again"
+        return "Typed in the text: click to select it there"
+    return "Masked: click to unmask"
 
 
 def _hint(sentence: Sentence) -> str:
@@ -145,11 +145,11 @@ def _hint(sentence: Sentence) -> str:
         return ""
     tokens, count = len(sentence.pieces), len(sentence.masks)
     if sentence.longest and tokens > sentence.longest:
-        return f"{tokens:,} tokens are more than the {sentence.longest:,} that the model takes."
+        return f"The text has {tokens:,} tokens, but the model takes at most {sentence.longest:,}."
     if not count:
         return "Click a token to mask it, or type the mask token."
     masks = "1 mask" if count == 1 else f"{count} masks"
-    return f"{masks} in {tokens} tokens. Click any other token to mask it, too."
+    return f"{masks} in {tokens} tokens. Click any other token to mask it as well."
 
 
 def _take_example() -> None:

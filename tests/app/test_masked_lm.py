@@ -184,7 +184,7 @@ def test_a_causal_model_has_this_view_alone(open_app: Open) -> None:
     app = open_app("masked_lm", checkpoint="demo-gpt2", text=text, k="2")
     assert not app.error
     assert not app.exception
-    assert "This model is causal: it predicts the next token and fills no masks." in said(app)
+    assert "This model is causal: it predicts the next token and cannot fill masks." in said(app)
     assert not [each for each in app.segmented_control if each.key == "view"]
     result = (
         session.engine()
@@ -240,7 +240,7 @@ def test_the_demo_brings_a_second_sentence_and_one_mask_is_asked_for(open_app: O
     assert app.text_input(key="second").value == "the [MASK] of germany."
     assert metrics(app)["Tokens compared"]
     several = open_app("masked_lm", text="the [MASK] of [MASK].", view="Two sentences")
-    assert "leave exactly one" in several.info[0].value
+    assert "Leave exactly one" in several.info[0].value
 
 
 def test_a_second_checkpoint_without_the_head_is_said_in_words(open_app: Open) -> None:
@@ -279,7 +279,7 @@ def test_history_goes_back_downloads_and_is_cleared(open_app: Open) -> None:
     button(app, labels[0]).click().run()
     assert editor(app)["text"] == "the city of france."
     assert [text for text, kind in chips(app) if kind == "clicked"] == ["france"]
-    button(app, "Clear the history").click().run()
+    button(app, "Clear history").click().run()
     assert not [each for each in app.button if each.label.startswith("the ")][1:]
 
 
@@ -316,7 +316,7 @@ def test_a_text_that_is_too_long_is_one_sentence(text: str, words: str, open_app
 
 def test_a_text_that_is_too_long_is_said_before_anything_is_masked(open_app: Open) -> None:
     app = open_app("masked_lm", text="x " * 200)
-    assert editor(app)["hint"] == "202 tokens are more than the 128 that the model takes."
+    assert editor(app)["hint"] == "The text has 202 tokens, but the model takes at most 128."
     assert not app.error
 
 
@@ -441,7 +441,7 @@ def test_a_click_on_what_is_no_token_there_is_said(open_app: Open, second: str) 
     text = "the city of france."
     app = open_app("masked_lm", text=text, masks="4", view="Two checkpoints", other=second, k="5")
     assert not app.error
-    assert "splits this text into other tokens" in "\n".join(each.value for each in app.info)
+    assert "splits this text into different tokens" in "\n".join(each.value for each in app.info)
     (table,) = [each.value for each in app.dataframe if "rank_there" in each.value.columns]
     shared = table[table["token"] != "france"].dropna()
     assert len(shared)  # the same weights see the same sentence, with one mask for the word

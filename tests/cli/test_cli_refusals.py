@@ -43,7 +43,7 @@ LAYERS = '--layers: {!r} is neither a number nor a range: write "0,6,12" or "0-3
         (("predict", "demo-gpt2", "--text", "a"), CAUSAL),
         (
             ("plausibility", "demo-gpt2", "--text", "a"),
-            "--text: The text has one token, and a causal language model judges each token from those before it: type "
+            "--text: The text has one token, but a causal language model judges each token from those before it: type "
             "more.",
         ),
         (("contrast", str(MINILM), "--first", "a [MASK]", "--second", "[MASK]"), NO_HEAD),
@@ -75,8 +75,8 @@ LAYERS = '--layers: {!r} is neither a number nor a range: write "0,6,12" or "0-3
         ),
         (
             ("plausibility", "demo-gpt2", "--text", "a dog", "--by", "word"),
-            "--by: Masked unit is for masked language "
-            "models: demo-gpt2 reads a text from left to right, and nothing is masked.",
+            "--by: Masked unit applies only to masked language models: demo-gpt2 reads a text from left to right and "
+            "masks nothing.",
         ),
         (
             ("overview", "demo-gpt2", "--find", "c_attm"),

@@ -78,8 +78,7 @@ def _row(checkpoint: Checkpoint, text: str, name: str) -> Row:
     if len(positions) != 1:
         many = f"{len(positions)} {token}" if positions else f"no {token}"
         raise RequestError(
-            f"The {name} text has {many}: write {token} exactly once, where the two texts are to be compared.",
-            option=name,
+            f"The {name} text has {many}: write {token} exactly once, at the place to compare.", option=name
         )
     return Row(encoded.ids, encoded.type_ids, positions)
 

@@ -17,6 +17,6 @@ class ContrastRequest(Request):
 
     first: str = option(help="A text with exactly one mask token")
     second: str = option(help="Another text with exactly one mask token", label="Second sentence")
-    k: int = option(10, "Tokens listed for each text", label="Tokens per text", least=1, most=1_000)
+    k: int = option(10, "Number of tokens to list for each text", label="Tokens per text", least=1, most=1_000)
     device: Device = placing.device()
     dtype: Dtype = placing.dtype()

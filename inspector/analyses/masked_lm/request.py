@@ -15,9 +15,11 @@ class PredictRequest(Request):
 
     verb = "predict"
 
-    text: str = option(help="What the model reads, with the mask token once or more")
-    masks: tuple[int, ...] = option((), "Positions of more tokens to mask; 0 is the first special token", flag="--mask")
-    k: int = option(10, "Tokens listed for each mask", label="Tokens per mask", least=1, most=1_000)
+    text: str = option(help="Input text with one or more mask tokens")
+    masks: tuple[int, ...] = option(
+        (), ("Positions of additional tokens to mask; 0 is the first special token"), flag="--mask"
+    )
+    k: int = option(10, "Number of tokens to list for each mask", label="Tokens per mask", least=1, most=1_000)
     targets: tuple[str, ...] = option(
         (),
         "Rank only these words, comma-separated; a word of several tokens is scored token by "

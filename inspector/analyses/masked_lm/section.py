@@ -38,7 +38,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     if isinstance(answers[0], Prediction):
         yield from _prediction(context, answers[0])
     elif not _is_causal(context):
-        yield Said("The text has no mask, so nothing is predicted for one.")
+        yield Said("The text has no mask, so there is nothing to predict.")
     judged = answers[-1]
     if isinstance(judged, Plausibility) and judged.judged:
         yield from _plausibility(context, judged)
@@ -88,7 +88,7 @@ def _plausibility(context: Context, judged: Plausibility) -> Iterator[Block]:
             subtitle=subtitle(judged),
             theme=theme,
         ),
-        "The text's tokens as boxes, the more surprising the stronger their color",
+        "The text's tokens as boxes; a stronger color means a more surprising token",
     )
     yield Said(totals(judged))
     yield Tabled("plausibility", "Every token", judged.tokens)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-JOINT_UP_TO = "Joint answers are searched for up to {masks} masks."
+JOINT_UP_TO = "Joint answers are available for up to {masks} masks."
 HOW = (
     "The text goes through the encoder once. At each mask the head turns the hidden state into one logit per token "
     "(dense layer, activation, LayerNorm, product with the word embeddings, bias), and a softmax over the whole "
-    "vocabulary makes probabilities, even where only some words are compared."
+    "vocabulary turns the logits into probabilities, even if only some words are compared."
 )
 
 
@@ -14,8 +14,8 @@ def joint(order: str) -> str:
     """How several masks were filled together."""
     way = "from left to right" if order == "left" else "the most confident mask first"
     return (
-        f"A beam search fills the masks {way}, each given those filled before. The best answers to each mask alone "
-        "need not fit together."
+        f"A beam search fills the masks {way}, each given those already filled. The best answers for each mask alone "
+        "may not fit together."
     )
 
 
@@ -23,15 +23,15 @@ def no_head(name: str) -> str:
     """Why a second checkpoint is not asked."""
     return (
         f"{name} has no masked-LM head in its file, so it predicts nothing: a head filled with random numbers would "
-        "answer nonsense."
+        "return nonsense."
     )
 
 
 def rewritten(name: str) -> str:
     """What became of clicked tokens that another tokenizer does not have."""
     return (
-        f"{name} splits this text into other tokens, so each token that you clicked is replaced by one of its mask "
-        "tokens."
+        f"{name} splits this text into different tokens, so each token that you clicked is replaced by one of its "
+        "mask tokens."
     )
 
 
@@ -42,12 +42,12 @@ def split_apart(here: int, there: int) -> str:
 
 def masks_apart(here: int, there: int) -> str:
     """Why two answers are not set side by side."""
-    return f"{here} masks here are {there} there, so they cannot be set side by side."
+    return f"One has {here} masks and the other {there}, so they cannot be shown side by side."
 
 
 def shared(count: int, names: tuple[str, str], listed: tuple[int, int]) -> str:
     """How many tokens two checkpoints both list."""
     return (
-        f"{count} of the {listed[0]} tokens of {names[0]} are among the {listed[1]} of {names[1]}. Joined by their "
-        "text; an empty cell: not among those listed."
+        f"{count} of the {listed[0]} tokens of {names[0]} are among the {listed[1]} of {names[1]}. Rows are joined by "
+        "token text; an empty cell means that the token is not listed."
     )

@@ -36,7 +36,7 @@ def plausibility(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
     if is_decoder_only(checkpoint.config):
         raise NotInCheckpointError(
             f"{checkpoint.name} has no language-model head in its files, and a head filled with random numbers would "
-            "answer nonsense, so nothing is judged. Open the checkpoint that it was pre-trained as, or look at its "
-            "Embeddings and Vocabulary lens."
+            "return nonsense, so nothing is judged. Open its pre-training checkpoint, or look at its Embeddings and "
+            "Vocabulary lens."
         )
     return judge_masked(checkpoint, request, progress=progress)  # which says what is missing

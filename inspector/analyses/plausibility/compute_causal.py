@@ -44,8 +44,8 @@ def judge_causal(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
     """
     if request.by != PlausibilityRequest.by:
         raise RequestError(
-            f"Masked unit is for masked language models: {checkpoint.name} reads a text from left to right, "
-            "and nothing is masked.",
+            f"Masked unit applies only to masked language models: {checkpoint.name} reads a text from left to right "
+            "and masks nothing.",
             option="by",
         )
     tokens = checkpoint.require_tokens()
@@ -53,7 +53,7 @@ def judge_causal(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
     checkpoint.check_ids(tuple(encoding.ids), encoding.type_ids)
     if len(encoding.ids) == 1:
         raise RequestError(
-            "The text has one token, and a causal language model judges each token from those before it: type more.",
+            "The text has one token, but a causal language model judges each token from those before it: type more.",
             option="text",
         )
     loaded = load(checkpoint, "causal_lm", device=request.device, dtype=request.dtype, progress=progress)

@@ -162,7 +162,7 @@ def _bars(
 def _hover(row: _Token) -> str:
     head = f"<b>{plain(row.token)}</b>, position {row.position}"
     if not row.judged:
-        return f"{head}<br>not judged: the model is given it as it is"
+        return f"{head}<br>not judged: the model only reads it"
     if not row.colored:
         return f"{head}<br>probability 0: the model rules this token out"
     best = (

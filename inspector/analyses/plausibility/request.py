@@ -15,11 +15,11 @@ class PlausibilityRequest(Request):
 
     verb = "plausibility"
 
-    text: str = option(help="The text to judge")
+    text: str = option(help="Text to judge")
     by: str = option(
         "token",
-        "For masked language models, what is masked at a time; token: each token alone, so the tokens of a long word "
-        "give each other away; word: the rest of its word as well, so a token sees only what comes before it in its "
+        "For masked language models, how much to mask at a time; token: each token alone, so the tokens of a long "
+        "word give each other away; word: also the rest of its word, so a token sees only the earlier part of its "
         "word (Kauf and Ivanova 2023)",
         label="Masked unit",
         choices=("token", "word"),

@@ -26,7 +26,7 @@ def totals(result: Plausibility) -> str:
     masked = "alone" if result.by == "token" else "together with the rest of its word"
     return (
         f"Each token is masked {masked}, and the head predicts it: surprisal is −log₂ of the probability of the token "
-        "in the text (pseudo-log-likelihood, Salazar et al. 2020). A mask itself is not judged. Together the "
+        "in the text (pseudo-log-likelihood, Salazar et al. 2020). Masks are not judged. Together the "
         f"{result.judged} tokens have a pseudo-log-likelihood of {result.pseudo_log_likelihood:.3f} and a "
         f"pseudo-perplexity of {result.pseudo_perplexity:.2f}."
     )
@@ -60,6 +60,6 @@ def alternatives(result: Plausibility, *, count: int) -> dict[int, str]:
 def stands_for_unknown(count: int, name: str | None) -> str:
     """Tokens that were judged in place of text that the vocabulary lacks."""
     return (
-        f"{count} {'token stands' if count == 1 else 'tokens stand'} for text that the vocabulary lacks: the score "
-        f"there is for {name} itself."
+        f"{count} {'token represents' if count == 1 else 'tokens represent'} text that is not in the vocabulary: the "
+        f"score there is for {name} itself."
     )

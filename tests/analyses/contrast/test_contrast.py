@@ -145,7 +145,7 @@ def test_without_a_head_nothing_is_compared(open_model):
         contrast(open_model("GPT2LMHeadModel"), progress=silent, first=FIRST, second=SECOND)
 
 
-EXACTLY = "write [MASK] exactly once, where the two texts are to be compared."
+EXACTLY = "write [MASK] exactly once, at the place to compare."
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ def test_one_mask_has_one_likelihood(open_model):
 def test_thirteen_masks_have_no_joint_answer_and_it_is_said(open_model):
     result = predict(open_model("BertForMaskedLM"), progress=silent, text="[MASK] " * 13)
     assert result.joint == ()
-    assert result.warnings == ("Joint answers are searched for up to 12 masks.",)
+    assert result.warnings == ("Joint answers are available for up to 12 masks.",)
 
 
 def test_masks_by_position_are_masks_in_the_text(open_model):

@@ -189,9 +189,8 @@ def test_a_head_that_is_not_in_the_file_is_refused(tmp_path, open_path):
     with pytest.raises(NotInCheckpointError) as error:
         plausibility(open_path(folder), progress=silent, text=TEXT)
     assert str(error.value) == (
-        "cut has no language-model head in its files, and a head filled with random numbers would answer nonsense, so "
-        "nothing is judged. Open the checkpoint that it was pre-trained as, or look at its Embeddings and Vocabulary "
-        "lens."
+        "cut has no language-model head in its files, and a head filled with random numbers would return nonsense, so "
+        "nothing is judged. Open its pre-training checkpoint, or look at its Embeddings and Vocabulary lens."
     )
 
 
@@ -210,10 +209,10 @@ def test_two_stacks_are_refused(open_model, architecture):
     ("options", "sentence"),
     [
         ({"text": "w1"},
-         "The text has one token, and a causal language model judges each token from those before it: type more."),
+         "The text has one token, but a causal language model judges each token from those before it: type more."),
         ({"text": TEXT, "by": "word"},
-         "Masked unit is for masked language models: LlamaForCausalLM reads a text from left to right, and "
-         "nothing is masked."),
+         "Masked unit applies only to masked language models: LlamaForCausalLM reads a text from left to right and "
+         "masks nothing."),
         ({"text": TEXT, "k": 0}, "Alternatives must be between 1 and 100, not 0."),
         ({"text": "w1 " * 65}, "The text has 65 tokens and LlamaForCausalLM takes 64: shorten it."),
     ],

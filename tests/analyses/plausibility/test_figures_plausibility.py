@@ -175,7 +175,7 @@ def test_what_the_model_rules_out_is_drawn_without_a_color():
     assert not trace(figure, "judged").marker.showscale
     hovers = trace(figure, "not judged").hovertext
     assert "the model rules this token out" in hovers[1]
-    assert "given it as it is" in hovers[0]
+    assert "the model only reads it" in hovers[0]
 
 
 # --- the scatter ---------------------------------------------------------------------------------

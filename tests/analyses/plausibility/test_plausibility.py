@@ -185,7 +185,7 @@ def test_an_unknown_word_is_judged_as_the_unknown_token(open_model):
     assert result.judged == 2
     assert result.tokens["token"].tolist()[2] == "[UNK]"
     assert result.warnings == (
-        "1 token stands for text that the vocabulary lacks: the score there is for [UNK] itself.",
+        "1 token represents text that is not in the vocabulary: the score there is for [UNK] itself.",
     )
 
 
