@@ -348,7 +348,7 @@ def test_the_named_arguments_do_fill_the_field(answered, name, field, filling):
     checkpoint, result = answered(name)
     found = fields(result)[field]
     arguments = filling(torch.tensor([checkpoint.require_tokens().encode(TEXT).ids]))
-    assert found.note == (f"None here: {' and '.join(f'{each}=…' for each in arguments)} would fill it.")
+    assert found.note == (f"None here: pass {' and '.join(f'{each}=…' for each in arguments)} to get it.")
     model = random_model(name)
     assert real_output(checkpoint, model).get(field) is None
     assert real_output(checkpoint, model, **arguments)[field].shape == ()
