@@ -25,20 +25,22 @@ sharing_parts.draw_answer(sharing)
 saved = sharing.listed_nbytes - sharing.unique_nbytes
 with st.container(horizontal=True):
     parts.count(
-        "Parameters by name", sharing.listed_parameters, explanation="Every name counted, names of the same tensor too."
+        "Parameters by name",
+        sharing.listed_parameters,
+        explanation="Counts every name, including several names of one tensor.",
     )
-    parts.count("Unique parameters", sharing.unique_parameters, explanation="Every number in memory counted once.")
+    parts.count("Unique parameters", sharing.unique_parameters, explanation="Counts every number in memory once.")
     st.metric(
         "Saved by sharing",
         percent_text(saved / sharing.listed_nbytes) if saved else "nothing",
-        help=f"{bytes_text(saved)}: {bytes_text(sharing.listed_nbytes)} if every name had a "
-        f"tensor of its own, {bytes_text(sharing.unique_nbytes)} as it is.",
+        help=f"{bytes_text(saved)}: {bytes_text(sharing.listed_nbytes)} if every name had its own tensor, "
+        f"{bytes_text(sharing.unique_nbytes)} as it is.",
     )
     st.metric(
         "Shared groups",
         sum(group.in_memory for group in sharing.groups),
-        help="Groups of names that are one block of memory, of "
-        f"{len(sharing.groups)} that are, were declared to be, or could be.",
+        help=f"Groups of names that share one block of memory, out of {len(sharing.groups)} that do, are declared to, "
+        "or could.",
     )
 
 graph = sharing_graph(
@@ -53,18 +55,18 @@ with st.container(key="sharing_graph"):
     picked = parts.clickable(
         graph,
         key="graph",
-        alt="Graph of parameter names and the tensors that they share; the table below holds the same",
+        alt="Graph of parameter names and the tensors that they share; the table below lists the same",
     )
 st.caption(
-    ":material/ads_click: Click a row or a tensor of the graph to see what it is. The bar under a name is its size; "
-    "one box on the right is one tensor in memory."
+    ":material/ads_click: Click a row or a tensor in the graph for details. The bar under a name shows its size; each "
+    "box on the right is one tensor in memory."
 )
 if picked:
     with st.container(border=True):
         st.subheader("Properties", anchor=False)
         sharing_parts.draw_row(sharing, picked[0])
 
-st.subheader("What is shared, with the evidence", anchor=False)
+st.subheader("Shared groups and their evidence", anchor=False)
 if not sharing.groups:
     st.info("Checkpoints with tied input and output embeddings, such as demo-bert, show a group here.")
 sharing_parts.draw_groups(sharing)
@@ -72,19 +74,19 @@ if sharing.reused_modules:
     st.markdown("**Modules that one forward pass runs more than once**")
     parts.table(pd.DataFrame([{"name": m.name, "uses": m.uses} for m in sharing.reused_modules]), alt="Reused modules")
 
-st.subheader("Why is it so?", anchor=False)
+st.subheader("Explanations", anchor=False)
 for question, answer in explain(sharing):
     with st.expander(literal(question), expanded=True):
         st.markdown(literal(answer))
 
 what_if.draw(checkpoint, sharing)
 
-st.subheader("Where the parameters are", anchor=False)
+st.subheader("Parameters by module", anchor=False)
 parts.chart(
     parameter_icicle(sharing.tensors, sharing.groups, title=f"Parameters of {checkpoint.name}", theme=session.theme()),
-    alt="Modules as boxes, as wide as their share of the parameters",
+    alt="Modules as boxes; a box's width is its share of the parameters",
 )
-st.caption(":material/ads_click: Click a module to look inside, its parent to come back.")
+st.caption(":material/ads_click: Click a module to look inside, or its parent to go back.")
 
 sharing_parts.draw_names(sharing, checkpoint)
 parts.elsewhere(checkpoint, SharingRequest())

@@ -80,7 +80,7 @@ def _list_names(names: Sequence[str]) -> None:
     height = "content" if len(names) < 10 else 240
     st.code("\n".join(names[:NAMES]), language=None, wrap_lines=True, height=height)
     if len(names) > NAMES:
-        st.caption(f"The first {NAMES} of {len(names):,}; the table of names below has all.")
+        st.caption(f"The first {NAMES} of {len(names):,}; the table of names below lists all of them.")
 
 
 @st.fragment
@@ -122,7 +122,7 @@ def _draw_group(sharing: Sharing, alike: Sequence[int]) -> None:
         st.markdown(f"**{group_letter(number)}** {parts.verdict(group.verdict)} {literal(group.reason)}")
         if len(alike) > 1:
             st.markdown(
-                f"The same for {plural(len(alike) - 1, 'more group')} of this pattern: in all "
+                f"{plural(len(alike) - 1, 'more group')} of this pattern; in total: "
                 f"{literal(words.sizes(*(sharing.groups[each] for each in alike)))}"
             )
         st.markdown(truths(group))

@@ -127,7 +127,7 @@ def test_nothing_shared_says_so_and_names_an_example(open_app: Open) -> None:
 def test_an_alias_is_not_called_a_tie() -> None:
     alias = replace(group("a.weight", "b.weight", verdict="alias only"), aliases=("b.weight",))
     assert answer_for(alias) == (
-        "The file says that a.weight and b.weight are one tensor, but the loaded model keeps them apart."
+        "The file says that a.weight and b.weight are one tensor, but the loaded model keeps them separate."
     )
     assert literal("only as an alias: b.weight") in truths(alias)
 

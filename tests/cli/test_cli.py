@@ -239,7 +239,7 @@ def test_sharing_is_readable_in_80_columns(call):
     lines = shown.splitlines()
     assert len(lines) < 40
     assert all(len(line) <= 80 for line in lines)
-    assert "Unique: 2,134,722 parameters, 8.5 MB, every number once" in lines
+    assert "Unique: 2,134,722 parameters, 8.5 MB, counting every number once" in lines
     assert any("cls.predictions.decoder.weight" in line for line in lines)
     text = " ".join(shown.split())
     assert "One block of memory under 2 names: config.json and the class declare it, and the file stores" in text

@@ -13,8 +13,10 @@ def in_short(result: Sharing) -> dict[str, Any]:
     """Of each group what tells it from others; --json has the places of every name as well."""
     plain = to_json(result)
     totals = {
-        "listed": f"{result.listed_parameters:,} parameters, {bytes_text(result.listed_nbytes)}, every name counted",
-        "unique": f"{result.unique_parameters:,} parameters, {bytes_text(result.unique_nbytes)}, every number once",
+        "listed": f"{result.listed_parameters:,} parameters, {bytes_text(result.listed_nbytes)}, counting every name",
+        "unique": (
+            f"{result.unique_parameters:,} parameters, {bytes_text(result.unique_nbytes)}, counting every number once"
+        ),
     }
     return totals | {
         "groups": [_group(group) for group in result.groups],

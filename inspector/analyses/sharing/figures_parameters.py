@@ -206,7 +206,7 @@ def _caption(box: _Box, total: int) -> str:
 def _hover(box: _Box, total: int) -> str:
     lines = [f"<b>{plain(box.name)}</b>", f"{box.parameters:,} parameters", _share(box, total)]
     if box.closed:
-        lines.append(f"{plural(box.closed, 'tensor')}, not drawn one by one")
+        lines.append(f"{plural(box.closed, 'tensor')}, not drawn individually")
     return "<br>".join(lines)
 
 

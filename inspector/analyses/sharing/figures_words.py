@@ -92,7 +92,7 @@ def _lines(row: dict[str, Any], tensors: pd.DataFrame) -> list[str]:
         lines = [f"{plural(row['tensors'], 'name')}{each}", size]
         groups = set(column(tensors, "group")) - {-1}
         if row["group"] < 0 and groups:
-            lines.append(f"names of {plural(len(groups), 'shared group')} among them")
+            lines.append(f"names of {plural(len(groups), 'shared group')} included")
         return [*lines, _several(tensors)]
     tensor = tensors.to_dict("records")[0]
     return [f"{shape} · {plain(tensor['dtype'])}", size, *_places(tensor)]
@@ -171,7 +171,7 @@ def node_hover(node: Node, groups: Sequence[SharedGroup]) -> str:
     if len(first.names) > 12:
         names.append(f"and {len(first.names) - 12} more")
     if len(node.groups) > 1:
-        names.append(f"and so for {plural(len(node.groups) - 1, 'more group')} of this pattern")
+        names.append(f"and {plural(len(node.groups) - 1, 'more group')} like it")
     reason = "<br>".join(wrap(plain(first.reason), LINE, break_long_words=False, break_on_hyphens=False))
     return "<br>".join([f"<b>{plain(first.verdict)}</b>", *names, "", reason])
 

@@ -49,7 +49,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
         lambda theme: parameter_icicle(
             sharing.tensors, sharing.groups, title=f"Parameters of {context.name}", theme=theme
         ),
-        "Modules as boxes, as wide as their share of the parameters",
+        "Modules as boxes; a box's width is its share of the parameters",
     )
     letters = [group_letter(group) if group >= 0 else None for group in sharing.tensors["group"]]
     names = sharing.tensors.drop(columns=["row", "file_offset"]).assign(group=letters)

@@ -13,21 +13,21 @@ OUTPUTS = {"decoder", "lm_head", "embed_out", "vocab_projector", "generator_lm_h
 # {who} the names, {n} tensors of {shape}; by verdict, or by verdict and what the file holds.
 ANSWERS = {
     "tied": "{who} are tied: one tensor of {shape} under {names}.",
-    "equal copies": "{who} are not tied, but equal so far: {n} copies of {shape} hold the same numbers, and training "
+    "equal copies": "{who} are not tied, but equal so far: {n} copies of {shape} have the same numbers until training "
     "moves them apart.",
     "diverged": "{who} are not tied: {n} different tensors of {shape}.",
-    "declared only": "{who} are declared tied, but the loaded model keeps them apart.",
-    "declared only, different numbers": "{who} are declared tied, but the file holds {n} different tensors of {shape}.",
-    "alias only": "The file says that {who} are one tensor, but the loaded model keeps them apart.",
+    "declared only": "{who} are declared tied, but the loaded model keeps them separate.",
+    "declared only, different numbers": "{who} are declared tied, but the file has {n} different tensors of {shape}.",
+    "alias only": "The file says that {who} are one tensor, but the loaded model keeps them separate.",
 }
 # What the file holds, by its relation to the model's names.
 FILES = {
-    "one copy": "The file stores the tensor once: no two tensors of a safetensors file may share bytes. It holds "
-    "{held}, and not {lacking}. Nothing is lost: a loader puts the one tensor under every name that the class ties.",
-    "one storage": "It does not: a .bin file lists every name and records which of them share a storage. It holds "
+    "one copy": "The file stores the tensor once, because no two tensors in a safetensors file may share bytes. It "
+    "has {held} but not {lacking}. Nothing is lost: a loader assigns the tensor to every name that the class ties.",
+    "one storage": "It does not: a .bin file lists every name and records which of them share a storage. It has "
     "{held}, whose bytes are written once.",
-    "equal copies": "It does not: it holds equal copies under {held}, so the same bytes are stored {count} times, and "
-    "a loader that ties keeps one of them.",
+    "equal copies": "It does not: it has equal copies under {held}, so the same bytes are stored {count} times, and a "
+    "loader that ties keeps one of them.",
 }
 
 IN_FILE = {
@@ -44,7 +44,7 @@ def answer(sharing: Sharing) -> str:
     """What is shared, in a sentence or two."""
     if not sharing.groups:
         names = plural(len(sharing.tensors), "name")
-        return f"Nothing is shared: each of the {names} has a tensor of its own. {_reuse(sharing)}".strip()
+        return f"Nothing is shared: each of the {names} has its own tensor. {_reuse(sharing)}".strip()
     group = main_group(sharing)
     return " ".join(filter(None, [answer_for(group), _others(sharing, group), _reuse(sharing)]))
 
@@ -91,15 +91,15 @@ def explain(sharing: Sharing) -> Iterator[tuple[str, str]]:
         if weight.file_relation in FILES:
             yield _why_not_in_file(weight)
         yield (
-            "Is tied the same as cloned?",
+            "Is tying the same as cloning?",
             f"No. {plural(len(weight.names), 'name')} of one tensor cannot differ; clones start equal, take "
-            f"{bytes_text(weight.nbytes)} more each, and differ from the first training step on.",
+            f"{bytes_text(weight.nbytes)} more each, and differ after the first training step.",
         )
         yield "What does sharing save?", sizes(sharing)
     broken = [group for group in sharing.groups if group.declared and not group.in_memory]
     if broken:
         yield (
-            "Why is a declared tie not there?",
+            "Why is a declared tie missing?",
             f"The configuration declares {plural(len(broken), 'tie')} that the loaded model does not keep. "
             f"{' '.join(group.reason for group in broken[:3])}",
         )
@@ -117,7 +117,7 @@ def _why_missing(sharing: Sharing, group: SharedGroup) -> tuple[str, str]:
     return (
         f"Why is {others[0]} not among the parameters?",
         "It is, under its other name. named_parameters() lists a shared parameter once, under the first name that it "
-        f"meets: {first}. {', '.join(others)} {'is' if len(others) == 1 else 'are'} the same "
+        f"finds: {first}. {', '.join(others)} {'is' if len(others) == 1 else 'are'} the same "
         f"{shape_text(group.shape)} tensor. named_parameters(remove_duplicate=False) lists every name: "
         f"{sharing.listed_parameters:,} parameters by name, of which "
         f"{sharing.listed_parameters - sharing.unique_parameters:,} are second names, and "
@@ -155,12 +155,12 @@ def _why_not_in_file(group: SharedGroup) -> tuple[str, str]:
 
 def truths(group: SharedGroup) -> tuple[str, str, str]:
     """What the configuration, the file and memory each say of a group."""
-    declared = "yes, by the configuration and the class" if group.declared else "no"
+    declared = "yes, in the configuration and the class" if group.declared else "no"
     held = IN_FILE[group.file_relation].format(
         first=group.in_file[0] if group.in_file else "", held=plural(len(group.in_file), "name")
     )
     aliases = f"; only as an alias: {', '.join(group.aliases)}" if group.aliases else ""
-    memory = "one block" if group.in_memory else f"{plural(tensors_in_memory(group), 'tensor')}, apart"
+    memory = "one block" if group.in_memory else f"{plural(tensors_in_memory(group), 'tensor')}, separate"
     return declared, held + aliases, memory
 
 

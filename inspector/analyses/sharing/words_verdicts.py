@@ -18,29 +18,29 @@ KEPT = {  # what the file stores of a tied group; {first} of the {count} names t
     "different numbers": "the file stores {count} different copies",
 }
 ALIAS_ONLY = (
-    "The file's metadata says that these names are one tensor, but the loaded model keeps them apart: what one of "
+    "The file's metadata says that these names are one tensor, but the loaded model keeps them separate: what one of "
     "them learns, the other does not."
 )
 # {why} of names that nothing ties; {holder}: the file or the module.
-ALONE_IN_FILE = "{why}, and the file holds {name} alone: a loader fills the others with random numbers."
+ALONE_IN_FILE = "{why}, but the file has only {name}: a loader fills the others with random numbers."
 EQUAL = (
-    "{why}, and the {holder} holds {count} copies with the same numbers: they are equal, not shared, and drift apart "
-    "as soon as either is trained."
+    "{why}, and the {holder} has {count} copies with the same numbers: they are equal but not shared, and training "
+    "moves them apart."
 )
-DIFFERENT = "{why}, and the copies hold different numbers: {distance}"
+DIFFERENT = "{why}, and the copies have different numbers: {distance}"
 # Names that are declared to be one tensor.
-ON_DEVICES = "Declared, but the names lie on {devices}, and memory cannot be shared across devices."
+ON_DEVICES = "Declared, but the tensors are on {devices}, and devices cannot share memory."
 BROKEN = (
-    "Declared, but broken: the {holder} holds different numbers under these names, so the loaded model keeps them "
-    "apart: {distance}"
+    "Declared, but broken: the {holder} has different numbers under these names, so the loaded model keeps them "
+    "separate: {distance}"
 )
-KEPT_APART = "Declared, but the loaded model keeps these names apart."
+KEPT_APART = "Declared, but the loaded model keeps these names separate."
 # How far copies are apart, as the end of a sentence.
 ALONE = "only one of them is available."
 RESHAPED = "their shapes differ."
 # What a reader must know of the answer.
 HOMELESS = (
-    "{model} has no place for {count} tensors of the file, such as {name}: what they share is not shown. Check "
+    "{model} has no place for {count} tensors of the file, such as {name}, so their sharing is not shown. Check "
     "`architectures` in config.json."
 )
 MISSING = (
@@ -50,7 +50,7 @@ MISSING = (
 
 def tied(names: int, held: Sequence[str], relation: FileRelation, *, by: str, alike: bool) -> str:
     """Why names are tied: who declares it, and what the file stores."""
-    views = "" if alike else " They are views of it, not all the same one."
+    views = "" if alike else " They are different views of it."
     block = f"One block of memory under {names} names"
     if relation == "no file":
         return f"{block}: {by.removeprefix('config.json and ')}.{views}"
@@ -61,7 +61,7 @@ def tied(names: int, held: Sequence[str], relation: FileRelation, *, by: str, al
 def untied(*, possible: bool, config_ties: bool) -> str:
     """Why nothing ties names, as the beginning of a sentence."""
     if possible and not config_ties:
-        return "config.json says tie_word_embeddings = false"
+        return "config.json sets tie_word_embeddings to false"
     return "The class does not tie these names" if possible else "Nothing declares it"
 
 
