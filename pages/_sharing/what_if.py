@@ -29,7 +29,7 @@ QUICK_NBYTES = 150_000_000  # of a model: up to here nobody needs to be asked fi
 def draw(checkpoint: Opened, sharing: Sharing) -> None:
     """Ask what to change, do it to a copy in memory, and show before and after."""
     st.subheader("What if …?", anchor=False)
-    st.caption("Done to a copy in memory, and measured: the checkpoint stays as it is.")
+    st.caption("The change is made to a copy in memory and measured there. The checkpoint itself stays unchanged.")
     change = options.ask(WhatIfRequest, "change", segmented=True)
     st.markdown(CHANGES[change])
     request = _asked(change)
@@ -45,7 +45,7 @@ def draw(checkpoint: Opened, sharing: Sharing) -> None:
         for way in (result.original, *result.ways):
             _draw_way(result, way)
         with st.expander("As a table"):
-            parts.table(result.table, alt="Every pair of names under every way")
+            parts.table(result.table, alt="Every pair of names after every change")
         parts.download(result.table, name=f"{checkpoint.name}-what-if-{change}")
     st.code(command(request.verb, checkpoint, *request.to_argv()), language=None, wrap_lines=True)
 
@@ -65,10 +65,10 @@ def _agreed(checkpoint: Opened, sharing: Sharing) -> bool:
     if st.session_state.get(key):
         return True
     st.caption(
-        f"The model takes {bytes_text(sharing.unique_nbytes)}: copying, saving and training it "
-        "needs several times as much memory, and a while."
+        f"The model takes {bytes_text(sharing.unique_nbytes)}: copying, saving and training it takes several times as "
+        "much memory and some time."
     )
-    if st.button("Do it", icon=":material/play_arrow:", key="what if"):
+    if st.button("Run", icon=":material/play_arrow:", key="what if"):
         st.session_state[key] = True
         return True
     return False

@@ -98,7 +98,7 @@ RECIPES: dict[str, tuple[Recipe, ...]] = {
     "resize": (
         Recipe("Resize the model", f"model.resize_token_embeddings(vocab + {NEW_ROWS})", _resize),
         Recipe(
-            "Replace the input embedding alone",
+            "Replace only the input embedding",
             f"model.set_input_embeddings(Embedding(vocab + {NEW_ROWS}, d_model))",
             _replace_input,
         ),
@@ -107,7 +107,7 @@ RECIPES: dict[str, tuple[Recipe, ...]] = {
         Recipe("Cast the model to float16", "model.half()", _to_float16, own_dtype=True),
         Recipe("Cast the model to bfloat16", "model.to(torch.bfloat16)", _to_bfloat16, own_dtype=True),
         Recipe(
-            "Cast the output matrix alone",
+            "Cast only the output matrix",
             "output.weight = Parameter(output.weight.half())",
             _cast_output,
             own_dtype=True,

@@ -114,11 +114,11 @@ def _check_disk(nbytes: int, settings: Settings, *, one_file: bool) -> None:
     free = round(SHARE_OF_DISK * shutil.disk_usage(settings.home).free)
     if nbytes > free:
         raise RequestError(
-            f"Saving this model takes {nbytes / 1e9:,.1f} GB and {free / 1e9:,.1f} GB of disk are "
-            "free for it: make room in the folder of INSPECTOR_HOME."
+            f"Saving this model takes {nbytes / 1e9:,.1f} GB, but only {free / 1e9:,.1f} GB of disk space is free: "
+            "make room in the INSPECTOR_HOME folder."
         )
     if one_file and nbytes > settings.upload_nbytes:
         raise RequestError(
-            f"As one .bin file this model takes {nbytes / 1e9:,.1f} GB, and a file may have "
-            f"{settings.upload_nbytes / 1e9:,.1f} GB: set INSPECTOR_UPLOAD_MB higher."
+            f"As one .bin file, this model takes {nbytes / 1e9:,.1f} GB, but a file may have only "
+            f"{settings.upload_nbytes / 1e9:,.1f} GB: raise INSPECTOR_UPLOAD_MB."
         )

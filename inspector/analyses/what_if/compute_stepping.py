@@ -71,7 +71,7 @@ def prepare(checkpoint: Checkpoint, model: PreTrainedModel, text: str) -> Lesson
     shifted = not predicts_masks(model) and not model.config.is_encoder_decoder
     counted = int((labels[:, 1:] if shifted else labels).ne(IGNORED).sum())
     if not counted:
-        raise RequestError("The text has no token that could be predicted: type a longer one.")
+        raise RequestError("The text has no token to predict: type a longer one.")
     return Lesson(inputs, labels, counted)
 
 

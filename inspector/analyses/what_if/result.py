@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
 
 # What can be done, with the question that it answers.
 CHANGES = {
-    "untie": "What if the output layer got a matrix of its own?",
+    "untie": "What if the output layer had its own matrix?",
     "clone": "What if tied tensors were cloned, as TorchScript export does?",
     "resize": "What if the vocabulary grew?",
     "half": "What if the weights were cast to half precision?",

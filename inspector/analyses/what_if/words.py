@@ -10,7 +10,7 @@ from inspector.text import bytes_text, plural
 TIED = "one tensor"
 NOTHING = {
     "untie": "There is nothing to untie",
-    "clone": "There is nothing tied that could be cloned",
+    "clone": "There is nothing tied to clone",
     "resize": "There is no tie that a resize could break",
     "half": "There is no tie that a cast could break",
     "reload": "There is no tie that saving could lose",
@@ -18,8 +18,8 @@ NOTHING = {
 NOT_ASKED = "No training was requested."
 NO_MASK = "The tokenizer has no mask token, and this model learns from masked tokens."
 NO_LOSS = "{model} has no language-model head, so it has no loss on a text."
-LACKING = "The file lacks {name}, and nothing is trained from random numbers."
-NOT_MEASURED = "Not measured: {names}: the file holds no numbers for them."
+LACKING = "The file lacks {name}, and training does not start from random numbers."
+NOT_MEASURED = "Not measured: {names}: the file has no numbers for them."
 NOT_FINITE_AFTER = "After training, its loss is not finite{why}."
 EPSILON = " (AdamW's epsilon, 1e-8, is 0 in float16)"
 NOT_FINITE = "Its loss is not finite."
@@ -29,8 +29,8 @@ LONGEST = 120  # characters of a library's error
 def too_large(name: str, *, needed: float, allowed: float, trained: bool) -> str:
     """Why copies of a model are not made: bytes that they need, and that may be used."""
     return (
-        f"This needs about {needed / 1e9:,.1f} GB for copies of {name}, and {allowed / 1e9:,.1f} GB may be used: "
-        f"{'ask for 0 training steps, or ' if trained else ''}set INSPECTOR_WORKER_MB higher."
+        f"This needs about {needed / 1e9:,.1f} GB for copies of {name}, and only {allowed / 1e9:,.1f} GB may be used: "
+        f"{'ask for 0 training steps, or ' if trained else ''}raise INSPECTOR_WORKER_MB."
     )
 
 
@@ -51,12 +51,9 @@ def refused(error: Exception) -> str:
 def nothing_to_do(change: str, model_class: str, *, has_pairs: bool) -> str:
     """Why a change has no ways for a model."""
     if not has_pairs:
-        return (
-            f"{NOTHING[change]}: no two parameters of {model_class} are one tensor, and its class declares none that "
-            "could be."
-        )
+        return f"{NOTHING[change]}: no two parameters of {model_class} are one tensor, and its class declares no ties."
     if change == "clone":
-        return f"{NOTHING[change]}: every name of {model_class} has a tensor of its own already."
+        return f"{NOTHING[change]}: every name of {model_class} already has its own tensor."
     return f"{NOTHING[change]}: {model_class} has no output layer whose tie could be changed."
 
 
@@ -79,7 +76,7 @@ def describe(original: Way, way: Way) -> str:
     elif made:
         text = f"{plural(len(made), 'tie')} is made ({_names(made)})"
     elif kept:
-        text = "Every tie stays" if len(kept) > 1 else "The tie stays"
+        text = "Every tie holds" if len(kept) > 1 else "The tie holds"
     else:
         text = "Nothing was tied before, and nothing is now"
     return f"{text}{_growth(original, way)}.{_moved(broken)}{_loading(way)}"
@@ -112,12 +109,12 @@ def _loading(way: Way) -> str:
     if way.file.refused:
         return f" Saved, {way.file.refused}."
     if way.file.random:
-        return f" The saved file lacks {', '.join(way.file.random)}: loading it again puts random numbers there."
+        return f" The saved file lacks {', '.join(way.file.random)}: loading it again fills them with random numbers."
     back = [e for e in way.edges if e.after != TIED and e.reloaded == TIED]
     lost = [e for e in way.edges if e.before == TIED and e.after == TIED and e.reloaded != TIED]
     if back:
         split = [e for e in back if e.trained_reloaded not in (None, TIED)]
-        then = ", but not if saved after training: then the numbers differ" if split else ""
+        then = ", but not if saved after training, because the numbers then differ" if split else ""
         verb = "is" if len(back) == 1 else "are"
         return f" Saved and loaded again, {_names(back)} {verb} tied once more{then}."
     verb = "is" if len(lost) == 1 else "are"
@@ -158,11 +155,11 @@ def _file(file: SavedFile) -> str:
     kind = "safetensors" if file.format == "safetensors" else ".bin"
     storages = len({held.storage for held in file.held})
     text = (
-        f"The {kind} file has {bytes_text(file.nbytes)} and {file.tensors:,} names. It holds "
+        f"The {kind} file has {bytes_text(file.nbytes)} and {file.tensors:,} names. It has "
         f"{', '.join(held.name for held in file.held) or 'none of these names'}"
     )
     if storages < len(file.held):
         text += f" on {plural(storages, 'storage')}"
     if file.lacking:
-        text += f"; it does not hold {', '.join(file.lacking)}"
+        text += f"; it does not have {', '.join(file.lacking)}"
     return f"{text}. {file.refused.capitalize()}." if file.refused else f"{text}."

@@ -259,7 +259,7 @@ def test_an_untied_model_is_asked_the_reverse(open_model):
     assert way.unique_parameters == sum(p.numel() for p in model.parameters())
     clone = ask(checkpoint, "clone")
     assert clone.ways == ()
-    assert clone.answer.startswith("There is nothing tied that could be cloned")
+    assert clone.answer.startswith("There is nothing tied to clone")
 
 
 @pytest.mark.parametrize("change", sorted(CHANGES))
@@ -279,7 +279,7 @@ def test_nothing_is_trained_where_the_file_lacks_the_head(tmp_path, open_path):
     result = ask(open_path(folder), "untie")
     for way in (result.original, *result.ways):
         assert way.training is None
-        assert "nothing is trained from random numbers" in way.not_trained
+        assert "training does not start from random numbers" in way.not_trained
         assert [edge.name for edge in way.edges] == ["cls.predictions.decoder.weight"]
         assert all(edge.trained_drift is None for edge in way.edges)
     assert "cls.predictions.decoder.bias" in result.warnings[0]
@@ -346,7 +346,7 @@ REFUSED = {
     "Learning rate must be above 0 and at most 1, not nan": {"learning_rate": math.nan},
     "Optimizer must be adamw or sgd, not 'lion'": {"optimizer": "lion"},
     "shorten it": {"text": "w1 " * 100},
-    "no token that could be predicted": {"text": "[unused0]"},
+    "no token to predict": {"text": "[unused0]"},
 }
 
 
@@ -361,14 +361,14 @@ def test_what_does_not_fit_is_refused_before_it_is_tried(open_model, monkeypatch
     checkpoint = open_model("BertForMaskedLM")
     small = dataclasses.replace(checkpoint.settings, worker_nbytes=300_000)
     monkeypatch.setattr(checkpoint, "settings", small)
-    with pytest.raises(RequestError, match="ask for 0 training steps, or set INSPECTOR_WORKER_MB"):
+    with pytest.raises(RequestError, match="ask for 0 training steps, or raise INSPECTOR_WORKER_MB"):
         ask(checkpoint, "untie")
     monkeypatch.setattr(checkpoint, "settings", dataclasses.replace(small, worker_nbytes=3_000_000, upload_nbytes=9))
     with pytest.raises(RequestError, match=r"As one \.bin file"):
         ask(checkpoint, "reload")
     full = round_trip.shutil.disk_usage("/")._replace(free=1000)
     monkeypatch.setattr(round_trip.shutil, "disk_usage", lambda _: full)
-    with pytest.raises(RequestError, match="make room in the folder of INSPECTOR_HOME"):
+    with pytest.raises(RequestError, match="make room in the INSPECTOR_HOME folder"):
         ask(checkpoint, "untie")
 
 
