@@ -50,8 +50,8 @@ def _ask_first(snapshot: Snapshot, verb: str, parameters: dict[str, Any]) -> Non
         st.error(literal(error), icon=":material/error:")
         st.stop()
     except CancelledError:
-        st.info("This work was stopped.", icon=":material/stop_circle:")
-        st.button("Go on", icon=":material/play_arrow:")
+        st.info("Stopped.", icon=":material/stop_circle:")
+        st.button("Continue", icon=":material/play_arrow:")
         st.stop()
     except InspectorError:  # of this snapshot alone: it is named with the others
         return
@@ -76,8 +76,8 @@ def _wait(job: FleetJob, key: tuple[Any, ...]) -> tuple[Entry, ...]:
         except InspectorError as error:
             st.error(literal(error), icon=":material/error:")
     answered = plural(len(job.partial), "snapshot")
-    st.info(f"This work was stopped; {answered} had answered.", icon=":material/stop_circle:")
-    st.button("Go on", on_click=_job.clear, args=(key,), icon=":material/play_arrow:")
+    st.info(f"Stopped after results for {answered}.", icon=":material/stop_circle:")
+    st.button("Continue", on_click=_job.clear, args=(key,), icon=":material/play_arrow:")
     return job.partial
 
 
@@ -85,8 +85,8 @@ def _name_missing(entries: list[Entry], key: tuple[Any, ...]) -> None:
     if not entries:
         return
     count = plural(len(entries), "snapshot")
-    st.warning(f"{count} gave no answer, and the figure leaves a gap.", icon=":material/warning:")
+    st.warning(f"No result for {count}, so the figure has a gap.", icon=":material/warning:")
     rows = [(entry.snapshot.name, entry.error) for entry in entries]
-    parts.table(pd.DataFrame(rows, columns=["snapshot", "why"]), alt="Snapshots without an answer")
+    parts.table(pd.DataFrame(rows, columns=["snapshot", "why"]), alt="Snapshots without a result")
     if any(entry.status == "failed" for entry in entries):
-        st.button("Ask again", on_click=_job.clear, args=(key,), icon=":material/refresh:")
+        st.button("Retry", on_click=_job.clear, args=(key,), icon=":material/refresh:")

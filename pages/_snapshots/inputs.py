@@ -56,7 +56,7 @@ def ask(run: Run) -> Choice:
             "Equal distances",
             key="evenly",
             bind="query-params",
-            help="Draw snapshots side by side, however many steps lie between them.",
+            help="Draw snapshots at equal distances, regardless of the steps between them.",
         )
     return Choice(quantity, options.make(VitalsRequest, **given), options.make(SeriesRequest, **against), evenly)
 
@@ -78,8 +78,8 @@ def cells(frame: pd.DataFrame, quantity: str) -> pd.DataFrame:
 def say_nothing() -> None:
     """End the page where there is nothing to draw."""
     st.info(
-        "No snapshot holds anything of the kind: no padding row, no special token, or no names "
-        "that share memory. Choose another quantity, or type tokens to follow.",
+        "No snapshot has data for this view: no padding row, no special tokens, or no names that share memory. Choose "
+        "another quantity, or type tokens to follow.",
         icon=":material/info:",
     )
     st.stop()
@@ -101,8 +101,8 @@ def elsewhere(run: Run, choice: Choice) -> None:
     verb = VERBS.get(choice.quantity, "vitals")
     asked = [*choice.vitals.to_argv(), *choice.series.to_argv()] if verb == "vitals" else []
     st.caption(
-        "The same from a terminal, for a folder of snapshots (add `--json` for machines). "
-        "To share this view, copy the address bar."
+        "The same view in a terminal, for a folder of snapshots (add `--json` for machine-readable output). To share "
+        "this view, copy the URL in the address bar."
     )
     source = _last(run) if verb == "sharing" else _source(run)  # that verb asks one at a time
     line = ["python", "-m", "inspector", verb, source, *asked]

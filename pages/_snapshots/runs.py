@@ -20,25 +20,25 @@ from serving.place import paths_are_open, served_settings
 
 EXAMPLE = next(iter(RUNS))
 ARCHIVE = (
-    "One .zip, .tar or .tar.gz that holds a folder for each snapshot, such as checkpoint-500 and "
-    "checkpoint-1000, each with its weights, config.json and tokenizer. Each becomes an upload of "
-    "its own, which every page can open."
+    "One .zip, .tar or .tar.gz that holds a folder for each snapshot, such as checkpoint-500 and checkpoint-1000, "
+    "each with its weights, config.json and tokenizer. Each snapshot becomes a separate upload, which every page can "
+    "open."
 )
 TEACHES = """\
 A training run leaves snapshots: folders such as `checkpoint-500`, `step_1000` or `global_step2000`.
-Each gets the same question, several at once, and the answers are drawn over the steps in the names; if a
-name has no step, in the order of the names. The questions:
+Each snapshot is analyzed in the same way, several at once, and the results are plotted over the steps in
+the names, or in the order of the names if a name has no step. You can follow:
 
-- **Padding**: the length of the `[PAD]` row beside the median row. In a tied model it grows
+- **Padding**: the length of the `[PAD]` row compared with the median row. In a tied model it grows
   although its look-up gets no gradient: the softmax pushes on every row at every position.
 - **Norms**: the longest, the median and the shortest row of the embedding matrix.
-- **Drift**: the cosine of a token's row to the same token's row in the first or the last snapshot.
-- **Neighbors**: how many of a row's nearest rows in the first (or last) snapshot are still among
-  them, for your tokens and for rows drawn at random. When neighbors are no longer lost, the space has
+- **Drift**: the cosine between a token's row and the same token's row in the first or the last snapshot.
+- **Neighbors**: how many of a row's nearest rows in the first (or last) snapshot are still near
+  it, for your tokens and for random rows. When neighbors are no longer lost, the space has
   settled.
 - **Ties**: which names share memory, snapshot by snapshot: a tie that breaks in the middle of a run
-  makes two matrices out of one.
-- **Checks**: all checks of the page *Checks*: the step at which the first NaN appears.
+  turns one matrix into two.
+- **Checks**: all checks of the *Checks* page, which show the step at which the first NaN appears.
 
 Norms, drift and neighbors need only the embedding matrix, so only that is read from each file."""
 
@@ -67,8 +67,8 @@ def choose(checkpoint: Opened) -> Run:
         index=None,
         accept_new_options=True,
         placeholder="Choose one, or type path:FOLDER",
-        help="A run that comes with the app, uploaded snapshots, or path: and a folder of this "
-        "server that holds the snapshots' folders",
+        help="A bundled run, uploaded snapshots, or path: with a folder on this server that contains the snapshot "
+        "folders",
         on_change=agreeing.agree_to,
         args=("run",),
     )
@@ -118,7 +118,7 @@ def _show(opened: Opened) -> None:
 def _teach() -> None:
     """What an empty page says."""
     st.info(
-        "Choose a run: one that comes with the app, snapshots that you upload, or a folder of this server.",
+        "Choose a run: a bundled one, snapshots that you upload, or a folder on this server.",
         icon=":material/timeline:",
     )
     _offer_example()

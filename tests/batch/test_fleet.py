@@ -254,7 +254,7 @@ def test_drift_and_lost_neighbors_by_hand() -> None:
         lines = series.lines(quantity)
         assert lines["snapshot"].drop_duplicates().tolist() == ["first", "turned", "other", "none"]
         assert "place" not in series.table(quantity)
-    with pytest.raises(RequestError, match="No snapshot has answered"):
+    with pytest.raises(RequestError, match="No snapshot has a result"):
         follow([])
 
 

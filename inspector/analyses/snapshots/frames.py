@@ -80,16 +80,15 @@ def follow(answers: Sequence[tuple[Snapshot, Vitals]], *, against: str = "first"
         RequestError: If there is no answer.
     """
     if not answers:
-        raise RequestError("No snapshot has answered: there is nothing to draw.")
+        raise RequestError("No snapshot has a result, so there is nothing to draw.")
     snapshot, reference = answers[0 if against == "first" else -1]
     alike = [_comparable(reference, vitals) for _, vitals in answers]
     others = [each.name for (each, _), same in zip(answers, alike, strict=True) if not same]
     warnings = [warning for _, vitals in answers for warning in _named(vitals)]
     if others:
         warnings.append(
-            f"Drift and neighbors of {', '.join(others[:3])}"
-            f"{' and others' if len(others) > 3 else ''} are left out: the vocabulary or the width "
-            f"is another one than that of {snapshot.name}."
+            f"Drift and neighbors of {', '.join(others[:3])}{' and others' if len(others) > 3 else ''} are left out: "
+            f"the vocabulary or the width differs from that of {snapshot.name}."
         )
     return Series(
         norms=_norms(answers),

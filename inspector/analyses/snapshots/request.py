@@ -14,11 +14,11 @@ class VitalsRequest(Request):
     verb = "vitals"
 
     tokens: tuple[str, ...] = option(
-        (), 'Tokens to follow, as text or "id 37"; none: the first special tokens', flag="--token", items=32
+        (), 'Tokens to follow, as text or "id 37"; default: the first special tokens', flag="--token", items=32
     )
-    k: int = option(10, "Neighbors of each token", label="Neighbors", least=1, most=100)
-    sample: int = option(200, "Random rows whose neighbors are followed, too", least=0, most=2_000)
-    seed: int = option(0, "Random seed of the sample", least=0, most=2**32 - 1)
+    k: int = option(10, "Number of neighbors of each token", label="Neighbors", least=1, most=100)
+    sample: int = option(200, "Number of random rows whose neighbors are followed as well", least=0, most=2_000)
+    seed: int = option(0, "Random seed for the sample", least=0, most=2**32 - 1)
 
 
 @dataclass(frozen=True)
