@@ -23,7 +23,7 @@ with st.container(horizontal=True, key="facts"):
     parts.count(
         "Parameters",
         overview.unique_parameters,
-        explanation="Every number counted once, tied ones too; quantized weights by their dequantized count.",
+        explanation="Counts every number once, even if it is tied; quantized weights count as dequantized.",
     )
     parts.count("Layers", overview.layers)
     parts.count("Hidden size", overview.d_model)
@@ -32,14 +32,14 @@ with st.container(horizontal=True, key="facts"):
     st.metric(
         "In memory",
         bytes_text(overview.nbytes_in_memory),
-        help="The weights as they are stored, tied ones once. To run, quantized weights "
-        "are dequantized, which takes more.",
+        help="The weights as stored, counting tied ones once. A model that runs takes more if its quantized weights "
+        "are dequantized.",
     )
 
 left, right = st.columns([3, 2], gap="large")
 with left:
     st.subheader("Heads", anchor=False)
-    st.caption("What this checkpoint can be asked, by the weights that its files really hold.")
+    st.caption("What this checkpoint can predict, judging by the weights in its files.")
     rows = [
         f"| {'**' if there == 'present' else ''}{HEADS[head][0]}"
         f"{'**' if there == 'present' else ''} | {HEADS[head][1].replace('[', chr(92) + '[')} | "
@@ -66,10 +66,10 @@ with right:
         "Mask token": f"{tokenizer.mask_token} (id {tokenizer.mask_id})"
         if tokenizer and tokenizer.mask_token
         else "none",
-        "Tied": f"{twice:,} parameters have a second name" if twice else "nothing, by the headers",
+        "Tied": f"{twice:,} parameters have a second name" if twice else "nothing, judging by the headers",
     }
     parts.facts(facts)
-    parts.page_link("sharing", "what is tied, and is it still?")
+    parts.page_link("sharing", "what is tied, and does the tie hold?")
 
 st.subheader("Tensors", anchor=False)
 find = options.ask(
@@ -78,7 +78,7 @@ find = options.ask(
 finding.listed(
     find_rows(overview.tensors, find, ("name", "dtype", "shape", "file")),
     "tensor",
-    of=f"{len(overview.tensors):,} stored tensors. Click a column's head to sort.",
+    of=f"{len(overview.tensors):,} stored tensors. Click a column header to sort.",
     name=f"{checkpoint.name}-tensors",
     alt="Names, shapes, dtypes and sizes of the stored tensors",
 )
@@ -92,7 +92,7 @@ with left:
     parts.table(pd.DataFrame(files), alt="Files of the checkpoint")
 with right:
     st.subheader("Configuration", anchor=False)
-    with st.expander(f"config.json as it is used ({len(overview.config)} keys)"):
+    with st.expander(f"config.json as used ({len(overview.config)} keys)"):
         st.json(overview.config, expanded=1)
     identity.draw(checkpoint, overview)
     parts.elsewhere(checkpoint, OverviewRequest(find=find))

@@ -15,8 +15,8 @@ from pages._ui import session
 POLL_SECONDS = 1.0
 CONTENT = "Fingerprint: the SHA-256 of the files' names and contents."
 QUICK = """\
-Quick fingerprint: headers, sizes, small files and samples of the weights, with the times of the
-files. It is not a hash of the content."""
+Quick fingerprint: it covers headers, sizes, small files, samples of the weights and file times.
+It is not a hash of the content."""
 REQUEST = OverviewRequest(hash_files=True)
 
 
@@ -32,7 +32,7 @@ def draw(checkpoint: Opened, overview: Overview) -> None:
             icon=":material/fingerprint:",
             on_click=_want,
             args=(checkpoint,),
-            help=f"Reads all {bytes_text(overview.nbytes_on_disk)}, while the page stays usable",
+            help=f"Reads all {bytes_text(overview.nbytes_on_disk)}; the page stays usable meanwhile",
         )
         return
     settled = session.begin(REQUEST).status in {"done", "failed", "cancelled"}

@@ -15,11 +15,11 @@ class OverviewRequest(Request):
 
     hash_files: bool = option(False, "Compute the SHA-256 of every file, which reads every byte", flag="--hash")
     tensors: bool = option(
-        False, "List every tensor: name, shape, dtype, size, file and what it is tied to", flag="--tensors/--no-tensors"
+        False, "List every tensor: name, shape, dtype, size, file and ties", flag="--tensors/--no-tensors"
     )
     find: str = option(
         "",
         "List only tensors with this text in the name, shape, dtype or file; * in a name, as in layers.*.bias, "
-        "stands for every number there",
+        "matches any number",
         label="Find tensors",
     )

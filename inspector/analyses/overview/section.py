@@ -20,11 +20,11 @@ def show(_: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     yield Facts(_facts(overview))
     present = [head for head, state in overview.heads.items() if state == "present"]
     yield Said(
-        "The heads below are judged by the weights that the files really hold. "
+        "The heads below are judged by the weights in the files. "
         + (
-            "Nothing in this report was predicted with a head that is absent."
+            "No prediction in this report uses an absent head."
             if present
-            else "This checkpoint holds none: nothing in this report was predicted."
+            else "This checkpoint has none, so this report has no predictions."
         )
     )
     yield Tabled(
@@ -49,7 +49,7 @@ def _facts(overview: Overview) -> dict[str, str]:
     return {
         "Model type": overview.model_type or "no config.json",
         "Architecture": overview.architecture or "not stated",
-        "Parameters": f"{overview.unique_parameters:,}, each stored number once"
+        "Parameters": f"{overview.unique_parameters:,}, counting each stored number once"
         + (f"; {twice:,} more have a second name" if twice else ""),
         "Layers": _number(overview.layers),
         "Hidden size": _number(overview.d_model),

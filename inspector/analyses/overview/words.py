@@ -13,22 +13,22 @@ HEADS = {
     "masked_lm": ("Masked LM", "Which token belongs at the mask?"),
     "causal_lm": ("Causal LM", "Which token comes next?"),
     "next_sentence": ("Next sentence", "Does the second sentence follow the first?"),
-    "sequence_classification": ("Sequence classification", "Which label, or number, for a text?"),
-    "token_classification": ("Token classification", "Which label for each token?"),
+    "sequence_classification": ("Sequence classification", "Which label or number fits the text?"),
+    "token_classification": ("Token classification", "Which label fits each token?"),
     "question_answering": ("Question answering", "Where in the text is the answer?"),
-    "multiple_choice": ("Multiple choice", "Which of the endings fits best?"),
+    "multiple_choice": ("Multiple choice", "Which ending fits best?"),
 }
-UNKNOWN_CODES = "{names} are quantized in an unknown way: nothing is computed from them."
+UNKNOWN_CODES = "{names} are quantized in an unknown way, so nothing is computed from them."
 HEAD_IS_ABSENT = (
-    "config.json says {architecture}, but the file lacks that head's weights: it is absent, and a loader would fill "
-    "it with random numbers."
+    "config.json says {architecture}, but the file lacks that head's weights. The head counts as absent, because a "
+    "loader would fill it with random numbers."
 )
 FEW_ROWS = (
-    "The tokenizer knows {ids:,} ids, but the embedding matrix has {rows:,} rows: a text that uses the others is "
+    "The tokenizer knows {ids:,} ids, but the embedding matrix has {rows:,} rows: a text that uses other ids is "
     "refused."
 )
 MANY_ROWS = (
-    "The embedding matrix has {more:,} rows more than the tokenizer has ids ({rows:,} against {ids:,}): no text can "
+    "The embedding matrix has {more:,} more rows than the tokenizer has ids ({rows:,} against {ids:,}): no text can "
     "reach them."
 )
 

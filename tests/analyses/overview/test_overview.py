@@ -40,19 +40,19 @@ def test_a_head_that_config_promises_and_the_file_lacks(tmp_path, open_path):
     result = overview(open_path(folder), progress=silent)
     assert result.heads["masked_lm"] == "absent"
     assert result.warnings == (
-        "config.json says BertForMaskedLM, but the file lacks that head's weights: it is absent, "
-        "and a loader would fill it with random numbers.",
+        "config.json says BertForMaskedLM, but the file lacks that head's weights. The head counts as absent, because "
+        "a loader would fill it with random numbers.",
     )
 
 
 def test_more_and_fewer_ids_than_rows(tmp_path, open_path):
     few = save_checkpoint(random_model("BertModel", vocab_size=20), tmp_path / "few")
     assert warnings_of(open_path(few)) == (
-        "The tokenizer knows 60 ids, but the embedding matrix has 20 rows: a text that uses the others is refused.",
+        "The tokenizer knows 60 ids, but the embedding matrix has 20 rows: a text that uses other ids is refused.",
     )
     many = save_checkpoint(random_model("BertModel", vocab_size=64), tmp_path / "many")
     assert warnings_of(open_path(many)) == (
-        "The embedding matrix has 4 rows more than the tokenizer has ids (64 against 60): no text can reach them.",
+        "The embedding matrix has 4 more rows than the tokenizer has ids (64 against 60): no text can reach them.",
     )
 
 
