@@ -25,7 +25,7 @@ with st.container(horizontal=True):
     parts.count("Decayed", decayed.parameters, explanation=f"Parameters, in {plural(len(decayed.names), 'tensor')}.")
     parts.count("Not decayed", kept.parameters, explanation=f"Parameters, in {plural(len(kept.names), 'tensor')}.")
     if plan.frozen.names:
-        parts.count("Frozen", plan.frozen.parameters, explanation="The optimizer is never given these.")
+        parts.count("Frozen", plan.frozen.parameters, explanation="The optimizer does not get these.")
     st.metric(
         "Memory to train",
         bytes_text(plan.memory["total"].iloc[0]),
@@ -43,7 +43,10 @@ parts.chart(
         f"{plural(choice.cycles, 'cosine cycle')}, power {choice.power:g}",
         theme=session.theme(),
     ),
-    alt="Learning rate over the updates for six schedules; the table below holds chosen updates, the files every one",
+    alt=(
+        "Learning rate over the updates for six schedules; the table below lists chosen updates, the files have all "
+        "of them"
+    ),
 )
 rows = inputs.choose_rows(plan)
 shown = rates.iloc[list(rows)].rename_axis("update").reset_index()
@@ -53,12 +56,12 @@ table_files.offer(
     name=f"{checkpoint.name}-learning-rates",
     label=f"All {plural(plan.steps, 'update')}",
 )
-with st.expander("What the schedules are, and why they warm up", expanded=True):
+with st.expander("The schedules, and why they warm up", expanded=True):
     st.markdown(f"{listed(words.schedules(choice))}\n\n{literal(words.WARM_UP)}")
 
 st.subheader("Which parameters decay", anchor=False)
 st.markdown(literal(words.groups(plan)))
-parts.table(plan.reasons, alt="How many parameters decay and how many do not, by reason")
+parts.table(plan.reasons, alt="Numbers of parameters that decay and that do not, by reason")
 st.markdown(listed(words.shared(plan)))
 with st.expander("Why biases and norms are left out, and what the Trainer does"):
     st.markdown(paragraphs(words.RULE))
@@ -71,16 +74,16 @@ finding.listed(
     alt="Every parameter with its group and the reason",
 )
 
-st.subheader("What decay alone would do", anchor=False)
+st.subheader("Effect of decay alone", anchor=False)
 if plan.example:
     st.markdown(literal(words.example(plan, plan.example)))
     parts.table(tables.after_frame(plan.example), alt="Norm of the embedding matrix after decay alone, by schedule")
 with st.expander("Why AdamW takes the decay out of the gradient"):
     st.markdown(paragraphs(words.DECOUPLED))
 
-st.subheader("What training takes in memory", anchor=False)
+st.subheader("Training memory", anchor=False)
 st.markdown(literal(words.memory(plan)))
-parts.table(tables.memory_frame(plan.memory), alt="Bytes by precision and by what holds them")
+parts.table(tables.memory_frame(plan.memory), alt="Bytes by precision and by use")
 st.caption(literal(words.MEMORY_NOTE))
 
 st.subheader("The same groups in Python", anchor=False)

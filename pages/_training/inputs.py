@@ -36,20 +36,20 @@ def choose_rows(plan: TrainingPlan) -> tuple[int, ...]:
         key="at",
         bind="query-params",
         placeholder=", ".join(map(str, usual)),
-        help="The first one is 0; comma-separated",
+        help="Comma-separated; the first update is 0",
     )
     parts = [part.strip() for part in text.split(",") if part.strip()]
     wrong = [part for part in parts if not _is_update(part, plan.steps)]
     if wrong:
         st.error(
-            f"There is no update {literal(wrong[0][:20])}: write numbers from 0 to "
-            f"{plan.steps - 1}, with commas between them.",
+            f"There is no update {literal(wrong[0][:20])}: enter comma-separated numbers from 0 to {plan.steps - 1}.",
             icon=":material/error:",
         )
         return usual
     if len(parts) > MOST_ROWS:
         st.error(
-            f"{len(parts)} updates are asked for: the table shows {MOST_ROWS} at most, the files below all of them.",
+            f"You entered {len(parts)} updates, but the table shows at most {MOST_ROWS}. The files below have all of "
+            "them.",
             icon=":material/error:",
         )
         return usual

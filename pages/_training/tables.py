@@ -29,8 +29,8 @@ def after_frame(example: DecayExample) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "schedule": after["schedule"].str.replace("_", " "),
-            "every number times": after["factor"].map("{:.8f}".format),
-            "norm afterwards": after["norm"].map("{:.4f}".format),
+            "factor": after["factor"].map("{:.8f}".format),
+            "norm after": after["norm"].map("{:.4f}".format),
             "shrinks by": (100 * (1 - after["factor"])).map("{:.4g} %".format),
         }
     )

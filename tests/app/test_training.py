@@ -70,7 +70,7 @@ def test_numbers_that_do_not_fit_are_one_sentence(open_app: Open, query: dict[st
 def test_an_update_that_is_none_is_said_and_the_page_stays(open_app: Open) -> None:
     app = open_app("training", at="5, 1000")
     assert [each.value for each in app.error] == [
-        "There is no update 1000: write numbers from 0 to 999, with commas between them."
+        "There is no update 1000: enter comma-separated numbers from 0 to 999."
     ]
     assert 999 in table(app, "constant with warmup")["update"].tolist()
 

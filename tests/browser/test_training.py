@@ -30,7 +30,7 @@ def numbers_redraw_the_schedules_and_stand_in_the_link(page: Page) -> None:
     expect(page.get_by_text("warm-up: 250 updates")).to_be_visible()
     fill(page, "Steps", "200")
     expect(page.get_by_test_id("stAlert")).to_have_text(
-        re.compile("The warm-up takes 250 steps and the whole training 200")
+        re.compile("The warm-up takes 250 steps, but the whole training has 200")
     )
     expect(page.get_by_test_id("stException")).to_have_count(0)
 

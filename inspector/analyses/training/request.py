@@ -16,7 +16,9 @@ class TrainingRequest(Request):
 
     verb = "training"
 
-    learning_rate: float = option(5e-5, "Highest rate, after the warm-up", above=LEAST_RATE, most=1.0, step=1e-5)
+    learning_rate: float = option(
+        5e-5, "Highest learning rate, after the warm-up", above=LEAST_RATE, most=1.0, step=1e-5
+    )
     warmup_steps: int = option(
         100, "Updates until the highest rate is reached", label="Warm-up steps", least=0, step=10
     )
@@ -52,6 +54,6 @@ class TrainingRequest(Request):
         super().__post_init__()
         if self.warmup_steps > self.steps:
             raise RequestError(
-                f"The warm-up takes {self.warmup_steps:,} steps and the whole training "
-                f"{self.steps:,}: make the warm-up shorter, or the training longer."
+                f"The warm-up takes {self.warmup_steps:,} steps, but the whole training has {self.steps:,}: make the "
+                "warm-up shorter, or the training longer."
             )

@@ -26,11 +26,11 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     plan: TrainingPlan = answers[0]
     yield Said(words.groups(plan))
     yield Listed((*words.shared(plan), *words.DECOUPLED))
-    yield Tabled("reasons", "Why they decay or not", plan.reasons)
+    yield Tabled("reasons", "Reasons for decay or no decay", plan.reasons)
     yield Said(words.memory(plan))
     memory = plan.memory.rename(columns={"setup": "precision"})
     sizes = {name: f"{name}_nbytes" for name in memory.columns if name != "precision"}
-    yield Tabled("memory", "What training takes, without activations", memory.rename(columns=sizes))
+    yield Tabled("memory", "Training memory without activations", memory.rename(columns=sizes))
     yield Said(words.MEMORY_NOTE)
     rates = pd.DataFrame(plan.schedules)
     yield Drawn(

@@ -19,18 +19,18 @@ RULE = (
     "Weight decay pulls numbers toward 0. For a weight matrix that is a mild preference for simple functions. A bias "
     "or the scale of a norm sets a level or a size: these are few, can hardly overfit, and a scale pulled toward 0 "
     "would mute its layer. So they get none, as in BERT's own training.",
-    "transformers' Trainer decides by two rules (get_decay_parameter_names), and so does this page: no decay inside "
-    "a torch.nn.LayerNorm, and none where the name contains bias, layernorm or rmsnorm, or has a part that is norm "
-    "or ends in _norm. The second rule catches RMSNorm, which every family writes as a class of its own. It goes by "
-    "the name alone: T5's table of relative position biases is a matrix and gets no decay either. Embedding tables "
-    "do decay.",
+    "transformers' Trainer decides by two rules (get_decay_parameter_names), and so does this page: no decay inside a "
+    "torch.nn.LayerNorm, and none where the name contains bias, layernorm or rmsnorm, or has a part that is norm or "
+    "ends in _norm. The second rule catches RMSNorm, which every family writes as a class of its own. It looks only "
+    "at the name: T5's table of relative position biases is a matrix and gets no decay either. Embedding tables do "
+    "decay.",
     "A tied parameter has several names and is one tensor. named_parameters() lists it once, under its first name, "
     "and that name decides. A module that is used several times in one pass (ALBERT's layer) likewise has one set of "
     "parameters and gets one update for all of its uses. A frozen parameter (requires_grad is False) is in no group.",
 )
 DECOUPLED = (
-    "L2 regularization adds λ·w to the gradient. Adam then divides by the gradient's running size, and the decay "
-    "with it: a weight with large gradients hardly decays, one with small gradients decays strongly. AdamW "
+    "L2 regularization adds λ·w to the gradient. Adam then divides the sum, including the decay, by the gradient's "
+    "running size: a weight with large gradients hardly decays, one with small gradients decays strongly. AdamW "
     "(Loshchilov and Hutter 2019, Decoupled Weight Decay Regularization) takes the decay out of the gradient and "
     "shrinks the weight directly, before an update: w ← w − η·λ·w, then w ← w − η·m̂ / (√v̂ + ε), with the learning "
     "rate η of that update, the weight decay λ, and Adam's two moments m̂ and v̂.",
@@ -40,7 +40,7 @@ DECOUPLED = (
 MEMORY_NOTE = (
     "Only trained parameters have gradients and moments, tied ones once. Activations come on top and depend on the "
     "batch; a counter of 4 bytes per tensor is left out. The Trainer's bf16=True keeps float32 weights: the first "
-    "row, plus half-precision copies while they are in use. The last row is what model.to(torch.bfloat16) gives: an "
+    "row, plus half-precision copies while they are in use. The last row corresponds to model.to(torch.bfloat16): an "
     "update smaller than 1/512 of its weight is lost in rounding."
 )
 LACKING = (
@@ -48,14 +48,14 @@ LACKING = (
     "start them at random."
 )
 ON_ONE_MEMORY = (
-    "{first} and {others} are parameters of their own on the same memory: AdamW would change it once for each of them. "
+    "{first} and {others} are separate parameters on the same memory: AdamW would update it once for each of them. "
     "Tie them, or copy one."
 )
 THAWED = (
-    "{model} builds {names} frozen, but from_pretrained gives them back with requires_grad True: set it to False "
-    "before training."
+    "{model} builds {names} frozen, but from_pretrained returns them with requires_grad True: set it to False before "
+    "training."
 )
-NO_EXAMPLE = "There is no worked example: the file holds no embedding matrix of finite numbers for this model class."
+NO_EXAMPLE = "There is no worked example: the file has no embedding matrix of finite numbers for this model class."
 
 
 def warn_of_quantized(schemes: Sequence[str]) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ def warn_of_quantized(schemes: Sequence[str]) -> tuple[str, ...]:
 
 def schedules(request: TrainingRequest) -> tuple[str, ...]:
     """The six schedules in a line each."""
-    waves = plural(request.cycles, "half wave") if request.cycles > 1 else "one half wave, so the same as cosine,"
+    waves = plural(request.cycles, "half wave") if request.cycles > 1 else "one half wave, which is the same as cosine,"
     power = f"power {request.power:g}{', so nearly the same as linear,' if request.power == 1 else ''}"
     return (
         "constant: the highest rate throughout, without a warm-up.",
@@ -114,8 +114,8 @@ def shared(plan: TrainingPlan) -> tuple[str, ...]:
     saved = sum(each.parameters * len(each.other_names) for each in plan.shared)
     return (
         *(
-            f"{each.name} ({each.group}, {each.parameters:,} parameters) is shared with {', '.join(each.other_names)}: "
-            "one tensor, in one group once."
+            f"{each.name} ({each.group}, {each.parameters:,} parameters) is shared with "
+            f"{', '.join(each.other_names)}: one tensor, counted once in one group."
             for each in plan.shared
         ),
         f"Untied, these would add {saved:,} parameters and {bytes_text(16 * saved)} of training memory.",
@@ -127,11 +127,12 @@ def example(plan: TrainingPlan, shown: DecayExample) -> str:
     which = "has norm" if shown.rows == shown.shape[0] else f"is large: its first {shown.rows:,} rows have norm"
     text = f"{shown.name} ({shape_text(shown.shape)}) {which} {shown.norm:.4f}. "
     if shown.group != "decayed":
-        return text + f"It is {shown.group}, so decay leaves it as it is."
+        return text + f"It is {shown.group}, so decay does not change it."
     return text + (
-        f"At the highest rate, one update shrinks every number by η·λ = {plan.learning_rate:g} × {plan.weight_decay:g} "
-        f"= {plan.learning_rate * plan.weight_decay:g} of itself: the first one goes from {shown.first:.10g} to "
-        f"{shown.first_after:.10g}. Without gradients, {plural(plan.steps, 'update')} would leave:"
+        f"At the highest rate, one update shrinks every number by η·λ = {plan.learning_rate:g} × "
+        f"{plan.weight_decay:g} = {plan.learning_rate * plan.weight_decay:g} of itself: the first one goes from "
+        f"{shown.first:.10g} to {shown.first_after:.10g}. Without gradients, {plural(plan.steps, 'update')} would "
+        "leave the following norms:"
     )
 
 
@@ -140,7 +141,7 @@ def memory(plan: TrainingPlan) -> str:
     full, _, half = plan.memory["total"]
     return (
         "AdamW keeps two moments for each trained number, the running means of the gradient and of its square. With "
-        f"the gradient that makes 16 bytes for a number of 4: {bytes_text(full)} to train what takes "
+        f"the gradient, this makes 16 bytes for a number of 4 bytes: {bytes_text(full)} to train a model that takes "
         f"{bytes_text(plan.memory['weights'].iloc[0])} to run in float32. Half precision with float32 master weights "
         f"takes no less; only half precision alone does, {bytes_text(half)}."
     )

@@ -103,8 +103,8 @@ def test_positions_that_loading_sets_free_are_said(open_model, tmp_path):
     assert [dict(loaded.named_parameters())[name].requires_grad for name in names] == [True, True]
     assert set(names) <= set(plan.groups[0].names)
     assert plan.warnings == (
-        f"MarianMTModel builds {names[0]}, {names[1]} frozen, but from_pretrained gives them back "
-        "with requires_grad True: set it to False before training.",
+        f"MarianMTModel builds {names[0]}, {names[1]} frozen, but from_pretrained returns them with requires_grad "
+        "True: set it to False before training.",
     )
 
 
@@ -289,8 +289,8 @@ def test_the_snippet_builds_these_groups(open_model, tmp_path):
         ({"steps": 0}, "Steps must be between 1 and 1,000,000, not 0."),
         ({"steps": 1_000_001}, "Steps must be between 1 and 1,000,000, not 1,000,001."),
         ({"warmup_steps": -1}, "Warm-up steps must be at least 0, not -1."),
-        ({"warmup_steps": 1_001}, "The warm-up takes 1,001 steps and the whole training 1,000: "
-         "make the warm-up shorter, or the training longer."),
+        ({"warmup_steps": 1_001}, "The warm-up takes 1,001 steps, but the whole training has 1,000: make the warm-up "
+         "shorter, or the training longer."),
         ({"learning_rate": -5e-5},
          "Learning rate must be above 1e-07 and at most 1, not -5e-05."),
         ({"learning_rate": 1e-7}, "Learning rate must be above 1e-07 and at most 1, not 1e-07."),
