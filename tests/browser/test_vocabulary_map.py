@@ -204,7 +204,7 @@ def test_numbers_become_colors_of_the_ramp(page: Page) -> None:
     points["trust"] = np.linspace(0, 1, len(points))
     points.loc[5, "trust"] = np.nan
     show(page, points=points, color="trust")
-    legend = page.get_by_role("group", name="What the colors say")
+    legend = page.get_by_role("group", name="Color legend")
     assert legend.inner_text().split("\n") == [
         "true neighbors kept", "0 %", "100 %", "not measured (1)",
     ]  # fmt: skip
@@ -241,7 +241,7 @@ def test_tokens_are_told_apart_by_script(page: Page) -> None:
     for token, kind, script in SCRIPTS:
         points = frame_of_points().iloc[[9]].assign(token=token, kind=kind)
         show(page, points=points, color="script")
-        legend = page.get_by_role("group", name="What the colors say")
+        legend = page.get_by_role("group", name="Color legend")
         assert (token, legend.inner_text()) == (token, f"{script} (1)")
 
 

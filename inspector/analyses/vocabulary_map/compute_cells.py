@@ -41,7 +41,7 @@ def nearest_by_cells(
     Returns:
         Row numbers and distances, both (rows, k), nearest first.
     """
-    progress(None, "Putting the rows into cells")
+    progress(None, "Assigning rows to cells")
     centers = find_centers(rows)
     near = nearest_cells(rows, centers, min(sum(ROUNDS), len(centers)))
     order = torch.argsort(near[:, 0], stable=True)
@@ -54,7 +54,7 @@ def nearest_by_cells(
         asking = queries_of_cells(part, len(centers))
         for cell, (inside, queries) in enumerate(zip(members, asking, strict=True)):
             search.compare(queries, inside)
-            progress(cell / len(centers), f"Comparing near cells: {cell / len(centers):.0%}")
+            progress(cell / len(centers), f"Comparing nearby cells: {cell / len(centers):.0%}")
         begin += count
         if begin >= near.shape[1] or (search.full and recall(search.found) >= ENOUGH):
             break

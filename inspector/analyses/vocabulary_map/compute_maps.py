@@ -88,7 +88,7 @@ class Mapper:
         if arrays is None:
             request = replace(request, trust=False)
             first = self.make(request).places
-            self._progress(None, "Laying the rows out again with another seed")
+            self._progress(None, "Computing the layout again with another seed")
             again = self.make(replace(request, seed=(request.seed + 1) % SEEDS)).places
             share = stable_share(first, again, min(JUDGED_NEIGHBORS, len(first) - 1))
             arrays = {"stability": share}
@@ -144,7 +144,7 @@ class Mapper:
 
     def _lay_out(self, request: ProjectRequest, start: np.ndarray) -> tuple[np.ndarray, float]:
         found = self._neighbors(request)
-        self._progress(None, "Weighing the neighbors")
+        self._progress(None, "Weighting neighbors")
         k = request.neighbors - 1  # UMAP counts a row as its own first neighbor
         graph = fuzzy_graph(found.indices[:, :k], found.distances[:, :k])
         places = lay_out(graph, start, seed=request.seed, home=self._home, progress=self._progress, device=self._device)

@@ -105,14 +105,14 @@ def lay_out_by_umap_learn(
     Raises:
         RequestError: If it leaves rows without a place.
     """
-    progress(None, "Loading umap-learn; where it is compiled first, that takes half a minute")
+    progress(None, "Loading umap-learn; the first time, compiling it takes half a minute")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about TensorFlow, and about steps of its curve fit
         umap = load_umap_learn(home)
         import numba
 
         threads = numba.get_num_threads()
-        progress(None, "umap-learn is making the map")
+        progress(None, "umap-learn is computing the map")
         model = umap.UMAP(
             n_neighbors=request.neighbors,
             n_components=request.dimensions,
@@ -130,7 +130,7 @@ def lay_out_by_umap_learn(
     lost = int((~np.isfinite(places).all(axis=1)).sum())
     if lost:
         raise RequestError(
-            f"umap-learn gives {lost:,} of {len(places):,} rows no place: use the inspector's own "
-            "UMAP, or other options."
+            f"umap-learn assigns no position to {lost:,} of {len(places):,} rows: use the inspector's own UMAP, or "
+            "other options."
         )
     return places, getattr(model, "_knn_indices", None)

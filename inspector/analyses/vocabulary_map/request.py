@@ -25,23 +25,27 @@ class ProjectRequest(Request):
 
     method: str = option(
         "pca",
-        "pca: the directions of largest variance, at once; umap: keeps neighbors together, takes longer",
+        "pca: the directions of largest variance, immediate; umap: keeps neighbors together, takes longer",
         label="Map",
         choices=("pca", "umap"),
     )
     dimensions: int = option(2, "Dimensions of the map", least=2, most=3)
     neighbors: int = option(
-        15, "UMAP's n_neighbors: small shows detail, large the whole", flag="--neighbours", least=2, most=200
+        15,
+        ("UMAP's n_neighbors: small values show detail, large values the overall structure"),
+        flag="--neighbours",
+        least=2,
+        most=200,
     )
     metric: str = option("cosine", "How true neighbors are measured", choices=("cosine", "euclidean"))
-    seed: int = option(0, "Seed of UMAP's random choices", least=0, most=SEEDS - 1)
+    seed: int = option(0, "Random seed for UMAP", least=0, most=SEEDS - 1)
     stability: bool = option(
         False,
-        "Compute the UMAP again with the next seed, and measure how many neighbors stay together; takes as long again",
+        "Compute the UMAP again with the next seed, and measure how many neighbors stay together; takes twice as long",
     )
-    trust: bool = option(False, "Judge every row, not a sample of a large vocabulary")
+    trust: bool = option(False, "Judge every row of a large vocabulary, not just a sample")
     implementation: str = option(
-        OURS, "Which UMAP: the inspector's own, or umap-learn, which takes longer", choices=(OURS, UMAP_LEARN)
+        OURS, "UMAP implementation: the inspector's own, or umap-learn, which takes longer", choices=(OURS, UMAP_LEARN)
     )
     min_dist: float = option(
         0.1,
@@ -52,7 +56,7 @@ class ProjectRequest(Request):
         step=0.05,
     )
     spread: float = option(1.0, "umap-learn's spread: how far apart clusters lie", least=0.1, most=10, step=0.1)
-    densmap: bool = option(False, "umap-learn's densMAP: keeps local densities too", label="densMAP")
+    densmap: bool = option(False, "umap-learn's densMAP: also keeps local densities", label="densMAP")
 
     def __post_init__(self) -> None:
         """Refuse options that do not fit together.
@@ -62,7 +66,7 @@ class ProjectRequest(Request):
         """
         super().__post_init__()
         if self.implementation == UMAP_LEARN and self.method != "umap":
-            raise RequestError("umap-learn makes UMAPs alone: choose umap as the map.", option="method")
+            raise RequestError("umap-learn computes only UMAPs: choose umap as the map.", option="method")
         if self.implementation == OURS and self._theirs() != _defaults():
             raise RequestError(
                 "Minimum distance, spread and densMAP are options of umap-learn: choose it as the implementation.",

@@ -8,10 +8,10 @@ from inspector.text import percent_text
 
 READABLE = 0.1  # share of neighbors below which a map says nothing about who is near whom
 SIDE_BY_SIDE = (
-    "Both maps have the same number of neighbors, metric and seed. The inspector's own UMAP has a minimum distance of "
-    "0 and a spread of 1. The seconds of umap-learn's first map on a machine include compiling it."
+    "Both maps use the same number of neighbors, metric and seed. The inspector's own UMAP has a minimum distance of "
+    "0 and a spread of 1. The time of umap-learn's first map on a machine includes compilation."
 )
-NOT_COLORED = "This map was not measured that way: it is colored by kind."
+NOT_COLORED = "This map was not measured in this way, so it is colored by kind."
 
 
 def made_by(projection: Projection) -> str:
@@ -29,7 +29,7 @@ def trust(projection: Projection) -> str:
     advice = (
         "read clusters, not distances"
         if projection.kept_neighbours >= READABLE
-        else "who is near whom is lost here, so use the list of neighbors, not the picture"
+        else "most neighbors are lost here, so use the list of neighbors, not the picture"
     )
     sampled = projection.judged_rows < projection.rows
     measured = f" (measured on {projection.judged_rows:,} random tokens; color by neighbor trust to measure all)"
@@ -37,23 +37,27 @@ def trust(projection: Projection) -> str:
     return (
         f"On this map {percent_text(projection.kept_neighbours)} of each token's 15 true neighbors are still "
         f"neighbors{measured if sampled else ''}: {advice}."
-        + ("" if stays is None else f" Under another seed, {percent_text(stays)} of the neighbors on the map stay.")
+        + (
+            ""
+            if stays is None
+            else (f" Under another seed, {percent_text(stays)} of the neighbors on the map stay the same.")
+        )
     )
 
 
 def rows(projection: Projection, tensor: str) -> str:
     """How many rows the map shows, and how long it took."""
-    return f"{projection.rows:,} rows of {tensor}, none sampled away; computed in {projection.seconds:.1f} s."
+    return f"{projection.rows:,} rows of {tensor}, no sampling; computed in {projection.seconds:.1f} s."
 
 
 def approximate(recall: float) -> str:
     """What a map of neighbors that were searched approximately was made from."""
     return (
-        "The vocabulary is large, so the map's neighbors were searched approximately: only "
-        f"{100 * recall:.0f} % of the true ones were found."
+        "The vocabulary is large, so the search for the map's neighbors was approximate: it found only "
+        f"{100 * recall:.0f} % of the true ones."
     )
 
 
 def too_few(least: int, rows: int) -> str:
     """Why a PCA is shown instead."""
-    return f"UMAP needs more than {least} tokens and there are {rows}: this is a PCA."
+    return f"UMAP needs more than {least} tokens, but there are {rows}, so this is a PCA."

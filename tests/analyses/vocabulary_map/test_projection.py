@@ -202,7 +202,7 @@ def test_an_approximate_search_is_told(open_matrix, monkeypatch):
     monkeypatch.setattr("inspector.analyses.vocabulary_map.compute.ENOUGH", 0.99)
     result = project(open_matrix(clustered(200, 16)), progress=silent, method="umap")
     assert 0 < result.neighbour_recall < 0.99
-    percent = f"{100 * result.neighbour_recall:.0f} % of the true ones were found"
+    percent = f"{100 * result.neighbour_recall:.0f} % of the true ones"
     assert percent in result.warnings[0]
 
 
@@ -293,7 +293,7 @@ def test_few_rows_get_pca_and_the_reason(open_matrix, rows, neighbors):
         checkpoint = open_matrix(clustered(rows, 8))
         result = project(checkpoint, progress=silent, method="umap", neighbors=neighbors)
     assert result.method == "pca"
-    expected = f"UMAP needs more than {neighbors + 1} tokens and there are {rows}: this is a PCA."
+    expected = f"UMAP needs more than {neighbors + 1} tokens, but there are {rows}, so this is a PCA."
     assert result.warnings == (expected,)
     assert result.points["token"].tolist()[0] == "id 0"
     assert len(result.points) == rows

@@ -103,7 +103,7 @@ def test_its_approximate_search_is_measured(open_matrix):
     share = np.mean([len({*truth[row]} & {*found[row]}) / 3 for row in range(len(matrix))])
     assert 0 < share < 1
     assert result.neighbour_recall == pytest.approx(share, abs=1e-4)
-    assert f"{100 * share:.0f} % of the true ones were found" in result.warnings[0]
+    assert f"{100 * share:.0f} % of the true ones" in result.warnings[0]
 
 
 def test_a_second_visit_computes_nothing_and_other_options_do(open_matrix, monkeypatch):
@@ -136,7 +136,7 @@ def test_few_rows(open_matrix, rows, dimensions, method):
     assert result.method == method
     if method == "pca":
         assert result.implementation is None
-        assert result.warnings == ("UMAP needs more than 4 tokens and there are 4: this is a PCA.",)
+        assert result.warnings == ("UMAP needs more than 4 tokens, but there are 4, so this is a PCA.",)
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
@@ -155,7 +155,7 @@ def test_rows_without_a_place_are_refused_and_threads_come_back(open_matrix, mon
         return np.where(np.arange(len(rows))[:, None] < 3, np.nan, np.ones((len(rows), 2)))
 
     monkeypatch.setattr(umap.UMAP, "fit_transform", fit)
-    with pytest.raises(RequestError, match=r"umap-learn gives 3 of 60 rows no place"):
+    with pytest.raises(RequestError, match=r"umap-learn assigns no position to 3 of 60 rows"):
         project(open_matrix(clustered(60, 8)), progress=silent, **THEIRS)
     assert numba.get_num_threads() == threads
 
@@ -219,7 +219,7 @@ def test_code_that_calls_a_function_it_is_given_is_found_again(loops):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"implementation": "umap-learn"}, "umap-learn makes UMAPs alone: choose umap as the map."),
+        ({"implementation": "umap-learn"}, "umap-learn computes only UMAPs: choose umap as the map."),
         (
             {"method": "umap", "min_dist": 0.5},
             "Minimum distance, spread and densMAP are options of umap-learn: choose it as the implementation.",

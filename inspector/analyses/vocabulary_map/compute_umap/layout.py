@@ -135,7 +135,7 @@ def lay_out(
         return lay_out_in_batches(
             graph, every, now, rates(epochs), forces(), negatives=NEGATIVES, seed=seed, device=device, done=clock.done
         )
-    progress(None, "Loading the map's compiled code (made once on a machine)")
+    progress(None, "Loading the map's compiled code (compiled once per machine)")
     loops = kernels(home)
     after, due = now.copy(), every.copy()
     pull, push = forces()

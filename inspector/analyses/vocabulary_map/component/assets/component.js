@@ -152,7 +152,7 @@ class VocabularyMap {
     if (this.data.chosen.length) {
       said.push(`${this.data.chosen.length.toLocaleString("en")} chosen`);
     }
-    if (points.left_out) said.push(`${points.left_out} without a place, left out`);
+    if (points.left_out) said.push(`${points.left_out} without a position, left out`);
     const drag = scene.flat.depth ? "drag to turn, right drag to move" : "drag to move";
     said.push(`click a point · ${drag} · wheel or two fingers to zoom · Shift and drag to choose`);
     this.find(".hint").textContent = said.join(" · ");
@@ -163,7 +163,7 @@ class VocabularyMap {
       "aria-label",
       `${scene.title}. A map of ${count} tokens.${chosen} ${arrows}, plus and minus zoom, ` +
         "0 shows all, Enter selects the token nearest to the center, A chooses all in view, " +
-        "Escape clears. The tables beside and below hold the same as text.",
+        "Escape clears. The tables beside and below list the same as text.",
     );
   }
 
