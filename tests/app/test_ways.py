@@ -19,7 +19,7 @@ def test_a_streamed_pass_is_timed_before_it_begins(open_app: Open) -> None:
     (said,) = [each for each in captions(app) if each.startswith("A streamed pass takes")]
     assert "was read and run in" in said
     assert said not in [each.value for box in app.expander for each in box.caption]  # which may be closed
-    assert not [each for each in app.dataframe if "time of a pass" in each.value.columns]
+    assert not [each for each in app.dataframe if "time per pass" in each.value.columns]
 
 
 def test_every_way_is_listed_on_request(open_app: Open) -> None:
@@ -27,7 +27,7 @@ def test_every_way_is_listed_on_request(open_app: Open) -> None:
     assert not [each for each in captions(app) if "streamed pass" in each]
     app.toggle(key="every").set_value(True).run()
     assert not app.exception
-    (listed,) = [each.value for each in app.dataframe if "time of a pass" in each.value.columns]
+    (listed,) = [each.value for each in app.dataframe if "time per pass" in each.value.columns]
     assert listed["device"].tolist() == ["cpu", "spread", "stream"]
-    assert listed["time of a pass"].tolist()[:2] == ["not estimated", "not estimated"]
-    assert listed["time of a pass"].tolist()[2] != "not estimated"
+    assert listed["time per pass"].tolist()[:2] == ["not estimated", "not estimated"]
+    assert listed["time per pass"].tolist()[2] != "not estimated"

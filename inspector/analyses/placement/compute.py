@@ -32,7 +32,7 @@ def placement(checkpoint: Checkpoint, request: PlacementRequest, *, progress: Pr
         NotInCheckpointError: If there is no config.json or no such head.
         RequestError: If this machine has no such device.
     """
-    progress(None, "Adding up sizes")
+    progress(None, "Computing sizes")
     chosen = request.task or _task(checkpoint)
     plan = plan_for(checkpoint, chosen, device=request.device, dtype=request.dtype)
     ways = _ways(checkpoint, chosen, plan, request.dtype, progress) if request.every else ()

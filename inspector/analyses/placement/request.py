@@ -29,12 +29,12 @@ class PlacementRequest(Request):
     verb = "placement"
 
     task: str | None = option(
-        None, "Head to place; default: the language model's, else the base model alone", choices=TASKS
+        None, "Head to place; default: the language-model head, or else the base model alone", choices=TASKS
     )
     device: Device = placing.device()
     dtype: Dtype = placing.dtype()
     every: bool = option(
         False,
-        "Plan every way to run the model, and estimate how long a streamed pass takes: two blocks are read and run",
+        "Plan every way to run the model, and estimate the time of a streamed pass by reading and running two blocks",
         label="Compare the ways to run it",
     )
