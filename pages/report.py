@@ -1,4 +1,4 @@
-"""What can you send to others about this checkpoint?"""
+"""What can you share about this checkpoint?"""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from pages._ui import inputs, parts, session
 from pages._ui.words import source
 
 checkpoint = session.opened()
-parts.title("Report", "What can you send to others about this checkpoint?", checkpoint)
+parts.title("Report", "What can you share about this checkpoint?", checkpoint)
 st.caption(
-    "One HTML file that needs no network: figures, tables, texts, and where every number comes "
-    "from. The .zip has it with each figure as PNG and SVG, each table as CSV, a notebook that "
-    "computes the numbers anew, and a PDF."
+    "One HTML file that works offline, with figures, tables, texts, and the source of every number. The .zip adds "
+    "each figure as PNG and SVG, each table as CSV, a notebook that recomputes the numbers, and a PDF."
 )
 
 visited = session.visited()
@@ -30,14 +29,14 @@ sections = st.multiselect(
     format_func=lambda slug: PAGES[slug].title,
     key="sections",
     bind="query-params",
-    help="At first the pages that you have looked at; all of them, if you have looked at none.",
+    help="Initially the pages that you have viewed, or all pages if you have viewed none.",
 )
 text = inputs.text(checkpoint, slug="report", masks=True)
 more, below = inputs.folded_options()
 with more, st.container(horizontal=True):
     device, dtype = inputs.placement(below)
 if not sections:
-    st.info("Choose a section at least.", icon=":material/edit:")
+    st.info("Choose at least one section.", icon=":material/edit:")
     st.stop()
 
 chosen = tuple(slug for slug in BY_SLUG if slug in sections)

@@ -1,4 +1,4 @@
-"""What may this server use, what do its workers do, and what does its store hold?"""
+"""What may this server use, what are its workers doing, and what is in its store?"""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ SIZE = st.column_config.NumberColumn("size", format="bytes")
 WHEN = st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm")
 
 st.title("Server", anchor=False)
-st.write("What may this server use, what do its workers do, and what does its store hold?")
+st.write("What may this server use, what are its workers doing, and what is in its store?")
 engine = session.engine()
 found = server_limits(settings(), confinement_of(engine))
 
 st.subheader("Workers", anchor=False)
 st.write(
-    "Every open checkpoint has a process of its own. A crash, or a limit that is passed, ends that process; the "
-    "server and everybody else go on."
+    "Every open checkpoint has its own process. A crash or an exceeded limit ends only that process; the server and "
+    "all other sessions continue."
 )
 running = engine.workers()
 workers = [
     {
         "checkpoint": worker.name or ("spare, for the next checkpoint" if worker.confinement else "starting"),
-        "state": "at work" if worker.busy else "waits",
+        "state": "busy" if worker.busy else "idle",
         "memory": worker.memory_nbytes,
         "processor seconds": worker.cpu_seconds,
         "threads": worker.threads,
@@ -47,7 +47,7 @@ st.dataframe(
         "processor seconds": st.column_config.NumberColumn("processor seconds", format="%.1f"),
     },
 )
-st.button("Look again", icon=":material/refresh:")
+st.button("Refresh", icon=":material/refresh:")
 endings = engine.endings()
 st.caption("Crashed workers, most recent first" if endings else "No worker has crashed.")
 st.markdown(
@@ -57,9 +57,9 @@ st.markdown(
     )
 )
 
-st.subheader("What workers are kept from", anchor=False)
+st.subheader("Worker sandbox", anchor=False)
 if not found.restrictions:
-    st.info("No worker is running: look again in a moment.", icon=":material/info:")
+    st.info("No worker is running: refresh in a moment.", icon=":material/info:")
 for restriction in found.restrictions:
     sign = ":material/check_circle:" if restriction.enforced else ":material/warning:"
     state = "enforced here" if restriction.enforced else "**not enforced here**"
@@ -68,7 +68,7 @@ if found.missing:
     st.caption(f"Missing: {literal(', '.join(found.missing))}.")
 
 st.subheader("Limits", anchor=False)
-st.write("Each is an environment variable of the server. Errors name the limit that was hit.")
+st.write("Each limit is an environment variable of the server. Errors name the limit that was hit.")
 limits = pd.DataFrame([asdict(limit) for limit in found.limits])
 limits["value"] = [f"{limit.value:,.0f} {limit.unit}" for limit in found.limits]
 st.table(  # not st.dataframe: its sentences are read, and break into lines here
@@ -84,7 +84,7 @@ st.dataframe(
     kinds.rename(columns={"name": "what", "can_go": "removed"}), hide_index=True, column_config={"nbytes": SIZE}
 )
 if held.uploads:
-    st.caption(f"{plural(len(held.uploads), 'upload')}, in order of their last use")
+    st.caption(f"{plural(len(held.uploads), 'upload')}, by last use")
     uploads = pd.DataFrame([asdict(upload) for upload in held.uploads])
     for column in ("created", "last_used"):
         uploads[column] = pd.to_datetime(uploads[column])

@@ -24,11 +24,11 @@ def make(checkpoint: Opened, sections: tuple[str, ...], setting: Setting, *, oth
         st.session_state.pop("stopped", None)
 
     st.button(
-        "Make the report",
+        "Create report",
         type="primary",
         icon=":material/description:",
         on_click=start,
-        help="A few seconds where the pages have been looked at; up to a minute or two for a large model.",
+        help="Takes a few seconds for pages that you have viewed, and up to two minutes for a large model.",
     )
     before, making = st.session_state.get(UNDER_WAY, (None, None))
     if making is None or before != asked:

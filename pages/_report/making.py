@@ -16,7 +16,7 @@ from inspector.results.checkpoint import Opened
 
 ASKING, DRAWING = 0.5, 0.45  # shares of the whole: asking the model, drawing pictures
 PICTURES = threading.Lock()  # one browser at a time, however many people want pictures
-FAILED = "The report could not be made: make it again; the server's log says more."
+FAILED = "The report could not be created. Try again; the server's log has the details."
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Making:
     def result(self, timeout: float | None = None) -> Made:
         """Wait for the files; see the protocol."""
         if not self._settled.wait(timeout):
-            raise TimeoutError("The report is still being made.")
+            raise TimeoutError("The report is still being created.")
         if self._made is None:
             error = self._error or InspectorError(FAILED)
             raise type(error)(*error.args)
@@ -96,7 +96,7 @@ class Making:
         self._tell(ASKING, "Writing the page")
         page = write_page(report)
         start = 1 - DRAWING
-        self._tell(start, "Waiting for the browser that draws the pictures")
+        self._tell(start, "Waiting for the browser that draws the figures")
         with PICTURES:
             bundle, problem = write_bundle(
                 report, page=page, tell=lambda share, text: self._tell(start + DRAWING * share, text)

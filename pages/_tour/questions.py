@@ -29,8 +29,8 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "Embeddings and padding": (
         Question(
             "Why is BERT's [PAD] vector not zero?",
-            "padding_idx keeps gradients off the look-up only; a tied output layer pushes the same row at every "
-            "step. Both paths are measured on a batch.",
+            "padding_idx blocks only the gradient through the look-up; a tied output layer pushes the same row at "
+            "every step. Both paths are measured on a batch.",
             "padding",
             BERT,
         ),
@@ -65,7 +65,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
         ),
         Question(
             "What breaks when I clone, resize or save a tied model?",
-            "Each change is done to a copy in memory; the edges show which tie held.",
+            "Each change is made to a copy in memory; the edges show which ties hold.",
             "sharing",
             BERT,
             {"change": "resize"},
@@ -80,15 +80,15 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "From a hidden state to a token": (
         Question(
             "How does the masked-LM head turn a hidden state into a token?",
-            "Every step of the head: dot product, bias, the head's transform, true logits; what each step did to a "
-            "token is listed below the map.",
+            "Every step of the head: dot product, bias, the head's transform, true logits; the effect of each step on "
+            "a token is listed below the map.",
             "lens",
             BERT,
             {"text": MONTH, "pins": "year"},
         ),
         Question(
             "Is the most likely token the one with the highest cosine?",
-            "Often not: norms and the bias decide too. Compare the steps, and the geometry at the foot of the page.",
+            "Often not: norms and the bias matter, too. Compare the steps, and the geometry at the bottom of the page.",
             "lens",
             BERT,
             {"text": MONTH, "rung": "cosine"},
@@ -104,7 +104,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "Predictions": (
         Question(
             "What does BERT put in the gap?",
-            "Type, or click any token to mask it: the answers follow at once.",
+            "Type, or click any token to mask it: the answers appear at once.",
             "masked_lm",
             BERT,
             {"text": GLASS},
@@ -125,13 +125,13 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
         ),
         Question(
             "What does one word change?",
-            "Two sentences over the whole vocabulary: likelihood against difference.",
+            "Two sentences compared over the whole vocabulary: likelihood versus difference.",
             "masked_lm",
             BERT,
             {"text": "the [MASK] of a country.", "view": "Two sentences", "second": "the [MASK] of a river."},
         ),
         Question(
-            "How does GPT-2 go on?",
+            "How does GPT-2 continue a text?",
             "The distribution of the next token, and a short generation.",
             "heads",
             GPT2,
@@ -140,23 +140,23 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     ),
     "Training": (
         Question(
-            "What do masking (80/10/10) and the next sentence ask of BERT?",
-            "Labels with -100 where nothing is asked, and each part of the loss.",
+            "What must BERT predict in pre-training, with masks (80/10/10) and the next sentence?",
+            "The labels, with -100 where there is nothing to predict, and each part of the loss.",
             "heads",
             BERT,
         ),
         Question(
-            "Which parameters does AdamW decay, and how does the rate run?",
-            "The groups as transformers' Trainer forms them, and every schedule's curve.",
+            "Which parameters does AdamW decay, and how does the learning rate change?",
+            "The groups that transformers' Trainer forms, and the curve of every schedule.",
             "training",
             BERT,
         ),
     ),
     "Many snapshots": (
         Question(
-            "How does [PAD] grow while BERT is trained?",
-            "Ten snapshots of a small run: the padding row starts at zero and soon is longer than most, since its "
-            "output side is trained at every step.",
+            "How does [PAD] grow during BERT's training?",
+            "Ten snapshots of a small run: the padding row starts at zero and soon becomes longer than most, because "
+            "its output side is trained at every step.",
             "snapshots",
             BERT,
             {"run": "demo-run"},
@@ -164,7 +164,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     ),
     "Two checkpoints": (
         Question(
-            "Do two models place the same words alike?",
+            "Do two models arrange the same words alike?",
             "Rows of both vocabularies are matched by their text, and one space is rotated onto the other. With two "
             "versions of one model, the heat map shows which layers changed.",
             "compare",
@@ -175,8 +175,8 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "Before you rely on it": (
         Question(
             "Is this checkpoint complete and safe?",
-            "Fourteen checks with their evidence: ties, heads, NaN, tokenizer, padding, files. Both demos pass; a "
-            "broken one says what to do next.",
+            "Fourteen checks with their evidence: ties, heads, NaN, tokenizer, padding, files. Both demos pass; for a "
+            "broken checkpoint, each check gives the next step.",
             "checks",
             BERT,
         ),

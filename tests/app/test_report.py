@@ -47,7 +47,7 @@ def test_the_link_holds_the_sections_and_the_terminal_line_repeats_them(open_app
 
 def test_a_report_is_made_and_offered_with_its_size(open_app: Open) -> None:
     app = open_app("report", checkpoint="demo-gpt2", sections=["Overview", "Masked LM"], text="the")
-    button(app, "Make the report").click().run()
+    button(app, "Create report").click().run()
     assert not app.exception
     assert "The text has one token" in said(app)
     assert "No Chromium was found" in said(app)
@@ -63,7 +63,7 @@ def test_a_report_is_made_and_offered_with_its_size(open_app: Open) -> None:
 
 def test_other_inputs_ask_for_another_report(open_app: Open) -> None:
     app = open_app("report", sections=["Overview"])
-    button(app, "Make the report").click().run()
+    button(app, "Create report").click().run()
     assert "Your report" in said(app)
     app.text_area(key="text").set_value("another text").run()
     assert "Your report" not in said(app)
@@ -74,7 +74,7 @@ def test_a_comparison_asks_for_a_second_checkpoint_and_stands_in_the_report(open
     assert "Choose the checkpoint to compare with" in app.info[0].value
     app.selectbox(key="other").set_value("demo-gpt2").run()
     assert "--other=demo-gpt2" in app.code[0].value
-    button(app, "Make the report").click().run()
+    button(app, "Create report").click().run()
     assert not app.exception
     assert "**Compare**: 0 figures, 1 table" in said(app)
 
@@ -83,7 +83,7 @@ def test_no_section_is_an_invitation(open_app: Open) -> None:
     app = open_app("report")
     app.multiselect(key="sections").set_value([]).run()
     assert not app.exception
-    assert "Choose a section at least." in said(app)
+    assert "Choose at least one section." in said(app)
 
 
 def test_a_stopped_report_says_so(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_a_stopped_report_says_so(open_app: Open, monkeypatch: pytest.MonkeyPatc
 
     app = open_app("report", sections=["Overview"])
     monkeypatch.setattr(report_making, "write_bundle", stopped)
-    button(app, "Make the report").click().run()
+    button(app, "Create report").click().run()
     assert "The report was stopped." in said(app)
     assert not app.exception
 

@@ -43,7 +43,7 @@ def test_the_page_shows_workers_limits_and_what_is_enforced(open_app: Open) -> N
     )
     status = {worker.name: worker for worker in session.engine().workers()}
     row = workers.set_index("checkpoint").loc["demo-bert"]
-    assert row["state"] == "waits"
+    assert row["state"] == "idle"
     assert row["memory"] > 10_000_000
     assert row["processor seconds"] > 0
     assert status["demo-bert"].confinement is not None
@@ -67,7 +67,7 @@ def test_the_page_says_what_ended_a_worker(open_app: Open) -> None:
     assert ending.name == "demo-gpt2"
     assert "was killed (SIGKILL)" in ending.reason
     assert "**demo-gpt2**: The worker process was killed (SIGKILL)" in said(app)
-    assert button(app, "Look again")
+    assert button(app, "Refresh")
 
 
 def test_an_upload_is_listed_and_pinned(open_app: Open) -> None:

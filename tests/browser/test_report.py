@@ -92,7 +92,7 @@ def test_every_figure_is_beside_it_at_print_size_with_its_title(bundle: Path) ->
 def test_a_report_is_made_on_its_page(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/report?checkpoint=demo-gpt2&sections=Overview&sections=Masked+LM")
     expect_calm(page)
-    page.get_by_role("button", name="Make the report").click()
+    page.get_by_role("button", name="Create report").click()
     everything = page.get_by_role("button", name="Everything as .zip")
     expect(everything).to_be_visible()  # a browser has drawn the figures before
     with page.expect_download() as waiting:

@@ -165,7 +165,7 @@ def test_the_numbers_are_those_of_the_file(bert, bert_page):
         name: tensor.size for name, tensor in tensors.items()
     }
     total = sum(tensor.size for tensor in tensors.values())
-    assert f"{total:,}, each stored number once" in bert_page
+    assert f"{total:,}, counting each stored number once" in bert_page
     matrix = tensors["bert.embeddings.word_embeddings.weight"].astype(np.float64)
     special = table(bert, "embeddings", "special-tokens")
     for row in special.to_dict("records"):
