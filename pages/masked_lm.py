@@ -39,7 +39,7 @@ drawn = (prediction is None, plausibility is None)
 
 if not sentence.text.strip():
     with body:
-        st.info("Type a text, or take one of the examples.", icon=":material/edit:")
+        st.info("Type a text or choose an example.", icon=":material/edit:")
         if view == "History":
             masked_history.draw()
     st.stop()
@@ -68,7 +68,7 @@ with body:
 with device_place:
     if prediction is not None:
         masked_view.draw_device(prediction, checkpoint)
-        with st.expander("How it is computed"):
+        with st.expander("Method"):
             st.markdown(f"{literal(HOW)} The model read these tokens:")
             st.code(" ".join(prediction.tokens), language=None, wrap_lines=True)
     if any(commands):

@@ -72,8 +72,8 @@ def _show(opened: Opened) -> None:
 def _teach(checkpoint: Opened) -> None:
     """What an empty page says."""
     st.info(
-        "Choose the checkpoint to compare with: another demo or one of your uploads. You "
-        "can also upload one above, or type hub:NAME or path:FOLDER.",
+        "Choose the checkpoint to compare with: another demo or one of your uploads. You can also upload one above, "
+        "or type hub:NAME or path:FOLDER.",
         icon=":material/compare_arrows:",
     )
     others = [demo for demo in DEMOS if demo != checkpoint.reference]

@@ -42,7 +42,7 @@ def draw(checkpoint: Opened, sentence: Sentence, request: PredictRequest, predic
     names = beside.references(checkpoint)
     name = beside.pick(names)
     if prediction is None:
-        st.info("Mask a token first: click one above.", icon=":material/ads_click:")
+        st.info("First mask a token: click one above.", icon=":material/ads_click:")
         return
     if name is None:
         st.caption("Choose one of your uploads, or type a hub model as hub:NAME or a folder as path:FOLDER.")

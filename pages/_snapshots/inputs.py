@@ -102,7 +102,7 @@ def elsewhere(run: Run, choice: Choice) -> None:
     asked = [*choice.vitals.to_argv(), *choice.series.to_argv()] if verb == "vitals" else []
     st.caption(
         "The same view in a terminal, for a folder of snapshots (add `--json` for machine-readable output). To share "
-        "this view, copy the URL in the address bar."
+        "this view, copy the URL."
     )
     source = _last(run) if verb == "sharing" else _source(run)  # that verb asks one at a time
     line = ["python", "-m", "inspector", verb, source, *asked]

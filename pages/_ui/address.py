@@ -43,9 +43,9 @@ class Lost:
 
     def sentence(self, name: str) -> str:
         """What is missing, and what is there instead."""
-        instead = f"{self.shown} is shown instead" if self.shown else "it is left out"
-        there = f" There is: {', '.join(self.choices)}." if self.choices else ""
-        return f"The link asks for {name} = {self.asked}, which is not there: {instead}.{there}"
+        instead = f"{self.shown} is shown instead" if self.shown else "the setting is ignored"
+        there = f" Choose from: {', '.join(self.choices)}." if self.choices else ""
+        return f"The link sets {name} to {self.asked}, which does not exist: {instead}.{there}"
 
 
 def keep() -> None:

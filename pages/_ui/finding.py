@@ -33,7 +33,7 @@ def listed(
         alt: What the table shows, in words.
     """
     if matching.empty:
-        st.info(f"No {what} matches: clear the search field, or try a part of a name.")
+        st.info(f"No {what} matches: clear the search field, or try part of a name.")
     else:
         parts.table(matching, height=height, find="find", precise=precise, alt=alt)
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -39,7 +39,7 @@ def text(
             st.button(f"Insert {literal(mask)}", icon=":material/add:", on_click=_insert, args=(mask,))
         offer(examples)
     if not value.strip():
-        st.info("Type a text, or take one of the examples.", icon=":material/edit:")
+        st.info("Type a text or choose an example.", icon=":material/edit:")
         st.stop()
     return value
 

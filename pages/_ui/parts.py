@@ -145,7 +145,9 @@ def download(frame: pd.DataFrame, *, name: str, label: str = "CSV") -> None:
 
 def elsewhere(checkpoint: Opened, *asked: Request | tuple[str, ...]) -> None:
     """The same view for a terminal; the address bar holds it for a colleague."""
-    st.caption("The same from a terminal (add `--json` for machines). To share this view, copy the address bar.")
+    st.caption(
+        "The same view in a terminal (add `--json` for machine-readable output). To share this view, copy the URL."
+    )
     commands = [(a.verb, *a.to_argv()) if isinstance(a, Request) else a for a in asked]
     lines = [command(verb, checkpoint, *options) for verb, *options in commands]
     st.code("\n".join(lines), language=None, wrap_lines=True)

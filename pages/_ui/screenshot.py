@@ -64,7 +64,7 @@ def offer() -> None:
             icon=":material/photo_camera:",
             on_click=_enter,
             key="enter_screenshot",
-            help="This page without sidebar and controls; the address bar holds it, too.",
+            help="Shows this page without sidebar and controls. The URL includes this setting.",
         )
 
 

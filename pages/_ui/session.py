@@ -113,8 +113,8 @@ def ask(
     checkpoint = of or opened()
     key = (checkpoint.fingerprint, verb, beside and beside.fingerprint, repr(parameters))
     if st.session_state.get("stopped") == key:
-        st.info("This work was stopped.", icon=":material/stop_circle:")
-        st.button("Start it again", key=f"again {verb}", on_click=_resume)
+        st.info("Stopped.", icon=":material/stop_circle:")
+        st.button("Run again", key=f"again {verb}", on_click=_resume)
         return None
     try:
         job = _start(checkpoint, verb, parameters, beside=beside)

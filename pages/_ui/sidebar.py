@@ -173,7 +173,7 @@ def _offer_changes(fingerprint: str, name: str) -> None:
     st.button("Rename", on_click=_rename, args=(fingerprint, new), disabled=new == name)
     pins.draw(fingerprint, place="sidebar")
     st.divider()
-    sure = st.checkbox("Yes, delete it from the store for good", key=f"sure {fingerprint}")
+    sure = st.checkbox("Yes, delete it from the store permanently", key=f"sure {fingerprint}")
     st.button("Delete", on_click=_delete, args=(fingerprint,), disabled=not sure, icon=":material/delete:")
 
 

@@ -66,7 +66,7 @@ def _offer_sign_in() -> None:
 
 def _turn_away(name: str) -> None:
     st.text(
-        f"You are signed in as {visible(name)}, who may not use this server: sign in with another address, or ask its "
-        "administrator (INSPECTOR_PEOPLE)."
+        f"You are signed in as {visible(name)}, but this account may not use this server: sign in with another one, "
+        "or ask the administrator (INSPECTOR_PEOPLE)."
     )
     st.button("Sign out", icon=":material/logout:", on_click=st.logout)

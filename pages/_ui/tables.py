@@ -66,8 +66,8 @@ def table(
         _offer_the_way_back(find)
     if folded:
         st.caption(
-            f":material/ads_click: {plural(len(frame), 'name')} in {plural(len(rows), 'line')}, one for all that "
-            "differ only in their numbers. Click a line to open it. The downloads hold every name."
+            f":material/ads_click: {plural(len(frame), 'name')} in {plural(len(rows), 'line')}: names that differ "
+            "only in their numbers share a line. Click a line to open it. The downloads list every name."
         )
     rows, patterns = _page(rows, patterns, key=NO_WORD.sub("_", alt.lower()).strip("_"))
     _draw(rows, patterns, alt=alt, height=height, find=find, precise=precise)
@@ -93,11 +93,11 @@ def _page(rows: pd.DataFrame, patterns: Sequence[str], *, key: str) -> tuple[pd.
     with st.container(horizontal=True, vertical_alignment="bottom"):
         by = st.selectbox("Sort by", options, format_func=_head, key=f"{key}_by", bind="query-params")
         page = st.number_input(
-            f"Page of {pages:,}", 1, pages, key=f"{key}_page", bind="query-params", help=f"{ROWS} rows each"
+            f"Page of {pages:,}", 1, pages, key=f"{key}_page", bind="query-params", help=f"{ROWS} rows per page"
         )
     order = list(range(len(rows))) if by == IN_ORDER else _order(pd.Series(rows[by]).tolist())
     chosen = order[ROWS * (page - 1) : ROWS * page]
-    st.caption(f"{len(rows):,} rows; these are {ROWS * (page - 1) + 1:,} to {ROWS * (page - 1) + len(chosen):,}.")
+    st.caption(f"Rows {ROWS * (page - 1) + 1:,} to {ROWS * (page - 1) + len(chosen):,} of {len(rows):,}.")
     return rows.iloc[chosen], [patterns[place] for place in chosen] if patterns else patterns
 
 

@@ -16,17 +16,17 @@ Open = Callable[..., AppTest]
     ("slug", "query", "sentence"),
     [
         ("lens", {"rung": "nonsense"},
-         "rung = nonsense, which is not there: logits is shown instead. There is: dot, cosine"),
-        ("lens", {"layer": "99"}, "layer = 99, which is not there: 4 is shown instead."),
-        ("lens", {"layer": "two"}, "layer = two, which is not there: 4 is shown instead."),
-        ("lens", {"other": "upload:gone"}, "other = upload:gone, which is not there: the same"),
-        ("embeddings", {"color": "mood"}, "color = mood, which is not there: kind is shown"),
-        ("embeddings", {"row": "99999999"}, "row = 99999999, which is not there: it is left out."),
-        ("masked_lm", {"view": "Nope"}, "view = Nope, which is not there: Answers is shown"),
-        ("masked_lm", {"masks": "2,99"}, "masks = 99, which is not there: it is left out."),
-        ("masked_lm", {"masks": "2,x"}, "masks = 2,x, which is not there: it is left out."),
-        ("classes", {"module": "foo"}, "module = foo, which is not there: "),
-        ("heads", {"head": "Nope"}, "head = Nope, which is not there: "),
+         "rung to nonsense, which does not exist: logits is shown instead. Choose from: dot, cosine"),
+        ("lens", {"layer": "99"}, "layer to 99, which does not exist: 4 is shown instead."),
+        ("lens", {"layer": "two"}, "layer to two, which does not exist: 4 is shown instead."),
+        ("lens", {"other": "upload:gone"}, "other to upload:gone, which does not exist: the same"),
+        ("embeddings", {"color": "mood"}, "color to mood, which does not exist: kind is shown"),
+        ("embeddings", {"row": "99999999"}, "row to 99999999, which does not exist: the setting is ignored."),
+        ("masked_lm", {"view": "Nope"}, "view to Nope, which does not exist: Answers is shown"),
+        ("masked_lm", {"masks": "2,99"}, "masks to 99, which does not exist: the setting is ignored."),
+        ("masked_lm", {"masks": "2,x"}, "masks to 2,x, which does not exist: the setting is ignored."),
+        ("classes", {"module": "foo"}, "module to foo, which does not exist: "),
+        ("heads", {"head": "Nope"}, "head to Nope, which does not exist: "),
         ("training", {"at": "x"}, None),  # a text: the page itself judges it
         ("lens", {"rung": "cosine", "layer": "2", "k": "7"}, None),
         ("embeddings", {"color": "norm", "row": "5", "method": "pca"}, None),
@@ -38,7 +38,7 @@ def test_a_link_that_leads_nowhere_says_so(
     app = open_app(slug, checkpoint="demo-bert", **query)
     assert not app.exception
     lost = [warning.value.replace("\\", "") for warning in app.warning]
-    lost = [text for text in lost if text.startswith("The link asks for ")]
+    lost = [text for text in lost if text.startswith("The link sets ")]
     if sentence is None:
         assert not lost
     else:

@@ -50,7 +50,7 @@ def test_a_question_opens_with_its_inputs(question: Question, open_app: Open) ->
     app = open_app(question.page, **question.query)
     assert not app.exception
     assert not app.error
-    assert not [warning.value for warning in app.warning if "The link asks" in warning.value]
+    assert not [warning.value for warning in app.warning if "The link sets" in warning.value]
     assert app.title[0].value == PAGES[question.page].title
     for name in question.inputs:
         assert app.query_params[name]  # a name that no field takes, or a default, would be gone

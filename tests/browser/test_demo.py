@@ -139,10 +139,10 @@ def test_the_map_is_searched_clicked_and_chosen_from_and_umap_can_be_stopped(pag
     with server.hold():  # however fast the machine is
         page.goto(f"{server.url}/embeddings?method=umap&seed=7")
         page.get_by_role("button", name="Cancel", exact=True).click()
-        expect(page.get_by_text("This work was stopped.")).to_be_visible()
-    page.get_by_role("button", name="Start it again").click()
+        expect(page.get_by_text("Stopped.")).to_be_visible()
+    page.get_by_role("button", name="Run again").click()
     expect(page.get_by_text("5,120 rows of")).to_be_visible()
-    expect(page.get_by_text("This work was stopped.")).to_have_count(0)
+    expect(page.get_by_text("Stopped.")).to_have_count(0)
 
 
 def test_a_stale_link_offers_the_demo_and_back_opens_the_checkpoint_before(page: Page, server: Server) -> None:

@@ -30,7 +30,9 @@ def test_paths_are_closed_and_the_sidebar_says_so(page: Page, start_server: Call
     expect_page(page, "overview", "demo-bert")
     sidebar = page.get_by_test_id("stSidebar")
     sidebar.get_by_text("Open your own").click()
-    expect(sidebar.get_by_text("folders cannot be opened by path here: INSPECTOR_PATHS=1 opens them")).to_be_visible()
+    expect(
+        sidebar.get_by_text("folders cannot be opened by path here. To allow this, set INSPECTOR_PATHS=1.")
+    ).to_be_visible()
     expect(page.get_by_role("radio", name="Path")).to_have_count(0)
     for path in (root / "team/ours", "team/ours"):
         page.goto(f"{server.url}/?checkpoint=path:{path}")
@@ -46,7 +48,7 @@ def test_a_setting_opens_them_without_telling_where_they_lie(
     sidebar = page.get_by_test_id("stSidebar")
     sidebar.get_by_text("Open your own").click()
     page.get_by_role("radio", name="Path").click()
-    expect(sidebar.get_by_text("Below one of the folders")).to_be_visible()
+    expect(sidebar.get_by_text("A path below one of the folders")).to_be_visible()
     fill(page, "Folder, archive or weight file", "team/ours")
     expect_page(page, "overview", "ours")
     go_to(page, "sharing")

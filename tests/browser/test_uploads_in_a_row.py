@@ -29,7 +29,7 @@ CONFIG = {
 }  # fmt: skip
 NBYTES = 96 * 2**20  # of an upload that is large beside what a server needs
 UPLOADED = re.compile("/_stcore/upload_file/")
-INTERRUPTED = "An upload was interrupted before it was complete. Nothing of it was stored"
+INTERRUPTED = "An upload was interrupted before it was complete. Nothing was stored"
 
 
 def files(rows: int) -> dict[str, bytes]:

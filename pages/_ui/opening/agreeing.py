@@ -55,7 +55,7 @@ def ask(reference: str, instead: str = "", on_instead: Callable[[], None] | None
     with st.container(border=True):
         st.markdown(f":material/link: {sentence}")
         st.code(visible(ref.value), language=None, wrap_lines=True)
-        st.caption("Links can come from anybody, so nothing is read until you agree.")
+        st.caption("Links can come from anyone, so nothing is read until you agree.")
         with st.container(horizontal=True):
             st.button(button, type="primary", key=f"agreed {reference}", on_click=agree, args=(reference,))
             if instead:

@@ -28,7 +28,7 @@ from serving.uploads import LEDGER, browser_of
 Place = Literal["sidebar", "snapshots", "second"]  # where files can be given
 QUEUES = "arrived"
 RECALLED = "recalled"
-INTERRUPTED = "An upload was interrupted before it was complete. Nothing of it was stored: upload it again."
+INTERRUPTED = "An upload was interrupted before it was complete. Nothing was stored: upload it again."
 
 
 class Arrival:
@@ -59,9 +59,8 @@ class Arrival:
             nbytes = sum(file.size for file in self._files)
             if nbytes > settings().upload_nbytes:
                 raise CheckpointError(
-                    f"The upload has {bytes_text(nbytes)} and at most "
-                    f"{bytes_text(settings().upload_nbytes)} are taken: open it by a hub id or a "
-                    "path."
+                    f"The upload has {bytes_text(nbytes)}, but the limit is {bytes_text(settings().upload_nbytes)}: "
+                    "open it by hub id or path instead."
                 )
             with st.spinner("Storing the upload"):
                 self._write(nbytes)

@@ -24,9 +24,9 @@ PICKED = "folder picked"
 def why_closed() -> str:
     """Which settings open the way in, where it is closed."""
     if not serves_others():
-        return "The cluster opens no folder by path: INSPECTOR_ROOTS=FOLDER opens those below a folder."
-    needed = "INSPECTOR_PATHS=1 opens" if settings().roots else "INSPECTOR_ROOTS=FOLDER and INSPECTOR_PATHS=1 open"
-    return f"This server serves others, so folders cannot be opened by path here: {needed} them."
+        return "The cluster cannot open folders by path. To allow folders below FOLDER, set INSPECTOR_ROOTS=FOLDER."
+    needed = "INSPECTOR_PATHS=1" if settings().roots else "INSPECTOR_ROOTS=FOLDER and INSPECTOR_PATHS=1"
+    return f"This server serves others, so folders cannot be opened by path here. To allow this, set {needed}."
 
 
 def draw() -> None:
@@ -44,11 +44,11 @@ def draw() -> None:
 def _hints() -> tuple[str, str]:
     """What stands in the empty field and below it; others are not told where folders lie."""
     if serves_others():
-        return "folder/checkpoint", "Below one of the folders that this server may open."
+        return "folder/checkpoint", "A path below one of the folders that this server may open."
     if open_roots() == EVERYWHERE:
-        return "~/models/checkpoint", "Opened where it is: nothing is uploaded or copied."
+        return "~/models/checkpoint", "Opened in place: nothing is uploaded or copied."
     roots = ", ".join(map(str, open_roots()))
-    return roots, f"Opened where it is, below {roots}."
+    return roots, f"Opened in place, below {roots}."
 
 
 def _meant(typed: str) -> str:
@@ -87,8 +87,8 @@ def _offer_found() -> None:
         key=PICKED,
         on_change=_take,
         placeholder=f"{plural(len(found), 'checkpoint')}, newest first",
-        help="Folders that hold a config.json and weights, in the hub's cache, in the folder in which the server was "
-        "started, and in your home folder.",
+        help="Folders that hold a config.json and weights, found in the hub's cache, in the folder where the server "
+        "was started, and in your home folder.",
     )
 
 

@@ -25,8 +25,7 @@ HINT = (
     "that holds them."
 )
 OTHER_WAY = (
-    "An upload passes through this server's memory: for several gigabytes, a hub id or the path of a folder is the "
-    "better way."
+    "An upload passes through this server's memory: for several gigabytes, use a hub id or a folder path instead."
 )
 SHARED = "Everyone with access to this server can see, rename and delete uploads."
 LABELS: dict[Way, str] = {"Files": "Checkpoint files", "Folder": "Checkpoint folder", "Archive": "Archive of snapshots"}
@@ -56,7 +55,7 @@ def draw(place: Place, way: Way) -> None:
             on_click=_take,
             args=(place, way, key),
         )
-        st.caption("Add the files that are missing, then open them.")
+        st.caption("Add the missing files, then open them.")
 
 
 def show_refusal(place: Place) -> None:
