@@ -44,12 +44,12 @@ with above:
         ),
         alt="Model classes from torch.nn.Module down; the tables below list the same",
     )
-    with st.expander("Additions of each class"):
+    with st.expander("What each class adds"):
         st.markdown("**Classes**, starting with the model's own")
         st.markdown(tables.ancestor_list(classes.hierarchy, "class"))
         st.markdown("**Mixins**: methods only, no weights")
         st.markdown(tables.ancestor_list(classes.hierarchy, "mixin"))
-    with st.expander("This file in each class", expanded=True):
+    with st.expander("This file loaded as each class", expanded=True):
         with st.container(key="siblings"):
             st.markdown(tables.sibling_rows(classes.siblings))
         st.caption(words.SIBLINGS)

@@ -104,7 +104,7 @@ def draw_device(prediction: Prediction, checkpoint: Opened) -> None:
         st.metric("Masks", len(prediction.masks))
         if any(worker.fingerprint == checkpoint.fingerprint for worker in session.engine().workers()):
             st.button(
-                "Free memory",
+                "Release memory",
                 icon=":material/eject:",
                 on_click=_free,
                 args=(checkpoint.fingerprint,),

@@ -26,7 +26,7 @@ ARCHIVE = (
 )
 TEACHES = """\
 A training run leaves snapshots: folders such as `checkpoint-500`, `step_1000` or `global_step2000`.
-Each snapshot is analyzed in the same way, several at once, and the results are plotted over the steps in
+The app analyzes every snapshot in the same way, several at once, and plots the results over the steps in
 the names, or in the order of the names if a name has no step. You can follow:
 
 - **Padding**: the length of the `[PAD]` row compared with the median row. In a tied model it grows

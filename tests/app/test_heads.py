@@ -106,4 +106,4 @@ def test_too_long_a_text_is_one_sentence_for_each_that_would_run_it(open_app: Op
     app = open_app("heads", checkpoint="demo-gpt2", text="dog " * 300)
     assert len(app.error) == 1
     assert "takes 128\\: shorten it" in app.error[0].value
-    assert any("its model cannot read this text" in each.value for each in app.warning)
+    assert any("the model cannot read it" in each.value for each in app.warning)

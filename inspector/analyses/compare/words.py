@@ -191,10 +191,8 @@ def _change(tensors: pd.DataFrame, overall: dict[str, float]) -> list[str]:
     ranked = tensors.dropna(subset=["relative_change"]).sort_values("relative_change", ascending=False, kind="stable")
     top = ranked.iloc[0]
     return [
-        (
-            f"{sentence}. The largest change relative to a tensor's own length is {_share(top['relative_change'])}, in "
-            f"{top['name']}."
-        )
+        f"{sentence}. The largest change relative to a tensor's own length is {_share(top['relative_change'])}, in "
+        f"{top['name']}."
     ]
 
 

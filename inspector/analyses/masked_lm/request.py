@@ -17,7 +17,7 @@ class PredictRequest(Request):
 
     text: str = option(help="Input text with one or more mask tokens")
     masks: tuple[int, ...] = option(
-        (), ("Positions of additional tokens to mask; 0 is the first special token"), flag="--mask"
+        (), "Positions of additional tokens to mask; 0 is the first special token", flag="--mask"
     )
     k: int = option(10, "Number of tokens to list for each mask", label="Tokens per mask", least=1, most=1_000)
     targets: tuple[str, ...] = option(

@@ -20,7 +20,7 @@ HEADS = {
 }
 UNKNOWN_CODES = "{names} are quantized in an unknown way, so nothing is computed from them."
 HEAD_IS_ABSENT = (
-    "config.json says {architecture}, but the file lacks that head's weights. The head counts as absent, because a "
+    "config.json names {architecture}, but the file lacks that head's weights. The head counts as absent, because a "
     "loader would fill it with random numbers."
 )
 FEW_ROWS = (

@@ -134,8 +134,8 @@ def _moved_because(row: PaddingRow, *, blocked: bool) -> str:
 
 def _zero_because(row: PaddingRow, *, blocked: bool) -> str:
     push = f"it is tied to the output matrix, {SOFTMAX}{_number(row, 'output_path')}"
-    start = "padding_idx starts it at zero" if blocked else "no padding_idx starts it at zero"
-    return f"{start}, yet {push}, so it was not trained in this form or was set to zero afterwards"
+    start = "padding_idx starts it at zero, but" if blocked else "no padding_idx starts it at zero, and"
+    return f"{start} {push}, so it was not trained in this form or was set to zero afterwards"
 
 
 def _not_moved_because(row: PaddingRow, *, blocked: bool) -> str:
@@ -153,8 +153,8 @@ def _not_moved_because(row: PaddingRow, *, blocked: bool) -> str:
 def _zero_untied(row: PaddingRow, *, blocked: bool) -> str:
     if blocked:
         return (
-            f"padding_idx starts it at zero and blocks the look-up path{_number(row, 'input_path')}, and the output "
-            "matrix is separate, so no gradient moves it"
+            f"padding_idx starts it at zero and blocks the look-up path{_number(row, 'input_path')}, and the "
+            "output matrix is separate, so no gradient moves it"
         )
     return "the model has no padding_idx for it, so it was set to zero afterwards"
 

@@ -92,7 +92,7 @@ def _lines(row: dict[str, Any], tensors: pd.DataFrame) -> list[str]:
         lines = [f"{plural(row['tensors'], 'name')}{each}", size]
         groups = set(column(tensors, "group")) - {-1}
         if row["group"] < 0 and groups:
-            lines.append(f"names of {plural(len(groups), 'shared group')} included")
+            lines.append(f"includes names of {plural(len(groups), 'shared group')}")
         return [*lines, _several(tensors)]
     tensor = tensors.to_dict("records")[0]
     return [f"{shape} · {plain(tensor['dtype'])}", size, *_places(tensor)]

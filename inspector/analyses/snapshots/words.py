@@ -15,9 +15,9 @@ READS = {
     "position. So it grows like the others, or faster.",
     "norms": "Rows grow as they are trained. A shortest row that lags behind belongs to a token that is rarely "
     "trained.",
-    "drift": "A cosine of 1 means the direction of the reference; 0 means an orthogonal direction. Rows from another "
-    "vocabulary or width are not compared. Neither is a row that is zero in the reference, such as a padding row "
-    "before training: compare it with the last snapshot.",
+    "drift": "A cosine of 1 means the same direction as in the reference; 0 means an orthogonal one. Rows from "
+    "another vocabulary or width are not compared. Neither is a row that is zero in the reference, such as a padding "
+    "row before training: compare it with the last snapshot.",
     "neighbours": "1 means that the same rows are nearest, in any order. The random rows are the same in every "
     "snapshot. A row that is zero in the reference, such as a padding row before training, has no neighbors there.",
     "ties": "Names are compared in memory after loading, and in the file. Point at a square to see the reason.",

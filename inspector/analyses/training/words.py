@@ -141,7 +141,7 @@ def memory(plan: TrainingPlan) -> str:
     full, _, half = plan.memory["total"]
     return (
         "AdamW keeps two moments for each trained number, the running means of the gradient and of its square. With "
-        f"the gradient, this makes 16 bytes for a number of 4 bytes: {bytes_text(full)} to train a model that takes "
+        f"the gradient, this makes 16 bytes for a 4-byte number: {bytes_text(full)} to train a model that takes "
         f"{bytes_text(plan.memory['weights'].iloc[0])} to run in float32. Half precision with float32 master weights "
         f"takes no less; only half precision alone does, {bytes_text(half)}."
     )

@@ -25,14 +25,14 @@ class ProjectRequest(Request):
 
     method: str = option(
         "pca",
-        "pca: the directions of largest variance, immediate; umap: keeps neighbors together, takes longer",
+        "pca: the directions of largest variance, computed at once; umap: keeps neighbors together, takes longer",
         label="Map",
         choices=("pca", "umap"),
     )
     dimensions: int = option(2, "Dimensions of the map", least=2, most=3)
     neighbors: int = option(
         15,
-        ("UMAP's n_neighbors: small values show detail, large values the overall structure"),
+        "UMAP's n_neighbors: small values show detail, large values the overall structure",
         flag="--neighbours",
         least=2,
         most=200,

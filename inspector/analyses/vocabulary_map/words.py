@@ -40,7 +40,7 @@ def trust(projection: Projection) -> str:
         + (
             ""
             if stays is None
-            else (f" Under another seed, {percent_text(stays)} of the neighbors on the map stay the same.")
+            else f" Under another seed, {percent_text(stays)} of the neighbors on the map stay the same."
         )
     )
 

@@ -40,8 +40,8 @@ def test_a_head_that_config_promises_and_the_file_lacks(tmp_path, open_path):
     result = overview(open_path(folder), progress=silent)
     assert result.heads["masked_lm"] == "absent"
     assert result.warnings == (
-        "config.json says BertForMaskedLM, but the file lacks that head's weights. The head counts as absent, because "
-        "a loader would fill it with random numbers.",
+        "config.json names BertForMaskedLM, but the file lacks that head's weights. The head counts as absent, "
+        "because a loader would fill it with random numbers.",
     )
 
 
