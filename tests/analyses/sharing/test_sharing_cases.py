@@ -181,7 +181,7 @@ def test_t5_whose_config_says_untied_breaks_no_tie(tmp_path, open_path, architec
     assert result.unique_parameters == truth.num_parameters()
     ties = next(c for c in check(checkpoint, progress=silent).checks if c.name == "Ties")
     assert ties.status == "ok"
-    assert "config.json says" in ties.detail
+    assert "config.json declares" in ties.detail
 
 
 def test_an_untied_head_that_the_file_lacks_holds_no_equal_copy(tmp_path, open_path):
