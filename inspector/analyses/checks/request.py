@@ -12,7 +12,7 @@ WHOLE_GB = 20  # of weights that "auto" reads in full: 20 s from a disk that giv
 
 @dataclass(frozen=True)
 class CheckRequest(Request):
-    """Which numbers `check` reads; other options of its verb say what becomes of the answer."""
+    """Options of `check`: which numbers it reads."""
 
     verb = "check"
 

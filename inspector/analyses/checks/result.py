@@ -1,4 +1,4 @@
-"""What was looked for in a checkpoint as a whole, what was found, and what to do about it."""
+"""Checks of a whole checkpoint: what each found, and what to do about it."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ STATUS_OF: dict[Severity, Status] = dict(zip(SEVERITIES, ("ok", "ok", "warn", "f
 class Evidence:
     """One thing that a check found."""
 
-    subject: str  # whose it is: a tensor's name, a token, a file, a setting
+    subject: str  # what it concerns: a tensor's name, a token, a file, a setting
     problem: str  # a few words, the same ones for the same thing in every run
     severity: Severity
-    count: int | None  # of what is wrong with it; None where nothing is counted
+    count: int | None  # how many items are wrong; None where nothing is counted
     detail: str  # one sentence with the numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question to a checkpoint, and its answer."""
+    """One check of a checkpoint, and its result."""
 
     name: str
     status: Status  # follows from the severity
     severity: Severity  # the worst of the evidence's
     detail: str  # one sentence: what was found
-    next_step: str  # one sentence; "" where nothing is to be done
-    checked: bool  # False: it could not be looked at, and the detail says why
-    found: int  # pieces of evidence in all; the first ones are listed
+    next_step: str  # one sentence; "" if there is nothing to do
+    checked: bool  # False: it could not run, and the detail explains why
+    found: int  # pieces of evidence in total; the first ones are listed
     evidence: tuple[Evidence, ...]  # worst first
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One piece of evidence that an earlier run did not have so, or had."""
+    """One piece of evidence that is new, worse, better or gone since an earlier run."""
 
     check: str
     subject: str
     problem: str
     change: str  # "new", "worse", "better" or "gone"
-    severity: Severity  # now; of what is gone, as it was
+    severity: Severity  # the current one; if the evidence is gone, the former one
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What has changed since an earlier run; "none" and "note" are left out."""
+    """Changes since an earlier run; severities "none" and "note" are left out."""
 
-    name: str  # of the checkpoint that was checked then
+    name: str  # of the checkpoint in the earlier run
     fingerprint: str
-    known: int  # pieces of evidence that are as they were
+    known: int  # pieces of evidence that are unchanged
     changes: tuple[Change, ...]  # new and worse ones first
 
 
@@ -69,7 +69,7 @@ class Checks:
     fingerprint: str
     counts: dict[Status, int]  # status -> checks, in STATUSES order
     checks: tuple[Check, ...]  # in a fixed order
-    baseline: Baseline | None = None  # None: nothing to compare with was given
+    baseline: Baseline | None = None  # None: no baseline was given
     values: str = "all"  # stored numbers that were read: "all", "sample" or "none"
 
     def worst_first(self) -> list[Check]:
@@ -83,7 +83,7 @@ class Checks:
             strict: Warnings count as failures, too.
 
         Returns:
-            Those that failed; with a baseline only where something is new or worse.
+            Those that failed; with a baseline, only those with new or worse evidence.
         """
         enough = ("minor", "major", "critical") if strict else ("major", "critical")
         failed = [check for check in self.checks if check.severity in enough]

@@ -9,24 +9,24 @@ from inspector.results.plain import local
 
 @dataclass(frozen=True, slots=True)
 class AncestorClass:
-    """One class that the model's class is made from."""
+    """One base class of the model's class."""
 
     name: str
     module: str  # where Python finds it, e.g. "transformers.modeling_utils"
-    kind: str  # "class": a torch.nn.Module; "mixin": methods alone
+    kind: str  # "class": a torch.nn.Module; "mixin": methods only
     via: str | None  # the class that lists it among its bases; None: the model's own class
     summary: str  # first sentence of its docstring; "" without one
-    adds: tuple[str, ...]  # what it defines of note, e.g. "forward()"
+    adds: tuple[str, ...]  # the notable members that it defines, e.g. "forward()"
 
 
 @dataclass(frozen=True, slots=True)
 class SiblingClass:
-    """A class of the same family, which could be asked to load this file."""
+    """A class of the same family that may load this file."""
 
     name: str
-    parent: str  # the model class that it is made from
+    parent: str  # its base model class
     head: str | None  # one of results.HEADS, "base model", or None: a head of another kind
-    present: bool  # the file holds its weights, and they were trained as this head's
+    present: bool  # the file has its weights, and they were trained for this head
     missing: int  # tensors that the file lacks
     note: str  # one sentence: what would be random, or why it does not fit
     summary: str  # first sentence of its docstring
@@ -39,28 +39,28 @@ class ModuleRow:
     name: str  # "" for the model itself
     class_name: str
     parameters: int  # below it, each shared tensor counted once
-    own_parameters: int  # of the module itself, without the modules inside
+    own_parameters: int  # of the module itself, without its submodules
     shapes: dict[str, tuple[int, ...]]  # own parameter -> shape
     shared: dict[str, tuple[str, ...]]  # own parameter -> full names of the same tensor elsewhere
     missing: tuple[str, ...]  # own parameters that the file lacks
     uses: int | None  # how often one forward pass of the example runs it; None: not counted
-    same_as: str | None  # the first name of the very same module
+    same_as: str | None  # first name of the module, if it has several names
 
 
 @dataclass(frozen=True, slots=True)
 class UsedClass:
-    """A class that some modules of the model have."""
+    """A class that modules of the model use."""
 
     name: str
     module: str
-    modules: int  # how many, the very same one counted once
+    modules: int  # number of modules, each counted once
     own_parameters: int  # of all of them, each shared tensor counted once
     summary: str
 
 
 @dataclass(frozen=True, slots=True)
 class TreeLine:
-    """One line of the module tree, where blocks that are all alike are one line."""
+    """One line of the module tree; identical blocks share one line."""
 
     name: str  # full name; of the first one where several are folded
     label: str  # last part of the name, "[0–11]" where several are folded
@@ -69,7 +69,7 @@ class TreeLine:
     count: int  # modules that the line stands for
     parameters: int  # of all of them, each shared tensor counted once
     shapes: str  # own parameters of one of them, "weight 768 × 768, bias 768"
-    note: str  # shared, reused or missing; "" for nothing of the kind
+    note: str  # shared, reused or missing; "" for none of these
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class OutputField:
     shape: tuple[int, ...] | None  # of each tensor; None: nothing returned, or shapes differ
     dtype: str | None
     axes: tuple[str, ...]  # what each axis counts, e.g. ("batch", "positions", "vocab")
-    note: str  # how to read it, or what would fill it
+    note: str  # how to read it, or how to get it
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class ExampleOutput:
 
 @dataclass(frozen=True, slots=True)
 class ModelClasses:
-    """The classes behind a checkpoint: where they come from, their modules, their output."""
+    """The classes of a checkpoint's model: their bases, modules and output."""
 
     model_class: str
     config_class: str

@@ -28,7 +28,7 @@ FLOATS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class TieChange:
-    """Names that are one tensor in one of the checkpoints and not in the other."""
+    """Names that are one tensor in only one of the checkpoints."""
 
     names: tuple[str, ...]  # sorted, as the checkpoint that ties them calls them
     tied_in: str  # "first" or "second"
@@ -42,7 +42,7 @@ class TieChange:
 class Alignment:
     """The rotation that brings the first embedding rows closest to the second (Procrustes)."""
 
-    columns: int  # of the space in which they are compared; the narrower matrix has zeros there
+    columns: int  # of the space of comparison; the narrower matrix is padded with zeros
     # |A - B| / |A| over all matched rows, Frobenius; NaN where the widths differ
     relative_before: float
     relative_after: float  # |AR - B| / |A|
@@ -60,7 +60,7 @@ class VocabularyMatch:
     matched_by: str  # "token": by the token's text; "row": by the row's number
     matched: int  # pairs of rows
     same_row: int  # of them: under the same number in both
-    alone: int  # rows of the first without a partner
+    alone: int  # rows of the first without a match
     other_alone: int  # rows of the second without one
     alone_examples: tuple[str, ...]  # visible forms, lowest rows first
     other_alone_examples: tuple[str, ...]
@@ -79,8 +79,8 @@ class Comparison:
     other_name: str
     fingerprint: str
     other_fingerprint: str
-    same: bool  # True: it is the same checkpoint twice
-    summary: tuple[str, ...]  # plain sentences, what matters most first
+    same: bool  # True: both are the same checkpoint
+    summary: tuple[str, ...]  # plain sentences, the most important first
     counts: dict[str, int]  # status -> tensors, those of STATUSES that occur
     # relative_change, cosine and max_abs of all tensors that were measured, taken as one vector,
     # bytes that have several names once; NaN where none was. Of a sample, relative_change, cosine and norms are

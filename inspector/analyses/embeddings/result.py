@@ -1,4 +1,4 @@
-"""What the static embedding matrix holds."""
+"""Contents of the static embedding matrix."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
 
 @dataclass(frozen=True, slots=True)
 class Norms:
-    """Lengths of the embedding rows, those with NaN or infinity left out."""
+    """Lengths of the embedding rows, without rows that hold NaN or infinity."""
 
     min: float
     median: float
@@ -32,10 +32,10 @@ class Embeddings:
     # token, token_id, score, percentile, norm, bias (where a head has one), why; most suspicious
     # first, and only what health.indicator lists
     undertrained: pd.DataFrame
-    neighbours: pd.DataFrame  # token, token_id, similarity; empty when no token was asked for
+    neighbours: pd.DataFrame  # token, token_id, similarity; empty if no token was requested
     warnings: tuple[str, ...]
     health: Health
-    query: str | None = local(default=None)  # the visible form of the token that was asked for
+    query: str | None = local(default=None)  # visible form of the requested token
     query_id: int | None = local(default=None)
     metric: str = local(default="cosine")  # "cosine", "dot" or "euclidean" (then a distance)
     tensor: str = ""  # name of the matrix in the file

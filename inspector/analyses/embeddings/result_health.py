@@ -1,4 +1,4 @@
-"""What is wrong with a vocabulary, and how that was judged."""
+"""Problems of a vocabulary, and how they were judged."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
 
 @dataclass(frozen=True, slots=True)
 class EqualRows:
-    """Rows of the embedding matrix that are equal to the bit."""
+    """Rows of the embedding matrix that are bitwise equal."""
 
     count: int  # at least two
-    what: str  # "unused" where all of them stand for nothing, "tokens" otherwise
+    what: str  # "unused" if no row has a token in use, "tokens" otherwise
     norm: float
     tokens: tuple[str, ...]
     token_ids: tuple[int, ...]  # ascending
@@ -24,7 +24,7 @@ class EqualRows:
 
 @dataclass(frozen=True, slots=True)
 class Indicator:
-    """How tokens were judged as under-trained, and from where on they are listed.
+    """How under-trained tokens were judged, and the threshold for listing them.
 
     Scores grow with suspicion. "direction": the cosine of a row to the mean of rows known to be
     unused, the mean of all rows taken off, -1..1. "norm": how far a row's norm lies below the
@@ -32,19 +32,19 @@ class Indicator:
     """
 
     measure: str  # "direction", "norm", or "none" where nothing can be told
-    references: int  # rows known to be unused that the judgment stands on; 0: without any
+    references: int  # known unused rows that the judgment is based on; 0: none
     statement: str  # the method with its numbers, in sentences
     threshold: float | None = None  # score from which a token is listed
     agreed_threshold: float | None = None  # likewise where the output bias agrees
     bias_threshold: float | None = None  # output bias at or below which it agrees
     typical_score: float | None = None  # median of the ordinary tokens
     reference_score: float | None = None  # median of the unused rows, each against the others
-    looks_untrained: bool = False  # the whole matrix cannot be told from random numbers
+    looks_untrained: bool = False  # the whole matrix is indistinguishable from random numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked for in every row."""
+    """One problem that every row was checked for."""
 
     name: str
     count: int  # 0: nothing found
@@ -54,9 +54,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What is wrong with the rows of an embedding matrix."""
+    """Problems of the rows of an embedding matrix."""
 
-    findings: tuple[Finding, ...]  # one for each thing that was looked for, in a fixed order
+    findings: tuple[Finding, ...]  # one for each problem, in a fixed order
     indicator: Indicator
     equal_rows: tuple[EqualRows, ...]  # zero rows and rows with NaN left out; largest group first
     zero_rows: pd.DataFrame  # token, token_id, kind

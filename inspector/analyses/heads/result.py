@@ -1,4 +1,4 @@
-"""What the task heads answer, what pre-training asks of a model, and what tokenization makes."""
+"""Results of the task heads."""
 
 from __future__ import annotations
 
@@ -34,15 +34,14 @@ def named_head(architecture: str) -> str | None:
 
 
 def default_head(architecture: str, heads: Mapping[str, str]) -> str | None:
-    """The head that is shown first.
+    """The head to show first.
 
     Args:
         architecture: As config.json names it.
         heads: Head -> "present" or "absent".
 
     Returns:
-        The one that the architecture names if the file holds it, else the first that it holds;
-        None where it holds none.
+        The one that the architecture names if the file has it, else the first that it has; None if it has none.
     """
     named = named_head(architecture)
     order = (named, *(head for _, head in NAMED))
@@ -80,7 +79,7 @@ class TokenLabels:
 
 @dataclass(frozen=True, slots=True)
 class AnswerLoss:
-    """The loss for a labeled answer, and what clamping makes of its positions."""
+    """The loss for a labeled answer, and its positions after clamping."""
 
     start: int  # as given
     end: int
@@ -93,7 +92,7 @@ class AnswerLoss:
 
 @dataclass(frozen=True, slots=True)
 class AnswerSpan:
-    """Where in the second text the answer to the first is."""
+    """The answer to the first text, as a span of the second."""
 
     answer: str  # of the second text, as it was typed
     score: float  # start times end probability
@@ -114,7 +113,7 @@ class AnswerSpan:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Which of the endings fits best."""
+    """How well each ending fits."""
 
     best: int  # place in the order of the choices
     choices: pd.DataFrame  # choice, text, probability (over the choices), logit
@@ -122,7 +121,7 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class NextTokens:
-    """What comes next, and a continuation."""
+    """The next token, and a continuation."""
 
     next: pd.DataFrame  # token, token_id, probability, logit; most likely first
     # step, token, token_id, probability (of the whole vocabulary, before temperature), rank
@@ -130,7 +129,7 @@ class NextTokens:
     steps: pd.DataFrame
     continuation: str
     sampled: bool
-    stopped: str  # why the continuation ends
+    stopped: str  # why the continuation stops
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +144,7 @@ class FilledTokens:
 class HeadAnswer:
     """One head's answer to the given texts."""
 
-    architecture: str  # the class that was run
+    architecture: str  # the class that ran
     head: str  # one of HEADS
     output: dict[str, tuple[int, ...]]  # field of the class's output -> shape
     result: NextSentence | Labels | TokenLabels | AnswerSpan | Choices | NextTokens | FilledTokens
@@ -153,6 +152,6 @@ class HeadAnswer:
     output_class: str
     device: str
     dtype: str
-    milliseconds: float  # the first forward pass, the model already loaded
-    tokens: tuple[tuple[str, ...], ...]  # what the model read, one a sequence
+    milliseconds: float  # the first forward pass, after the model is loaded
+    tokens: tuple[tuple[str, ...], ...]  # what the model read, one entry per sequence
     warnings: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What each step of the head does to the tokens of one hidden state."""
+"""Effect of each step of the head on the tokens of one hidden state."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """What each step of the head does to the tokens of one hidden state."""
+    """Effect of each step of the head on the tokens of one hidden state."""
 
     layer: int
     position: int
-    token: str  # what the text has there
-    rungs: tuple[str, ...]  # in the order in which they are climbed: cosine, then dot, then others
+    token: str  # the token at that position
+    rungs: tuple[str, ...]  # in their order: cosine, then dot, then the others
     hidden_norm: float  # of the hidden state
     # One row a token and rung: token, token_id, rung, rank, score, probability, step (what leads
     # here from the step before, in words), change (ranks gained, positive is up; 0 at the first)

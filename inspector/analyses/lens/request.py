@@ -1,4 +1,4 @@
-"""The question: what does each layer's hidden state say in tokens?"""
+"""The question: which tokens does each layer's hidden state stand for?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hidden states say in tokens."""
+"""Hidden states, read as tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
 
 @dataclass(frozen=True, slots=True)
 class LensRows:
-    """The rows of a lens that are known while a streamed pass goes on; the lens holds the same numbers."""
+    """The rows of a lens that are known during a streamed pass; the lens has the same numbers."""
 
     tokens: tuple[str, ...]  # as the lens'
     layers: tuple[str, ...]  # as the lens': of those to come as well
@@ -24,14 +24,14 @@ class LensRows:
 
 @dataclass(frozen=True, slots=True)
 class Lens:
-    """What each layer's hidden state says in tokens, at every step of the head's ladder."""
+    """Each layer's hidden state, read as tokens at every step of the head."""
 
     tokens: tuple[str, ...]  # positions; of the decoder where there are two stacks
     rungs: tuple[str, ...]  # first to last: "dot", "cosine", ..., "logits" where there is a head
     # layer (0 = embeddings), position, rung, rank (0 = most likely), token, token_id, score,
     # probability (softmax over the whole vocabulary; NaN for cosine)
     cells: pd.DataFrame
-    max_abs_error: float | None  # last rung, last layer, against the model's own logits
+    max_abs_error: float | None  # last rung, last layer, compared with the model's own logits
     warnings: tuple[str, ...]
     # layer, position, rung, token, token_id, rank (0 = most likely), score, probability: of the
     # tokens that were pinned

@@ -1,4 +1,4 @@
-"""What the masked-LM head answers."""
+"""Predictions of the masked-LM head."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ class Joint:
     """One way to fill all masks together; log probabilities are natural ones, sums over masks."""
 
     tokens: tuple[str, ...]  # one for each mask, in order
-    log_probability: float  # each given those filled before it, the later masks still open
-    independent: float  # each with every mask open
-    pseudo_log_likelihood: float  # each with all the others filled
+    log_probability: float  # each given those already filled, with the later masks still open
+    independent: float  # each with all other masks open
+    pseudo_log_likelihood: float  # each with all others filled
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What the masked-LM head answers."""
+    """Predictions of the masked-LM head."""
 
     device: str  # "cpu", "cuda:0", "mps"
     dtype: str
-    milliseconds: float  # the pass that read the text, with all it read; the model already loaded
+    milliseconds: float  # the forward pass with all texts in it, after the model is loaded
     tokens: tuple[str, ...]  # as read, masks in place
     masks: tuple[Mask, ...]
-    joint: tuple[Joint, ...]  # most likely first; empty with more masks than are searched
+    joint: tuple[Joint, ...]  # most likely first; empty if there are too many masks to search
     warnings: tuple[str, ...]
     text: str  # what was read, masks in place
     token_ids: tuple[int, ...]  # of tokens
-    special: tuple[bool, ...]  # which of tokens are special ones, and no words to be masked
-    threads: int  # of the processor
-    memory_nbytes: int  # the weights on the device; on CUDA the most that was in use during the run
-    note: str  # how it ran, one line
-    batch: int  # requests answered together, this one included
+    special: tuple[bool, ...]  # which tokens are special, so they cannot be masked
+    threads: int  # CPU threads
+    memory_nbytes: int  # the weights on the device; on CUDA, the peak use during the run
+    note: str  # how it ran, in one line
+    batch: int  # requests that ran together, including this one

@@ -1,4 +1,4 @@
-"""What the files of a checkpoint say."""
+"""Facts from the files of a checkpoint."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class OverviewFile:
     name: str
     format: str  # "safetensors", "pytorch", "json", "text", "sentencepiece"
     nbytes: int
-    sha256: str | None = None  # of the whole file; None: nobody asked for it
+    sha256: str | None = None  # of the whole file; None: not requested
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class ListedTensor:
     parameters: int
     nbytes: int
     file: str
-    tied_to: tuple[str, ...]  # names that share its bytes in the file, or get them when it is loaded, sorted
+    tied_to: tuple[str, ...]  # names that share its bytes in the file or after loading, sorted
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What the headers of a checkpoint say; no model is built for it."""
+    """Facts from the headers of a checkpoint; no model is built."""
 
     name: str
     fingerprint: str
@@ -46,10 +46,10 @@ class Overview:
     architecture: str | None
     files: tuple[OverviewFile, ...]
     dtypes: dict[str, int]  # torch dtype name -> parameters stored in it
-    listed_parameters: int  # every name counted, tied ones too
-    unique_parameters: int  # every number counted once; of codes, those that they stand for
+    listed_parameters: int  # every name counted, including tied ones
+    unique_parameters: int  # every number counted once; quantized weights count as dequantized
     nbytes_on_disk: int
-    nbytes_in_memory: int  # weights once loaded as they are stored, tied ones once
+    nbytes_in_memory: int  # weights loaded as stored, tied ones counted once
     vocab_rows: int | None
     d_model: int | None
     layers: int | None
@@ -58,10 +58,10 @@ class Overview:
     warnings: tuple[str, ...]
     stored: StoredTensors = local()
     config: dict[str, Any] = local()
-    quantized: dict[str, int] = local()  # how weights are stored as codes -> how many are
+    quantized: dict[str, int] = local()  # quantization scheme -> number of weights
     # What the fingerprint is made of: "content", every byte; "samples", of weights parts alone
     identity: str = "content"
-    listed_tensors: tuple[ListedTensor, ...] | None = None  # None: nobody asked for them
+    listed_tensors: tuple[ListedTensor, ...] | None = None  # None: not requested
 
     @property
     def tensors(self) -> pd.DataFrame:

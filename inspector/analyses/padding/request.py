@@ -27,10 +27,10 @@ class PaddingRequest(Request):
     dtype: Dtype = placing.dtype()
 
     def __post_init__(self) -> None:
-        """Refuse a text that no batch can be made from.
+        """Refuse a text that cannot form a batch.
 
         Raises:
-            RequestError: If it holds no sentence, or too many.
+            RequestError: If it has no sentence, or too many.
         """
         super().__post_init__()
         if self.text is not None and not self.sentences:

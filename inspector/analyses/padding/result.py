@@ -20,7 +20,7 @@ UNMASKED = "the same, padding_idx lifted and no attention mask"
 
 @dataclass(frozen=True, slots=True)
 class PaddingGradient:
-    """What one backward pass on the sentences leaves on one row, by the path that it came on.
+    """Gradient that one backward pass on the sentences leaves on one row, by path.
 
     Gradients are given by their Euclidean norm. "Input path": through the look-up of tokens.
     "Output path": through the softmax, where the same row is an output vector.
@@ -29,22 +29,22 @@ class PaddingGradient:
     task: str  # whose loss: "masked_lm" or "causal_lm"
     loss: float  # mean over the predicted positions
     predicted: int  # positions with a label
-    padding: int  # positions that only fill up the batch
+    padding: int  # positions of padding
     tied: bool  # whether the output matrix is the embedding matrix
     probability: float  # of this token at the predicted positions, mean, 0..1
     input_path: float
-    output_path: float  # exactly 0 where the output matrix is another one
-    total: float  # both together, by an ordinary backward pass of the model as it is
+    output_path: float  # exactly 0 if the output matrix is separate
+    total: float  # both together, from an ordinary backward pass of the unchanged model
     split_error: float  # largest difference between the sum of both paths and that pass
-    output_matrix: float | None  # on the output matrix' own row, where it is another matrix
+    output_matrix: float | None  # on the output matrix's own row, if it is separate
     rows: int  # of the embedding matrix
-    rows_input: int  # how many of them the input path moves
-    rows_output: int  # how many output vectors the softmax moves
+    rows_input: int  # number of rows that the input path moves
+    rows_output: int  # number of output vectors that the softmax moves
 
 
 @dataclass(frozen=True, slots=True)
 class PaddingRow:
-    """One row of a matrix, seen as the vector of padding."""
+    """One row of a matrix, treated as the padding vector."""
 
     token: str
     token_id: int
@@ -64,9 +64,9 @@ class PaddingRow:
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """What is known of the padding vector."""
+    """Facts about the padding vector."""
 
-    pad_token: str | None  # None, as all that follows from it: nothing is named as padding
+    pad_token: str | None  # None, like all that depends on it: no padding token is named
     pad_id: int | None  # the tokenizer's, else config.json's
     padding_idx: int | None  # the row whose look-up the model blocks
     norm: float | None
@@ -76,7 +76,7 @@ class Padding:
     nearest: pd.DataFrame  # as in PaddingRow
     gradient: PaddingGradient | None
     verdict: str  # one sentence: the mechanism, as far as it was measured
-    agreement: str  # one sentence: padding_idx against the tokenizer's id
+    agreement: str  # one sentence: padding_idx compared with the tokenizer's id
     tied: bool | None  # output matrix and embeddings are one tensor; None: there is no head
     gradient_note: str  # what was measured, or why nothing was
     averaging_note: str
@@ -86,10 +86,10 @@ class Padding:
     # over all positions and the one over real positions, relative (difference / norm of the
     # latter), padding_share (of the positions, 0..1), padding_norm (of padding's mean state)
     averaging: pd.DataFrame
-    output_row: PaddingRow | None  # the same token's row in an output matrix of its own
-    stand_in: PaddingRow | None  # without padding: the row that people usually take in its place
+    output_row: PaddingRow | None  # the same token's row in a separate output matrix
+    stand_in: PaddingRow | None  # if there is no padding: the row that usually serves as padding
     warnings: tuple[str, ...]
-    row: PaddingRow | None = local(default=None)  # what is shown: padding's, or the stand-in's
+    row: PaddingRow | None = local(default=None)  # the row to show: padding's, or the stand-in's
     dtype: str = local(default="")  # of the backward pass
     device: str = local(default="")
     masked_text: tuple[str, ...] = local(default=())  # what the model read, padding included

@@ -24,7 +24,7 @@ TASKS = (
 
 @dataclass(frozen=True)
 class PlacementRequest(Request):
-    """Options of `placement`; no weight is read but where `every` is set."""
+    """Options of `placement`; it reads no weights unless `every` is set."""
 
     verb = "placement"
 

@@ -1,4 +1,4 @@
-"""The question: what do masking and the next sentence ask of the model?"""
+"""The question: what must the model predict in pre-training?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which names share memory."""
+"""Parameter names that share memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FileRelation = Literal["one copy", "one storage", "equal copies", "different num
 
 @dataclass(frozen=True, slots=True)
 class SharedMember:
-    """One name of a group: where its tensor lies in memory, and where in the files."""
+    """One name of a group: the location of its tensor in memory and in the files."""
 
     name: str
     kind: Literal["parameter", "buffer"]
@@ -28,7 +28,7 @@ class SharedMember:
     storage: int  # number of its storage in memory, by first appearance in the model
     offset: int  # of its first element from the start of that storage, in bytes
     stride: tuple[int, ...]  # in elements
-    stored_as: str  # its name in the file; "" where the file holds no bytes under it
+    stored_as: str  # its name in the file; "" if the file has no bytes under it
     file: str  # "" likewise
 
 
@@ -41,7 +41,7 @@ class SharedGroup:
     shape: tuple[int, ...]  # of the largest member
     nbytes: int  # of the largest member, as loaded
     declared: bool
-    in_file: tuple[str, ...]  # those of `names` whose bytes the file holds, sorted
+    in_file: tuple[str, ...]  # those of `names` whose bytes are in the file, sorted
     in_memory: bool  # True: the names have bytes in common after loading
     reason: str  # one sentence
     file_relation: FileRelation

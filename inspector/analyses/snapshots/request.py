@@ -23,6 +23,6 @@ class VitalsRequest(Request):
 
 @dataclass(frozen=True)
 class SeriesRequest(Request):
-    """How the answers of a run's snapshots are compared."""
+    """Options for comparing the results of a run's snapshots."""
 
     against: str = option("first", "Snapshot that drift and neighbors are measured against", choices=("first", "last"))

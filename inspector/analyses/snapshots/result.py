@@ -1,4 +1,4 @@
-"""Numbers that are quickly read of a checkpoint, to be followed over training steps."""
+"""Numbers that are quick to read from a checkpoint, for following them over training steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
 
 @dataclass(frozen=True, slots=True)
 class Vitals:
-    """What the input embedding matrix says of a checkpoint, and what compares it with others.
+    """Numbers of a checkpoint's input embedding matrix that can be compared with other checkpoints.
 
     Of two checkpoints with the same `vocabulary`, row 37 stands for the same token in both.
     """
@@ -29,9 +29,9 @@ class Vitals:
     pad_token: str | None
     pad_id: int | None
     pad_norm: float | None
-    tokens: pd.DataFrame  # of those asked for: token, token_id, norm
+    tokens: pd.DataFrame  # the requested ones: token, token_id, norm
     vectors: np.ndarray  # (tokens, columns), float32: their rows
-    k: int  # neighbors asked for
+    k: int  # number of neighbors
     probes: np.ndarray  # row numbers: the tokens', then some drawn at random
     neighbours: np.ndarray  # (probes, k): the nearest rows of each by cosine, -1 where there is none
     warnings: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What tokens a text becomes."""
+"""Tokens of texts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
 
 @dataclass(frozen=True, slots=True)
 class Tokenization:
-    """What a tokenizer makes of texts."""
+    """Texts as a tokenizer splits them."""
 
     kind: str  # "WordPiece", "BPE", "Unigram" or "WordLevel"
-    size: int  # ids that it knows
-    longest: int | None  # positions that the model has; None where nothing bounds it
+    size: int  # number of ids
+    longest: int | None  # positions of the model; None if unlimited
     special: dict[str, str | None]  # role -> token
     # One row a token of every sequence, padding included: sequence, position, token (visible),
     # piece (as the vocabulary has it), token_id, start, end (characters of its text), text (there),

@@ -46,7 +46,7 @@ class TrainingRequest(Request):
     )
 
     def __post_init__(self) -> None:
-        """Refuse numbers that no training could use.
+        """Refuse numbers that training cannot use.
 
         Raises:
             RequestError: If one is out of its bounds, or the warm-up is longer than the training.

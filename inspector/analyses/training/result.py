@@ -1,4 +1,4 @@
-"""How AdamW would train the parameters, and at which learning rates."""
+"""Plan for training with AdamW: parameter groups, learning rates and memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SharedParameter:
 
 @dataclass(frozen=True, slots=True)
 class DecayExample:
-    """What weight decay alone does to the embedding matrix, gradients left out."""
+    """Effect of weight decay alone on the embedding matrix, without gradients."""
 
     name: str
     shape: tuple[int, ...]
@@ -53,7 +53,7 @@ class DecayExample:
 
 @dataclass(frozen=True, slots=True)
 class TrainingPlan:
-    """What AdamW decays, what training takes in memory, and six learning-rate schedules."""
+    """The parameters that AdamW decays, the memory that training takes, and six learning-rate schedules."""
 
     model_class: str
     learning_rate: float
@@ -61,7 +61,7 @@ class TrainingPlan:
     steps: int
     weight_decay: float
     groups: tuple[ParameterGroup, ...]  # decayed, not decayed
-    frozen: ParameterGroup  # requires_grad is False: the optimizer is never given these
+    frozen: ParameterGroup  # requires_grad is False: the optimizer does not get these
     shared: tuple[SharedParameter, ...]
     # One row a reason, largest first in each group: group, reason, tensors, parameters, nbytes,
     # example (a name)

@@ -15,7 +15,7 @@ THEIRS = ("min_dist", "spread", "densmap")  # options of umap-learn
 
 @dataclass(frozen=True)
 class ProjectRequest(Request):
-    """Options of `project`; neighbors, seed and stability matter for UMAP alone.
+    """Options of `project`; neighbors, seed and stability apply only to UMAP.
 
     What is said of umap-learn is refused with our own implementation, which has a minimum distance
     of 0 and a spread of 1.

@@ -1,4 +1,4 @@
-"""A map of the vocabulary, and how far it can be trusted."""
+"""A map of the vocabulary, and measures of how far to trust it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Projection:
     method: str  # "pca" or "umap"
     dimensions: int  # 2 or 3
     rows: int  # points on the map
-    seconds: float  # that it took to compute, now or when it was kept on the disk
+    seconds: float  # time to compute it, now or when it was cached
     kept_neighbours: float  # share of the true 15 nearest neighbors kept in the map, 0..1
     file: str | None
     warnings: tuple[str, ...]

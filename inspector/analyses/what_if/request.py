@@ -10,7 +10,7 @@ from inspector.request import Request, option
 
 @dataclass(frozen=True)
 class WhatIfRequest(Request):
-    """Options of `whatif`; a copy in memory is changed, never the checkpoint."""
+    """Options of `whatif`; it changes a copy in memory, never the checkpoint."""
 
     verb = "whatif"
 

@@ -1,4 +1,4 @@
-"""What becomes of a model's ties when something is done to it."""
+"""Effect of a change on a model's ties."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Two names that are one tensor, or could be by their class."""
+    """Two names that are one tensor, or that the class could tie."""
 
     name: str
     source: str  # the name whose tensor it is, or would be
@@ -62,16 +62,16 @@ class HeldTensor:
 
 @dataclass(frozen=True, slots=True)
 class SavedFile:
-    """What was written to disk, as its header says."""
+    """A file that was written to disk, according to its header."""
 
     format: str  # "safetensors" or "pytorch"
     nbytes: int  # of the file
     tensors: int  # names that it holds
     held: tuple[HeldTensor, ...]  # those of the edges' names
-    lacking: tuple[str, ...]  # those of the edges' names that the file does not hold, sorted
+    lacking: tuple[str, ...]  # those of the edges' names that are not in the file, sorted
     aliases: tuple[str, ...]  # those that its metadata lists as second names, sorted
     random: tuple[str, ...]  # names that a loader finds nowhere and fills at random, sorted
-    refused: str  # why transformers would not load it again; "" where it did
+    refused: str  # why transformers refused to load it again; "" if it did not
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +85,10 @@ class Training:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to do the change, and what came of it."""
+    """One way to make the change, and its results."""
 
     title: str
-    code: str  # what was run, as one would write it
+    code: str  # the code that was run
     answer: str  # one or two sentences
     edges: tuple[Edge, ...]
     unique_parameters: int  # every number in memory once

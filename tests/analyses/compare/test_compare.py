@@ -144,7 +144,7 @@ def test_a_cast_that_is_no_rounding_is_a_change(saved):
 
     result = ask(saved(model, "a"), saved(model, "b", shifted))
     assert result.counts == {"changed": len(result.tensors)}
-    assert set(result.tensors["note"]) == {"and is float16 in place of float32"}
+    assert set(result.tensors["note"]) == {"and is float16 instead of float32"}
 
 
 def test_numbers_that_are_none_are_counted_and_left_out(saved):
