@@ -36,7 +36,7 @@ class Editor {
     this.field.placeholder = data.placeholder;
     this.find("[data-tool=insert]").textContent = `Insert ${data.mask}`;
     this.find("[data-tool=insert]").hidden = !data.mask;
-    this.row.setAttribute("aria-label", "Tokens of the text; a pressed one is masked");
+    this.row.setAttribute("aria-label", "Tokens of the text; pressed tokens are masked");
     this.draw();
   }
 
