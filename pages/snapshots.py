@@ -30,7 +30,7 @@ if quantity in inputs.VERBS:
             subtitle=inputs.counted(answers, run),
             theme=session.theme(),
         ),
-        alt="A verdict for each snapshot; the table below holds them",
+        alt="A verdict for each snapshot; the table below lists them",
         key="verdicts",
     )
 else:
@@ -49,7 +49,7 @@ else:
             subtitle=inputs.counted(answers, run),
             theme=session.theme(),
         ),
-        alt=f"{words.MEASURES[quantity]} over training steps; the table below holds the numbers",
+        alt=f"{words.MEASURES[quantity]} over training steps; the table below lists the numbers",
         key="lines",
     )
 st.markdown(words.READS[quantity])

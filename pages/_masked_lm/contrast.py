@@ -81,7 +81,7 @@ def _show(checkpoint: Opened, result: Contrast, targets: tuple[str, ...]) -> Non
         contrast_scatter(
             result.tokens,
             names=names,
-            title=f"{checkpoint.name}: {names[0]} against {names[1]}",
+            title=f"{checkpoint.name}: {names[0]} versus {names[1]}",
             floor=result.floor,
             pins=pins["token_id"].tolist(),
             theme=session.theme(),

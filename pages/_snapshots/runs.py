@@ -20,7 +20,7 @@ from serving.place import paths_are_open, served_settings
 
 EXAMPLE = next(iter(RUNS))
 ARCHIVE = (
-    "One .zip, .tar or .tar.gz that holds a folder for each snapshot, such as checkpoint-500 and checkpoint-1000, "
+    "One .zip, .tar or .tar.gz that contains a folder for each snapshot, such as checkpoint-500 and checkpoint-1000, "
     "each with its weights, config.json and tokenizer. Each snapshot becomes a separate upload, which every page can "
     "open."
 )

@@ -91,7 +91,7 @@ def _tables(health: Health) -> dict[str, pd.DataFrame]:
         [
             {
                 "rows": group.count,
-                "stand for": group.what,
+                "kind": group.what,
                 "tokens": " ".join(group.tokens[:SHOWN])
                 + f" … and {group.count - SHOWN:,} more" * (group.count > SHOWN),
                 "ids": ", ".join(map(str, group.token_ids[:SHOWN])),

@@ -179,7 +179,7 @@ def people_who_are_not_listed_are_turned_away(page: Page, guarded: Server, perso
     """Eve's domain is not listed; nobody has verified that Mallory's address is his."""
     runs = listen(page)
     sign_in(page, person)
-    expect(page.get_by_test_id("stMain")).to_contain_text(f"You are signed in as {person}, who")
+    expect(page.get_by_test_id("stMain")).to_contain_text(f"You are signed in as {person}, but this")
     expect(page.get_by_test_id("stSidebar")).to_have_count(0)
     assert runs.session
     assert put_file(page, guarded.url, runs.session)[0] == 401

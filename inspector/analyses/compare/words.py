@@ -38,10 +38,10 @@ MEASURED = (
     "the weights differ.",
 )
 ROTATION = (
-    "Two models trained from different starts may hold the same geometry, rotated; distances between their rows then "
-    "mean nothing. Orthogonal Procrustes (Schönemann 1966) finds the one rotation (with mirroring) that brings all "
-    "matched rows closest together, R = UVᵀ with AᵀB = USVᵀ. It keeps every length and angle, so what is left after "
-    "it is a true difference. Where the widths differ, the narrower rows are padded with zeros first. For a "
+    "Two models trained from different starts may have the same geometry, only rotated; distances between their rows "
+    "then mean nothing. Orthogonal Procrustes (Schönemann 1966) finds the one rotation (with mirroring) that brings "
+    "all matched rows closest together, R = UVᵀ with AᵀB = USVᵀ. It keeps every length and angle, so what is left "
+    "after it is a true difference. Where the widths differ, the narrower rows are padded with zeros first. For a "
     "fine-tuned model, leave it off: its space has not been rotated, and the rotation would hide part of the change."
 )
 SAMPLED = (
@@ -111,7 +111,7 @@ def _unread(tensors: pd.DataFrame) -> str:
 
 def _tensors(total: int, counts: dict[str, int]) -> str:
     if list(counts) == ["equal"]:
-        return f"All {plural(total, 'tensor')} hold the same numbers in both."
+        return f"All {plural(total, 'tensor')} have the same numbers in both."
     if len(counts) == 1:
         return f"All {plural(total, 'tensor')} are {SAID[next(iter(counts))]}."
     said = [f"{number:,} {SAID[status]}" for status, number in counts.items()]
@@ -251,7 +251,7 @@ def matched_by_row(names: Sequence[str]) -> str:
     """Rows have numbers alone, since these checkpoints lack a tokenizer."""
     return (
         f"Embedding rows are matched by row number because {' and '.join(names)} "
-        f"{'has' if len(names) == 1 else 'have'} no tokenizer, so a row may stand for different tokens in the two."
+        f"{'has' if len(names) == 1 else 'have'} no tokenizer, so a row may belong to different tokens in the two."
     )
 
 

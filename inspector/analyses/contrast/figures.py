@@ -301,5 +301,5 @@ def figure(result: Contrast, *, name: str, theme: Theme = LIGHT) -> go.Figure:
     """Draw the result's main figure: likelihood against difference for the whole vocabulary."""
     names = differing_words(result.first_text, result.second_text)
     return contrast_scatter(
-        result.tokens, names=names, title=f"{name}: {names[0]} against {names[1]}", floor=result.floor, theme=theme
+        result.tokens, names=names, title=f"{name}: {names[0]} versus {names[1]}", floor=result.floor, theme=theme
     )

@@ -52,7 +52,7 @@ def untrained(deviation: float, *, fresh: bool) -> str:
     """All rows are random; `fresh`: as config.json says that they begin."""
     begins = ", which config.json gives for a fresh model" if fresh else ""
     return (
-        "All rows look alike: their directions and norms cannot be told from independent random numbers with standard "
-        f"deviation {deviation:.3g}{begins}. So this matrix looks untrained, and no single token can be called "
-        "under-trained."
+        "All rows look alike: their directions and norms cannot be distinguished from independent random numbers with "
+        f"standard deviation {deviation:.3g}{begins}. So this matrix looks untrained, and no single token can be "
+        "called under-trained."
     )

@@ -83,7 +83,7 @@ def color_cells(by: str, *, cells: pd.DataFrame, states: pd.DataFrame, pinned: p
         ticks = ((0.0, "0 %"), (0.5, "50 %"), (1.0, "100 %"))
         return Coloring(by, values, 0.0, 1.0, ticks)
     same = frozenset(cell for cell, value in values.items() if value == 1)
-    ticks = ((0.0, "another token"), (1.0, f"{AGREES} the same"))
+    ticks = ((0.0, "different token"), (1.0, f"{AGREES} the same"))
     return Coloring(by, values, 0.0, 1.0, ticks, signs=same)
 
 

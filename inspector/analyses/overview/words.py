@@ -28,7 +28,7 @@ FEW_ROWS = (
     "refused."
 )
 MANY_ROWS = (
-    "The embedding matrix has {more:,} more rows than the tokenizer has ids ({rows:,} against {ids:,}): no text can "
+    "The embedding matrix has {more:,} more rows than the tokenizer has ids ({rows:,} versus {ids:,}): no text can "
     "reach them."
 )
 

@@ -231,8 +231,8 @@ def neighbors(row: PaddingRow) -> str:
 def output_row(row: PaddingRow) -> str:
     """The same token's row in an output matrix of its own."""
     return (
-        f"The output matrix has a row of its own for {row.token}: norm {row.norm:.3f}, percentile "
-        f"{row.percentile:.1f}; its nearest rows there:"
+        f"The output matrix has its own row for {row.token}: norm {row.norm:.3f}, percentile {row.percentile:.1f}; "
+        "its nearest rows there:"
     )
 
 

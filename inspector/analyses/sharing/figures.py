@@ -298,7 +298,7 @@ def _beside(text: str, y: float, theme: Theme, *, ink: str = "") -> dict[str, An
 
 
 def _nothing_shared(below: float, *, theme: Theme) -> dict[str, Any]:
-    text = "<b>nothing is shared</b><br>each name has<br>a tensor of its own"
+    text = "<b>nothing is shared</b><br>each name has<br>its own tensor"
     return _text(text, BOX_RIGHT, below / 2, shift=32, font={"size": 13, "color": theme.muted})
 
 

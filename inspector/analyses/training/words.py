@@ -21,10 +21,10 @@ RULE = (
     "would mute its layer. So they get none, as in BERT's own training.",
     "transformers' Trainer decides by two rules (get_decay_parameter_names), and so does this page: no decay inside a "
     "torch.nn.LayerNorm, and none where the name contains bias, layernorm or rmsnorm, or has a part that is norm or "
-    "ends in _norm. The second rule catches RMSNorm, which every family writes as a class of its own. It looks only "
-    "at the name: T5's table of relative position biases is a matrix and gets no decay either. Embedding tables do "
-    "decay.",
-    "A tied parameter has several names and is one tensor. named_parameters() lists it once, under its first name, "
+    "ends in _norm. The second rule catches RMSNorm, which every model family implements as its own class. It looks "
+    "only at the name: T5's table of relative position biases is a matrix and gets no decay either. Embedding tables "
+    "do decay.",
+    "A tied parameter has several names but is one tensor. named_parameters() lists it once, under its first name, "
     "and that name decides. A module that is used several times in one pass (ALBERT's layer) likewise has one set of "
     "parameters and gets one update for all of its uses. A frozen parameter (requires_grad is False) is in no group.",
 )
@@ -38,10 +38,10 @@ DECOUPLED = (
     "over all steps a weight is multiplied by the product of (1 − η·λ).",
 )
 MEMORY_NOTE = (
-    "Only trained parameters have gradients and moments, tied ones once. Activations come on top and depend on the "
-    "batch; a counter of 4 bytes per tensor is left out. The Trainer's bf16=True keeps float32 weights: the first "
-    "row, plus half-precision copies while they are in use. The last row corresponds to model.to(torch.bfloat16): an "
-    "update smaller than 1/512 of its weight is lost in rounding."
+    "Only trained parameters have gradients and moments, and tied ones count once. Activations are extra and depend "
+    "on the batch; a counter of 4 bytes per tensor is left out. The Trainer's bf16=True keeps float32 weights: the "
+    "first row, plus half-precision copies while they are in use. The last row corresponds to "
+    "model.to(torch.bfloat16): an update smaller than 1/512 of its weight is lost in rounding."
 )
 LACKING = (
     "The file of {name} lacks {count} of the {trained} tensors that would be trained, such as {first}: training would "

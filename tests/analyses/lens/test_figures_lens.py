@@ -50,7 +50,7 @@ def test_agreement_is_written_as_well_as_colored() -> None:
     heat: Any = figure["data"][0]
     assert [list(row) for row in heat["text"]] == [["a", "✓ b"], ["✓ c", "✓ d"]]
     assert heat["z"].tolist() == [[0.0, 1.0], [1.0, 1.0]]
-    assert list(heat["colorbar"]["ticktext"]) == ["another token", "✓ the same"]
+    assert list(heat["colorbar"]["ticktext"]) == ["different token", "✓ the same"]
 
 
 def test_low_entropy_and_good_ranks_get_the_strong_color() -> None:

@@ -52,7 +52,7 @@ def test_more_and_fewer_ids_than_rows(tmp_path, open_path):
     )
     many = save_checkpoint(random_model("BertModel", vocab_size=64), tmp_path / "many")
     assert warnings_of(open_path(many)) == (
-        "The embedding matrix has 4 more rows than the tokenizer has ids (64 against 60): no text can reach them.",
+        "The embedding matrix has 4 more rows than the tokenizer has ids (64 versus 60): no text can reach them.",
     )
 
 

@@ -192,9 +192,9 @@ def test_an_untied_head_that_the_file_lacks_holds_no_equal_copy(tmp_path, open_p
     checkpoint = open_path(folder)
     (group,) = share(checkpoint).groups
     assert (group.verdict, group.in_memory, group.in_file) == ("diverged", False, (WTE,))
-    assert f"the file holds {WTE} alone" in group.reason
+    assert f"the file has only {WTE}" in group.reason
     found = {each.name: each for each in check(checkpoint, progress=silent).checks}
-    assert "hold the same numbers" not in found["Ties"].detail
+    assert "have the same numbers" not in found["Ties"].detail
     assert found["Heads and weights"].status == "fail"
 
 
