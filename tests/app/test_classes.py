@@ -72,7 +72,7 @@ def test_every_field_has_its_shape(open_app: Open) -> None:
     tokenizer = Tokenizer.from_file(str(DEMOS["demo-bert"].folder / "tokenizer.json"))
     positions = len(tokenizer.encode(TEXT).ids)
     assert f"batch **1** × positions **{positions}** × vocab **{config.vocab_size:,}**" in page
-    assert "| loss | – | None here: labels=… and next_sentence_label=… " in page
+    assert "| loss | – | None here: pass labels=… and next_sentence_label=… " in page
 
 
 def test_too_long_a_text_leaves_the_rest_of_the_page(open_app: Open) -> None:

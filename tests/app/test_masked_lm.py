@@ -294,7 +294,7 @@ def test_what_is_typed_on_is_one_line_of_history(open_app: Open) -> None:
 def test_the_memory_can_be_freed_and_the_next_question_is_answered(open_app: Open) -> None:
     app = open_app("masked_lm", text=TEXT)
     fingerprint = app.session_state["opened"].fingerprint
-    button(app, "Free the memory").click().run()
+    button(app, "Release memory").click().run()
     assert fingerprint not in {worker.fingerprint for worker in session.engine().workers()}
     report(app, "the sea near [MASK].", of=TEXT)
     assert not app.error

@@ -89,9 +89,7 @@ def test_saving_is_counted_in_all(open_app: Open) -> None:
 def test_a_fine_tune_that_broke_the_tie_is_a_warning(open_changed: Callable[..., AppTest]) -> None:
     app = open_changed({HEAD: embedding() + np.float32(1.0)})
     (warning,) = (each.value for each in app.warning if "tied" in each.value)
-    assert "Input and output embeddings are declared tied, but the file has 2 different" in (
-        warning.replace("\\", "")
-    )
+    assert "Input and output embeddings are declared tied, but the file has 2 different" in (warning.replace("\\", ""))
     storage = next(each for each in graph(app)["data"] if each["name"] == "storage")
     assert len(storage["customdata"]) == 2
     assert metrics(app)["Saved by sharing"] == "nothing"

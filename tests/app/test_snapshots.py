@@ -94,7 +94,7 @@ def test_a_folder_of_this_server_with_a_broken_snapshot(open_app: Open, roots: P
     (broken / "model.safetensors").write_bytes(b"nothing")
     app = open_app("snapshots", run="path:mine", agreed="path:mine", quantity="Ties")
     assert not app.exception
-    assert "1 snapshot gave no answer" in said(app)
+    assert "No result for 1 snapshot" in said(app)
     missing, frame = (each.value for each in app.dataframe[:2])
     assert missing["snapshot"].tolist() == ["checkpoint-2000"]
     assert str(roots) not in missing["why"].iloc[0]

@@ -53,7 +53,7 @@ def test_why_is_answered_with_the_checkpoints_own_numbers(open_app: Open) -> Non
     app = open_app("sharing", checkpoint="demo-gpt2")
     rows, columns = GPT2["transformer.wte.weight"].shape
     assert f"({rows:,}, {columns:,}) = (vocab, d_model)" in said(app)
-    assert "It holds transformer.wte.weight, and not lm_head.weight" in said(app)
+    assert "It has transformer.wte.weight but not lm_head.weight" in said(app)
     listed = sum(tensor.size for tensor in GPT2.values()) + rows * columns
     assert f"{listed:,} parameters by name, {listed - rows * columns:,} unique" in said(app)
     assert f"sharing saves {bytes_text(4 * rows * columns)}, {100 * rows * columns / listed:.1f} %" in said(app)

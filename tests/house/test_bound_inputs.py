@@ -19,7 +19,7 @@ OTHERWISE = {
     "Checkpoint": "its reference stands there",
     "Pin: never remove it to make room": "changes the store",
     "Name": "changes the store",
-    "Yes, delete it from the store for good": "changes the store",
+    "Yes, delete it from the store permanently": "changes the store",
     "From": "a way to open something, which then stands there",
     "Hub id": "a way to open something, which then stands there",
     "Folder, archive or weight file": "a way to open something, which then stands there",

@@ -161,7 +161,7 @@ def test_analyses_answer_the_same_on_a_spread_model(open_model, device):
     ):
         pd.testing.assert_frame_equal(ask(small, device=device), ask(plain), rtol=1e-4)
     told = json.dumps(to_json(padding(small, progress=silent, text="a\na b", device=device)))
-    assert "A backward pass needs all weights of BertForMaskedLM in one place" in told
+    assert "A backward pass needs all weights of BertForMaskedLM on one device" in told
 
 
 def test_what_cannot_be_planned_is_refused(open_model):
