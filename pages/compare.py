@@ -43,7 +43,7 @@ st.markdown(tables.counts(result))
 
 st.subheader("Layers", anchor=False)
 if result.layers.empty:
-    st.info("Judging by tensor names, the two have no layer in common.", icon=":material/info:")
+    st.info("The two have no layer names in common.", icon=":material/info:")
 elif bool(result.layers["relative_change"].isna().all()):
     st.info(
         "No layer tensor could be measured in both. The table below shows why, for example different shapes.",

@@ -39,7 +39,7 @@ with st.container(horizontal=True, key="facts"):
 left, right = st.columns([3, 2], gap="large")
 with left:
     st.subheader("Heads", anchor=False)
-    st.caption("What this checkpoint can predict, judging by the weights in its files.")
+    st.caption("Tasks that this checkpoint supports, based on the weights in its files.")
     rows = [
         f"| {'**' if there == 'present' else ''}{HEADS[head][0]}"
         f"{'**' if there == 'present' else ''} | {HEADS[head][1].replace('[', chr(92) + '[')} | "
@@ -66,7 +66,7 @@ with right:
         "Mask token": f"{tokenizer.mask_token} (id {tokenizer.mask_id})"
         if tokenizer and tokenizer.mask_token
         else "none",
-        "Tied": f"{twice:,} parameters have a second name" if twice else "nothing, judging by the headers",
+        "Tied": f"{twice:,} parameters have a second name" if twice else "nothing, according to the headers",
     }
     parts.facts(facts)
     parts.page_link("sharing", "what is tied, and does the tie hold?")

@@ -20,7 +20,7 @@ def show(_: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     yield Facts(_facts(overview))
     present = [head for head, state in overview.heads.items() if state == "present"]
     yield Said(
-        "The heads below are judged by the weights in the files. "
+        "The heads below are determined from the weights in the files. "
         + (
             "No prediction in this report uses an absent head."
             if present
