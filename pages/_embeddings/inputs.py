@@ -34,7 +34,7 @@ def choose_map() -> tuple[ProjectRequest, str]:
 def _choose_umap() -> dict[str, object]:
     return {
         "neighbors": options.ask(ProjectRequest, "neighbors", width=130),
-        "metric": options.ask(ProjectRequest, "metric", key="map_metric", label="Metric of the map", segmented=True),
+        "metric": options.ask(ProjectRequest, "metric", key="map_metric", label="Map metric", segmented=True),
         "seed": options.ask(ProjectRequest, "seed", width=130),
         "stability": options.ask(ProjectRequest, "stability"),
         **_choose_implementation(),

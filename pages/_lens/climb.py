@@ -26,7 +26,7 @@ def draw(checkpoint: Opened, lens: Lens, request: LadderRequest) -> None:
     layer, position = request.layer, request.position
     st.subheader(f"Layer {lens.layers[layer]}, position {position}", anchor=False)
     st.caption(f"Head steps at **{literal(lens.tokens[position])}**: {', then '.join(lens.rungs)}.")
-    parts.table(lens_cells.ladder(lens, layer, position), alt="Best tokens of the cell after each step of the head")
+    parts.table(lens_cells.ladder(lens, layer, position), alt="Top tokens of the cell after each step of the head")
     climb: Climb | None = session.ask(request)
     if climb is None:
         return
@@ -43,7 +43,7 @@ def draw(checkpoint: Opened, lens: Lens, request: LadderRequest) -> None:
         parts.table(ranks, alt="Rank of each token after each step")
         parts.download(climb.ranks, name=f"{checkpoint.name}-ladder-{layer}-{position}", label="CSV of the steps")
     best = [f"id {index}" for index in ids[:MOST]]
-    st.button(f"Pin the {len(best)} best tokens of this cell", icon=":material/keep:", on_click=_pin, args=(best,))
+    st.button(f"Pin the top {len(best)} tokens of this cell", icon=":material/keep:", on_click=_pin, args=(best,))
 
 
 def _ranks(checkpoint: Opened, climb: Climb, ids: list[int], where: str) -> None:
@@ -57,7 +57,7 @@ def _ranks(checkpoint: Opened, climb: Climb, ids: list[int], where: str) -> None
             subtitle=where,
             theme=session.theme(),
         )
-        parts.chart(figure, key="climb", alt="Rank of the best tokens after each step, as below")
+        parts.chart(figure, key="climb", alt="Rank of the top tokens after each step, as below")
     st.markdown(listed(moves(climb, index) for index in ids))
 
 

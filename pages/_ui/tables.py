@@ -75,7 +75,12 @@ def table(
 
 def _offer_the_way_back(find: str) -> None:
     st.button(
-        "All names", key=f"{find} back", icon=":material/arrow_back:", type="tertiary", on_click=_put, args=(find, "")
+        "Show all names",
+        key=f"{find} back",
+        icon=":material/arrow_back:",
+        type="tertiary",
+        on_click=_put,
+        args=(find, ""),
     )
 
 

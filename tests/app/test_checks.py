@@ -118,7 +118,7 @@ def test_thousands_of_alarms_are_shown_by_pattern(open_app: Open, in_thousands: 
     opened = app.expander[0].dataframe[0].value
     assert opened["subject"].str.contains("up_proj").all()
     assert len(opened) == 2
-    button(app, "All names").click().run()
+    button(app, "Show all names").click().run()
     assert len(app.expander[0].dataframe[0].value) == 3
     found: Checks = session.engine().run(app.session_state["opened"].fingerprint, "check").result()
     (bad,) = (check for check in found.checks if check.status == "fail")

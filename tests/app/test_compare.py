@@ -158,7 +158,7 @@ def test_layers_of_another_width_are_no_empty_picture(open_app: Open, narrow: st
 
 def test_two_families_meet_in_their_tokens_alone(open_app: Open) -> None:
     app = open_app("compare", other="demo-gpt2")
-    assert "no layer in common" in app.info[0].value
+    assert "no layer names in common" in app.info[0].value
     assert "160 and 128 numbers cannot be compared" in said(app)
     ties = table(app, "tied in")
     assert ties["tied in"].tolist() == ["demo-bert", "demo-bert", "demo-gpt2"]

@@ -161,6 +161,6 @@ def test_a_page_sends_little_and_opens_a_level_at_a_time(
     assert lines(app)["name"].tolist() == [
         f"model.layers.7.mlp.experts.{expert}.gate_proj.weight" for expert in range(256)
     ]
-    (back,) = (each for each in app.button if each.label == "All names")
+    (back,) = (each for each in app.button if each.label == "Show all names")
     back.click().run()
     assert sum(lines(app)["names"]) == len(stored)
