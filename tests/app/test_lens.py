@@ -67,7 +67,7 @@ def test_a_pin_that_is_no_token_is_one_sentence_and_the_others_stay(open_app: Op
 
 def test_the_best_tokens_of_a_cell_can_be_pinned(open_app: Open) -> None:
     app = open_app("lens", text=TEXT, position="4")
-    button(app, "Pin the 5 best tokens of this cell").click().run()
+    button(app, "Pin the top 5 tokens of this cell").click().run()
     assert (app.text_input(key="pins").value or "").count("id ") == 5
     assert len(chart(app, "Pinned tokens")["data"]) == 5
 
