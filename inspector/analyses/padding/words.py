@@ -87,7 +87,7 @@ def _compare(named: Named) -> str:
 def no_row(named: Named, *, rows: int) -> str:
     """The verdict where there is no padding row."""
     if named.row is not None:
-        return f"There is no padding vector: padding has id {named.row:,}, but there are {rows:,} rows."
+        return f"There is no padding vector: padding has id {named.row:,}, but the matrix has {rows:,} rows."
     if named.has_tokenizer:
         return (
             "There is no padding vector: the tokenizer names no padding token, as is usual for GPT-2 and similar "

@@ -132,7 +132,7 @@ def test_a_padding_id_past_the_matrix(tmp_path, open_path):
     (folder / "vocab.txt").write_text("\n".join([*vocabulary, "w90", "[PAD]"]) + "\n", "utf-8")
     result = padding(open_path(folder), progress=silent, text="w1")
     assert (result.pad_id, result.norm, result.gradient) == (60, None, None)
-    assert "padding has id 60 and there are 60 rows" in result.verdict
+    assert "padding has id 60, but the matrix has 60 rows" in result.verdict
     assert "until the matrix is resized" in result.agreement
 
 
