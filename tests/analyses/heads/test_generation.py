@@ -58,7 +58,7 @@ def test_a_continuation_stops_at_the_last_position_and_at_the_end_of_text(open_m
     result = run_heads(checkpoint, progress=silent, text=TEXT, new_tokens=200).result
     length = len(checkpoint.tokens.encode(TEXT).ids)
     assert len(result.steps) == 64 - length
-    assert result.stopped == "the model has 64 positions"
+    assert result.stopped == "the model has only 64 positions"
     third = result.steps["token_id"].tolist()[2]
     ending = open_model("GPT2LMHeadModel", eos_token_id=third)
     stopped = run_heads(ending, progress=silent, text=TEXT, new_tokens=50).result
