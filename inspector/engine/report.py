@@ -28,11 +28,11 @@ def server_limits(settings: Settings, found: Confinement | None) -> ServerLimits
     others = (
         (limits.OPENING.title, settings.open_seconds, "s", limits.OPENING.setting, WATCHER),
         (limits.KEPT.title, settings.worker_disk_nbytes / MB, "MB", limits.KEPT.setting, WATCHER),
-        ("Workers at once", settings.workers, "workers", "INSPECTOR_WORKERS", "the server"),
-        ("Files that a worker has open", settings.worker_files, "files", "INSPECTOR_WORKER_FILES", KERNEL),
-        ("Largest file that a worker writes", settings.file_nbytes / MB, "MB", "INSPECTOR_UPLOAD_MB", KERNEL),
+        ("Concurrent workers", settings.workers, "workers", "INSPECTOR_WORKERS", "the server"),
+        ("Open files per worker", settings.worker_files, "files", "INSPECTOR_WORKER_FILES", KERNEL),
+        ("Largest file that a worker may write", settings.file_nbytes / MB, "MB", "INSPECTOR_UPLOAD_MB", KERNEL),
         ("Largest upload, unpacked", settings.upload_nbytes / MB, "MB", "INSPECTOR_UPLOAD_MB", STORE),
-        ("All that the store holds", settings.store_nbytes / MB, "MB", "INSPECTOR_STORE_MB", STORE),
+        ("Store size", settings.store_nbytes / MB, "MB", "INSPECTOR_STORE_MB", STORE),
     )
     return ServerLimits(
         limits=(*watched, *(_limit(*each) for each in others)),
