@@ -64,8 +64,8 @@ def _restrictions(found: Confinement) -> tuple[Restriction, ...]:
         Restriction(
             "No network",
             found.network_off,
-            "A worker cannot connect to anything, this machine included. A worker that "
-            "downloads from the hub has the network until the files have arrived.",
+            "A worker cannot connect to anything, including this machine. A worker that downloads from the hub has "
+            "network access until the files have arrived.",
         ),
         Restriction(
             "No other process", found.processes_off, "A worker cannot start a process, or signal or read another one."
@@ -73,8 +73,8 @@ def _restrictions(found: Confinement) -> tuple[Restriction, ...]:
         Restriction(
             "No other file",
             found.files_off,
-            "A worker can change only the store's files. Besides these, it can read only "
-            "libraries and the folders that may be opened.",
+            "A worker can write only to its own folder. It can read only libraries and the files of the checkpoints "
+            "in its requests.",
         ),
     )
 
