@@ -1,21 +1,21 @@
-# make run     install what the app needs and start it; make run OPEN=PATH: with a checkpoint of yours open
-# make test    the tests of the daily loop; make test ROOM=lens: those of one room or folder
-# make check   formatting, lint, types and every test: run it before you submit
-# make bench   timings against other libraries
+# make run     install the requirements and start the app; make run OPEN=PATH opens your own checkpoint
+# make test    run the everyday tests; make test ROOM=lens runs those of one room or folder
+# make check   check formatting, lint and types, and run every test: before you submit
+# make bench   measure timings against other libraries
 # make faults  kill servers and workers, fill disks, and write docs/faults.md
-# make pins    ask the package indexes whether they still offer what is pinned
+# make pins    check that the package indexes still offer every pinned version
 # make sbom    list all installed packages, their versions and licenses as CycloneDX JSON
-# make fuzz MINUTES=30   search for input that breaks a reader
+# make fuzz MINUTES=30   fuzz the readers of uploads
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 PORT ?= 8501
 MINUTES ?= 10
-# Processes take files in the order that tests/conftest.py gives them: three, for two processors (browser tests wait).
+# Three processes take files in the order that tests/conftest.py sets: more than two processors, as browser tests wait.
 SHARED := -n 3 --dist loadfile --no-loadscope-reorder
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check
 DAILY := not (cluster or faults or scan or fuzz or crowd or servers)
-# A room's tests and its page's; else a folder of tests.
+# The tests of a room and its page, or a folder of tests.
 TESTS = $(or $(wildcard tests/analyses/$(ROOM) tests/app/test_$(ROOM).py),tests/$(ROOM))
 
 .PHONY: run test check every lint bench faults fuzz pins sbom clean
@@ -32,7 +32,7 @@ lint: $(VENV)/dev.stamp
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m pyright
 
-# Side by side: the type checker uses one processor, and the tests wait for one now and then.
+# In parallel: the type checker uses one processor, and the tests are sometimes idle.
 check:
 	$(MAKE) --jobs=2 lint every
 
@@ -63,7 +63,7 @@ clean:
 $(VENV)/bin/python:
 	scripts/venv $(VENV)
 
-# In CI by hashes, but for torch: pip would rather have its CUDA build, whose hash its index tells, than one for CPUs.
+# CI verifies hashes, except for torch: with its hash, pip would install the CUDA build instead of the CPU build.
 $(VENV)/run.stamp: requirements.txt requirements-hashes.txt | $(VENV)/bin/python
 	$(if $(CI),$(PIP) --no-deps $(shell grep ^torch== requirements.txt))
 	$(if $(CI),$(PIP) --no-deps --require-hashes -r requirements-hashes.txt)

@@ -1,7 +1,7 @@
 """Open a transformer checkpoint and see what is really inside it.
 
-For notebooks and scripts: `inspector.open("demo-bert")` and `inspector.wrap(model, tokenizer)` give
-a checkpoint that answers every question, such as `.lens("the capital of [MASK].", k=5)`.
+For notebooks and scripts, `inspector.open("demo-bert")` and `inspector.wrap(model, tokenizer)` return
+a checkpoint with a method for each analysis, such as `.lens("the capital of [MASK].", k=5)`.
 """
 
 from importlib import import_module

@@ -1,11 +1,11 @@
-"""The library: open a checkpoint, or wrap a live model, and ask it what the pages ask.
+"""The library: open a checkpoint, or wrap a live model, and run the same analyses as the pages.
 
     import inspector as ci
     checkpoint = ci.open("demo-bert")
     checkpoint.lens("the capital of [MASK].", k=5).figure()
 
-Every verb of the command line is a method, with the same options. Work is done in this process
-unless `open` is told to use an engine.
+Every command-line verb is a method with the same options. The work runs in this process, unless
+`open` gets an engine.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from inspector.plotting.theme import Theme
 
 ALIASES = {"map": "project"}  # method -> verb
-NO_FIGURE = "There is no figure of {verb}: to_frame() has its table."
+NO_FIGURE = "{verb} has no figure: to_frame() returns its table."
 
 
 class Answer:
-    """A result, with what a notebook wants of it; its fields are those of the result."""
+    """A result with tables and figures for notebooks. Its attributes are the fields of the result."""
 
     def __init__(
         self, result: Any, checkpoint: Checkpoint, request: Request, *, other: Checkpoint | None = None
@@ -68,14 +68,14 @@ class Answer:
         return f"{type(self.result).__name__} of {self._checkpoint.name}"
 
     def to_json(self) -> dict[str, Any]:
-        """Give what the command line prints with --json."""
+        """Return what the command line prints with --json."""
         return to_json(self.result)
 
     def to_frame(self, field: str | None = None) -> pd.DataFrame:
-        """Give one table of the result.
+        """Return one table of the result.
 
         Args:
-            field: Its name; None: the first table that the result has, else one row of its values.
+            field: Name of the table; None: the first table of the result, or one row with its values.
 
         Raises:
             AttributeError: If the result has no such field.
@@ -97,10 +97,10 @@ class Answer:
         """Draw the result's main figure.
 
         Args:
-            theme: Colors; None: for a light page.
+            theme: Colors; None: the light theme.
 
         Raises:
-            NotInCheckpointError: If there is none.
+            NotInCheckpointError: If the result has no figure.
         """
         from inspector.plotting.theme import LIGHT
 
@@ -139,9 +139,9 @@ class Answer:
 
 
 class Checkpoint:
-    """A checkpoint that answers questions; each verb of the command line is a method.
+    """A checkpoint with a method for each command-line verb.
 
-    Made by `open` and `wrap`.
+    `open` and `wrap` create it.
     """
 
     def __init__(self, opened: Opened, ask: Callable[..., Any]) -> None:
@@ -150,12 +150,12 @@ class Checkpoint:
 
     @property
     def name(self) -> str:
-        """What the checkpoint is called."""
+        """The name of the checkpoint."""
         return self.opened.name
 
     @cached_property
     def context(self) -> Context:
-        """What a report's sections know before they ask."""
+        """The context for the sections of a report."""
         try:
             overview = self._ask("overview")
         except NotInCheckpointError:  # of a plain module, which is asked for sharing alone
@@ -163,14 +163,14 @@ class Checkpoint:
         return Context(self.opened, overview, Setting(text=" "))  # pyright: ignore[reportArgumentType]
 
     def ask(self, verb: str, *values: Any, **parameters: Any) -> Answer:
-        """Ask one question.
+        """Run one analysis.
 
         Args:
-            values: The first options, in the order of the request.
-            parameters: Options by name. `other` is a second checkpoint: opened, or its name.
+            values: The first options, in the order of the method's signature.
+            parameters: Options by name. `other` is a second checkpoint, either opened or by name.
 
         Raises:
-            InspectorError: If the question does not fit the checkpoint; the text says why.
+            InspectorError: If the analysis does not apply to the checkpoint; the message states the reason.
             TypeError: If there is no such option.
         """
         kind = request_of(verb)
@@ -220,10 +220,10 @@ def open(source: str | Path, *, engine: Engine | None = None) -> Checkpoint:  # 
 
     Args:
         source: A folder, archive or weight file, a demo's name, or a hub id.
-        engine: Runs the work in processes of its own, with limits; None: this process does.
+        engine: Runs the work in separate processes with limits; None: the work runs in this process.
 
     Raises:
-        CheckpointError: If it cannot be opened; the text says why, and what to do.
+        CheckpointError: If it cannot be opened; the message states the reason and the next step.
     """
     reference = find_reference(str(source))
     if engine is None:
@@ -236,15 +236,15 @@ def open(source: str | Path, *, engine: Engine | None = None) -> Checkpoint:  # 
 
 
 def wrap(model: Any, tokenizer: Any = None, *, name: str | None = None) -> Checkpoint:
-    """Ask a live model the same questions.
+    """Run the same analyses on a live model.
 
-    `sharing` looks at the module in memory; everything else is asked of what the model saves
+    `sharing` looks at the module in memory. All other methods read the files that the model saves
     (`save_pretrained`), in a folder that is removed with the checkpoint.
 
     Args:
-        model: A `PreTrainedModel`; any `torch.nn.Module` for `sharing` alone.
-        tokenizer: With `save_pretrained`; None: tokens are shown by their ids.
-        name: What it is called; None: its class.
+        model: A `PreTrainedModel`, or any `torch.nn.Module` for `sharing` only.
+        tokenizer: Any with `save_pretrained`; None: tokens are shown by their ids.
+        name: Name to show; None: the name of its class.
     """
     from inspector.analyses.sharing.compute import find_sharing
 
@@ -268,7 +268,8 @@ def wrap(model: Any, tokenizer: Any = None, *, name: str | None = None) -> Check
 def _only_sharing(find: Callable[[Any], Any], model: Any, verb: str, **_: Any) -> Any:
     if verb != "sharing":
         raise NotInCheckpointError(
-            f"{verb} needs a transformers model, which can be saved: ask a plain module for sharing alone."
+            f"{verb} needs a transformers model, because it reads the saved files: on a plain module, only sharing "
+            "works."
         )
     return find(model)
 
@@ -312,7 +313,7 @@ def _bound(verb: str, kind: type[Request], values: tuple[Any, ...], parameters: 
     whole = dict(zip(known, values, strict=False))
     for name in parameters:
         if name in whole or name not in {*known, *options(kind)}:
-            raise TypeError(f"{verb} has no option {name!r} left: it takes {', '.join(known)}.")
+            raise TypeError(f"{verb} has no option {name!r}, or got it twice: it takes {', '.join(known)}.")
     return whole | parameters
 
 

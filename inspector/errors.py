@@ -1,4 +1,4 @@
-"""Errors whose text is written for the person who sees it."""
+"""Errors with messages for users."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ CLOSING = "The app is shutting down: start it again, then try again."
 
 
 class InspectorError(Exception):
-    """A failure whose text pages and command line show as it is: one sentence, a next step.
+    """A failure with a message for users: one sentence with the next step.
 
-    What a stranger's file put into it stays on one line and cannot speak to a terminal.
+    Text from a stranger's file stays on one line, without control characters.
     """
 
     def __init__(self, text: str = "", *, option: str = "") -> None:
@@ -21,7 +21,7 @@ class InspectorError(Exception):
 
 
 class SettingsError(InspectorError):
-    """An environment variable holds a value that cannot be used."""
+    """An environment variable has an invalid value."""
 
 
 class CheckpointError(InspectorError):
@@ -29,11 +29,11 @@ class CheckpointError(InspectorError):
 
 
 class NotInCheckpointError(InspectorError):
-    """The analysis needs weights or a tokenizer that this checkpoint does not hold."""
+    """The analysis needs weights or a tokenizer that this checkpoint does not contain."""
 
 
 class RequestError(InspectorError):
-    """The parameters of a request do not fit the checkpoint: too long a text, an unknown token."""
+    """The parameters of a request do not fit the checkpoint, such as a text that is too long."""
 
 
 class WorkerError(InspectorError):
@@ -41,4 +41,4 @@ class WorkerError(InspectorError):
 
 
 class CancelledError(InspectorError):
-    """The person who asked for the work stopped it."""
+    """The user stopped the work."""

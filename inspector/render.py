@@ -33,8 +33,8 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
             path.write_text(as_csv(frame), encoding="utf-8", newline="")
     except OSError as error:
         raise RequestError(
-            f"{path.name} cannot be written ({error.strerror or 'no access'}): name a file in a "
-            "folder that exists and that you may write to."
+            f"{path.name} cannot be written ({error.strerror or 'no access'}): choose a file in an existing folder "
+            "that you can write to."
         ) from error
 
 
@@ -86,7 +86,7 @@ def _print_rows(key: str, rows: list[dict[str, Any]], console: Console) -> None:
             table.add_row(*map(Text, cells))
         console.print(table)
     if len(rows) > ROWS_SHOWN:
-        console.print(f"… and {len(rows) - ROWS_SHOWN:,} more rows: --json has them all.")
+        console.print(f"… and {len(rows) - ROWS_SHOWN:,} more rows: --json prints all of them.")
     for row in rows:
         for name in nested:
             said = columns[:1] if blocks else columns  # the block above has the others

@@ -243,7 +243,7 @@ def from_text(text: str, kind: Any, *, name: str, split: bool = True) -> Any:
             return tuple(line for line in text.splitlines() if line)
         items = parse_numbers(text, name=name) if get_args(kind)[0] is int else parse_list(text)
         if text.strip() and not items:
-            raise RequestError(f"{text[:40]!r} names nothing: name one or more, or leave it empty.", option=name)
+            raise RequestError(f"{text[:40]!r} contains no values: give one or more, or leave it empty.", option=name)
         return items
     if kind is bool:
         return text.strip().lower() in {"true", "1", "yes", "on"}

@@ -84,7 +84,7 @@ def _people(text: str) -> tuple[str, ...]:
     for entry in people:
         if "*" in entry or entry == "@":
             raise SettingsError(
-                f"INSPECTOR_PEOPLE holds {entry!r}: write addresses (ada@example.org) or domains "
+                f"INSPECTOR_PEOPLE contains {entry!r}: write addresses (ada@example.org) or domains "
                 "(@example.org), separated by commas."
             )
     return people

@@ -43,17 +43,17 @@ class FleetJob:
         """How many have answered, and one that is being asked."""
         done = len(self._entries)
         busy = self._fleet.busy
-        now = f"; asking {busy[0]}" if busy else ""
+        now = f"; reading {busy[0]}" if busy else ""
         return Progress(done / max(self._count, 1), f"{done:,} of {self._count:,} snapshots{now}")
 
     def result(self, timeout: float | None = None) -> tuple[Entry, ...]:
         """Wait until every checkpoint has answered; see the protocol."""
         if not self._settled.wait(timeout):
-            raise TimeoutError(f"{len(self._entries)} of {self._count} have answered.")
+            raise TimeoutError(f"{len(self._entries)} of {self._count} snapshots are done.")
         if self._status == "cancelled":
-            raise CancelledError("The work was stopped. What was answered before is kept.")
+            raise CancelledError("Stopped. The finished results are kept.")
         if self._status == "failed":
-            raise InspectorError("The snapshots could not be asked: ask again.") from self._error
+            raise InspectorError("The snapshots could not be read: try again.") from self._error
         return self.partial
 
     def cancel(self) -> None:

@@ -78,14 +78,12 @@ class Records:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         except OSError as error:
             raise RequestError(
-                f"{path.name} cannot be written ({error.strerror or 'no access'}): name a file in "
-                "a folder that exists and that you may write to."
+                f"{path.name} cannot be written ({error.strerror or 'no access'}): choose a file in an existing folder "
+                "that you can write to."
             ) from error
         try:
             if not lock_whole(descriptor):
-                raise RequestError(
-                    f"{path.name} is being written by another run: wait for it to end, or name another file."
-                )
+                raise RequestError(f"Another run is writing {path.name}: wait until it ends, or choose another file.")
             self._read(descriptor, path)
         except BaseException:
             os.close(descriptor)
@@ -131,4 +129,4 @@ def _parse(text: bytes) -> dict[str, Any] | None:
 
 
 def _not_ours(path: Path) -> RequestError:
-    return RequestError(f"{path.name} holds something else than this command's results: name another file.")
+    return RequestError(f"{path.name} does not contain results of this command: choose another file.")

@@ -88,8 +88,8 @@ class Tab:
         while not await self.value(f"Boolean({script})"):
             if asyncio.get_running_loop().time() > deadline:
                 raise InspectorError(
-                    f"A page in the browser did not come to rest within {seconds:.0f} seconds: try "
-                    "again on a calmer machine."
+                    f"A page in the browser did not finish loading within {seconds:.0f} seconds: try again on a less "
+                    "loaded machine."
                 )
             await asyncio.sleep(POLL_SECONDS)
 
@@ -143,8 +143,8 @@ class Chromium:
             await self._browser.open()
         except (BrowserClosedError, BrowserFailedError, OSError) as error:
             raise RequestError(
-                f"{path.rpartition('/')[2]} is on this machine but does not start, so there are no "
-                "pictures: start it by hand to see why."
+                f"{path.rpartition('/')[2]} is on this machine but does not start, so there are no pictures: start it "
+                "manually to see why."
             ) from error
         return self
 

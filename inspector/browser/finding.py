@@ -9,8 +9,8 @@ from pathlib import Path
 VARIABLE = "INSPECTOR_CHROMIUM"  # names one that is not on the path
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 NO_CHROMIUM = (
-    "No Chromium was found on this machine: for pictures and PDF install the package chromium or "
-    "Google Chrome, or name one in INSPECTOR_CHROMIUM."
+    "No Chromium was found on this machine: for pictures and PDFs, install the package chromium or Google Chrome, or "
+    "set INSPECTOR_CHROMIUM to a browser."
 )
 
 

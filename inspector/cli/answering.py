@@ -59,7 +59,7 @@ Source = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Text = Annotated[str, typer.Option("--text", help="What the model reads.")]
+Text = Annotated[str, typer.Option("--text", help="Text that the model reads.")]
 
 
 def answer(

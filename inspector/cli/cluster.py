@@ -13,11 +13,12 @@ from inspector.settings import settings
 
 @app.command()
 def cluster(
-    stop: Annotated[bool, typer.Option("--stop", help="Remove it from the cluster.")] = False, as_json: AsJson = False
+    stop: Annotated[bool, typer.Option("--stop", help="Remove the replicas from the cluster.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Deploy the inspector to the Ray cluster on this machine (or at RAY_ADDRESS), with the current settings.
 
-    The cluster itself is started by `ray start`. Running this again replaces what is there.
+    Start the cluster itself with `ray start`. If you run this again, it replaces the deployment.
     """
     with refusals():
         found = withdraw() if stop else deploy(settings())

@@ -38,16 +38,16 @@ Sources = Annotated[
     typer.Argument(
         metavar="CHECKPOINT...",
         help="One or more: folders, archives, weight files, demos, hub ids; or a folder of "
-        "snapshots, which stands for all of them.",
+        "snapshots, which includes all of them.",
     ),
 ]
-Listed = Annotated[Path | None, typer.Option("--list", help="A file that names more checkpoints, one per line.")]
+Listed = Annotated[Path | None, typer.Option("--list", help="A file that lists more checkpoints, one per line.")]
 Kept = Annotated[
     Path | None,
     typer.Option(
         "--results",
-        help="With several checkpoints: a file for the results, one line of JSON each. The same command then continues "
-        "where it was interrupted.",
+        help="With several checkpoints: a file for the results, one line of JSON each. After an "
+        "interruption, the same command resumes the run.",
     ),
 ]
 
@@ -68,7 +68,7 @@ def seek(checkpoints: Sequence[str] | None, listed: Path | None) -> Sought:
     """
     texts = [*(checkpoints or ()), *(_read_list(listed) if listed else ())]
     if not texts:
-        raise RequestError("No checkpoint is named: give one or more, a folder of snapshots, or --list FILE.")
+        raise RequestError("No checkpoint is given: name one or more, a folder of snapshots, or --list FILE.")
     many = len(texts) > 1 or listed is not None or names_run(texts[0])
     entries = tuple(entry for text in texts for entry in _expand(text)) if many else ()
     return Sought(entries, single=None if many else texts[0])
@@ -109,7 +109,7 @@ def ask_many(
             else:
                 waiting[entry] = None
                 continue
-            say(f"{name}: {_told(lines[name], tell)}{' (known)' if known else ''}")
+            say(f"{name}: {_told(lines[name], tell)}{' (reused)' if known else ''}")
         asked = ask(engine)
 
         def recall(snapshot: Snapshot, opened: Opened, wait: Any) -> Any:
@@ -202,7 +202,7 @@ def _read_list(path: Path) -> list[str]:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(
-            f"The list {path.name} cannot be read: give a text file that names one checkpoint a line."
+            f"The list {path.name} cannot be read: give a text file with one checkpoint per line."
         ) from error
     return [line.strip() for line in text.splitlines() if line.strip() and line.strip()[0] != "#"]
 
@@ -267,5 +267,5 @@ def _telling(total: int) -> Iterator[Callable[[str], None]]:
     if not console.is_terminal:
         yield say
         return
-    with console.status("Asking"):
+    with console.status("Running"):
         yield say

@@ -48,10 +48,10 @@ def report(
         str,
         typer.Option(
             "--sections",
-            help=f"Comma-separated, of: {', '.join(BY_SLUG)}; default: all but compare, which --other adds.",
+            help=f"Comma-separated list of: {', '.join(BY_SLUG)}; default: all but compare, which --other adds.",
         ),
     ] = "",
-    text: Annotated[str, typer.Option("--text", help="What the model reads; default: an example.")] = "",
+    text: Annotated[str, typer.Option("--text", help="Text that the model reads; default: an example.")] = "",
     other: Annotated[str, typer.Option("--other", help="A second checkpoint, for the compare section.")] = "",
     versus: Annotated[str, typer.Option("--versus", hidden=True)] = "",  # --other of old scripts
     seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
@@ -102,13 +102,13 @@ def _report_many(
 ) -> list[dict[str, Any]]:
     """Write one HTML file for each checkpoint into a folder."""
     if folder.suffix in (".html", ".zip") or folder.is_file():
-        raise RequestError(f"{folder.name} is one file, and there are {len(sought)} checkpoints: name a folder.")
+        raise RequestError(f"{folder.name} is a single file, but there are {len(sought)} checkpoints: give a folder.")
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise RequestError(
-            f"{folder.name} cannot be made ({error.strerror or 'no access'}): name a folder in one "
-            "that exists and that you may write to."
+            f"{folder.name} cannot be created ({error.strerror or 'no access'}): choose a location in an existing "
+            "folder that you can write to."
         ) from error
     files = file_names(sought, folder)
 
@@ -169,9 +169,11 @@ def _sections(sections: str, other: str) -> tuple[str, ...]:
 def _check_output(output: Path) -> None:
     """Refuse what cannot be written before anything is computed."""
     if output.suffix not in (".html", ".zip"):
-        raise RequestError(f"{output.name} is neither .html nor .zip: name it as one.")
+        raise RequestError(f"{output.name} must end in .html or .zip: rename it.")
     if not output.absolute().parent.is_dir():
-        raise RequestError(f"{output.name} cannot be written: its folder does not exist.")
+        raise RequestError(
+            f"{output.name} cannot be written, because its folder does not exist: create the folder first."
+        )
 
 
 def _written(made: Report, output: Path) -> tuple[bytes, str | None]:
@@ -189,8 +191,8 @@ def _save(output: Path, data: bytes) -> None:
         part.replace(output)
     except OSError as error:
         raise RequestError(
-            f"{output.name} cannot be written ({error.strerror or 'no access'}): name a file in a "
-            "folder that exists and that you may write to."
+            f"{output.name} cannot be written ({error.strerror or 'no access'}): choose a file in an existing folder "
+            "that you can write to."
         ) from error
 
 

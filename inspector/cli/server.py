@@ -23,11 +23,11 @@ SCRIPT = Path(inspector.__file__).parents[1] / "app.py"
 @app.command()
 def serve(
     checkpoint: Annotated[
-        str | None, typer.Argument(metavar="CHECKPOINT", help="What is open at first, as for every verb.")
+        str | None, typer.Argument(metavar="CHECKPOINT", help="Checkpoint to open first; any form that verbs take.")
     ] = None,
-    port: Annotated[int, typer.Option(help="Where the app listens on this machine.")] = 8501,
+    port: Annotated[int, typer.Option(help="Port on which the app listens.")] = 8501,
 ) -> None:
-    """Start the web app, with a checkpoint open."""
+    """Start the web app and open a checkpoint."""
     environment = dict(os.environ)
     if checkpoint is not None:
         with refusals():
@@ -39,7 +39,7 @@ def serve(
 
 @app.command()
 def limits(as_json: AsJson = False) -> None:
-    """Which limits apply, and what does the worker sandbox block on this machine?"""
+    """Show the limits in force and what the worker sandbox blocks on this machine."""
     with refusals():
         engine = LocalEngine(settings())
         try:
@@ -51,7 +51,7 @@ def limits(as_json: AsJson = False) -> None:
 
 @app.command()
 def store(as_json: AsJson = False) -> None:
-    """What is in the store, and how much space is left?"""
+    """Show what is in the store and how much space is left."""
     with refusals():
         found = account(settings())
     show(found, as_json=as_json)

@@ -135,7 +135,7 @@ def _signature(request: type[Request], *, saved: str | None) -> inspect.Signatur
 def _refuse_name(output: Path | None) -> None:
     """Refuse a file's name before anything is computed."""
     if output is not None and output.suffix not in SUFFIXES:
-        raise RequestError(f"{output.name} is neither .csv nor .parquet: name it as one.")
+        raise RequestError(f"{output.name} must end in .csv or .parquet: rename it.")
 
 
 def _written(

@@ -31,7 +31,7 @@ from inspector.store.shared.remote import open_remote
 LOG = logging.getLogger("inspector.engine")
 UPLOADED = {"upload", "shared"}
 POLL_SECONDS = 0.1
-NOT_SHARED = "The upload is on this server only, and other servers do not have it yet: "
+NOT_SHARED = "The upload is only on this server so far, and not yet in the shared store: "
 
 
 @dataclass(frozen=True, slots=True)

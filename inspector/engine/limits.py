@@ -25,18 +25,18 @@ SIGNALS = {
     signal.SIGKILL: "was killed (SIGKILL), perhaps by the system for lack of memory",
     signal.SIGSEGV: "crashed (SIGSEGV), perhaps on a damaged file",
     signal.SIGBUS: "crashed (SIGBUS), perhaps because a file was cut short or the disk is full",
-    signal.SIGABRT: "gave up (SIGABRT), perhaps for lack of memory",
+    signal.SIGABRT: "aborted (SIGABRT), perhaps for lack of memory",
     signal.SIGILL: "crashed (SIGILL): a library was built for another processor",
-    signal.SIGSYS: "was ended because it made a system call that workers may not make (SIGSYS)",
-    signal.SIGTERM: "was told to end (SIGTERM)",
+    signal.SIGSYS: "was killed because it made a forbidden system call (SIGSYS)",
+    signal.SIGTERM: "was terminated (SIGTERM)",
 }
 # What torch's allocator for the CPU says; it raises no error of a kind of its own.
 NO_MEMORY = ("DefaultCPUAllocator: ", "std::bad_alloc")
 NO_THREAD = "can't start new thread"
 FORBIDDEN = (
-    "The work tried something that the worker sandbox forbids: use the network, start a "
-    "process, or open a file outside the store. Report it with the lines in the server's log; "
-    "for a checkpoint that you trust, INSPECTOR_CONFINEMENT=off allows it."
+    "The request tried something that the worker sandbox forbids: using the network, starting a process, or opening a "
+    "file outside the store. Report it with the lines in the server's log; for a checkpoint that you trust, "
+    "INSPECTOR_CONFINEMENT=off allows it."
 )
 
 
@@ -65,21 +65,21 @@ class Limit:
 
 WATCHED = (
     Limit(
-        "Memory of a worker",
+        "Worker memory",
         "INSPECTOR_WORKER_MB",
         "MB",
         lambda settings: settings.worker_nbytes / MB,
         lambda usage: usage.memory_nbytes / MB,
-        "The work needed more than the {} MB that a worker may use",
+        "The request needed more memory than the {} MB that a worker may use",
         "choose a smaller checkpoint or input",
     ),
     Limit(
-        "Time of a request",
+        "Request time",
         "INSPECTOR_SECONDS",
         "s",
         lambda settings: settings.request_seconds,
         lambda usage: usage.seconds,
-        "The work took longer than the {} seconds that a request may take",
+        "The request took longer than the limit of {} seconds",
         "ask for less",
     ),
     Limit(
@@ -88,37 +88,37 @@ WATCHED = (
         "s",
         lambda settings: settings.cpu_seconds,
         lambda usage: usage.cpu_seconds,
-        "The work took more than the {} seconds of processor time that a request may take",
+        "The request took more processor time than the limit of {} seconds",
         "ask for less",
     ),
     Limit(
-        "Threads of a worker",
+        "Worker threads",
         "INSPECTOR_WORKER_THREADS",
         "threads",
         lambda settings: settings.worker_threads,
         lambda usage: usage.threads,
-        "The work started more than the {} threads that a worker may have",
+        "The request started more threads than the limit of {}",
         "set OMP_NUM_THREADS lower",
     ),
 )
 MEMORY, TIME, CPU, THREADS = WATCHED
 KEPT = Limit(
-    "Files of a worker",
+    "Worker files",
     "INSPECTOR_WORKER_DISK_MB",
     "MB",
     lambda settings: settings.worker_disk_nbytes / MB,
     lambda usage: 0.0,
-    "The work kept more than the {} MB of files that a worker may have",
+    "The worker's files exceeded the limit of {} MB",
     "choose a smaller checkpoint",
 )  # looked at on its own: it takes longer
 GB_SECONDS = 10.0  # of processor time to unpack and hash a gigabyte
 OPENING = Limit(
-    "Processor time of opening",
+    "Processor time to open a checkpoint",
     "INSPECTOR_OPEN_SECONDS",
     "s",
     lambda settings: settings.open_seconds,
     lambda usage: usage.cpu_seconds,
-    "Opening the checkpoint took more than the {} seconds of processor time that it may take",
+    "Opening the checkpoint took more processor time than the limit of {} seconds",
     "check that it is a model's checkpoint",
 )
 
@@ -208,7 +208,7 @@ def explain(error: BaseException, settings: Settings) -> InspectorError | None:
 def start_error(error: OSError) -> WorkerError:
     """The sentence for a worker that could not be started."""
     return WorkerError(
-        f"No worker process could be started ({os.strerror(error.errno or 0)}): close other programs, then ask again."
+        f"No worker process could be started ({os.strerror(error.errno or 0)}): close other programs, then try again."
     )
 
 

@@ -223,7 +223,7 @@ class WorkerProcess:
                     self._on_message(self, decode(data, *SAID), len(data))
                 messages += 1
                 if messages > MOST_MESSAGES + A_SECOND * (time.monotonic() - begun):
-                    raise DecodeError("These are too many messages.")
+                    raise DecodeError("The worker sent too many messages.")
         except (EOFError, OSError):
             return None if self._connection.readable else self._too_long(longest)
         except WorkerError as lie:
@@ -240,8 +240,8 @@ class WorkerProcess:
         """The sentence for a message that was not read, after which nothing can be read."""
         self.kill()
         return WorkerError(
-            f"The worker sent a longer reply than the {longest / MB:,.0f} MB that it may have, and was ended: ask for "
-            "less, such as a shorter text or fewer tokens."
+            f"The worker's reply exceeded the limit of {longest / MB:,.0f} MB, so the worker was ended: ask for less, "
+            "such as a shorter text or fewer tokens."
         )
 
     def _wait(self) -> int | None:

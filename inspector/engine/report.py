@@ -28,11 +28,11 @@ def server_limits(settings: Settings, found: Confinement | None) -> ServerLimits
     others = (
         (limits.OPENING.title, settings.open_seconds, "s", limits.OPENING.setting, WATCHER),
         (limits.KEPT.title, settings.worker_disk_nbytes / MB, "MB", limits.KEPT.setting, WATCHER),
-        ("Workers at once", settings.workers, "workers", "INSPECTOR_WORKERS", "the server"),
-        ("Files that a worker has open", settings.worker_files, "files", "INSPECTOR_WORKER_FILES", KERNEL),
-        ("Largest file that a worker writes", settings.file_nbytes / MB, "MB", "INSPECTOR_UPLOAD_MB", KERNEL),
+        ("Concurrent workers", settings.workers, "workers", "INSPECTOR_WORKERS", "the server"),
+        ("Open files per worker", settings.worker_files, "files", "INSPECTOR_WORKER_FILES", KERNEL),
+        ("Largest file that a worker may write", settings.file_nbytes / MB, "MB", "INSPECTOR_UPLOAD_MB", KERNEL),
         ("Largest upload, unpacked", settings.upload_nbytes / MB, "MB", "INSPECTOR_UPLOAD_MB", STORE),
-        ("All that the store holds", settings.store_nbytes / MB, "MB", "INSPECTOR_STORE_MB", STORE),
+        ("Store size", settings.store_nbytes / MB, "MB", "INSPECTOR_STORE_MB", STORE),
     )
     return ServerLimits(
         limits=(*watched, *(_limit(*each) for each in others)),
@@ -64,8 +64,8 @@ def _restrictions(found: Confinement) -> tuple[Restriction, ...]:
         Restriction(
             "No network",
             found.network_off,
-            "A worker cannot connect to anything, this machine included. A worker that "
-            "downloads from the hub has the network until the files have arrived.",
+            "A worker cannot connect to anything, including this machine. A worker that downloads from the hub has "
+            "network access until the files have arrived.",
         ),
         Restriction(
             "No other process", found.processes_off, "A worker cannot start a process, or signal or read another one."
@@ -73,8 +73,8 @@ def _restrictions(found: Confinement) -> tuple[Restriction, ...]:
         Restriction(
             "No other file",
             found.files_off,
-            "A worker can change only the store's files. Besides these, it can read only "
-            "libraries and the folders that may be opened.",
+            "A worker can write only to its own folder. It can read only libraries and the files of the checkpoints "
+            "in its requests.",
         ),
     )
 

@@ -178,7 +178,7 @@ def read_outcomes(message: Any, requests: Sequence[OpenRequest | RunRequest]) ->
         if isinstance(value, Opened) and isinstance(asked, OpenRequest):
             _refuse_other(value, asked.reference)
         elif isinstance(value, Fetched) and not VERSION.fullmatch(value.version):
-            raise DecodeError("This is no version of the hub's.")
+            raise DecodeError("The worker sent an invalid hub version.")
         elif isinstance(asked, RunRequest):
             _refuse_other_answer(value, asked)
     return [_error(value) if isinstance(value, Failure) else value for value in found]
@@ -203,9 +203,9 @@ def read_partial(said: Partial, asked: OpenRequest | RunRequest, *, number: int)
             or about another checkpoint.
     """
     if not isinstance(asked, RunRequest) or not asked.partial:
-        raise DecodeError("This question shows no partial answers.")
+        raise DecodeError("This question has no partial answers.")
     if said.number != number or number > MOST_PARTIALS or len(said.value) > MAX_PARTIAL:
-        raise DecodeError("A partial answer is too large or out of turn.")
+        raise DecodeError("A partial answer is too large or out of order.")
     value = decode(said.value, _class(asked.partial))
     _refuse_other_answer(value, asked)
     return value
@@ -214,11 +214,11 @@ def read_partial(said: Partial, asked: OpenRequest | RunRequest, *, number: int)
 def _refuse_other(opened: Opened, asked: CheckpointRef) -> None:
     """Believe no worker that names another checkpoint: it would answer for that one from then on."""
     if len(opened.warnings) > MAX_WARNINGS or any(len(warning) > MAX_TEXT for warning in opened.warnings):
-        raise DecodeError("These are too many warnings.")
+        raise DecodeError("The worker sent too many warnings.")
     upload = f"upload:{opened.fingerprint}"
     names = {"upload": upload.startswith(str(asked)) and upload, "incoming": upload, "snapshots": upload}
     if not is_fingerprint(opened.fingerprint) or opened.reference != names.get(asked.kind, str(asked)):
-        raise DecodeError("Another checkpoint was opened.")
+        raise DecodeError("The worker opened another checkpoint.")
 
 
 def _refuse_other_answer(answer: Any, asked: RunRequest) -> None:
@@ -252,7 +252,7 @@ def as_message(value: Any) -> Any:
 def _error(failure: Failure) -> InspectorError:
     found = getattr(errors, failure.error, None)
     if not (isinstance(found, type) and issubclass(found, InspectorError)):
-        raise DecodeError("A failure names no error of ours.")
+        raise DecodeError("A failure has an unknown error class.")
     if len(failure.text) > MAX_TEXT or not failure.text.endswith("."):
-        raise DecodeError("A failure is no sentence.")
+        raise DecodeError("A failure is not one sentence.")
     return found(failure.text, option=shorten(failure.option, MAX_OPTION))

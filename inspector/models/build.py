@@ -85,15 +85,15 @@ def build_config(config: Mapping[str, Any], name: str) -> PreTrainedConfig:
     model_type = values.pop("model_type", None)
     if model_type not in transformers.CONFIG_MAPPING:
         raise CheckpointError(
-            f"{name} says model_type {model_type!r}, which transformers "
-            f"{transformers.__version__} does not know: only the headers can be shown."
+            f"{name} has model_type {model_type!r}, which transformers {transformers.__version__} does not support: "
+            "only the headers can be shown."
         )
     try:
         return AutoConfig.for_model(model_type, **values)
     except Exception as error:
         raise CheckpointError(
-            f"The config.json of {name} holds a value that {model_type} models do not allow "
-            f"({type(error).__name__}): compare it with the model's original."
+            f"The config.json of {name} contains a value that {model_type} models do not allow "
+            f"({type(error).__name__}): compare it with the original model's."
         ) from error
 
 
@@ -106,12 +106,12 @@ def task_class(config: PreTrainedConfig, task: str) -> type[PreTrainedModel]:
     """
     found = find_class(config, task)
     if found is None:
-        raise NotInCheckpointError(f"Models of the type {config.model_type} have no {TASKS[task][1]}.")
+        raise NotInCheckpointError(f"Models of type {config.model_type} have no {TASKS[task][1]}.")
     if task in ("causal_lm", "seq2seq_lm") and _decodes_other(config, found, task):
         inputs = " and ".join(beyond_text(found))
         raise NotInCheckpointError(
-            f"{found.__name__} predicts tokens from {inputs} that its encoder reads, and this tool gives a model text "
-            "alone, so its next tokens would mean nothing. Its weights can be inspected all the same."
+            f"{found.__name__} predicts tokens from {inputs} that its encoder reads, but this tool passes only text to "
+            "a model, so the predictions would be meaningless. You can still inspect the weights."
         )
     return found
 
@@ -207,8 +207,8 @@ def build_model(
         resized = held[1:] == wanted[1:] and wanted[0] == getattr(config, "vocab_size", None)
         instead = f"if the embeddings were resized, set vocab_size to {held[0]:,}; otherwise " if resized else ""
         raise CheckpointError(
-            f"{tensor} is {shape_text(held)} in the file and {shape_text(wanted)} by config.json: "
-            f"they belong to different models; {instead}put the right config.json beside the weights."
+            f"{tensor} is {shape_text(held)} in the file but {shape_text(wanted)} according to config.json, so they "
+            f"belong to different models: {instead}use the config.json that belongs to these weights."
         )
     missing = frozenset(info["missing_keys"])
     _blank(model, missing)
@@ -259,8 +259,8 @@ def _counted_modules(most: int) -> Iterator[None]:
         count += 1
         if count > most:
             raise CheckpointError(
-                f"The config.json asks for a model of more than {most:,} modules, as none of such "
-                "weights has: use the config.json that belongs to them."
+                f"config.json describes a model of more than {most:,} modules, which these weights cannot fill: use "
+                "the config.json that belongs to them."
             )
 
     handle = register_module_module_registration_hook(add)
@@ -286,12 +286,12 @@ def first_pass(model: PreTrainedModel, name: str) -> Iterator[None]:
         what, reason = type(model).__name__, type(error).__name__
         if inputs := " and ".join(beyond_text(type(model))):
             raise NotInCheckpointError(
-                f"{what} reads {inputs} and did not run without them ({reason}): this tool gives a model text alone. "
-                "The weights can be inspected all the same."
+                f"{what} reads {inputs} and did not run without them ({reason}): this tool passes only text to a "
+                "model. You can still inspect the weights."
             ) from error
         raise CheckpointError(
-            f"{what} did not run on a short text ({reason}): compare the config.json of {name} with the model's "
-            "original; if they are equal, this tool cannot run such models."
+            f"{what} did not run on a short text ({reason}): compare the config.json of {name} with the original "
+            "model's; if they are equal, this tool cannot run such models."
         ) from error
 
 
@@ -306,8 +306,8 @@ def require(missing: Iterable[str], *, task: str, name: str) -> None:
     if lacking:
         what = TASKS[task][1]
         raise NotInCheckpointError(
-            f"{name} has no {what}: its file lacks {len(lacking)} of the tensors that one needs, "
-            f"such as {lacking[0]}, and random ones would answer nonsense."
+            f"{name} has no {what}: its file lacks {len(lacking)} of the tensors that this head needs, such as "
+            f"{lacking[0]}, and random values would give meaningless answers."
         )
 
 
@@ -335,19 +335,19 @@ def checked_hollow(
         raise
     except Exception as error:
         raise CheckpointError(
-            f"The config.json of {name} cannot be built as {model_class.__name__} "
-            f"({type(error).__name__}): compare it with the model's original."
+            f"No {model_class.__name__} can be built from the config.json of {name} ({type(error).__name__}): compare "
+            "it with the original model's."
         ) from error
     wanted = sum(parameter.numel() for parameter in hollow.parameters())
     computed = sum(buffer.nbytes for buffer in hollow.buffers())
     if computed > MOST_BUFFER_NBYTES:
         raise CheckpointError(
-            f"By its config.json, {name} computes {computed:,} bytes of masks and tables, and at "
-            f"most {MOST_BUFFER_NBYTES:,} are made: compare it with the model's original."
+            f"According to its config.json, {name} computes {computed:,} bytes of masks and tables, more than the "
+            f"limit of {MOST_BUFFER_NBYTES:,}: compare it with the original model's."
         )
     if wanted > LARGEST_RATIO * held + 1_000_000:
         raise CheckpointError(
-            f"By its config.json, {name} has {wanted:,} parameters, but its file holds {held:,}: "
+            f"According to its config.json, {name} has {wanted:,} parameters, but its file contains {held:,}: "
             "config.json belongs to another model."
         )
     return hollow

@@ -336,7 +336,7 @@ class Checkpoint:
     def _first_matrix(self, matrices: list[TensorInfo]) -> TensorInfo:
         if not matrices:
             raise NotInCheckpointError(
-                f"{self.name} holds no embedding matrix that this tool can recognize: its Overview, or "
+                f"{self.name} contains no embedding matrix that this tool can recognize: its Overview, or "
                 "`overview --tensors`, lists every tensor."
             )
         return max(matrices, key=lambda tensor: tensor.shape[0])
@@ -373,12 +373,15 @@ class Checkpoint:
         segments = self.config_values.get("type_vocab_size")
         if type(segments) is int and 1 < segments <= max(type_ids, default=0):
             raise CheckpointError(
-                f"The tokenizer of {self.name} gives segment {max(type_ids)} (token_type_ids), but by config.json the "
-                f"model has {segments:,} (type_vocab_size), counted from 0: the tokenizer belongs to another model."
+                f"The tokenizer of {self.name} gives segment {max(type_ids)} (token_type_ids), but according to "
+                f"config.json the model has {segments:,} (type_vocab_size), counted from 0: the tokenizer belongs to "
+                "another model."
             )
         allowed = self.positions
         if allowed is not None and len(ids) > allowed:
-            raise RequestError(f"The text has {len(ids):,} tokens and {self.name} takes {allowed:,}: shorten it.")
+            raise RequestError(
+                f"The text has {len(ids):,} tokens, but {self.name} takes at most {allowed:,}: shorten it."
+            )
 
     @property
     def positions(self) -> int | None:

@@ -31,8 +31,8 @@ def input_embedding(model: PreTrainedModel) -> torch.Tensor:
     weight = embedding_matrix(model)
     if weight is None:
         raise NotInCheckpointError(
-            f"transformers does not say in which matrix {type(model).__name__} looks tokens up, so this tool cannot "
-            "read its states as tokens. Its weights can be inspected all the same."
+            f"transformers does not report the embedding matrix of {type(model).__name__}, so this tool cannot read "
+            "its states as tokens. You can still inspect the weights."
         )
     return weight
 
@@ -97,7 +97,7 @@ def count_reuse(
         ways.append(lambda: _count_hollow(model, hollow))
     if nbytes <= LARGE:
         ways.append(lambda: _count(loaded() if loaded else model))
-    reason = "too large to be run for it"
+    reason = "is too large to run just for this"
     for way in ways:
         try:
             return way(), ()

@@ -91,8 +91,8 @@ class Tokens:
         if not self.dropout:
             return ()
         return (
-            f"The tokenizer's file sets BPE dropout to {self.dropout:.2g}, which splits a text another way each time: "
-            "it is switched off here.",
+            f"The tokenizer's file sets BPE dropout to {self.dropout:.2g}, which splits a text differently each time: "
+            "it is turned off here.",
         )
 
     @property
@@ -169,8 +169,8 @@ class Tokens:
         for length in self._lengths(text):
             if length > MAX_NORMALIZED:
                 raise CheckpointError(
-                    f"The checkpoint's tokenizer can make {length:,} characters of a text of {len(text):,}: check the "
-                    "normalizer in its tokenizer.json."
+                    f"The checkpoint's tokenizer can turn a text of {len(text):,} characters into {length:,}: check "
+                    "the normalizer in its tokenizer.json."
                 )
 
     def _lengths(self, text: str) -> Iterator[int]:
@@ -208,9 +208,7 @@ class Tokens:
         if len(text) > MAX_CHARACTERS:
             raise RequestError(f"The text has {len(text):,} characters: shorten it to {MAX_CHARACTERS:,}.")
         if not text.isascii() and re.search("[\ud800-\udfff]", text):
-            raise RequestError(
-                "The text holds half of a surrogate pair, which is no character: type or paste it again."
-            )
+            raise RequestError("The text contains an unpaired surrogate: type or paste it again.")
 
     @property
     def special_ids(self) -> frozenset[int]:

@@ -16,7 +16,7 @@ import sys
 
 import pandas as pd
 
-CHECKPOINT = {source!r}  # or the folder, archive or hub id under which you have it
+CHECKPOINT = {source!r}  # or your own folder, archive or hub id of it
 
 
 def ask(verb, *options):
@@ -52,7 +52,7 @@ FORMAT = {
 def write_notebook(report: Report) -> str:
     """Write the report's questions as cells, one a section, in nbformat 4.5."""
     facts = "\n".join(f"- {name}: {in_code(value)}" for name, value in report.provenance.items())
-    head = f"# {in_code(report.name)}\n\nThe numbers of the report, computed anew.\n\n{facts}"
+    head = f"# {in_code(report.name)}\n\nThis notebook recomputes the numbers of the report.\n\n{facts}"
     start = START.format(
         source=provenance.source(report.context.opened),
         files={file.name: file.sha256 for file in report.context.overview.files},

@@ -37,8 +37,8 @@ def describe(context: Context, ran: Iterable[str]) -> dict[str, str]:
         "Files": f"{files}; {bytes_text(overview.nbytes_on_disk)} in all",
         "Stored as": ", ".join(overview.dtypes),
         "Text": setting.text,
-        "Device and dtype": f"{setting.device}, {setting.dtype} asked for; the model ran on "
-        + (", ".join(sorted(set(ran))) or "nothing: no section needed it"),
+        "Device and dtype": f"{setting.device}, {setting.dtype} requested; the model ran on "
+        + (", ".join(sorted(set(ran))) or "no device, because no section needed it"),
         "Seed": str(setting.seed),
         "Checkpoint Inspector": inspector.__version__,
         "Libraries": f"Python {platform.python_version()}, {libraries}",

@@ -99,7 +99,7 @@ def take_pictures(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RequestError(
-            f"{folder.name} cannot be made ({error.strerror or 'no access'}): name a folder that you may write to."
+            f"{folder.name} cannot be created ({error.strerror or 'no access'}): choose a folder that you can write to."
         ) from error
     tell("Starting the app")
     with _served(reference) as url:
@@ -154,7 +154,8 @@ async def _calm_height(tab: Tab, page: str) -> int:
             return looks[0]
         await asyncio.sleep(CALM_SECONDS)
     raise InspectorError(
-        f"The page {page} did not come to rest within {START_SECONDS:.0f} seconds: try again on a calmer machine."
+        f"The page {page} did not finish loading within {START_SECONDS:.0f} seconds: try again on a less loaded "
+        "machine."
     )
 
 
@@ -162,7 +163,7 @@ async def _calm_height(tab: Tab, page: str) -> int:
 def _served(reference: CheckpointRef) -> Iterator[str]:
     """The app on a free port of this machine, for nobody else; gives its address."""
     if not APP.exists():
-        raise RequestError("The app's pages are not here: run this from a clone of the project.")
+        raise RequestError("The app's pages are not installed here: run this from a clone of the project.")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -205,4 +206,4 @@ def _wait_until_up(url: str, process: subprocess.Popen[bytes]) -> None:
             time.sleep(POLL_SECONDS)
         else:
             return
-    raise InspectorError("The app did not start: run it by hand (make run) to see why.")
+    raise InspectorError("The app did not start: start it with `make run` to see why.")

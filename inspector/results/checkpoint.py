@@ -1,4 +1,4 @@
-"""What the files of a checkpoint say."""
+"""What the files of a checkpoint contain."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A checkpoint that is staged and can be asked about."""
+    """A checkpoint that is staged and ready for requests."""
 
     fingerprint: str  # 64 hex digits
-    reference: str  # as it goes into a link; an "incoming" upload has become "upload:…"
+    reference: str  # as used in links; an "incoming" upload becomes "upload:…"
     name: str
     warnings: tuple[str, ...]
 
@@ -28,7 +28,7 @@ HEADS = (
 
 @dataclass(frozen=True, slots=True)
 class TokenizerInfo:
-    """What the tokenizer files say."""
+    """Facts from the tokenizer files."""
 
     kind: str  # "WordPiece", "BPE", "Unigram", "WordLevel" or the file's name
     size: int  # ids that the tokenizer knows

@@ -1,4 +1,4 @@
-"""What a Ray cluster has, and what of the inspector runs on it."""
+"""Resources of a Ray cluster, and the inspector's replicas on it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ClusterReport:
-    """A cluster after the inspector was put on it."""
+    """A cluster after deployment."""
 
     nodes: int
-    cpus: float  # of all nodes
+    cpus: float  # on all nodes
     gpus: float  # likewise
-    replicas: int  # that run now
-    least_replicas: int  # between which Ray scales
+    replicas: int  # running now
+    least_replicas: int  # bounds between which Ray scales
     most_replicas: int
-    token: bool  # whether this program demands Ray's token authentication
+    token: bool  # whether this program requires Ray's token authentication

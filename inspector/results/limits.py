@@ -1,4 +1,4 @@
-"""Which limits are in force, and what workers are kept from on this machine."""
+"""Limits in force, and the worker sandbox of this machine."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class LimitInForce:
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
-    """One thing that workers are kept from, where the platform can do it."""
+    """One restriction of the worker sandbox."""
 
     name: str
-    enforced: bool  # on this machine, as a worker said after trying
+    enforced: bool  # on this machine, as a worker found by trying
     meaning: str
 
 
@@ -31,5 +31,5 @@ class ServerLimits:
 
     limits: tuple[LimitInForce, ...]
     confinement: str  # the setting: "auto", "required" or "off"
-    restrictions: tuple[Restriction, ...]  # empty: no worker has said so yet
+    restrictions: tuple[Restriction, ...]  # empty: no worker has reported yet
     missing: tuple[str, ...]  # what the platform lacks for the rest

@@ -1,4 +1,4 @@
-"""Where a model would run, as its headers say before anything is loaded."""
+"""Where a model would run, planned from its headers before anything is loaded."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What one device holds of a model."""
+    """The part of a model on one device."""
 
     device: str  # "cuda:0", "mps", "cpu" or "disk"
-    nbytes: int  # of weights, what is tied counted once
-    allowed_nbytes: int | None  # that weights may take there; None: as much as there is
+    nbytes: int  # of weights; tied weights count once
+    allowed_nbytes: int | None  # limit for weights there; None: no limit
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
     """One of the ways to run a model."""
 
-    device: str  # what the option `device` is for it
-    dtype: str  # of its weights while they are computed with; "" where it cannot run so
-    memory_nbytes: int  # of weights on devices and in main memory; a streamed model: beside its blocks
-    disk_nbytes: int  # of weights that are read again at every pass, in that dtype
-    fits: bool  # within what weights may take
-    seconds: float | None  # that the blocks of one pass are estimated to take; None: not estimated
-    note: str  # what the estimate is made of, or why the model cannot run so
+    device: str  # value of the option `device`
+    dtype: str  # of its weights during computation; "" if it cannot run this way
+    memory_nbytes: int  # of weights on devices and in main memory; for a streamed model: outside its blocks
+    disk_nbytes: int  # of weights that are read again in every pass, in that dtype
+    fits: bool  # within the limits for weights
+    seconds: float | None  # estimate for the blocks of one pass; None: not estimated
+    note: str  # basis of the estimate, or why the model cannot run this way
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The plan by which a model is put on devices."""
+    """The plan that places a model on devices."""
 
     device: str  # where it computes
-    dtype: str  # of its weights while they are computed with
+    dtype: str  # of its weights during computation
     nbytes: int  # of all its weights in that dtype
-    spread: bool  # True: over several places, by accelerate
+    spread: bool  # True: across several places, by accelerate
     places: tuple[Place, ...]  # in the order in which they are filled
-    reason: str  # one or two sentences: what is done, and why
-    streamed: bool = False  # True: its blocks of layers are read one at a time, at every pass
-    ways: tuple[Way, ...] = ()  # each way to run it, if that was asked for
+    reason: str  # one or two sentences: the plan and its reason
+    streamed: bool = False  # True: its blocks of layers are read one at a time in every pass
+    ways: tuple[Way, ...] = ()  # each way to run it, if requested

@@ -1,4 +1,4 @@
-"""What the store holds, and how much room there is."""
+"""Contents of the store, and its free space."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class StoredKind:
-    """One kind of what is kept."""
+    """One kind of stored data."""
 
     name: str
     entries: int
@@ -25,15 +25,15 @@ class StoredUpload:
     created: str  # ISO 8601, UTC
     last_used: str  # likewise
     pinned: bool
-    in_use: bool  # by a worker of any server of this store, or asked about in the last minutes
+    in_use: bool  # by a worker of any server of this store, or requested in the last minutes
 
 
 @dataclass(frozen=True, slots=True)
 class StoreAccount:
-    """The store's account."""
+    """Contents and size of the store."""
 
     quota_nbytes: int
     used_nbytes: int
     evict: str  # "results" or "uploads"
     kinds: tuple[StoredKind, ...]
-    uploads: tuple[StoredUpload, ...]  # not used for longest first
+    uploads: tuple[StoredUpload, ...]  # least recently used first

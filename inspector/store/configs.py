@@ -212,13 +212,13 @@ def _warnings(config: dict[str, Any], dropped: set[str]) -> tuple[str, ...]:
         warnings.append(CUSTOM_CODE)
     for key in sorted(QUANTIZED & config.keys())[-1:]:
         warnings.append(
-            f"config.json declares quantized weights ({key}): tensors are listed "
-            "as stored, and dequantized when they are read."
+            f"config.json declares quantized weights ({key}): tensors are listed as they are stored, and dequantized "
+            "when they are read."
         )
     rest = sorted(key for key in dropped - {"auto_map", *QUANTIZED} if not key.startswith("_"))
     if rest:
         names = some([quoted(key, 40) for key in rest], 5)
-        warnings.append(f"config.json: ignored {names} (only plain settings are read).")
+        warnings.append(f"config.json: ignored {names} (the app reads plain settings only).")
     return tuple(warnings)
 
 

@@ -127,7 +127,7 @@ def identify(
     found = {name: Identity(digest, None) for name, digest in digests.items()}
     tell = told_rarely(progress)
     for number, name in enumerate(sorted(weights), start=1):
-        tell(None, f"Looking into file {number} of {len(weights)}")
+        tell(None, f"Sampling file {number} of {len(weights)}")
         digest = ahead.digest if ahead else quick_digest
         found[name] = Identity(_blob(files[name]), digest(files[name]))
     return found

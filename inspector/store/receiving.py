@@ -44,7 +44,7 @@ from inspector.store.shared.marks import Told, read_told
 from inspector.store.staging import is_kept
 
 MAX_FOLDER_FILE = 250_000_000  # bytes of a vocabulary, a little above what is staged
-DAMAGED = "The worker staged files that are not those that were to be opened, and was not believed: open them again."
+DAMAGED = "The worker staged other files than those it had to open, so they were rejected: open the checkpoint again."
 OTHER = "The files from the shared store are not the upload that was requested: delete the upload, and upload it again."
 
 

@@ -60,7 +60,7 @@ def write_upload(folder: Path, name: str, data: bytes | memoryview | Iterable[by
     """
     stored = _PREFIX + quote(name, safe="", errors="replace")
     if len(stored) > MAX_FILE_NAME_NBYTES or not name:
-        raise CheckpointError(f"{quoted(name)} is too long a file name: rename the file or its folder.")
+        raise CheckpointError(f"The file name {quoted(name)} is too long: rename the file or its folder.")
     pieces = [data] if isinstance(data, bytes | memoryview) else data
     with create_file(folder / stored) as file:
         for piece in pieces:

@@ -65,8 +65,8 @@ def size_warnings(config: dict[str, Any], tensors: Tensors) -> tuple[str, ...]:
     if len(stacks) != 1 or SHARED_LAYERS & config.keys():
         return resized
     return resized + tuple(
-        f"config.json sets {key} to {layers:,}, but the weights have {shown:,} layers: the "
-        "others are listed but never run."
+        f"config.json sets {key} to {layers:,}, but the weights have {shown:,} layers: the app lists the others but "
+        "never runs them."
         for key in LAYERS
         if type(layers := config.get(key)) is int and layers < shown
     )

@@ -1,4 +1,4 @@
-"""Scan a server of one's own for what its answers give away.
+"""Scan your own server for responses that reveal too much.
 
 python -m serving.scan          starts the app on a free port, with a store of its own, and scans it
 python -m serving.scan URL      scans a server that runs on this machine
@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int:
     """Scan, print what was found, and give the exit status: 0 where nothing was."""
     if arguments:
         if not is_local(urlsplit(arguments[0]).hostname or ""):
-            print("Only a server of this machine is scanned: give http://localhost and its port.")
+            print("Only a server on this machine can be scanned: give http://localhost and its port.")
             return 2
         watch = watch_for({}, home=None, secrets=[])
         scan(arguments[0].rstrip("/"), watch)

@@ -28,7 +28,7 @@ LINKS = (
 
 class _Runs:
     def __reduce__(self) -> tuple[object, tuple[str]]:
-        return print, ("A pickle of an upload was run.",)
+        return print, ("A pickle in an upload was executed.",)
 
 
 def bad_files() -> dict[str, bytes]:

@@ -168,7 +168,7 @@ def malformed(host: str) -> Iterator[Asked]:
         ("HTTP/9.9", f"GET / HTTP/9.9\r\nHost: {host}\r\n\r\n".encode()),
         ("no host", b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n"),
         ("two hosts", f"GET / HTTP/1.1\r\nHost: {host}\r\nHost: b\r\nConnection: close\r\n\r\n".encode()),
-        ("a header without colon", f"GET / HTTP/1.1\r\nHost: {host}\r\nX\r\n\r\n".encode()),
+        ("a header without a colon", f"GET / HTTP/1.1\r\nHost: {host}\r\nX\r\n\r\n".encode()),
         ("bytes in the target", b"GET /\xff\x00 HTTP/1.1\r\nHost: " + host.encode() + b"\r\n\r\n"),
         ("absolute target", b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"),
         (

@@ -57,7 +57,7 @@ def _links(url: str, watch: Watch) -> None:
         with session(url, watch.look) as person:
             person.visit("overview", f"checkpoint={quote(link)}")
             if not person.errors:
-                watch.note("failure", f"link {link[:40]}", "a link that opens nothing is no error")
+                watch.note("failure", f"link {link[:40]}", "an invalid link causes no error")
 
 
 def _wrong_messages(url: str, watch: Watch) -> None:
@@ -125,7 +125,7 @@ def _uploads(person: Session, watch: Watch) -> None:
         person.upload("overview", name, content)
         person.visit("overview")
         if len(person.errors) == before:
-            watch.note("failure", f"upload of {name}", "a bad file is not refused")
+            watch.note("failure", f"upload of {name}", "a bad file was accepted")
 
 
 def _unwanted() -> dict[str, BackMsg]:
@@ -144,11 +144,11 @@ def _unwanted() -> dict[str, BackMsg]:
         setattr(message, name, True)
     install = made["install_skills"] = BackMsg()
     install.backend_operation_request.install_skills.SetInParent()
-    lost = made["a fragment that is not there"] = BackMsg()
+    lost = made["a missing fragment"] = BackMsg()
     lost.rerun_script.fragment_id = "nothing"
-    wrong = made["widget values of wrong types"] = BackMsg()
+    wrong = made["widget values of the wrong type"] = BackMsg()
     state = wrong.rerun_script.widget_states.widgets.add()
     state.id, state.json_value = "$$ID-0-None", "{"
-    page = made["a page that is not there"] = BackMsg()
+    page = made["a missing page"] = BackMsg()
     page.rerun_script.page_script_hash = "../../etc/passwd"
     return made

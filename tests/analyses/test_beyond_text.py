@@ -130,7 +130,7 @@ def test_logits_for_more_positions_than_there_are_tokens(tmp_path, open_path):
     with torch.inference_mode():
         logits = model(inputs=torch.tensor([ids]), attention_mask=torch.ones((1, len(ids)))).logits[0]
     assert found["prediction_id"].tolist() == logits[: len(ids)].argmax(dim=1).tolist()
-    with pytest.raises(NotInCheckpointError, match="does not say in which matrix PerceiverForMaskedLM looks tokens up"):
+    with pytest.raises(NotInCheckpointError, match="does not report the embedding matrix of PerceiverForMaskedLM"):
         lens(checkpoint, progress=silent, text=TEXT)
 
 

@@ -38,7 +38,7 @@ def test_an_output_layer_that_is_never_called(tmp_path, open_path):
     cells = result.cells.query("rung == 'logits'").sort_values(["position", "token_id"])
     assert cells["score"].tolist() == pytest.approx(logits.flatten().tolist(), abs=1e-4)
     assert result.taken_from_model
-    assert any("does not run its output layer as a layer" in each for each in result.warnings)
+    assert any("does not call its output layer as a module" in each for each in result.warnings)
 
 
 def test_states_of_several_streams_are_refused(tmp_path, open_path):
@@ -96,5 +96,5 @@ def test_an_encoder_decoder_is_not_told_that_its_head_is_missing(open_model, arc
 
 
 def test_an_encoder_decoder_is_not_told_that_it_is_an_encoder_alone(open_model):
-    with pytest.raises(NotInCheckpointError, match="is an encoder-decoder model: it writes a text and has no"):
+    with pytest.raises(NotInCheckpointError, match="is an encoder-decoder model: it generates text and has no"):
         predict(open_model("T5ForConditionalGeneration"), progress=silent, text="w1 [MASK]")

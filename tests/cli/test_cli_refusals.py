@@ -23,7 +23,7 @@ from tests.queries import from_query
 ROOT = Path(__file__).parents[2]
 CAUSAL = (
     "demo-gpt2 is a causal language model: it predicts the next token and has no masked-LM head. "
-    "Plausibility judges a text with it, and its Vocabulary lens shows what it predicts at every position."
+    "Plausibility scores a text with it, and its Vocabulary lens shows what it predicts at every position."
 )
 NO_PAIR = "--pair: There is no second text: this head reads a sentence, and a second one that may follow it."
 TASK = (
@@ -31,7 +31,7 @@ TASK = (
     "sequence_classification, token_classification, question_answering or multiple_choice, not "
     "'x'."
 )
-SUFFIX = "map.txt is neither .csv nor .parquet: name it as one."
+SUFFIX = "map.txt must end in .csv or .parquet: rename it."
 LAYERS = '--layers: {!r} is neither a number nor a range: write "0,6,12" or "0-3".'
 
 
@@ -56,21 +56,21 @@ LAYERS = '--layers: {!r} is neither a number nor a range: write "0,6,12" or "0-3
         (("lens", "demo-bert", "--text", "a", "--layers", "3-1"), LAYERS.format("3-1")),
         (
             ("lens", "demo-bert", "--text", "a", "--layers", "9"),
-            "--layers: There is no layer 9: this model has 0 (embeddings) to 4.",
+            "--layers: There is no layer 9: this model has layers 0 (embeddings) to 4.",
         ),
         (
             ("lens", "demo-bert", "--text", "a", "--pin", ","),
-            "--pin: ',' names nothing: name one or more, or leave it empty.",
+            "--pin: ',' contains no values: give one or more, or leave it empty.",
         ),
         (("lens", "demo-bert", "--text", "a", "-k", "0"), "-k: Tokens per cell must be between 1 and 100, not 0."),
         (
             ("embeddings", "demo-bert", "--token", "zzzqq"),
-            "--token: 'zzzqq' is not one token of demo-bert: type a word "
+            "--token: 'zzzqq' is not a single token of demo-bert: type a word "
             'that is in its vocabulary, or a row as "id 37".',
         ),
         (
             ("predict", "demo-bert", "--text", "a [MASK]", "--targets", "id:99999"),
-            "--targets: 'id:99999' is not one "
+            "--targets: 'id:99999' is not a single "
             'token of demo-bert: type a word that is in its vocabulary, or a row as "id 37".',
         ),
         (
@@ -83,10 +83,10 @@ LAYERS = '--layers: {!r} is neither a number nor a range: write "0,6,12" or "0-3
             "--find: No tensor of demo-gpt2 has 'c_attm' in its name, "
             "shape, dtype or file: did you mean 'c_attn'? `overview --tensors` lists all 52.",
         ),
-        (("report", "demo-bert", "-o", "report.txt"), "report.txt is neither .html nor .zip: name it as one."),
+        (("report", "demo-bert", "-o", "report.txt"), "report.txt must end in .html or .zip: rename it."),
         (
             ("report", "demo-bert", "-o", "no-such-folder/report.html"),
-            "report.html cannot be written: its folder does not exist.",
+            "report.html cannot be written, because its folder does not exist: create the folder first.",
         ),
     ],
 )

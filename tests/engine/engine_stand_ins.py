@@ -152,7 +152,7 @@ def flood(checkpoint, *, progress):
 
 
 def refuse(checkpoint, *, progress):
-    raise RequestError("The text has 500 tokens and the model takes 64: shorten it.")
+    raise RequestError("The text has 500 tokens, but the model takes at most 64: shorten it.")
 
 
 def break_down(checkpoint, *, progress):
@@ -293,7 +293,7 @@ def note_many(checkpoint, requests, *, progress):
 
 
 SPOILED: dict[str, Any] = {  # in place of one answer
-    "refused": RequestError("The text has 500 tokens and the model takes 64: shorten it."),
+    "refused": RequestError("The text has 500 tokens, but the model takes at most 64: shorten it."),
     "too little memory": WorkerError("The device has too little memory left for this input."),
     "of another class": Mask(position=1, predictions=pd.DataFrame()),
     "forged": Failure("annotations", "no class of an error"),

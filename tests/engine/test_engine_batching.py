@@ -23,7 +23,7 @@ from inspector.store.reference import CheckpointRef
 from tests.engine.engine_harness import WAIT, A, B, C, answer, eventually, held, running, start_step
 from tests.families import random_model, save_checkpoint
 
-REFUSED = "The text has 500 tokens and the model takes 64: shorten it."
+REFUSED = "The text has 500 tokens, but the model takes at most 64: shorten it."
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +159,7 @@ def answer_after(queue: Queue, value: str) -> Any:
         ("killed", r"was killed \(SIGKILL\)"),
         ("broken", r"failed unexpectedly \(KeyError\)"),
         ("panic", r"failed unexpectedly \(Panic\)"),
-        ("too much", r"more than the 12,000 MB"),
+        ("too much", r"more memory than the 12,000 MB"),
         ("too little memory", r"too little memory left"),
         ("smuggled", r"sent an invalid reply \(DecodeError\)"),
         ("of another class", r"sent an invalid reply \(DecodeError\)"),
@@ -191,7 +191,7 @@ def test_a_batch_over_its_time_is_run_one_by_one(tmp_path):
         queue.go()
 
         assert [job.result(WAIT)["value"] for job in (first, last)] == [0, 2]
-        with pytest.raises(WorkerError, match="longer than the 4 seconds"):
+        with pytest.raises(WorkerError, match="longer than the limit of 4 seconds"):
             guilty.result(WAIT)
 
 

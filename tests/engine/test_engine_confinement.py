@@ -224,13 +224,13 @@ def test_the_engine_gives_the_network_to_no_other_worker(confined, home):
 @pytest.mark.parametrize(
     ("what", "setting", "value", "words"),
     [
-        ("count_threads", "worker_threads", 100, "more than the 100 threads .*_WORKER_THREADS higher"),
+        ("count_threads", "worker_threads", 100, "more threads than the limit of 100: .*_WORKER_THREADS higher"),
         ("many_files", "worker_files", 100, "at most 100 files open.*_WORKER_FILES higher"),
         ("large_file", "upload_mb", 10, "larger than the 74 MB .* INSPECTOR_UPLOAD_MB higher"),
-        ("many_small_files", "worker_disk_mb", 20, "more than the 20 MB of files .*_WORKER_DISK_MB higher"),
-        ("files_without_a_name", "worker_disk_mb", 20, "more than the 20 MB of files .*_WORKER_DISK_MB higher"),
-        ("closed_folder", "worker_disk_mb", 20, "more than the 20 MB of files .*_WORKER_DISK_MB higher"),
-        ("spin", "cpu_seconds", 2, "the 2 seconds of processor time .*INSPECTOR_CPU_SECONDS"),
+        ("many_small_files", "worker_disk_mb", 20, "exceeded the limit of 20 MB: .*_WORKER_DISK_MB higher"),
+        ("files_without_a_name", "worker_disk_mb", 20, "exceeded the limit of 20 MB: .*_WORKER_DISK_MB higher"),
+        ("closed_folder", "worker_disk_mb", 20, "exceeded the limit of 20 MB: .*_WORKER_DISK_MB higher"),
+        ("spin", "cpu_seconds", 2, "more processor time than the limit of 2 seconds: .*INSPECTOR_CPU_SECONDS"),
     ],
 )
 def test_a_limit_that_is_passed_is_named_with_its_setting(tmp_path, what, setting, value, words):
@@ -245,7 +245,9 @@ def test_a_limit_that_is_passed_is_named_with_its_setting(tmp_path, what, settin
 
 def test_opening_has_a_limit_of_its_own(tmp_path):
     with running(home=tmp_path / "home", open_seconds=2) as engine:
-        with pytest.raises(WorkerError, match=r"more than the 2 seconds of processor time .*INSPECTOR_OPEN_SECONDS"):
+        with pytest.raises(
+            WorkerError, match=r"more processor time than the limit of 2 seconds: .*INSPECTOR_OPEN_SECONDS"
+        ):
             engine.open(CheckpointRef("demo", "demo-endless")).result(60)
         assert answer(engine, A, "echo", value="after")["value"] == "after"
 

@@ -37,7 +37,7 @@ def engine():
         ("die", {"number": 0 + signal.SIGSEGV}, r"crashed \(SIGSEGV\)"),
         ("leave", {}, r"ended unexpectedly \(exit status 3\)"),
         ("panic", {}, r"failed unexpectedly \(Panic\)"),
-        ("ask_too_much", {}, r"more than the 12,000 MB .* INSPECTOR_WORKER_MB"),
+        ("ask_too_much", {}, r"more memory than the 12,000 MB .* INSPECTOR_WORKER_MB"),
         ("smuggle", {}, r"sent an invalid reply \(DecodeError\)"),
         ("flood", {}, r"sent an invalid reply \(DecodeError\)"),
     ],
@@ -88,7 +88,7 @@ def test_another_checkpoint_does_not_notice(engine, tmp_path):
 def test_a_worker_over_its_memory_is_ended():
     with running(worker_mb=300) as engine:
         pid = answer(engine, A, "echo")["pid"]
-        with pytest.raises(WorkerError, match=r"more than the 300 MB .* INSPECTOR_WORKER_MB higher"):
+        with pytest.raises(WorkerError, match=r"more memory than the 300 MB .* INSPECTOR_WORKER_MB higher"):
             answer(engine, A, "grow", nbytes=4_000_000_000)
         assert answer(engine, A, "echo", value="again")["pid"] != pid
 
@@ -113,7 +113,7 @@ def test_pages_of_mapped_files_are_not_a_workers_own_memory(tmp_path):
 def test_a_request_over_its_time_is_ended(tmp_path):
     with running(seconds=3) as engine:
         job = engine.run(A, "step", marker=str(tmp_path / "never"))
-        with pytest.raises(WorkerError, match=r"longer than the 3 seconds .* INSPECTOR_SECONDS"):
+        with pytest.raises(WorkerError, match=r"longer than the limit of 3 seconds: .* INSPECTOR_SECONDS"):
             job.result(WAIT)
         assert answer(engine, A, "echo")["name"] == "demo-a"
 
@@ -146,14 +146,14 @@ def test_a_worker_that_cannot_be_started_is_one_sentence(monkeypatch):
 
 
 def test_an_answer_that_would_be_too_long_is_not_read(engine):
-    with pytest.raises(WorkerError, match="longer reply than the 500 MB"):
+    with pytest.raises(WorkerError, match="exceeded the limit of 500 MB"):
         answer(engine, A, "announce", nbytes=500_000_001)
     assert answer(engine, A, "echo")["name"] == "demo-a"
 
 
 def test_a_worker_that_nobody_asks_has_little_to_say(engine):
     assert answer(engine, A, "announce", nbytes=1_000_001, asked=False) == "later"
-    eventually(lambda: any("longer reply than the 1 MB" in each.reason for each in engine.endings()))
+    eventually(lambda: any("exceeded the limit of 1 MB" in each.reason for each in engine.endings()))
     assert answer(engine, A, "echo")["name"] == "demo-a"
 
 

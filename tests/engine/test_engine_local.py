@@ -113,7 +113,7 @@ def test_job_ids_cannot_be_guessed(engine):
 def test_a_refusal_comes_through_word_for_word(engine):
     with pytest.raises(RequestError) as caught:
         answer(engine, A, "refuse")
-    assert str(caught.value) == "The text has 500 tokens and the model takes 64: shorten it."
+    assert str(caught.value) == "The text has 500 tokens, but the model takes at most 64: shorten it."
 
 
 def test_a_failure_is_run_again_when_it_is_asked_again(engine):

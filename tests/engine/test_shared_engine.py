@@ -110,7 +110,7 @@ def test_an_upload_that_cannot_be_shared_opens_and_says_so(tmp_path, folder):
     with engine_of(settings) as engine:
         opened = engine.open(upload_of(settings, folder, prefix="mine/")).result(WAIT)
         assert opened.warnings == (
-            "The upload is on this server only, and other servers do not have it yet: the "
+            "The upload is only on this server so far, and not yet in the shared store: the "
             "shared store's folder does not exist: create it, or mount it again.",
         )
         assert engine.run(opened.fingerprint, "overview").result(WAIT)

@@ -53,7 +53,7 @@ def test_all_blocks_take_what_their_bytes_say(open_model, architecture):
             for number in range(2)
         ]
         assert found.seconds == pytest.approx(sum(sizes) / sizes[1])
-    assert "was read and run in 1 s here" in found.basis
+    assert "took 1 s to read and run with" in found.basis
     after: Any = forward(loaded, IDS, head=task != "seq2seq_lm", every_layer=True) if blocks else None
     if blocks:  # nothing of the clock is left in the model
         assert all(map(torch.equal, before.hidden_states, after.hidden_states))

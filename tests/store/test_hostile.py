@@ -113,7 +113,7 @@ CASES: dict[int, tuple[str, tuple[str, ...]]] = {
         "test_masked_lm:test_refusals",
         "test_tokens:test_positions_are_those_that_the_model_takes",
     )),
-    25: ("half of a surrogate pair", ("test_lens:test_refusals", "test_masked_lm:test_refusals")),
+    25: ("an unpaired surrogate", ("test_lens:test_refusals", "test_masked_lm:test_refusals")),
     26: ("a row of the embedding that is no number", (
         "test_hostile_cases:test_a_row_that_is_no_number_is_left_out_and_named",
         "test_hostile_cases:"

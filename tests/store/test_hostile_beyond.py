@@ -160,7 +160,7 @@ def test_a_sparse_type_whose_name_speaks(tmp_path):
     program = b"\x8c\x05torch\x8c" + bytes([len(name)]) + name + b"\x93"
     path = zipped(tmp_path / "w.bin", program)
     assert refusal(lambda: read_pytorch(path, "w.bin")) == (
-        r"w.bin holds a tensor that is not strided ('sparse\n\x1b[31m<b>'): save it with dense "
+        r"w.bin contains a tensor that is not strided ('sparse\n\x1b[31m<b>'): save it with dense "
         "tensors."
     )
 
@@ -388,8 +388,8 @@ def test_a_config_that_repeats_a_layer_without_end(tmp_path, open_path):
     folder = save_checkpoint(random_model("AlbertForMaskedLM"), tmp_path / "albert")
     checkpoint = open_path(change_config(folder, inner_group_num=10**9))
     assert refusal(lambda: load(checkpoint, "masked_lm")) == (
-        "The config.json asks for a model of more than 1,560 modules, as none of such weights has: "
-        "use the config.json that belongs to them."
+        "config.json describes a model of more than 1,560 modules, which these weights cannot fill: use the "
+        "config.json that belongs to them."
     )
 
 
@@ -405,8 +405,8 @@ def test_a_config_that_computes_tables_without_end(tmp_path, open_path):
     save_file(tensors, folder / "model.safetensors")
     checkpoint = open_path(change_config(folder, max_position_embeddings=32_500))
     assert refusal(lambda: load(checkpoint, "causal_lm")) == (
-        "By its config.json, neo computes 2,112,500,000 bytes of masks and tables, and at most "
-        "2,000,000,000 are made: compare it with the model's original."
+        "According to its config.json, neo computes 2,112,500,000 bytes of masks and tables, more than the limit of "
+        "2,000,000,000: compare it with the original model's."
     )
 
 
@@ -454,7 +454,7 @@ def test_settings_that_change_how_a_model_answers_are_left_out(tmp_path, open_pa
     folder = change_config(small_checkpoint(tmp_path / "sound"), **changes)
     checkpoint = open_path(folder)
     (key,) = changes
-    said = f"config.json: ignored {key!r} (only plain settings are read)."
+    said = f"config.json: ignored {key!r} (the app reads plain settings only)."
     assert checkpoint.manifest.warnings == (said,)
     ids = torch.tensor([[2, 9, 4, 3]])
     with torch.inference_mode():
@@ -483,7 +483,8 @@ def test_a_setting_that_decides_the_numbers_is_not_left_to_a_default(tmp_path, o
 def test_fewer_layers_than_the_file_holds_are_said(tmp_path, open_path):
     folder = change_config(small_checkpoint(tmp_path / "sound"), num_hidden_layers=1)
     assert open_path(folder).manifest.warnings == (
-        "config.json sets num_hidden_layers to 1, but the weights have 2 layers: the others are listed but never run.",
+        "config.json sets num_hidden_layers to 1, but the weights have 2 layers: the app lists the others but never "
+        "runs them.",
     )
 
 
@@ -492,18 +493,18 @@ def test_fewer_layers_than_the_file_holds_are_said(tmp_path, open_path):
     [
         (
             {"num_attention_heads": 0},
-            "The config.json of sound cannot be built as BertForMaskedLM (ZeroDivisionError): "
-            "compare it with the model's original.",
+            "No BertForMaskedLM can be built from the config.json of sound (ZeroDivisionError): compare it with the "
+            "original model's.",
         ),
         (
             {"num_attention_heads": -2},
-            "BertForMaskedLM did not run on a short text (RuntimeError): compare the config.json of sound with "
-            "the model's original; if they are equal, this tool cannot run such models.",
+            "BertForMaskedLM did not run on a short text (RuntimeError): compare the config.json of sound with the "
+            "original model's; if they are equal, this tool cannot run such models.",
         ),
         (
             {"vocab_size": 1e9},
-            "The config.json of sound holds a value that bert models do not allow "
-            "(StrictDataclassFieldValidationError): compare it with the model's original.",
+            "The config.json of sound contains a value that bert models do not allow "
+            "(StrictDataclassFieldValidationError): compare it with the original model's.",
         ),
     ],
 )
@@ -566,7 +567,7 @@ def test_a_normalizer_that_makes_text_longer_without_end(tmp_path, open_path):
     tokens = open_path(folder).require_tokens()
     for use in (tokens.encode, tokens.pieces, tokens.find):
         assert refusal(lambda use=use: use("a w")) == (
-            "The checkpoint's tokenizer can make 524,290 characters of a text of 3: check the normalizer in its "
+            "The checkpoint's tokenizer can turn a text of 3 characters into 524,290: check the normalizer in its "
             "tokenizer.json."
         )
     assert tokens.encode("a").ids == (1,)
@@ -584,7 +585,7 @@ def test_a_normalizer_that_inserts_long_texts(tmp_path, open_path, normalizer):
     tokenizer.save(str(folder / "tokenizer.json"))
     tokens = open_path(folder).require_tokens()
     if len(normalizer.content if hasattr(normalizer, "content") else normalizer.prepend) > 2:
-        assert "can make 2,000,000 characters of a text of 1" in refusal(lambda: tokens.encode("w"))
+        assert "can turn a text of 1 characters into 2,000,000" in refusal(lambda: tokens.encode("w"))
     else:
         assert tokens.encode("w").ids == (1,)
 

@@ -35,7 +35,7 @@ from tests.store.store_builders import opened, small_checkpoint, upload_of, uplo
 from tools.fuzz.watch import watched
 
 WEIGHTS = "Save only the weights, with save_pretrained() or torch.save(model.state_dict(), …)."
-BREAKS = "The checkpoint's tokenizer files break down on this text: save them again with tokenizer.save_pretrained()."
+BREAKS = "The checkpoint's tokenizer fails on this text: save them again with tokenizer.save_pretrained()."
 
 
 def legacy_bin(program: bytes) -> bytes:
@@ -106,7 +106,7 @@ def test_sparse_tensors_with_indices_that_lie(tmp_path, layout):
     path = tmp_path / "w.bin"
     torch.save({"w": tensor}, path)
     assert refusal(lambda: read_pytorch(path, "w.bin")) == (
-        "w.bin holds a tensor that is not strided ('_rebuild_sparse_tensor'): save it with dense tensors."
+        "w.bin contains a tensor that is not strided ('_rebuild_sparse_tensor'): save it with dense tensors."
     )
 
 
@@ -146,7 +146,7 @@ def test_a_wrapped_state_dict_gives_its_own_weights_and_no_random_ones(folder, o
     (folder / "model.safetensors").unlink()
     torch.save({"model": tensors, "step": 7}, folder / "pytorch_model.bin")
     checkpoint = open_path(folder)
-    assert checkpoint.manifest.warnings == ("pytorch_model.bin keeps its weights under 'model', and those are read.",)
+    assert checkpoint.manifest.warnings == ("pytorch_model.bin has its weights under 'model'; the app reads those.",)
     model = load(checkpoint, "masked_lm").model
     truth = random_model("BertForMaskedLM")
     for name, parameter in truth.named_parameters():
@@ -286,8 +286,8 @@ def test_a_row_that_is_no_number_is_left_out_and_named(tmp_path, open_path):
     seen = lens(checkpoint, progress=silent, text="w1 w2", k=5)
     near = embeddings(checkpoint, progress=silent, token="w1", k=58)
     points = project(checkpoint, progress=silent, method="pca")
-    named = ("1 embedding rows hold NaN or infinity and are left out: w12 (id 20).",)
-    assert seen.warnings == ("1 embedding rows hold NaN or infinity and are left out, such as w12.",)
+    named = ("1 embedding rows contain NaN or infinity and are left out: w12 (id 20).",)
+    assert seen.warnings == ("1 embedding rows contain NaN or infinity and are left out, such as w12.",)
     assert near.warnings == points.warnings == named
     for frame in (seen.cells, near.neighbours, points.points):
         assert 20 not in set(frame["token_id"])
@@ -298,7 +298,9 @@ def test_no_ranking_is_read_from_a_head_with_a_row_that_is_no_number(tmp_path, o
     with torch.no_grad():
         model.bert.embeddings.word_embeddings.weight[20] = float("nan")
     checkpoint = open_path(save_checkpoint(model, tmp_path / "nan"))
-    with pytest.raises(CheckpointError, match=r"its bert\.embeddings\.word_embeddings\.weight holds NaN or infinity"):
+    with pytest.raises(
+        CheckpointError, match=r"its bert\.embeddings\.word_embeddings\.weight contains NaN or infinity"
+    ):
         predict(checkpoint, progress=silent, text="w1 [MASK]", k=58)
 
 

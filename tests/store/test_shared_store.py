@@ -169,8 +169,8 @@ def test_wrong_bytes_are_refused(tmp_path, place, folder, change):
     place.put(f"blobs/{fingerprint}/{hashlib.sha256(data).hexdigest()}", change(data))
 
     assert refused(second, fingerprint) == (
-        "model.safetensors of mine in the shared store is not what was uploaded (its hash "
-        "differs): delete the upload, and upload it again."
+        "model.safetensors of mine in the shared store differs from the upload (its hash does not match): delete the "
+        "upload, and upload it again."
     )
 
 
@@ -308,8 +308,8 @@ def test_uploads_of_an_earlier_version_are_not_shared_half(tmp_path, folder_plac
     with pytest.raises(CheckpointError) as error:
         shared.publish(manifest.fingerprint, settings=first, carrying=SILENT)
     assert str(error.value) == (
-        "This server's copy of config.json is not what was uploaded, so it cannot go to the "
-        "shared store: delete the upload, and upload it again."
+        "This server's copy of config.json differs from the upload, so it cannot be copied to the shared store: "
+        "delete the upload, and upload it again."
     )
     assert not [path for path in folder_place.files() if path.startswith("checkpoints/")]
 
@@ -353,7 +353,7 @@ def test_a_bucket_that_is_not_there_is_one_sentence(tmp_path, monkeypatch, s3_ad
     "failure",
     [
         (OSError(errno.ENOSPC, "No space left"),
-         "The shared store is full: delete uploads, or give it more room."),
+         "The shared store is full: delete uploads, or give it more space."),
         (PermissionError(errno.EACCES, f"denied {SECRET}"),
          "The shared store denies this server access: check its keys and their permissions."),
         (RuntimeError(f"https://me:{SECRET}@store"),
@@ -437,7 +437,7 @@ def test_copies_make_room_first_and_none_that_is_in_use(tmp_path, folder_place):
         quota.make_room(full.store_nbytes, full)
     assert {stored.name for stored in registry.list_checkpoints(second)} == here
     kinds = {kind.name: kind.can_go for kind in quota.account(second).kinds}
-    assert kinds["uploads"] == "first where the shared store has them, unless pinned or in use"
+    assert kinds["uploads"] == "first if the shared store has them, unless pinned or in use"
 
 
 @pytest.mark.parametrize(

@@ -31,5 +31,5 @@ def test_a_hub_that_never_answers_is_one_sentence(tmp_path):
         )  # fmt: skip
     assert done.stdout.strip() == (
         "org/name is not in the hub's cache on this machine and the hub cannot be reached: "
-        "go online, or upload the checkpoint."
+        "connect to the network, or upload the checkpoint."
     )

@@ -130,7 +130,7 @@ def test_the_hub_offline(folder, by_path, settings, tmp_path):
     assert said["org/mini"] == f"hub org/mini {by_path.fingerprint}"
     assert said["org/other"] == (
         "org/other is not in the hub's cache on this machine and the hub cannot be reached: "
-        "go online, or upload the checkpoint."
+        "connect to the network, or upload the checkpoint."
     )
 
 
@@ -151,8 +151,8 @@ def hub_error(kind: type[HfHubHTTPError], status: int) -> HfHubHTTPError:
             hub_error(RepositoryNotFoundError, 404),
             "The hub has no model org/mini, or you may not read it: check the name.",
         ),
-        (hub_error(HfHubHTTPError, 500), "org/mini could not be fetched from the hub (HfHubHTTPError): try again."),
-        (ReadTimeout("slow"), "org/mini could not be fetched from the hub (ReadTimeout): try again."),
+        (hub_error(HfHubHTTPError, 500), "org/mini could not be downloaded from the hub (HfHubHTTPError): try again."),
+        (ReadTimeout("slow"), "org/mini could not be downloaded from the hub (ReadTimeout): try again."),
     ],
 )
 def test_what_the_hub_refuses(monkeypatch, error, sentence):
@@ -229,7 +229,7 @@ def test_settings_without_a_name_or_a_number_are_left_out(folder, settings, text
     (folder / "config.json").write_text(text, encoding="utf-8")
     manifest, _ = opened(upload_of(settings, folder), settings)
     assert manifest.config == {}
-    assert manifest.warnings[0].endswith("(only plain settings are read).")
+    assert manifest.warnings[0].endswith("(the app reads plain settings only).")
 
 
 def test_a_bare_weight_file_may_be_renamed(folder, settings, tmp_path):

@@ -137,7 +137,7 @@ def test_tar_named_pt(tmp_path):
 def test_sparse_tensors_are_refused(tmp_path):
     path = save({"w": torch.eye(3).to_sparse()}, tmp_path / "w.bin")
     assert refusal(path) == (
-        "w.bin holds a tensor that is not strided ('_rebuild_sparse_tensor'): save it with dense tensors."
+        "w.bin contains a tensor that is not strided ('_rebuild_sparse_tensor'): save it with dense tensors."
     )
 
 
@@ -256,7 +256,7 @@ def test_wrapped_state_dict_is_unwrapped_and_said(tmp_path, legacy):
     path = save({"model": {"w": torch.ones(2)}, "epoch": 3}, tmp_path / "w.bin", legacy=legacy)
     header = read_pytorch(path, "w.bin")
     assert [tensor.name for tensor in header.tensors] == ["w"]
-    assert header.warnings == ("w.bin keeps its weights under 'model', and those are read.",)
+    assert header.warnings == ("w.bin has its weights under 'model'; the app reads those.",)
 
 
 def test_other_values_are_left_out_and_named(tmp_path):

@@ -184,7 +184,7 @@ def test_a_full_store_refuses_an_upload_and_says_what_to_delete(settings, tmp_pa
 
 def test_an_upload_larger_than_the_store_is_refused_at_once(settings):
     tiny = replace(settings, store_nbytes=MB)
-    with pytest.raises(CheckpointError, match=r"has 5\.0 MB, but the store may hold only 1\.0 MB in total"):
+    with pytest.raises(CheckpointError, match=r"has 5\.0 MB, but the store is limited to 1\.0 MB"):
         reserve_upload(5 * MB, tiny)
 
 

@@ -26,7 +26,7 @@ from inspector.store.shared.marks import Told, write_told
 from tests.conftest import silent
 from tests.store.store_builders import opened, small_checkpoint, upload_of
 
-LIED = "was not believed"
+LIED = "they were rejected"
 
 
 class Stage:

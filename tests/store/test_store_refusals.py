@@ -62,7 +62,7 @@ def tensor(begin: int, end: int, shape: list[int] | None = None) -> dict:
             "model.safetensors is truncated or not a safetensors file: its header should have "
             "9,223,372,036,854,775,808 bytes, but the file has 10. Get the file again.",
         ),
-        (header({}), "model.safetensors holds no tensors: its header is empty. Check that it is the right file."),
+        (header({}), "model.safetensors contains no tensors: its header is empty. Check that it is the right file."),
         (
             header({"a": tensor(0, 8), "b": tensor(4, 12)}, b"\0" * 12),
             "The tensor 'b' in model.safetensors overlaps another: get the file again.",
@@ -227,7 +227,7 @@ def test_code_is_left_out_and_said(folder, open_path, settings):
         "The checkpoint contains Python files: they are not read and never run.",
         "config.json refers to custom code (auto_map), which never runs here: transformers' own "
         "architecture is used instead.",
-        "config.json: ignored 'attn_implementation' (only plain settings are read).",
+        "config.json: ignored 'attn_implementation' (the app reads plain settings only).",
     )
     assert not list(settings.home.rglob("*.py"))
 
@@ -430,4 +430,4 @@ def test_a_document_that_names_a_key_twice_is_refused(folder, refused, name):
 def test_a_vocabulary_of_endless_empty_lists_is_refused_before_it_is_parsed(folder, refused, monkeypatch):
     monkeypatch.setattr("inspector.store.readers.jsons.MAX_VALUES", 1_000)
     (folder / "tokenizer.json").write_text(f"[{'[],' * 500}[]]", encoding="utf-8")
-    assert refused(folder) == ("tokenizer.json holds more than 1,000 values: check that it is the right file.")
+    assert refused(folder) == ("tokenizer.json contains more than 1,000 values: check that it is the right file.")

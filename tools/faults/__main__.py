@@ -15,14 +15,14 @@ HEAD = """# Faults
 
 Written by `python -m tools.faults` on {date}, on a machine with 2 cores and 24 GB that was also
 doing other work. Every fault is real: a dedicated server on loopback, a browser, real signals, a
-full disk. "Store whole" means that every listed upload was read back byte for byte and that nothing
-half-written was left. Seconds run from the fault to the sentence on the page.
+full disk. "Store intact" means that every listed upload was read back byte for byte and that nothing
+half-written was left. "Seconds" is the time from the fault to the message on the page.
 
-No GPU was available, so running out of GPU memory is missing here:
+No GPU was available, so the table does not include running out of GPU memory:
 `tests/analyses/masked_lm/test_masked_lm.py` and `tests/models/test_masked_logits.py` raise torch's
 own error instead.
 
-| fault | what happened | seconds | what the page said | store whole | next request |
+| fault | what happened | seconds | what the page showed | store intact | next request |
 |---|---|---|---|---|---|
 """
 

@@ -94,12 +94,12 @@ def kill_in_mid_upload(browser: Browser, folder: Path, kind: str, pattern: str) 
 
 
 def kill_while_receiving(browser: Browser, folder: Path) -> Outcome:
-    """Kill -9 of the server while an upload is written."""
+    """SIGKILL sent to the server while an upload is written."""
     return kill_in_mid_upload(browser, folder, "incoming", "*/_*")
 
 
 def kill_while_staging(browser: Browser, folder: Path) -> Outcome:
-    """Kill -9 of the server while an upload is unpacked and staged."""
+    """SIGKILL sent to the server while an upload is unpacked and staged."""
     return kill_in_mid_upload(browser, folder, "temporary", "*/*")
 
 
@@ -135,7 +135,7 @@ def disk_full_while_staging(browser: Browser, folder: Path) -> Outcome:
 
 
 def two_servers(browser: Browser, folder: Path) -> Outcome:
-    """Two servers on one store: upload at once, then one deletes what the other one shows."""
+    """Two servers on one store: both upload at once, then one deletes what the other shows."""
     archive = pack(DEMOS["demo-gpt2"].folder, folder / "mine.zip")
     with servers.serving(folder) as one, servers.serving(folder) as other:
         pages = [servers.visit(browser, server.url) for server in (one, other)]
@@ -164,7 +164,7 @@ def two_servers(browser: Browser, folder: Path) -> Outcome:
         seconds = time.monotonic() - began
         whole = servers.whole(folder / "store")
         afterwards = page_works(browser, other)
-    return Outcome("stored once; deleted by one server, asked for at the other", seconds, said, whole, afterwards)
+    return Outcome("stored once; deleted by one server, requested from the other", seconds, said, whole, afterwards)
 
 
 def damage(browser: Browser, folder: Path, name: str) -> Outcome:
@@ -196,7 +196,7 @@ def damage(browser: Browser, folder: Path, name: str) -> Outcome:
         whole = servers.whole(store)
     ways = ", ".join(GARBAGE)
     said = "; ".join(dict.fromkeys(said)).replace(entry.name[:12], "…")
-    return Outcome(ways, seconds, said, whole, "the same upload opened, and healed it")
+    return Outcome(ways, seconds, said, whole, "the same upload opened and repaired it")
 
 
 def damaged_manifest(browser: Browser, folder: Path) -> Outcome:
@@ -225,21 +225,21 @@ def end_worker(browser: Browser, folder: Path, number: signal.Signals) -> Outcom
             raise FaultError(f"the page said: {said}")
         afterwards = page_works(browser, server, "masked_lm")
         whole = servers.whole(folder / "store")
-    return Outcome(f"the worker ended by {number.name}", seconds, said, whole, afterwards)
+    return Outcome(f"{number.name} ended the worker", seconds, said, whole, afterwards)
 
 
 def worker_killed(browser: Browser, folder: Path) -> Outcome:
-    """SIGKILL for a worker in mid-request."""
+    """SIGKILL sent to a worker during a request."""
     return end_worker(browser, folder, signal.SIGKILL)
 
 
 def worker_crashed(browser: Browser, folder: Path) -> Outcome:
-    """SIGSEGV in a worker in mid-request."""
+    """SIGSEGV in a worker during a request."""
     return end_worker(browser, folder, signal.SIGSEGV)
 
 
 def out_of_memory(browser: Browser, folder: Path) -> Outcome:
-    """A request that needs more memory than a worker may use: a model, torch with it."""
+    """A request that needs more memory than a worker may use: loading a model and torch."""
     with servers.serving(folder, INSPECTOR_WORKER_MB="230") as server:
         page = servers.visit(browser, f"{server.url}/masked_lm?checkpoint=demo-bert")
         began = time.monotonic()
@@ -249,7 +249,7 @@ def out_of_memory(browser: Browser, folder: Path) -> Outcome:
             raise FaultError(f"the page said: {said}")
         afterwards = page_works(browser, server)
         whole = servers.whole(folder / "store")
-    return Outcome("the worker passed 230 MB", seconds, said, whole, afterwards)
+    return Outcome("the worker exceeded 230 MB", seconds, said, whole, afterwards)
 
 
 @contextlib.contextmanager
@@ -275,7 +275,7 @@ def silent_hub() -> Iterator[str]:
 
 
 def hub_hangs(browser: Browser, folder: Path) -> Outcome:
-    """A hub that accepts and never answers."""
+    """A hub that accepts connections and never answers."""
     os.environ.pop("HF_HUB_OFFLINE", None)
     cache = str(folder / "hub")
     with (
@@ -290,7 +290,7 @@ def hub_hangs(browser: Browser, folder: Path) -> Outcome:
         seconds = time.monotonic() - began
         whole = servers.whole(folder / "store")
         page_works(browser, server, "sharing")
-    return Outcome("no answer; everybody else went on", seconds, said, whole, meanwhile)
+    return Outcome("no answer; the other sessions continued", seconds, said, whole, meanwhile)
 
 
 CASES: dict[str, Callable[[Browser, Path], Outcome]] = {

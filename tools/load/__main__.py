@@ -126,10 +126,10 @@ def document(lines: list[str]) -> str:
         [
             "# Many sessions at once",
             "",
-            "`python -m tools.load --write docs/load.md`: sessions that open every page of two demos "
-            "and two uploads, upload files, and type faster than answers arrive. Every answer is "
-            "compared with the one that a lone session got. Memory is the resident memory of the "
-            "server and its workers; shared pages count in each.",
+            "`python -m tools.load --write docs/load.md`: sessions that open every page of two demos and two uploads, "
+            "upload files, and type faster than answers arrive. Every answer is compared with that of a single "
+            "session. Memory is the resident memory of the server and its workers; shared pages are counted once per "
+            "process.",
             "",
             f"{date.today().isoformat()}, {os.cpu_count()} processors, {memory:.0f} GB; the sessions "
             "run on the same machine.",

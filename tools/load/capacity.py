@@ -42,15 +42,13 @@ CLASSES = (50, 500, 5_000)
 MODEL_SECONDS = 400.0
 MODEL_RUNS = 40  # as long as a step of the ramp, which is too short to forget how it began
 ABOUT = (
-    "# How many users a worker serves\n\n"
-    "`python -m tools.load.capacity --write docs/capacity.md`, once for each engine.\n\n"
-    "Each simulated user waits for a while (exponentially distributed), asks about one "
-    "checkpoint, waits for the answer and reads it. Four of five questions are masked "
-    "predictions; one is a lens over all layers. Every question is new, so no answer comes from a "
-    "cache, and every answer is compared with a lone session's (*wrong*). *Refused* counts "
-    "questions that got an error instead. The *model* columns come from the queueing model "
-    "(`tools/load/queueing.py`), given the cost of a question alone and in a batch. The other "
-    "columns were measured, without the first fifth of the time, when nobody waits yet.\n"
+    "# How many users a worker serves\n\n`python -m tools.load.capacity --write docs/capacity.md`, once for each "
+    "engine.\n\nEach simulated user waits for a while (exponentially distributed), asks about one checkpoint, waits "
+    "for the answer and reads it. Four of five questions are masked predictions; one is a lens over all layers. Every "
+    "question is new, so no answer comes from a cache. Every answer is compared with that of a single session "
+    "(*wrong*). *Refused* counts questions that got an error instead. The *model* columns come from the queueing "
+    "model (`tools/load/queueing.py`), given the cost of a question alone and in a batch. The other columns were "
+    "measured. The first fifth of the time is left out, because nobody waits yet.\n"
 )
 RAMP_HEAD = (
     "| users | answers | a second | model | p50 s | model | p95 s | model | wrong | "

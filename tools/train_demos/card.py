@@ -159,7 +159,7 @@ these blocks were removed. The tokenizer saw only the training lines.
 
 {recipe}
 
-`training_log.csv` holds the loss and {curve} every {log_every} steps.
+`training_log.csv` contains the loss and {curve} every {log_every} steps.
 
 ## What it answers
 
@@ -167,10 +167,10 @@ these blocks were removed. The tokenizer saw only the training lines.
 
 ## Use and limits
 
-Use it only to demonstrate what is inside a checkpoint. It has read nothing but dictionary glosses
-and their example sentences, states wrong facts with confidence, repeats what its source says about
-people and places, and reads at most {positions} tokens. Because it is small, its answers are
-often of the right kind but wrong, and text that it continues soon repeats itself.
+Use it only to demonstrate what is inside a checkpoint. It was trained only on dictionary
+glosses and their example sentences. It states wrong facts with confidence, repeats what its source
+says about people and places, and reads at most {positions} tokens. Because it is small, its answers are often
+of the right kind but wrong, and text that it generates soon repeats itself.
 """
 
 RECIPE = {
@@ -178,11 +178,11 @@ RECIPE = {
 (`[CLS] s [SEP]`, the format in which the app fills in a mask) and one of pairs, about {tokens:,}
 tokens each. A pair is a span of 1 to {longest_span} consecutive lines and either the span that
 follows it (label 0) or one from elsewhere in the text (label 1). The model predicts
-{mask_rate:.0%} of the tokens: 90 % of them appear as `[MASK]`, 5 % as a random token, 5 % as is.
+{mask_rate:.0%} of the tokens: 90% of them appear as `[MASK]`, 5% as a random token, 5% unchanged.
 {common} {pieces} lowercase word pieces; 16 `[unusedN]` rows never occur in the input.""",
     "gpt2": """Windows of {positions} tokens of the running text, each starting at the beginning of
 a line, with `<|endoftext|>` after every line; {tokens:,} tokens per step.
-{common} {pieces} byte-level pairs, case kept.""",
+{common} Byte-level BPE with {pieces} tokens, cased.""",
 }
 COMMON = """Muon (rate {matrix_rate}) for the matrices between the layers and AdamW (rate {rate})
 for the rest, weight decay {weight_decay}, {warmup} steps of warm-up, a constant rate, then a linear
@@ -236,7 +236,7 @@ def write_card(
         quality="\n".join(f"- {line}" for line in report.quality),
         command=command,
         recipe=RECIPE[str(recipe["kind"])].format(**facts, common=COMMON.format(**facts)),
-        curve="the norm of the `[PAD]` row beside the median row's"
+        curve="the norms of the `[PAD]` row and of the median row"
         if is_bert
         else "the median norm of an embedding row",
         log_every=recipe["log_every"],

@@ -43,7 +43,7 @@ It was trained on {lines:,} sentences of the help topics that come with Python {
 package does not contain the text. The model is far too small, and trained far too briefly, to be
 useful; it shows how embeddings move during training.
 
-`training_log.csv` holds the loss, the norm of the `[PAD]` row and the median norm every 10 steps.
+`training_log.csv` contains the loss, the norm of the `[PAD]` row and the median norm every 10 steps.
 To reproduce the run with the same version of Python and PyTorch:
 
     python -m tools.train_demos.snapshots --out FOLDER

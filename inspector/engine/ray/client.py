@@ -33,8 +33,8 @@ LAST_SECONDS = 0.5
 CALL_SECONDS = 2.0  # for all replicas to return something
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds before a full queue is tried again
 DIED = (
-    f"The replica or the machine that worked on this died {DEATHS + 1} times in a row: ask for "
-    "less, or try again in a minute."
+    f"The replica that ran this request, or its machine, died {DEATHS + 1} times in a row: ask for less, or try again "
+    "in a minute."
 )
 FAILED = (
     "The work failed unexpectedly on the cluster ({}). Try again; if it fails again, report it "
@@ -119,7 +119,7 @@ class Client:
             try:
                 return await self._ask(ask)
             except BackPressureError:
-                self._report(ask, f"The queue is full, and {len(self._untaken)} requests wait here: retrying")
+                self._report(ask, f"The queue is full, and {len(self._untaken)} requests are waiting here: retrying")
                 await asyncio.sleep(random.uniform(pause / 2, pause))
                 pause = min(2 * pause, LONGEST_PAUSE)
             except LocalRayletDiedError:  # this machine has left the cluster
@@ -134,7 +134,7 @@ class Client:
                 if deaths > DEATHS:
                     raise WorkerError(DIED) from error
                 self._untaken.add(ask.id)
-                self._report(ask, "The replica that worked on this died: asking another one")
+                self._report(ask, "The replica that ran this request died: trying another one")
 
     async def _ask(self, ask: Ask) -> None:
         handle = self._handle.options(method_name="ask", stream=True, multiplexed_model_id=ask.fingerprint)

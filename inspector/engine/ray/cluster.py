@@ -42,7 +42,7 @@ NO_TOKEN = (
     "machines."
 )
 NO_CLIENT = (
-    "RAY_ADDRESS names another kind of server: set it to the head's HOST:6379, and run `ray "
+    "RAY_ADDRESS points to another kind of server: set it to the head's HOST:6379, and run `ray "
     "start --address=HOST:6379` on this machine to join the cluster."
 )
 NO_REPLICAS = "The inspector is not deployed on this cluster yet: run `python -m inspector cluster`."
@@ -50,7 +50,7 @@ WHY = (
     "`ray status` shows whether the cluster has the processors and GPUs that they need "
     "(INSPECTOR_RAY_MIN, INSPECTOR_RAY_CPUS, INSPECTOR_RAY_GPUS)"
 )
-WAITING = f"The replicas are not up yet: {WHY}."
+WAITING = f"The replicas are not ready yet: {WHY}."
 NO_START = f"The replicas did not start: {WHY}; the logs in session_latest/logs/serve of Ray's folder show the rest."
 
 

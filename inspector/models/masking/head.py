@@ -133,7 +133,7 @@ def _pick(
     """What the base model, or the whole model, answered at the wanted positions: (wanted, ...)."""
     source = run.logits if logits else run.hidden_states[-1]
     if source is None:
-        raise NotInCheckpointError(f"{name} answers without logits.")
+        raise NotInCheckpointError(f"{name} returns no logits.")
     line = {index: number for number, index in enumerate(members)}
     batch = [line[index] for index, places in part for _ in places]
     positions = [rows[index].positions[place] for index, places in part for place in places]

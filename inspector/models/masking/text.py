@@ -91,7 +91,9 @@ def read_text(checkpoint: Checkpoint, text: str, masks: Sequence[int]) -> Masked
             raise _no_word(tokens, ids, position)
     places = tuple(sorted(found | set(masks)))
     if not places:
-        raise RequestError(f"The text has no {mask_token}: write it where a word is to be guessed.", option="text")
+        raise RequestError(
+            f"The text has no {mask_token}: write it where the model should predict a word.", option="text"
+        )
     masked = tuple(mask_id if place in places else index for place, index in enumerate(ids))
     checkpoint.check_ids(masked)  # the mask token itself may be past the matrix
     spans = [encoding.offsets[place] for place in places]
@@ -127,8 +129,8 @@ def read_targets(checkpoint: Checkpoint, text: MaskedText, targets: Sequence[str
     readings = sum(len(ids) for word in words for ids in word.pieces if len(ids) > 1)
     if readings > MOST_READINGS:
         raise RequestError(
-            f"The targets of several tokens, at {len(text.masks):,} masks, would take {readings:,} "
-            f"readings of the text: ask for fewer, up to {MOST_READINGS:,}.",
+            f"Scoring the targets of several tokens at {len(text.masks):,} masks would take {readings:,} passes over "
+            f"the text, more than the limit of {MOST_READINGS:,}: use fewer targets.",
             option="targets",
         )
     return rows, words
@@ -148,13 +150,15 @@ def _several(checkpoint: Checkpoint, text: MaskedText, target: str) -> tuple[tup
     longest = max(map(len, found))
     if longest > LARGEST_WORD:
         raise RequestError(
-            f"{target[:SHOWN]!r} has {longest} tokens: targets of up to {LARGEST_WORD} are scored.", option="targets"
+            f"{target[:SHOWN]!r} has {longest} tokens, but a target may have at most {LARGEST_WORD}: use a shorter "
+            "one.",
+            option="targets",
         )
     room = checkpoint.positions
     if room is not None and len(text.ids) - 1 + longest > room:
         raise RequestError(
-            f"{target[:SHOWN]!r} needs {longest} masks, and with them the text has "
-            f"{len(text.ids) - 1 + longest:,} tokens; {checkpoint.name} takes {room:,}: shorten it.",
+            f"With the {longest} masks that {target[:SHOWN]!r} needs, the text has {len(text.ids) - 1 + longest:,} "
+            f"tokens, but {checkpoint.name} takes at most {room:,}: shorten it.",
             option="targets",
         )
     return found
@@ -163,11 +167,11 @@ def _several(checkpoint: Checkpoint, text: MaskedText, target: str) -> tuple[tup
 def _no_word(tokens: Tokens, ids: Sequence[int], position: int) -> RequestError:
     if not 0 <= position < len(ids):
         return RequestError(
-            f"There is no token {position} to mask: the text has {len(ids):,}, counted from 0.", option="masks"
+            f"There is no token {position} to mask: the text has {len(ids):,} tokens, counted from 0.", option="masks"
         )
     return RequestError(
-        f"Token {position} is {tokens.visible(ids[position])}, a special token, and no word was "
-        "ever masked there: choose a token of the text itself.",
+        f"Token {position} is {tokens.visible(ids[position])}, a special token, which is never masked in training: "
+        "choose a token of the text itself.",
         option="masks",
     )
 
@@ -187,16 +191,16 @@ def _without_head(checkpoint: Checkpoint) -> str:
     if checkpoint.heads["causal_lm"] == "present":
         return (
             f"{checkpoint.name} is a causal language model: it predicts the next token and has no "
-            "masked-LM head. Plausibility judges a text with it, and its Vocabulary lens shows what it predicts at "
+            "masked-LM head. Plausibility scores a text with it, and its Vocabulary lens shows what it predicts at "
             "every position."
         )
     if checkpoint.config_values.get("is_encoder_decoder"):
         return (
-            f"{checkpoint.name} is an encoder-decoder model: it writes a text and has no masked-LM head. Look at its "
+            f"{checkpoint.name} is an encoder-decoder model: it generates text and has no masked-LM head. Look at its "
             "Vocabulary lens and Embeddings."
         )
     return (
-        f"{checkpoint.name} has no MLM head: its file holds the encoder alone, and a head filled "
-        "with random numbers would answer nonsense, so nothing is predicted. Open the checkpoint "
-        "that it was pre-trained as, or look at its Embeddings and Vocabulary lens."
+        f"{checkpoint.name} has no MLM head: its file contains only the encoder, and a head filled with random numbers "
+        "would give meaningless predictions. Open the pre-training checkpoint with the head, or look at its "
+        "Embeddings and Vocabulary lens."
     )

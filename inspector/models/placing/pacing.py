@@ -86,9 +86,9 @@ def _estimate(checkpoint: Checkpoint, loaded: Loaded, stream: Stream, watch: _St
     total = sum(uses.get(block, 1) * each for block, each in nbytes.items())
     place = list(nbytes).index(name) + 1
     basis = (
-        f"Block {place} of {len(nbytes)} ({shown_size(nbytes[name])}) was read and run in {seconds:.2g} s here, with "
-        f"{tokens} tokens; the others are estimated from their {shown_size(total)}. Blocks that the system has in its "
-        "cache are quicker."
+        f"Measured here: block {place} of {len(nbytes)} ({shown_size(nbytes[name])}) took {seconds:.2g} s to read and "
+        f"run with {tokens} tokens. The estimate scales this to {shown_size(total)} in total. Blocks in the system's "
+        "file cache are faster."
     )
     return Estimate(seconds * total / max(1, nbytes[name]), basis)
 

@@ -239,23 +239,23 @@ def _named(place: str | int | torch.device) -> str:
 
 def _reason_one(where: torch.device, precision: torch.dtype, nbytes: int, *, allowed: int) -> str:
     what = f"{shown_size(nbytes)} of weights in {_words(precision)} on {place_name(where)}"
-    by_hand = "" if nbytes <= allowed else ": the device was chosen by hand, and the work may be ended"
-    return f"{what}, where they may take {shown_size(allowed)}{by_hand}."
+    by_hand = "" if nbytes <= allowed else ": the device was chosen by hand, so the request may exceed its memory limit"
+    return f"{what}, where the limit is {shown_size(allowed)}{by_hand}."
 
 
 def _reason_spread(precision: torch.dtype, places: tuple[Place, ...]) -> str:
     held = ", ".join(f"{shown_size(place.nbytes)} on {place.device}" for place in places)
     slow = any(place.device == DISK for place in places)
-    last = " What is on the disk is read again at every pass, which is slow." if slow else ""
+    last = " Weights on disk are read again in every pass, which is slow." if slow else ""
     return f"Weights in {_words(precision)}: {held}, by accelerate's device map.{last}"
 
 
 def _reason_stream(precision: torch.dtype, places: tuple[Place, ...], nbytes: int, blocks: int) -> str:
     beside, on_disk = places
     return (
-        f"Streamed in {_words(precision)}: at every pass, {blocks} blocks of layers ({shown_size(on_disk.nbytes)}) are "
-        f"read from the files one at a time; the whole model has {shown_size(nbytes)}, and weights may take "
-        f"{shown_size(beside.allowed_nbytes or 0)} on {beside.device}."
+        f"Streamed in {_words(precision)}: in every pass, {blocks} blocks of layers ({shown_size(on_disk.nbytes)}) are "
+        f"read from the files one at a time; the model has {shown_size(nbytes)} in total, and the limit for weights on "
+        f"{beside.device} is {shown_size(beside.allowed_nbytes or 0)}."
     )
 
 

@@ -203,8 +203,8 @@ def _initialized(stream: Stream, name: str) -> torch.Tensor:
     stream.model._init_weights(module)
     if empty.isnan().any():
         raise CheckpointError(
-            f"{type(stream.model).__name__} leaves {name} as it is, and the files lack it: set INSPECTOR_MODEL_MB "
-            "higher, so that the model is loaded whole."
+            f"The files lack {name}, and {type(stream.model).__name__} does not initialize it: set INSPECTOR_MODEL_MB "
+            "higher, so that the whole model is loaded at once."
         )
     return nn.Parameter(empty.to(stream.device), requires_grad=False)
 
@@ -225,7 +225,7 @@ def _refuse_large(
     higher = f"set INSPECTOR_MODEL_MB higher than {allowed / MB:,.0f}"
     if not blocks:
         raise RequestError(
-            f"{kind} has no list of layers that could be read one at a time, so {checkpoint.name} cannot be "
+            f"{kind} has no list of layers that can be read one at a time, so {checkpoint.name} cannot be "
             f"streamed: {higher}."
         )
     largest = max(blocks, key=lambda block: _copied(checkpoint, stream, blocks[block]))
@@ -233,7 +233,7 @@ def _refuse_large(
     if wanted > allowed:
         raise RequestError(
             f"To stream {checkpoint.name} as {kind}, {shown_size(wanted)} of weights must be in memory at once "
-            f"({largest}, and what is beside the blocks), and they may take {shown_size(allowed)}: {higher}, or "
+            f"({largest}, and the weights outside the blocks), but the limit is {shown_size(allowed)}: {higher}, or "
             "choose the precision of its files."
         )
 

@@ -171,8 +171,8 @@ def refuse_codes(name: str, unread: Sequence[str]) -> None:
     """
     if unread:
         raise CheckpointError(
-            f"{name} stores {unread[0]} quantized in a way that this tool cannot read: only its headers are shown; use "
-            "a copy in float32, bfloat16 or float16."
+            f"{name} stores {unread[0]} in a quantized format that this tool does not support: only its headers are "
+            "shown; use a copy in float32, bfloat16 or float16."
         )
 
 
@@ -185,9 +185,9 @@ def refuse_many_numbers(name: str, found: Mapping[str, Quantized], allowed: int)
     wanted = sum(math.prod(each.shape) * ITEMSIZES[each.dtype] for each in found.values())
     if wanted > allowed:
         raise CheckpointError(
-            f"The quantized weights of {name} take {wanted / 1e9:,.1f} GB once dequantized, and a model may take "
-            f"{allowed / 1e9:,.1f} GB of main memory here: set INSPECTOR_MODEL_MB higher; its embeddings, and a "
-            "comparison, read a part at a time and need less."
+            f"The quantized weights of {name} take {wanted / 1e9:,.1f} GB once dequantized, but a model may use "
+            f"{allowed / 1e9:,.1f} GB of main memory here: set INSPECTOR_MODEL_MB higher; its embeddings and a "
+            "comparison read a part at a time and need less."
         )
 
 

@@ -20,7 +20,7 @@ def choose_layers(layers: Sequence[int], count: int, *, option: str = "layers") 
     chosen = sorted(set(layers)) or list(range(count))
     if outside := [layer for layer in chosen if not 0 <= layer < count]:
         raise RequestError(
-            f"There is no layer {outside[0]}: this model has 0 (embeddings) to {count - 1}.", option=option
+            f"There is no layer {outside[0]}: this model has layers 0 (embeddings) to {count - 1}.", option=option
         )
     return chosen
 

@@ -17,14 +17,15 @@ DOT, COSINE, DOT_BIAS, LOGITS = "dot", "cosine", "dot + bias", "logits"
 LOWEST = -3e38  # stands for "no score": a row that holds NaN or infinity
 NOTES = {
     DOT: "h · eᵢ: the hidden state times every input embedding, nothing else.",
-    COSINE: "The same with both lengths divided out: direction alone.",
+    COSINE: "The same, divided by both lengths: direction only.",
     DOT_BIAS: "h · eᵢ + bᵢ: with the output layer's bias, still without the head's transform.",
     "dense": "The head's dense layer first, then times every output embedding.",
     "activation": "Dense layer and activation, then times every output embedding.",
-    "LayerNorm": "The head's whole transform, then times every output embedding: all but the bias.",
-    "final norm": "The model's final norm, then times every output embedding: all but what follows in the head.",
+    "LayerNorm": "The head's full transform, then times every output embedding: everything but the bias.",
+    "final norm": "The model's final norm, then times every output embedding: everything but the later steps of the "
+    "head.",
     "projection": "Final norm and output projection, then times every output embedding.",
-    LOGITS: "What the model's own head answers: its transform or final norm, then the unembedding "
+    LOGITS: "The output of the model's own head: its transform or final norm, then the unembedding "
     "and its bias. At the last layer these are the model's logits.",
 }
 
@@ -141,8 +142,8 @@ def build_scorer(loaded: Loaded, ladder: Ladder | None, output: Unembedding | No
     left_out = []
     if width != embedding.shape[1]:
         left_out.append(
-            f"Hidden states are {width} wide and embeddings {embedding.shape[1]}: their dot "
-            "product and cosine have no meaning before the head's transform, and are left out."
+            f"Hidden states are {width} wide and embeddings {embedding.shape[1]}, so their dot product and cosine have "
+            "no meaning before the head's transform and are left out."
         )
         return Scorer(None, None, None, ladder, output, unusable.nonzero()[:, 0], tied), left_out
     matrix = embedding if loaded.stream or embedding.device.type == "cpu" else embedding.float()

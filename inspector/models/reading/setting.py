@@ -117,13 +117,13 @@ class Setting:
 def _differ(error: float, tolerance: float) -> str:
     if error == torch.inf:
         return (
-            "The model does not run its output layer as a layer, so the logits are taken from the "
-            "model itself, for the last layer alone."
+            "The model does not call its output layer as a module, so the logits are taken from the model itself, for "
+            "the last layer only."
         )
     return (
-        "The steps of the head that this tool knows lead to logits that differ from the model's by "
-        f"up to {error:.2g}, where rounding explains {tolerance:.2g}: a scale, a cap or a bias is "
-        "missing. So the logits are taken from the model itself, for the last layer alone."
+        "The head steps that this tool knows give logits that differ from the model's by up to {error:.2g}, while "
+        "rounding explains at most {tolerance:.2g}: a scale, a cap or a bias is missing. The logits are therefore "
+        "taken from the model itself, for the last layer only."
     )
 
 
@@ -212,7 +212,9 @@ def _check_states(checkpoint: Checkpoint, run: Forward, positions: int) -> None:
         NotInCheckpointError: If there are none, or the model keeps several for each position, or pools positions.
     """
     if not run.hidden_states:
-        raise NotInCheckpointError(f"config.json of {checkpoint.name} sets no layers: there are no states to read.")
+        raise NotInCheckpointError(
+            f"config.json of {checkpoint.name} sets 0 layers, so there are no hidden states to read."
+        )
     shapes = [states.shape for states in run.hidden_states]
     odd = [shape for shape in shapes if len(shape) != STATES]
     kind = checkpoint.config_values.get("model_type")
@@ -266,13 +268,14 @@ def decoder_start(checkpoint: Checkpoint) -> int:
     for index in candidates:
         if index is not None and index >= (rows := checkpoint.embedding.shape[0]):
             raise CheckpointError(
-                f"By its config.json, the decoder of {checkpoint.name} starts with id {index:,}, but the embedding "
-                f"matrix has {rows:,} rows: check model_type and decoder_start_token_id there."
+                f"According to its config.json, the decoder of {checkpoint.name} starts with id {index:,}, but the "
+                f"embedding matrix has {rows:,} rows: check model_type and decoder_start_token_id there."
             )
         if index is not None:
             return index
     raise RequestError(
-        f"{checkpoint.name} does not say what its decoder starts with: put decoder_start_token_id into its config.json."
+        f"The config.json of {checkpoint.name} does not set the token that its decoder starts with: add "
+        "decoder_start_token_id."
     )
 
 
@@ -290,16 +293,18 @@ def _warnings(checkpoint: Checkpoint, scorer: Scorer) -> list[str]:
     warnings = []
     if not scorer.has_head:
         warnings.append(
-            f"{checkpoint.name} has no language-model head in its file, so there are no logits: a "
-            "random head would answer nonsense."
+            f"{checkpoint.name} has no language-model head in its file, so there are no logits: those of a random head "
+            "would be meaningless."
         )
     elif scorer.ladder is None:
         kind = checkpoint.config_values.get("model_type")
         warnings.append(
-            f"The head of {kind} models is not in this tool's table: what its output layer really "
-            "received was captured, so logits are shown for the last layer alone."
+            f"The head of {kind} models is not in this tool's table, so the input of its output layer was captured "
+            "while the model ran, and logits are shown for the last layer only."
         )
     if len(scorer.unusable):
         row = checkpoint.require_tokens().visible(int(scorer.unusable[0]))
-        warnings.append(f"{len(scorer.unusable)} embedding rows hold NaN or infinity and are left out, such as {row}.")
+        warnings.append(
+            f"{len(scorer.unusable)} embedding rows contain NaN or infinity and are left out, such as {row}."
+        )
     return warnings

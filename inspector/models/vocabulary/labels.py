@@ -54,7 +54,7 @@ def find_row(checkpoint: Checkpoint, token: str, rows: int, *, option: str) -> i
     row = checkpoint.tokens.find(token) if checkpoint.tokens else None
     if row is None or row >= rows:
         raise RequestError(
-            f"{token[:80]!r} is not one token of {checkpoint.name}: type a word that is in its "
+            f"{token[:80]!r} is not a single token of {checkpoint.name}: type a word that is in its "
             'vocabulary, or a row as "id 37".',
             option=option,
         )
@@ -108,6 +108,6 @@ def not_finite_warning(vocabulary: pd.DataFrame, finite: torch.Tensor) -> tuple[
     first = zip(bad["token"].head(3), bad["token_id"].head(3), strict=True)
     named = ", ".join(f"{token} (id {token_id})" for token, token_id in first)
     return (
-        f"{len(bad)} embedding rows hold NaN or infinity and are left out: {named}"
+        f"{len(bad)} embedding rows contain NaN or infinity and are left out: {named}"
         f"{' and others' if len(bad) > 3 else ''}.",
     )

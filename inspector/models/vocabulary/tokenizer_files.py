@@ -70,7 +70,7 @@ def careful(text: str) -> Iterator[None]:
     Raises:
         CheckpointError: If it breaks down.
     """
-    with _translated(f"The checkpoint's tokenizer files break down on {text}"):
+    with _translated(f"The checkpoint's tokenizer fails on {text}"):
         yield
 
 

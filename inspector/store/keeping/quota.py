@@ -40,11 +40,11 @@ KINDS = {
     MAPS: ("maps and neighbors", "first"),
     COMPILED: ("compiled code", "never: small, but slow to rebuild"),
     registry.INCOMINGS: ("arriving uploads", "when they are stored or refused"),
-    registry.TEMPORARY: ("work under way", "when it is done"),
+    registry.TEMPORARY: ("work in progress", "when it is done"),
     registry.WORKERS: ("folders of workers", "when the worker ends"),
 }
 EVICTED = "when room is needed, unless pinned or in use"
-FETCHABLE = "first where the shared store has them, unless pinned or in use"
+FETCHABLE = "first if the shared store has them, unless pinned or in use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +176,8 @@ def _refusal(missing: int, nbytes: int, settings: Settings) -> str:
     quota = f"{settings.store_nbytes / MB:,.1f} MB"
     if nbytes > settings.store_nbytes:
         return (
-            f"The upload has {nbytes / MB:,.1f} MB, but the store may hold only {quota} in "
-            "total: set INSPECTOR_STORE_MB higher, or open the checkpoint as a folder."
+            f"The upload has {nbytes / MB:,.1f} MB, but the store is limited to {quota}: set INSPECTOR_STORE_MB "
+            "higher, or open the checkpoint as a folder."
         )
     named, freed = [], 0
     for upload in account(settings).uploads:

@@ -56,7 +56,7 @@ def download(model: str, *, progress: Progress) -> Path:
     )
 
     _bound_silence()
-    progress(None, f"Asking the hub for {model}")
+    progress(None, f"Requesting {model} from the hub")
     try:
         for patterns in (PATTERNS, OLD_PATTERNS):
             folder = Path(
@@ -74,11 +74,11 @@ def download(model: str, *, progress: Progress) -> Path:
     except LocalEntryNotFoundError as error:
         raise CheckpointError(
             f"{model} is not in the hub's cache on this machine and the hub cannot be reached: "
-            "go online, or upload the checkpoint."
+            "connect to the network, or upload the checkpoint."
         ) from error
     except (HTTPError, HFValidationError, ConnectionError, TimeoutError) as error:
         raise CheckpointError(
-            f"{model} could not be fetched from the hub ({type(error).__name__}): try again."
+            f"{model} could not be downloaded from the hub ({type(error).__name__}): try again."
         ) from error
     return folder
 

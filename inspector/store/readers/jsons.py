@@ -41,7 +41,7 @@ def refuse_many_values(data: bytes, name: str) -> None:
         CheckpointError: If there are more than `MAX_VALUES`.
     """
     if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
-        raise CheckpointError(f"{name} holds more than {MAX_VALUES:,} values: check that it is the right file.")
+        raise CheckpointError(f"{name} contains more than {MAX_VALUES:,} values: check that it is the right file.")
 
 
 def read_json(path: Path, name: str, *, limit: int) -> Any:

@@ -173,7 +173,7 @@ class Unpickler(pickle._Unpickler):  # type: ignore[attr-defined]
             return name  # a dtype
         if "sparse" in name or name == "_rebuild_nested_tensor":
             raise CheckpointError(
-                f"{self._name} holds a tensor that is not strided ({quoted(name)}): save it with dense tensors."
+                f"{self._name} contains a tensor that is not strided ({quoted(name)}): save it with dense tensors."
             )
         raise CheckpointError(
             f"{self._name} contains {quoted(f'{module}.{name}')}, which is not a tensor: "

@@ -144,7 +144,7 @@ def _data_begin(file: IO[bytes], info: zipfile.ZipInfo, name: str) -> int:
     file.seek(info.header_offset)
     local = file.read(LOCAL_NBYTES)
     if len(local) < LOCAL_NBYTES or not local.startswith(LOCAL_HEADER):
-        raise CheckpointError(f"{name} is broken: a part of it is not where its directory says.")
+        raise CheckpointError(f"{name} is broken: one of its records is not where its directory lists it.")
     extra = int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
     begin = info.header_offset + LOCAL_NBYTES + extra
     file.seek(0, 2)
@@ -172,7 +172,7 @@ def _read_legacy(file: IO[bytes], nbytes: int, name: str) -> tuple[Any, dict[str
     places: dict[str, _Place] = {}
     for key in keys if isinstance(keys, list) else []:
         if not isinstance(key, str):
-            raise CheckpointError(f"{name} is broken: its list of storages holds something else. Get the file again.")
+            raise CheckpointError(f"{name} is broken: its list of storages contains other values. Get the file again.")
         numel = int.from_bytes(file.read(8), "little")
         size = numel * itemsizes.get(key, 1)
         begin = file.tell()
@@ -209,7 +209,7 @@ def _state(saved: Any, name: str) -> tuple[dict[str, Any], list[str]]:
         for wrapper in WRAPPERS:
             inner = saved.get(wrapper)
             if isinstance(inner, dict) and _has_tensors(inner):
-                warning = f"{name} keeps its weights under {wrapper!r}, and those are read."
+                warning = f"{name} has its weights under {wrapper!r}; the app reads those."
                 return _checked(inner, name), [warning]
     raise CheckpointError(
         f"{name} does not contain named weights (a state dict) but a {type(saved).__name__}: "

@@ -115,7 +115,7 @@ def _checked(data: bytes, name: str, file_nbytes: int) -> Header:
         raise CheckpointError(f"The header of {name} is not an object: get the file again.")
     metadata = header.pop(METADATA, {})
     if not header:
-        raise CheckpointError(f"{name} holds no tensors: its header is empty. Check that it is the right file.")
+        raise CheckpointError(f"{name} contains no tensors: its header is empty. Check that it is the right file.")
     _refuse_many(len(header), name)
     refuse_long_names(header, name)
     start = 8 + len(data)

@@ -77,7 +77,7 @@ def fetch(fingerprint: str, *, settings: Settings, carrying: Carrying) -> str:
         CheckpointError: If it cannot be copied; the text says why.
         CancelledError: If nobody waits any more.
     """
-    carrying.progress(None, "Asking the shared store")
+    carrying.progress(None, "Checking the shared store")
     remote = open_remote(settings)
     upload = find_upload(remote, fingerprint)
     if upload.nbytes > settings.upload_nbytes:
@@ -186,8 +186,8 @@ def _leaving(path: Path, file: SharedFile, done: int, upload: SharedUpload, carr
             done += len(piece)
     if digest.hexdigest() != file.sha256:
         raise CheckpointError(
-            f"This server's copy of {file.name} is not what was uploaded, so it cannot go to the "
-            "shared store: delete the upload, and upload it again."
+            f"This server's copy of {file.name} differs from the upload, so it cannot be copied to the shared store: "
+            "delete the upload, and upload it again."
         )
 
 
@@ -211,8 +211,8 @@ def _arriving(remote: Remote, upload: SharedUpload, file: SharedFile, done: int,
         )
     if digest.hexdigest() != file.sha256:
         raise CheckpointError(
-            f"{file.name} of {upload.name} in the shared store is not what was uploaded (its hash "
-            "differs): delete the upload, and upload it again."
+            f"{file.name} of {upload.name} in the shared store differs from the upload (its hash does not match): "
+            "delete the upload, and upload it again."
         )
 
 

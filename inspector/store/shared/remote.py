@@ -162,7 +162,7 @@ def _translated() -> Iterator[None]:
         ) from None
     except Exception as error:
         if getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT}:
-            raise CheckpointError("The shared store is full: delete uploads, or give it more room.") from None
+            raise CheckpointError("The shared store is full: delete uploads, or give it more space.") from None
         raise CheckpointError(
             f"The shared store cannot be reached ({type(error).__name__}): try again later."
         ) from None

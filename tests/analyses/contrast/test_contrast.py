@@ -134,7 +134,7 @@ def test_damaged_weights_are_said(tmp_path, open_path):
     with torch.no_grad():
         model.cls.predictions.bias[7] = torch.nan
     folder = save_checkpoint(model, tmp_path / "damaged")
-    with pytest.raises(CheckpointError, match=r"its cls\.predictions\.bias holds NaN or infinity"):
+    with pytest.raises(CheckpointError, match=r"its cls\.predictions\.bias contains NaN or infinity"):
         contrast(open_path(folder), progress=silent, first=FIRST, second=SECOND)
 
 
@@ -156,7 +156,7 @@ EXACTLY = "write [MASK] exactly once, at the place to compare."
         ({"second": ""}, f"The second text has no [MASK]: {EXACTLY}"),
         ({"k": 0}, "Tokens per text must be between 1 and 1,000, not 0."),
         ({"first": "[MASK]" + " w1" * 62},
-         "The text has 65 tokens and BertForMaskedLM takes 64: shorten it."),
+         "The text has 65 tokens, but BertForMaskedLM takes at most 64: shorten it."),
     ],
 )  # fmt: skip
 def test_refusals(open_model, options, sentence):

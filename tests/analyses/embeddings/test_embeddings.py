@@ -53,9 +53,9 @@ def test_token_as_id_and_unknown_token(open_model):
     checkpoint = open_model("BertModel")
     assert embeddings(checkpoint, progress=silent, token="id 11").query == "w3"
     assert embeddings(checkpoint, progress=silent, token="id:11").query == "w3"
-    with pytest.raises(RequestError, match="'nothing' is not one token of BertModel"):
+    with pytest.raises(RequestError, match="'nothing' is not a single token of BertModel"):
         embeddings(checkpoint, progress=silent, token="nothing")
-    with pytest.raises(RequestError, match="'id 60' is not one token of BertModel"):
+    with pytest.raises(RequestError, match="'id 60' is not a single token of BertModel"):
         embeddings(checkpoint, progress=silent, token="id 60")
 
 

@@ -53,4 +53,4 @@ def close(found: Any, wanted: Any) -> bool:
 
 
 LONG = " ".join(["w1"] * 600)
-SURROGATE = "The text holds half of a surrogate pair, which is no character: type or paste it again."
+SURROGATE = "The text contains an unpaired surrogate: type or paste it again."

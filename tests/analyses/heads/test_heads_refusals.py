@@ -81,7 +81,7 @@ def test_a_damaged_weight_is_said(tmp_path, open_path):
     model = random_model("BertForSequenceClassification")
     with torch.no_grad():
         model.classifier.bias[0] = float("nan")
-    with pytest.raises(CheckpointError, match=r"its classifier\.bias holds NaN or infinity"):
+    with pytest.raises(CheckpointError, match=r"its classifier\.bias contains NaN or infinity"):
         run_heads(open_path(save_checkpoint(model, tmp_path / "nan")), progress=silent, text=TEXT)
 
 
@@ -97,10 +97,10 @@ def test_a_damaged_weight_is_said(tmp_path, open_path):
         ("BertForMultipleChoice", {"choices": ("w1",) * 65}, "Endings: give at most 64, not "
          "65."),
         ("BertForTokenClassification", {"text": " "}, "There is no text: type a sentence."),
-        ("BertForTokenClassification", {"text": LONG}, "The text has 602 tokens and "
-         "BertForTokenClassification takes 64: shorten it."),
-        ("BertForQuestionAnswering", {"pair": LONG}, "The text has 608 tokens and "
-         "BertForQuestionAnswering takes 64: shorten it."),
+        ("BertForTokenClassification", {"text": LONG}, "The text has 602 tokens, but "
+         "BertForTokenClassification takes at most 64: shorten it."),
+        ("BertForQuestionAnswering", {"pair": LONG}, "The text has 608 tokens, but "
+         "BertForQuestionAnswering takes at most 64: shorten it."),
         ("BertForSequenceClassification", {"text": "a\ud800"}, SURROGATE),
         ("BertForQuestionAnswering", {"pair": "a\udfff"}, SURROGATE),
         ("GPT2LMHeadModel", {"k": 0}, "Next tokens must be between 1 and 1,000, not 0."),

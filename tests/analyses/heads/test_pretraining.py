@@ -96,7 +96,7 @@ def test_a_damaged_head_gives_no_losses(tmp_path, open_path):
     model = random_model("BertForPreTraining")
     with torch.no_grad():
         model.cls.predictions.transform.dense.bias[0] = float("nan")
-    with pytest.raises(CheckpointError, match=r"its cls\.predictions\.transform\.dense\.bias holds NaN or infinity"):
+    with pytest.raises(CheckpointError, match=r"its cls\.predictions\.transform\.dense\.bias contains NaN or infinity"):
         run_pretrain(open_path(save_checkpoint(model, tmp_path / "nan")), progress=silent, text=TEXT)
 
 

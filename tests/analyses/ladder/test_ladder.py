@@ -271,7 +271,7 @@ def test_a_model_that_answers_with_nan_is_not_read(tmp_path, open_path, architec
         model.get_parameter(name).fill_(float("nan"))
     checkpoint = open_path(save_checkpoint(model, tmp_path / "nan"))
     for ask in (lens, climb):
-        with pytest.raises(CheckpointError, match=f"its {name} holds NaN or infinity"):
+        with pytest.raises(CheckpointError, match=f"its {name} contains NaN or infinity"):
             ask(checkpoint, progress=silent, text="w1", k=2)
 
 
@@ -280,7 +280,9 @@ def test_numbers_that_overflow_are_not_called_damaged(tmp_path, open_path):
     with torch.no_grad():
         model.transformer.h[1].mlp.c_proj.weight.fill_(6e4)
     checkpoint = open_path(save_checkpoint(model, tmp_path / "large"))
-    with pytest.raises(CheckpointError, match="its weights hold none, so float16 is too small for it; use float32"):
+    with pytest.raises(
+        CheckpointError, match="its weights contain neither, so its activations overflow in float16; use float32"
+    ):
         lens(checkpoint, progress=silent, text="w1", dtype="float16")
     assert len(lens(checkpoint, progress=silent, text="w1", dtype="float32").cells)
 
@@ -296,7 +298,7 @@ def test_a_pin_that_is_no_token_is_named_and_the_others_are_followed(open_model)
     checkpoint = open_model("BertForMaskedLM")
     pins = ["w1", "no such token", "w2"]
     result = lens(checkpoint, progress=silent, text="w1", pins=pins)
-    assert [text for text in result.warnings if "'no such token' is not one token of" in text]
+    assert [text for text in result.warnings if "'no such token' is not a single token of" in text]
     alone = lens(checkpoint, progress=silent, text="w1", pins=["w1", "w2"])
     pd.testing.assert_frame_equal(result.pinned, alone.pinned)
 

@@ -163,14 +163,13 @@ def test_nan_row_is_left_out_and_named(tmp_path, open_path):
     ("options", "sentence"),
     [
         ({"text": "w1", "k": 0}, "Tokens per cell must be between 1 and 100, not 0."),
-        ({"text": "w1", "layers": [9]}, "There is no layer 9: this model has 0 (embeddings) to 2."),
-        ({"text": "w1 " * 70}, "The text has 72 tokens and BertForMaskedLM takes 64: shorten it."),
+        ({"text": "w1", "layers": [9]}, "There is no layer 9: this model has layers 0 (embeddings) to 2."),
+        ({"text": "w1 " * 70}, "The text has 72 tokens, but BertForMaskedLM takes at most 64: shorten it."),
         ({"text": "w1", "device": "tpu"},
          "Device must be auto, cpu, cuda, mps, spread or stream, not 'tpu'."),
         ({"text": "w1", "dtype": "int8"},
          "Dtype must be auto, float32, bfloat16 or float16, not 'int8'."),
-        ({"text": "\ud800"}, "The text holds half of a surrogate pair, which is no character: "
-         "type or paste it again."),
+        ({"text": "\ud800"}, "The text contains an unpaired surrogate: type or paste it again."),
     ],
 )  # fmt: skip
 def test_refusals(open_model, options, sentence):
@@ -199,5 +198,5 @@ def test_auto_classes_agree_with_the_saved_model(open_model, tmp_path):
 
 def test_a_model_without_layers_has_no_states_to_read(open_model):
     checkpoint = open_model("BertForMaskedLM", num_hidden_layers=0)
-    with pytest.raises(NotInCheckpointError, match="sets no layers: there are no states to read"):
+    with pytest.raises(NotInCheckpointError, match="sets 0 layers, so there are no hidden states to read"):
         lens(checkpoint, progress=silent, text=TEXT)

@@ -130,7 +130,7 @@ def test_chosen_layers_alone_are_read_on_the_way(open_model):
     assert [layers_of(rows) for rows in shown] == [[1], [1, 3]]
     for rows in shown:
         expect_in(rows, found)
-    with pytest.raises(RequestError, match=r"^There is no layer 9: this model has 0 \(embeddings\) to 4\.$"):
+    with pytest.raises(RequestError, match=r"^There is no layer 9: this model has layers 0 \(embeddings\) to 4\.$"):
         streamed(checkpoint, layers=[9])
 
 

@@ -18,7 +18,7 @@ from tests.families import MODELS, random_model, save_checkpoint, words
 
 TEXT = "w1 [MASK] w3 [MASK] w30"
 MASKED = sorted(name for name in MODELS if name.endswith(("MaskedLM", "PreTraining")))
-NO_MASK = "The text has no [MASK]: write it where a word is to be guessed."
+NO_MASK = "The text has no [MASK]: write it where the model should predict a word."
 
 
 def log_probabilities(model, ids, type_ids=None):
@@ -379,7 +379,7 @@ def test_damaged_weights_are_said(tmp_path, open_path):
     with torch.no_grad():
         model.bert.encoder.layer[1].output.dense.weight[3] = torch.nan
     checkpoint = open_path(save_checkpoint(model, tmp_path / "damaged"))
-    said = "damaged answers with NaN or infinity, so .* its bert.encoder.layer.1.output.dense.weight holds NaN"
+    said = "damaged returns NaN or infinity, so .* its bert.encoder.layer.1.output.dense.weight contains NaN"
     with pytest.raises(CheckpointError, match=said):
         predict(checkpoint, progress=silent, text=TEXT, targets=("w5", "w7a"))
     both = predict_many(checkpoint, [{"text": TEXT}, {"text": "no mask"}], progress=silent)
@@ -441,7 +441,7 @@ def test_missing_layer_is_refused(tmp_path, open_path):
         predict(open_path(folder), progress=silent, text=TEXT)
 
 
-HALF = "The text holds half of a surrogate pair, which is no character: type or paste it again."
+HALF = "The text contains an unpaired surrogate: type or paste it again."
 
 
 @pytest.mark.parametrize(
@@ -453,27 +453,26 @@ HALF = "The text holds half of a surrogate pair, which is no character: type or 
         ({"text": TEXT, "order": "right"}, "Filling order must be left or sure, not 'right'."),
         ({"text": "\ud800 [MASK]"}, HALF),
         ({"text": TEXT, "targets": ("w1", "\udfff")}, HALF),
-        ({"text": TEXT, "targets": ("zzz",)}, "'zzz' is not one token of BertForMaskedLM: type "
+        ({"text": TEXT, "targets": ("zzz",)}, "'zzz' is not a single token of BertForMaskedLM: type "
          'a word that is in its vocabulary, or a row as "id 37".'),
-        ({"text": TEXT, "targets": ("w1 [MASK]",)}, "'w1 [MASK]' is not one token of "
+        ({"text": TEXT, "targets": ("w1 [MASK]",)}, "'w1 [MASK]' is not a single token of "
          'BertForMaskedLM: type a word that is in its vocabulary, or a row as "id 37".'),
         ({"text": TEXT, "targets": ("w1" + "a" * 12,)},
-         f"'w1{'a' * 12}' has 13 tokens: targets of up to 12 are scored."),
-        ({"text": TEXT + " w1" * 56, "targets": ("w1aaa",)}, "'w1aaa' needs 4 masks, and with "
-         "them the text has 66 tokens; BertForMaskedLM takes 64: shorten it."),
+         f"'w1{'a' * 12}' has 13 tokens, but a target may have at most 12: use a shorter one."),
+        ({"text": TEXT + " w1" * 56, "targets": ("w1aaa",)},
+         "With the 4 masks that 'w1aaa' needs, the text has 66 tokens, but BertForMaskedLM "
+         "takes at most 64: shorten it."),
         ({"text": "[MASK] " * 40, "targets": tuple(f"w{n}aaa" for n in range(20))},
-         "The targets of several tokens, at 40 masks, would take 3,200 readings of the text: ask "
-         "for fewer, up to 1,000."),
+         "Scoring the targets of several tokens at 40 masks would take 3,200 passes over the text, more than the "
+         "limit of 1,000: use fewer targets."),
         ({"text": "w1 " * 600 + "[MASK]"},
-         "The text has 603 tokens and BertForMaskedLM takes 64: shorten it."),
-        ({"text": TEXT, "masks": (0,)}, "Token 0 is [CLS], a special token, and no word was ever "
-         "masked there: choose a token of the text itself."),
-        ({"text": "w1 [PAD]", "masks": (2,)}, "Token 2 is [PAD], a special token, and no word was "
-         "ever masked there: choose a token of the text itself."),
-        ({"text": TEXT, "masks": (1, 7)}, "There is no token 7 to mask: the text has 7, counted "
-         "from 0."),
-        ({"text": TEXT, "masks": (-1,)}, "There is no token -1 to mask: the text has 7, counted "
-         "from 0."),
+         "The text has 603 tokens, but BertForMaskedLM takes at most 64: shorten it."),
+        ({"text": TEXT, "masks": (0,)}, "Token 0 is [CLS], a special token, "
+         "which is never masked in training: choose a token of the text itself."),
+        ({"text": "w1 [PAD]", "masks": (2,)}, "Token 2 is [PAD], a special "
+         "token, which is never masked in training: choose a token of the text itself."),
+        ({"text": TEXT, "masks": (1, 7)}, "There is no token 7 to mask: the text has 7 tokens, counted from 0."),
+        ({"text": TEXT, "masks": (-1,)}, "There is no token -1 to mask: the text has 7 tokens, counted from 0."),
     ],
 )  # fmt: skip
 def test_refusals(open_model, options, sentence):

@@ -115,7 +115,7 @@ def test_batches_always_hold_padding(open_model):
         ("w1\n" * 65, "There are 65 sentences: enter at most 64."),
         ("w1 " * 62, "The sentences fill all 64 positions, so there is no room for padding: "
          "shorten them."),
-        ("w1 " * 70, "The text has 72 tokens and BertForMaskedLM takes 64: shorten it."),
+        ("w1 " * 70, "The text has 72 tokens, but BertForMaskedLM takes at most 64: shorten it."),
     ],
 )  # fmt: skip
 def test_refusals(open_model, text, sentence):

@@ -111,7 +111,7 @@ def test_what_fits_goes_whole_and_half_precision_comes_before_the_disk(tmp_path,
     assert (asked.dtype, asked.streamed) == ("float32", True)
     by_hand = plan(TINY, device="cpu")
     assert (by_hand.dtype, by_hand.spread) == ("float32", False)
-    assert by_hand.reason.endswith("chosen by hand, and the work may be ended.")
+    assert by_hand.reason.endswith("chosen by hand, so the request may exceed its memory limit.")
     switched = plan(4 * numel, device="spread")
     assert switched.spread
     assert [place.device for place in switched.places] == ["cpu"]
@@ -144,7 +144,7 @@ def test_the_plan_says_what_is_where(open_model):
     sizes = {place.device: f"{place.nbytes / 1e6:,.1f} MB" for place in plan.places}
     assert plan.reason == (
         f"Weights in float32: {sizes['cpu']} on cpu, {sizes['disk']} on disk, by accelerate's "
-        "device map. What is on the disk is read again at every pass, which is slow."
+        "device map. Weights on disk are read again in every pass, which is slow."
     )
     assert {place.device: place.allowed_nbytes for place in plan.places} == {"cpu": 1, "disk": None}
     answer = predict(small, progress=silent, text="[MASK]", device="spread")

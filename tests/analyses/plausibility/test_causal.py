@@ -214,7 +214,7 @@ def test_two_stacks_are_refused(open_model, architecture):
          "Masked unit applies only to masked language models: LlamaForCausalLM reads a text from left to right and "
          "masks nothing."),
         ({"text": TEXT, "k": 0}, "Alternatives must be between 1 and 100, not 0."),
-        ({"text": "w1 " * 65}, "The text has 65 tokens and LlamaForCausalLM takes 64: shorten it."),
+        ({"text": "w1 " * 65}, "The text has 65 tokens, but LlamaForCausalLM takes at most 64: shorten it."),
     ],
 )  # fmt: skip
 def test_refusals(open_causal, options, sentence):
@@ -230,5 +230,5 @@ def test_damaged_weights_are_said(tmp_path, open_path):
         model.lm_head.weight[7] = torch.nan
     folder = save_checkpoint(model, tmp_path / "damaged", tokenizer=False)
     save_tokenizer(folder, "none")
-    with pytest.raises(CheckpointError, match=r"its lm_head\.weight holds NaN or infinity"):
+    with pytest.raises(CheckpointError, match=r"its lm_head\.weight contains NaN or infinity"):
         plausibility(open_path(folder), progress=silent, text="w1 w2 w4")

@@ -194,7 +194,7 @@ def test_damaged_weights_are_said(tmp_path, open_path):
     with torch.no_grad():
         model.cls.predictions.bias[7] = torch.nan
     folder = save_checkpoint(model, tmp_path / "damaged")
-    with pytest.raises(CheckpointError, match=r"its cls\.predictions\.bias holds NaN or infinity"):
+    with pytest.raises(CheckpointError, match=r"its cls\.predictions\.bias contains NaN or infinity"):
         plausibility(open_path(folder), progress=silent, text="w1 w2")
 
 
@@ -211,9 +211,8 @@ def test_without_a_head_nothing_is_judged(open_model, architecture):
         ({"text": ""}, "The text has no ordinary token to judge: type a word or a sentence."),
         ({"text": "[MASK] [SEP]"},
          "The text has no ordinary token to judge: type a word or a sentence."),
-        ({"text": "w1 " * 63}, "The text has 65 tokens and BertForMaskedLM takes 64: shorten it."),
-        ({"text": "w1 \ud800"}, "The text holds half of a surrogate pair, which is no character: "
-         "type or paste it again."),
+        ({"text": "w1 " * 63}, "The text has 65 tokens, but BertForMaskedLM takes at most 64: shorten it."),
+        ({"text": "w1 \ud800"}, "The text contains an unpaired surrogate: type or paste it again."),
     ],
 )  # fmt: skip
 def test_refusals(open_model, options, sentence):

@@ -91,7 +91,7 @@ def test_rows_without_a_direction_are_nobodys_neighbors(folder, open_path) -> No
     assert set(listed.tolist()) == {-1, *range(60)} - {11, 12, 13, 14}
     assert (listed == -1).sum() == 59 - 56
     assert np.isfinite([found.norms.min, found.norms.median, found.norms.max]).all()
-    assert "2 embedding rows hold NaN or infinity" in found.warnings[0]
+    assert "2 embedding rows contain NaN or infinity" in found.warnings[0]
     json.dumps(to_json(found), allow_nan=False)
 
 
@@ -108,7 +108,7 @@ def test_neighbors_do_not_depend_on_the_size_of_blocks(monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"tokens": ("nowhere",)}, "'nowhere' is not one token"),
+        ({"tokens": ("nowhere",)}, "'nowhere' is not a single token"),
         ({"tokens": ("w1",) * 33}, "Tokens: give at most 32, not 33."),
         ({"k": 0}, "Neighbors must be between 1 and 100, not 0."),
         ({"k": 101}, "Neighbors must be between 1 and 100, not 101."),

@@ -275,7 +275,7 @@ def test_rows_that_are_equal_zero_or_no_numbers(open_matrix):
         assert result.rows == 118
         assert not set(result.points["token_id"]) & {80, 81}
         assert np.isfinite(places_of(result)).all()
-        assert "2 embedding rows hold NaN or infinity" in result.warnings[0]
+        assert "2 embedding rows contain NaN or infinity" in result.warnings[0]
         assert result.points["trust"].between(0, 1).all()
 
 
