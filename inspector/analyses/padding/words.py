@@ -31,6 +31,7 @@ MEASURES = (
     "Cosine: between the mean over all positions and the mean over tokens alone. Difference: the norm of one minus "
     "the other; relative: divided by the norm of the latter. Norm of padding: of the mean state at padding positions."
 )
+SO_FAR = "The row itself, as the files hold it. What moves it follows once the model has run on the sentences."
 SOFTMAX = "whose softmax pushes on every row"
 
 
