@@ -26,6 +26,8 @@ SHARE = 0.9  # of a GPU's free memory that weights may take: a pass needs some, 
 RAM_SHARE = 0.8  # of the machine's memory, likewise
 CHOOSING = ("auto", "spread", "stream")  # devices that leave it to the plan where a model computes
 HALVES = (torch.bfloat16, torch.float16)
+# Significant bits of a dtype, and by how much logits then differ from those in float32: small models, in tests.
+ROUNDING = {torch.bfloat16: (8, "1 %"), torch.float16: (11, "0.1 %")}
 IN_A_LIST = re.compile(r"(^|\.)\d+$")  # a layer among its like
 DISK = "disk"
 
@@ -240,14 +242,14 @@ def _named(place: str | int | torch.device) -> str:
 def _reason_one(where: torch.device, precision: torch.dtype, nbytes: int, *, allowed: int) -> str:
     what = f"{shown_size(nbytes)} of weights in {_words(precision)} on {place_name(where)}"
     by_hand = "" if nbytes <= allowed else ": the device was chosen by hand, and the work may be ended"
-    return f"{what}, where they may take {shown_size(allowed)}{by_hand}."
+    return f"{what}, where they may take {shown_size(allowed)}{by_hand}.{_cost(precision)}"
 
 
 def _reason_spread(precision: torch.dtype, places: tuple[Place, ...]) -> str:
     held = ", ".join(f"{shown_size(place.nbytes)} on {place.device}" for place in places)
     slow = any(place.device == DISK for place in places)
     last = " What is on the disk is read again at every pass, which is slow." if slow else ""
-    return f"Weights in {_words(precision)}: {held}, by accelerate's device map.{last}"
+    return f"Weights in {_words(precision)}: {held}, by accelerate's device map.{last}{_cost(precision)}"
 
 
 def _reason_stream(precision: torch.dtype, places: tuple[Place, ...], nbytes: int, blocks: int) -> str:
@@ -255,7 +257,18 @@ def _reason_stream(precision: torch.dtype, places: tuple[Place, ...], nbytes: in
     return (
         f"Streamed in {_words(precision)}: at every pass, {blocks} blocks of layers ({shown_size(on_disk.nbytes)}) are "
         f"read from the files one at a time; the whole model has {shown_size(nbytes)}, and weights may take "
-        f"{shown_size(beside.allowed_nbytes or 0)} on {beside.device}."
+        f"{shown_size(beside.allowed_nbytes or 0)} on {beside.device}.{_cost(precision)}"
+    )
+
+
+def _cost(precision: torch.dtype) -> str:
+    """What a precision costs, as a further sentence; "" for float32."""
+    if precision not in ROUNDING:
+        return ""
+    bits, share = ROUNDING[precision]
+    return (
+        f" {_words(precision).capitalize()} rounds every step to {bits} significant bits: in small models, logits then "
+        f"differ from those in float32 by about {share}, and tokens of nearly equal score may change places."
     )
 
 
