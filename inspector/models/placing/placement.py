@@ -30,6 +30,9 @@ HALVES = (torch.bfloat16, torch.float16)
 ROUNDING = {torch.bfloat16: (8, "1 %"), torch.float16: (11, "0.1 %")}
 IN_A_LIST = re.compile(r"(^|\.)\d+$")  # a layer among its like
 DISK = "disk"
+BY_HAND = (
+    ": the device was chosen by hand, and the work may be ended; the device stream reads a block of layers at a time"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +244,7 @@ def _named(place: str | int | torch.device) -> str:
 
 def _reason_one(where: torch.device, precision: torch.dtype, nbytes: int, *, allowed: int) -> str:
     what = f"{shown_size(nbytes)} of weights in {_words(precision)} on {place_name(where)}"
-    by_hand = "" if nbytes <= allowed else ": the device was chosen by hand, and the work may be ended"
+    by_hand = "" if nbytes <= allowed else BY_HAND
     return f"{what}, where they may take {shown_size(allowed)}{by_hand}.{_cost(precision)}"
 
 
