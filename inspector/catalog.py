@@ -126,6 +126,7 @@ _QUESTIONS = (
         "padding",
         "model",
         result=_of("padding", "Padding"),
+        partial=_of("padding", "Padding"),
     ),
     Analysis(
         "lens",

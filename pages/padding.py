@@ -10,6 +10,7 @@ from inspector.analyses.padding.request import PaddingRequest
 from inspector.analyses.padding.result import Padding
 from inspector.text import literal
 from pages._embeddings import map as embedding_map
+from pages._padding import vector as padding_vector
 from pages._ui import inputs, options, parts, session
 from pages._ui.words import listed
 
@@ -23,37 +24,14 @@ more, below = inputs.folded_options()
 with more, st.container(horizontal=True):
     device, dtype = inputs.placement(below)
 request = options.make(PaddingRequest, text=text, device=device, dtype=dtype)
-result: Padding = session.run(request)
+result: Padding = session.run(request, meanwhile=padding_vector.draw_early)
 parts.warnings(result.warnings)
 with st.container(border=True):
     st.markdown(f"**{literal(result.verdict)}**")
+padding_vector.draw(result, name=f"{checkpoint.name}-padding-neighbors")
 row = result.row
 if row is None:
-    st.info(literal(result.agreement), icon=":material/info:")
     st.stop()
-if result.stand_in:
-    st.info(literal(words.stand_in(row)), icon=":material/swap_horiz:")
-
-left, right = st.columns([2, 3], gap="large")
-with left:
-    st.subheader("The vector", anchor=False)
-    with st.container(horizontal=True):
-        st.metric("Norm", f"{row.norm:.3f}")
-        st.metric("Median norm", f"{result.median_norm:.3f}")
-        st.metric("Percentile", f"{row.percentile:.1f}", help="Share of rows that are shorter.")
-    parts.facts(words.facts(result, row))
-    st.markdown(literal(result.agreement))
-with right:
-    st.subheader("Distances and neighbors", anchor=False)
-    st.caption("In the original space, measured exactly.")
-    parts.table(row.places, alt="Distances to the mean row, the unknown token and unused rows")
-    st.caption(literal(words.neighbors(row)))
-    if not row.nearest.empty:
-        parts.table(row.nearest, alt="Nearest rows by cosine")
-        parts.download(row.nearest, name=f"{checkpoint.name}-padding-neighbors")
-    if result.output_row:
-        st.caption(literal(words.output_row(result.output_row)))
-        parts.table(result.output_row.nearest, alt="Nearest rows in the output matrix")
 
 st.subheader("Gradients", anchor=False)
 if row.gradient is None or row.experiments is None:

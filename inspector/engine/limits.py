@@ -102,6 +102,8 @@ WATCHED = (
     ),
 )
 MEMORY, TIME, CPU, THREADS = WATCHED
+STREAMING = ("", "auto", "stream")  # devices with which a model that does not fit is streamed, or none runs
+STREAM = "choose the device auto or stream, which reads a model that does not fit a block at a time, "
 KEPT = Limit(
     "Worker files",
     "INSPECTOR_WORKER_DISK_MB",
@@ -168,35 +170,41 @@ def _size(path: Path) -> int:
         return 0
 
 
-def exceeded(usage: Usage, settings: Settings, *, opening: int | None = None) -> WorkerError | None:
+def exceeded(usage: Usage, settings: Settings, *, opening: int | None = None, device: str = "") -> WorkerError | None:
     """The sentence for a worker that takes more than it may; None: it does not.
 
     Args:
         usage: Of its request.
         settings: The limits.
         opening: From `opening_nbytes`, while it opens a checkpoint.
+        device: That a model was asked to run on; "" where none runs.
     """
     if opening is not None and usage.cpu_seconds > settings.open_seconds + GB_SECONDS * opening / 1e9:
         return limit_error(OPENING, settings)
     for limit in WATCHED:
         if limit.used(usage) > limit.allowed(settings):
-            return limit_error(limit, settings)
+            return limit_error(limit, settings, device=device)
     return None
 
 
-def limit_error(limit: Limit, settings: Settings) -> WorkerError:
-    """The sentence for a limit that was passed: which one, and how to raise it."""
+def limit_error(limit: Limit, settings: Settings, *, device: str = "") -> WorkerError:
+    """The sentence for a limit that was passed: which one, how to raise it, and what would do without.
+
+    Args:
+        device: That a model was asked to run on; "" where none runs.
+    """
     passed = limit.passed.format(f"{limit.allowed(settings):,.0f}")
-    return WorkerError(f"{passed}: set {limit.setting} higher, or {limit.instead}.")
+    whole = limit is MEMORY and device not in STREAMING
+    return WorkerError(f"{passed}: {STREAM if whole else ''}set {limit.setting} higher, or {limit.instead}.")
 
 
-def explain(error: BaseException, settings: Settings) -> InspectorError | None:
+def explain(error: BaseException, settings: Settings, *, device: str = "") -> InspectorError | None:
     """The sentence for an error that a limit or the confinement caused; None: neither did."""
     text = str(error)
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return limit_error(MEMORY, settings)
+        return limit_error(MEMORY, settings, device=device)
     if isinstance(error, RuntimeError) and any(words in text for words in NO_MEMORY):
-        return limit_error(MEMORY, settings)
+        return limit_error(MEMORY, settings, device=device)
     if isinstance(error, RuntimeError) and NO_THREAD in text:
         return limit_error(THREADS, settings)
     if isinstance(error, PermissionError) and settings.confinement != "off":

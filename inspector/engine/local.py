@@ -384,7 +384,7 @@ class LocalEngine:
 
     def _watch_limits(self) -> None:
         for worker in self._pool.busy:
-            if error := limits.exceeded(worker.usage(), self._settings, opening=worker.opening):
+            if error := limits.exceeded(worker.usage(), self._settings, opening=worker.opening, device=worker.device):
                 self._end(worker, error)
 
     def _watch_folders(self) -> None:

@@ -25,7 +25,7 @@ from inspector.engine.logs import follow_log
 from inspector.engine.protocol import Confinement, Progress
 from inspector.engine.sandbox.environment import worker_environment
 from inspector.engine.sandbox.outside import Outside
-from inspector.engine.wire import SAID, BatchRequest, OpenRequest, Setup
+from inspector.engine.wire import SAID, BatchRequest, OpenRequest, Setup, device_of
 from inspector.errors import InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
 from inspector.settings import MB
@@ -72,6 +72,7 @@ class WorkerProcess:
         self.name = ""  # of the checkpoint
         self.confinement: Confinement | None = None  # what it says when it is up
         self.opening: int | None = None  # as limits.exceeded takes it
+        self.device = ""  # likewise
         self.spent = False  # True: it was ended because it unpacked an archive
         self._settings = setup.settings
         self._ahead: Ahead | None = None  # has hashed what is being opened
@@ -102,6 +103,7 @@ class WorkerProcess:
         self._cpu_before = self.cpu_seconds()
         request = jobs[0].request
         self.opening = opening_nbytes(request.reference, self._settings) if isinstance(request, OpenRequest) else None
+        self.device = device_of(request)
         for job in jobs:
             job.start(len(jobs))
 

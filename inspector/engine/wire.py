@@ -92,6 +92,12 @@ class RunRequest:
     needs: Needs = "model"  # of the catalog
 
 
+def device_of(request: OpenRequest | RunRequest) -> str:
+    """The device that a question names for the model that it runs; "" where it runs none, or names none."""
+    runs = isinstance(request, RunRequest) and request.needs == "model"
+    return str(request.parameters.get("device", "")) if runs else ""
+
+
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
     """What a worker does next; several requests are for one analysis of one checkpoint."""

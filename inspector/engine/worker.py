@@ -40,6 +40,7 @@ from inspector.engine.wire import (
     Setup,
     Warm,
     as_message,
+    device_of,
 )
 from inspector.results.checkpoint import Opened
 from inspector.store.manifests.documents import collector_paused
@@ -63,6 +64,7 @@ class Worker:
         self._admitted = False  # whether the limits count its files
         self._shown = ("", 0.0)
         self._partials = 0  # that were sent about the request
+        self._device = ""  # that it names
 
     def serve(self, requests: SimpleQueue[Any]) -> None:
         """Answer for ever; import the slow modules in between."""
@@ -90,10 +92,11 @@ class Worker:
         return True
 
     def _answer(self, batch: BatchRequest) -> None:
-        self._shown, self._partials = ("", 0.0), 0
+        self._shown, self._partials, self._device = ("", 0.0), 0, ""
         try:
             refuse_unconfined(self._confinement, self._setup)
             requests = [decode(request, *ASKED) for request in batch.requests]
+            self._device = device_of(requests[0])
             with collector_paused() if _reads_names(requests[0]) else nullcontext():
                 self._send(Answers.of(self._values(requests)))
                 self._prepare()
@@ -190,7 +193,7 @@ class Worker:
         return None
 
     def _unexpected(self, error: BaseException) -> Failure:
-        if known := limits.explain(error, self._setup.settings):
+        if known := limits.explain(error, self._setup.settings, device=self._device):
             return as_message(known)
         name = type(error).__name__
         # What is no Exception left the libraries in an unknown state: a WorkerError ends the worker

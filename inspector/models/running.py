@@ -21,8 +21,9 @@ from inspector.models.placing.device import release
 if TYPE_CHECKING:
     from inspector.models.placing.streaming import Stream
 
-WAYS_ON = {"input": "a smaller dtype, a shorter text, or the CPU", "model": "a smaller dtype, or the CPU"}
-ON_CPU = "a smaller dtype or a shorter text"
+STREAM = "the device stream, which reads a block of layers at a time"
+WAYS_ON = {"input": "a smaller dtype, a shorter text, or the CPU", "model": f"a smaller dtype, the CPU, or {STREAM}"}
+ON_CPU = {"input": "a smaller dtype or a shorter text", "model": f"a smaller dtype, or {STREAM}"}
 LARGE_LOGITS = 50_000_000  # numbers, from which on they are not all made at once where that can be
 EXHAUSTED = re.compile(r"can't allocate memory|not enough memory|MPS backend out of memory")
 
@@ -225,7 +226,7 @@ def memory_guard(loaded: Loaded, what: str = "input") -> Iterator[None]:
         kind = loaded.device.type
         raise WorkerError(
             f"The {kind} device has too little memory left for this {what}: use "
-            f"{ON_CPU if kind == 'cpu' else WAYS_ON[what]}."
+            f"{(ON_CPU if kind == 'cpu' else WAYS_ON)[what]}."
         ) from error
 
 

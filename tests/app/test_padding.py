@@ -7,13 +7,20 @@ import json
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 from safetensors.numpy import load_file
 from streamlit.testing.v1 import AppTest
 
+from inspector.analyses.padding import words
+from inspector.analyses.padding.request import PaddingRequest
 from inspector.demo import DEMOS
+from pages._ui import session
+from tests.app.conftest import SECONDS
 from tests.app.looking import metrics, said
+from tests.app.test_lens import UnderWay
 from tests.families import random_model, save_checkpoint
 
 Open = Callable[..., AppTest]
@@ -81,3 +88,23 @@ def test_no_sentence_is_one_sentence(open_app: Open) -> None:
     app = open_app("padding", text=" ")
     assert len(app.error) == 1
     assert "There is no sentence" in app.error[0].value
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_the_row_is_there_while_the_model_runs(open_app: Open, monkeypatch: pytest.MonkeyPatch, answered: bool) -> None:
+    start = session._start
+
+    def begun(checkpoint: Any, verb: str, parameters: dict[str, Any], **options: Any) -> Any:
+        if verb != "padding":
+            return start(checkpoint, verb, parameters, **options)
+        known = start(checkpoint, verb, PaddingRequest().parameters()).result(SECONDS)
+        return UnderWay([None, known], start(checkpoint, verb, parameters, **options) if answered else None)
+
+    monkeypatch.setattr(session, "_start", begun)
+    app = open_app("padding", checkpoint="demo-bert", text="a dog.")
+    assert not app.exception
+    norms = np.linalg.norm(BERT["bert.embeddings.word_embeddings.weight"], axis=1)
+    assert metrics(app)["Norm"] == f"{norms[0]:.3f}"
+    assert (words.SO_FAR in said(app)) is not answered
+    assert bool(figure_titles(app)) is answered
+    assert len([each for each in app.metric if each.label == "Norm"]) == 1

@@ -167,7 +167,7 @@ def panic(checkpoint, *, progress):
     raise Panic("thread panicked")
 
 
-def grow(checkpoint, *, progress, nbytes: int):
+def grow(checkpoint, *, progress, nbytes: int, device: str = "auto"):
     held = []
     for _ in range(nbytes // 10_000_000):
         held.append(bytearray(os.urandom(1)) * 10_000_000)

@@ -19,6 +19,8 @@ from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from tools.bench._sparse import SHAPES, write
 
+PARAMETERS: dict[str, dict[str, Any]] = {"check": {"values": "none"}}  # with which a question needs no numbers
+
 
 def silent(fraction: float | None, text: str) -> None:
     """Take progress and show nobody."""
@@ -39,6 +41,9 @@ def told(verb: str, found: Any) -> Any:
         "training": lambda: [sum(group.parameters for group in found.groups),
                              len(found.groups[1].names), found.example.rows],
         "placement": lambda: [found.dtype, found.nbytes],
+        "whatif": lambda: [[[edge.name, edge.before, edge.after] for way in found.ways for edge in way.edges],
+                           [way.unique_parameters for way in found.ways], found.warnings],
+        "check": lambda: [{each.name: each.status for each in found.checks if each.checked}, found.values],
     }[verb]()  # fmt: skip
 
 
@@ -65,7 +70,7 @@ def main() -> None:
     for verb in verbs:
         module, _, function = CATALOG[verb].function.partition(":")
         ask = getattr(importlib.import_module(module), function)
-        answers[verb] = told(verb, ask(checkpoint, progress=silent))
+        answers[verb] = told(verb, ask(checkpoint, progress=silent, **PARAMETERS.get(verb, {})))
     print(json.dumps({**answers, "peak_nbytes": peak_nbytes()}))  # noqa: T201
 
 

@@ -156,7 +156,8 @@ def test_a_model_too_large_for_its_device_is_a_sentence(open_model, monkeypatch)
     with pytest.raises(WorkerError) as error:
         load(checkpoint, "masked_lm")
     assert str(error.value) == (
-        "The cuda device has too little memory left for this model: use a smaller dtype, or the CPU."
+        "The cuda device has too little memory left for this model: use a smaller dtype, the CPU, or the device "
+        "stream, which reads a block of layers at a time."
     )
 
 

@@ -23,7 +23,7 @@ def ask(shape: str, tmp_path: Path, *verbs: str) -> dict[str, Any]:
 
 def test_a_dense_model_of_405_billion(tmp_path):
     known = SHAPES["405B"]
-    found = ask("405B", tmp_path, "overview", "placement", "sharing", "training", "classes")
+    found = ask("405B", tmp_path, "overview", "placement", "sharing", "training", "classes", "check", "whatif")
     assert known.parameters == 405_853_388_800  # as the model's card counts them
     assert found["overview"] == [1_137, known.parameters, "present", "samples"]
     assert found["placement"] == ["bfloat16", 2 * known.parameters]
@@ -38,4 +38,13 @@ def test_a_dense_model_of_405_billion(tmp_path):
     assert (lacking["LlamaForCausalLM"], lacking["LlamaModel"]) == (0, 0)
     assert lacking["LlamaForSequenceClassification"] == 1
     assert shape == [[1, 8, 128_256]]
+    statuses, values = found["check"]
+    assert values == "none"
+    assert statuses.pop("Files") == "warn"  # of holes
+    assert set(statuses.values()) == {"ok"}
+    assert {"Config and shapes", "Heads and weights", "Left-over tensors", "Ties"} <= set(statuses)
+    edges, parameters, warnings = found["whatif"]
+    assert edges == [["lm_head.weight", "different numbers", "one tensor"]]
+    assert parameters == [known.parameters - 128_256 * 16_384]
+    assert "nothing is saved or trained" in warnings[0]
     assert found["peak_nbytes"] < 1.4e9

@@ -16,7 +16,8 @@ from inspector.analyses.contrast.compute import contrast
 from inspector.analyses.heads.compute import heads
 from inspector.analyses.ladder.compute import climb
 from inspector.analyses.lens.compute import lens
-from inspector.analyses.masked_lm.compute import predict
+from inspector.analyses.masked_lm.compute import predict, predict_many
+from inspector.analyses.padding.compute import padding
 from inspector.analyses.placement.compute import placement
 from inspector.analyses.plausibility.compute import plausibility
 from inspector.errors import RequestError
@@ -73,6 +74,15 @@ def test_every_family_answers_as_when_it_is_whole(open_model, architecture):
     stored = set(model.state_dict())
     assert not any(buffer.is_meta for name, buffer in model.named_buffers() if name not in stored)
     assert any(text.startswith("Streamed in float32: in every pass, ") for text in found.warnings)
+    same_predictions(plain, small)
+
+
+def same_predictions(plain: Checkpoint, small: Checkpoint) -> None:
+    """What the head of a language model predicts is the same to the bit, too."""
+    if plain.heads["masked_lm"] == "present":
+        same(predict, plain, small, text=MASKED)
+    elif plain.heads["causal_lm"] == "present":
+        same(heads, plain, small, head="causal_lm", text=TEXT, new_tokens=2)
 
 
 @pytest.mark.parametrize("architecture", ["BertForMaskedLM", "LlamaForCausalLM", "MixtralForCausalLM"])
@@ -87,6 +97,25 @@ def test_half_precision(tmp_path, open_path, architecture, dtype):
     assert found.logits.dtype == getattr(torch, dtype)
     assert torch.equal(found.logits, whole.logits)
     assert all(map(torch.equal, found.hidden_states, whole.hidden_states))
+
+
+@pytest.mark.parametrize("architecture", sorted(MODELS))
+@pytest.mark.parametrize(("dtype", "share"), [("bfloat16", "1 %"), ("float16", "0.1 %")])
+def test_half_precision_costs_what_the_plan_says(tmp_path, open_path, architecture, dtype, share):
+    """Streamed in half precision and in float32, the same files: the mean distance of their logits."""
+    half = getattr(torch, dtype)
+    plain = open_path(save_checkpoint(random_model(architecture).to(half), tmp_path / "half"))
+    task = next(task for task in ("masked_lm", "causal_lm") if plain.heads[task] == "present")
+    logits = []
+    for precision in ("float32", dtype):
+        streamed = load(plain, task, device="stream", dtype=precision)
+        found: Any = forward(streamed, IDS, head=True)
+        logits.append(found.logits.float())
+    apart = float((logits[1] - logits[0]).norm() / logits[0].norm())
+    expected = float(share.removesuffix(" %")) / 100
+    assert 0.3 * expected < apart < 1.5 * expected
+    assert f"differ from those in float32 by about {share}," in streamed.reason
+    assert "significant bits" not in load(plain, task, device="stream", dtype="float32").reason
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -152,6 +181,33 @@ def test_perplexity_streams_in_one_pass(open_model, architecture):
     assert any("Streamed in float32" in text for text in found.warnings)
     plausibility(small, progress=small_progress, text=TEXT)
     assert blocks_told(told) == ["Block 1 of 3", *(f"Block {number} of 3, N s left" for number in (2, 3))]
+
+
+def test_several_texts_share_one_pass(open_model):
+    """Asked at once, one by one as they wait, or as two texts of one question: each block is read once."""
+    plain = open_model("BertForMaskedLM", num_hidden_layers=3)
+    small = too_small(plain, "masked_lm")
+    texts = (MASKED, "w3 w2 [MASK] w5", "w1 [MASK] w2 w4")
+    told: list[str] = []
+    each_block = [f"Block {number} of 3" for number in (1, 2, 3)]
+
+    def blocks() -> list[str]:
+        found = [re.sub(",.*", "", text) for text in told if text.startswith("Block")]
+        told.clear()
+        return found
+
+    def tell(_: float | None, text: str) -> None:
+        told.append(text)
+
+    found = predict_many(small, [{"text": text} for text in texts], progress=tell)
+    assert blocks() == each_block
+    assert [each.masks[0].predictions["token_id"].tolist() for each in found] == [
+        predict(plain, progress=silent, text=text).masks[0].predictions["token_id"].tolist() for text in texts
+    ]
+    contrast(small, progress=tell, first=texts[0], second=texts[1])
+    assert blocks() == each_block
+    padding(small, progress=tell, text="w1 w2\nw3\nw4 w5 w6")
+    assert blocks() == each_block
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from inspector.analyses.checks.compute_census import take_census
 from inspector.errors import CheckpointError
 from inspector.models.build import build_model, own_class
 from inspector.models.tensors import read_tensors
 from inspector.store.copies import equal_copies
+from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
 
 
@@ -74,10 +76,12 @@ def test_two_thousand_shards_are_read_with_few_handles(tmp_path, open_path, monk
     try:
         state = checkpoint.state
         groups = equal_copies(checkpoint.manifest)
+        census = take_census(checkpoint.manifest, silent)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert all(torch.equal(state[name], tensor) for name, tensor in truth.items())
     assert groups == [(f"t{number}", f"t{number + 1_000}") for number in range(1, 1_001)]
+    assert sum(each.read for each in census) == 8 * 2_000
 
 
 def test_what_nothing_refers_to_is_unmapped(open_model):

@@ -86,6 +86,43 @@ def test_a_disk_that_fails_is_one_sentence(opened, monkeypatch):
         list(stream(checkpoint.manifest, whole_parts(checkpoint.manifest.tensors), lambda *_: None))
 
 
+def test_a_slow_disk_is_told_of_and_can_be_left_at_any_piece(opened, monkeypatch):
+    """Each piece takes two seconds: the reader says how long the rest takes, and stops when it is told to."""
+    monkeypatch.setattr(streams, "PIECE", 4_000)
+    now, told, read = [10.0], [], []
+
+    class Slow(io.FileIO):
+        def readinto(self, buffer):
+            now[0] += 2
+            count = super().readinto(buffer)
+            read.append(count)
+            return count
+
+    class StoppedError(Exception):
+        pass
+
+    def tell(share: float | None, text: str) -> None:
+        told.append(text)
+        if "s left" in text:
+            raise StoppedError
+
+    checkpoint, _ = opened
+    parts = list(whole_parts(checkpoint.manifest.tensors))
+    total = sum(part.nbytes for part in parts)
+    monkeypatch.setattr(Path, "open", lambda path, *_, **__: Slow(path))
+    pace = Pace(tell, "Reading", total, clock=lambda: now[0])
+
+    def read_all() -> None:
+        for part, _ in stream(checkpoint.manifest, parts, lambda *_: None, threads=1):
+            pace.add(part.nbytes)
+
+    with pytest.raises(StoppedError):
+        read_all()
+    assert told[0] == "Reading"
+    assert told[-1].startswith("Reading: 0.0 of 0.0 GB, 0.00 GB/s, ")
+    assert sum(read) < total
+
+
 @pytest.mark.parametrize("how", ["shorter", "longer", "another", "gone"])
 def test_a_file_that_changes_after_it_was_opened_is_one_sentence(opened, how):
     checkpoint, _ = opened

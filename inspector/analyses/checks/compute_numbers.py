@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import torch
 
@@ -13,6 +13,7 @@ from inspector.analyses.checks import words_numbers as words
 from inspector.analyses.checks.compute_census import Census
 from inspector.analyses.checks.compute_parts import at_least, conclude
 from inspector.analyses.checks.result import Check, Evidence, Severity
+from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.names import FORMER_BUFFERS
 from inspector.models.quantized.codes import open_codes
@@ -70,10 +71,26 @@ def check_zero_tensors(census: Sequence[Census], checkpoint: Checkpoint) -> Chec
         for each in checkpoint.quantized.values()
         if (whole or not _is_product(each, filled)) and _stands_for_zeros(checkpoint.manifest, each, most=rows)
     ]
+    rows_of_one = list(_rows_of_one_number(census, checkpoint, parts))
     if not found:
-        return conclude(ZEROS, (), words.no_zeros(whole=whole))
-    evidence = [Evidence(name, "all zeros", "minor", numbers, detail) for name, numbers, detail in found]
+        said = " ".join([words.no_zeros(whole=whole), *words.some_constant(len(rows_of_one))])
+        return conclude(ZEROS, rows_of_one, said)
+    evidence = [Evidence(name, "all zeros", "minor", numbers, detail) for name, numbers, detail in found] + rows_of_one
     return conclude(ZEROS, evidence, words.zeros(len(found), found[0][0]), words.ZEROS_STEP)
+
+
+def _rows_of_one_number(census: Sequence[Census], checkpoint: Checkpoint, parts: Collection[str]) -> Iterator[Evidence]:
+    """Matrices with rows that say nothing; those of the vocabulary have checks of their own."""
+    try:
+        vocabulary = checkpoint.embedding.shape
+    except InspectorError:
+        vocabulary = None
+    for each in census:
+        tensor, count = each.tensor, each.constant_rows
+        if not count or each.zero or _is_table(tensor) or tensor.name in parts or tensor.shape == vocabulary:
+            continue
+        detail = words.constant_rows(count, each.numbers // tensor.shape[-1], whole=each.read == each.numbers)
+        yield Evidence(tensor.name, "rows of one number", "note", count, detail)
 
 
 def _is_product(quantized: Quantized, filled: Collection[str]) -> bool:

@@ -64,6 +64,18 @@ def no_zeros(*, whole: bool) -> str:
     return f"No weight matrix{'' if whole else ' in the sample'} is all zeros."
 
 
+def constant_rows(count: int, rows: int, *, whole: bool) -> str:
+    """Rows of a matrix that hold one number all over."""
+    of = f"{rows:,} rows" if whole else f"the sampled ones of {rows:,} rows"
+    verb = "holds" if count == 1 else "hold"
+    return f"{count:,} of {of} {verb} the same number in every column: pruned, untrained, or filled with a constant."
+
+
+def some_constant(matrices: int) -> tuple[str, ...]:
+    """A further sentence about matrices with such rows, if there are any."""
+    return (f"{plural(matrices, 'matrix has', 'matrices have')} rows of one number.",) if matrices else ()
+
+
 def zeros(count: int, first: str) -> str:
     """Some matrices are all zeros."""
     matrices = plural(count, "weight matrix is", "weight matrices are")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -24,9 +25,8 @@ from inspector.models.loading import load
 from inspector.models.running import Loaded
 from inspector.models.vocabulary.labels import measured_rows, nearest_rows, not_finite_warning
 from inspector.models.vocabulary.rows import RowFacts, read_facts
-from inspector.progress import Progress
+from inspector.progress import Progress, Show
 from inspector.request import answers
-from inspector.settings import Device, Dtype
 
 NEIGHBORS = 10
 NEAREST = ["token", "token_id", "cosine", "kind"]
@@ -35,13 +35,17 @@ AVERAGING = ["sentence", "tokens", "padding", "cosine", "difference", "relative"
 
 
 @answers(PaddingRequest)
-def padding(checkpoint: Checkpoint, request: PaddingRequest, *, progress: Progress) -> Padding:
+def padding(
+    checkpoint: Checkpoint, request: PaddingRequest, *, progress: Progress, show: Show | None = None
+) -> Padding:
     """Describe the padding vector and prove on this checkpoint what moves it.
 
     Args:
         checkpoint: With an embedding matrix; a language-model head is needed for the gradient.
         request: Sentences that are padded together, and where the model runs; dtype "auto" is
             float32.
+        progress: Told what is being done.
+        show: Takes what the rows alone tell, before a model runs.
 
     Raises:
         NotInCheckpointError: If there is no embedding matrix.
@@ -52,10 +56,13 @@ def padding(checkpoint: Checkpoint, request: PaddingRequest, *, progress: Progre
     index, stands_in = _find_row(checkpoint, named, rows=len(matrix))
     row = None if index is None else describe(checkpoint, matrix, facts, vocabulary, index)
     reason = _reason(checkpoint, request.text, index)
+    answer = partial(_answer, checkpoint, named, stands_in=stands_in, vocabulary=vocabulary)
     measured, averaging, averaging_note = Measured(reason), None, reason
     if request.text is not None and index is not None and not reason:
         device, dtype = request.device, request.dtype
         batch = encode_batch(checkpoint, request.sentences, pad_id=index)
+        if show:
+            show(answer(measured, row=row, averaging=None, averaging_note=""))
         try:
             measured = measure(
                 checkpoint, batch, row=index, vocabulary=vocabulary, progress=progress, device=device, dtype=dtype
@@ -63,19 +70,10 @@ def padding(checkpoint: Checkpoint, request: PaddingRequest, *, progress: Progre
         except (CheckpointError, NotInCheckpointError) as error:
             measured = Measured(str(error), "the model cannot be built with its head")
         progress(None, "Averaging hidden states")
-        averaging, averaging_note = _average(checkpoint, batch, measured.loaded, device=device, dtype=dtype)
+        averaging, averaging_note = _average(checkpoint, batch, measured.loaded, request, progress)
     if row is not None:
         row = replace(row, gradient=measured.gradient, experiments=measured.experiments)
-    return _answer(
-        checkpoint,
-        named,
-        measured,
-        row=row,
-        stands_in=stands_in,
-        vocabulary=vocabulary,
-        averaging=averaging,
-        averaging_note=averaging_note,
-    )
+    return answer(measured, row=row, averaging=averaging, averaging_note=averaging_note)
 
 
 def describe(
@@ -177,15 +175,16 @@ def _id_or_none(value: object) -> int | None:
 
 
 def _average(
-    checkpoint: Checkpoint, batch: Batch, loaded: Loaded | None, *, device: Device, dtype: Dtype
+    checkpoint: Checkpoint, batch: Batch, loaded: Loaded | None, request: PaddingRequest, progress: Progress
 ) -> tuple[pd.DataFrame | None, str]:
     """Average over the batch with whatever model there is, or say why there is none."""
     try:
-        loaded = loaded or load(checkpoint, "base", device=device, dtype=dtype)
+        loaded = loaded or load(checkpoint, "base", device=request.device, dtype=request.dtype, progress=progress)
     except (CheckpointError, NotInCheckpointError) as error:
         return None, str(error)
     reader = "encoder" if loaded.model.config.is_encoder_decoder else "model"
-    return average(loaded, batch), measuring.averaged(len(batch.sentences), batch.ids.shape[1], reader)
+    said = measuring.averaged(len(batch.sentences), batch.ids.shape[1], reader)
+    return average(loaded, batch), " ".join([said, *loaded.notes])
 
 
 def _answer(

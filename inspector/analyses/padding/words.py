@@ -32,6 +32,7 @@ MEASURES = (
     "the other; relative divides it by the norm of the latter. Norm of padding is the norm of the mean state at "
     "padding positions."
 )
+SO_FAR = "The row as the files store it. Its gradients follow once the model has run on the sentences."
 SOFTMAX = "whose softmax pushes on every row"
 
 

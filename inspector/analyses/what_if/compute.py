@@ -23,6 +23,7 @@ from inspector.analyses.what_if.words import TIED
 from inspector.errors import RequestError
 from inspector.models.build import build_model, own_class, quiet, task_class
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.copies import StoredCopies
 from inspector.models.counting import count, count_once
 from inspector.models.ties import possible_ties
 from inspector.progress import Progress
@@ -30,6 +31,8 @@ from inspector.request import answers
 
 MEMORY_SHARE = 0.8  # of what a worker may use: the rest is for what is not counted
 FLOAT = 4  # bytes
+RELOAD = "reload"  # the change that is nothing but saving and loading
+ALIKE = (TIED, "equal copies")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +40,22 @@ class _Plan:
     """What is asked, and what every way is measured on."""
 
     checkpoint: Checkpoint
-    model: PreTrainedModel  # from the file's weights, never changed
+    model: PreTrainedModel  # from the file's weights, never changed; on the meta device where copies would not fit
     missing: frozenset[str]
     pairs: dict[str, str]  # name -> the name whose tensor it is or could be
+    before: dict[str, str]  # how they stand to each other
     lesson: Lesson | str  # or why there is none
     request: WhatIfRequest
+
+    @property
+    def declared(self) -> bool:
+        """Whether the change is made without numbers: nothing is saved or trained."""
+        return self.model.device.type == "meta"
+
+    def relations(self, model: PreTrainedModel, missing: frozenset[str]) -> dict[str, str]:
+        """How the names stand to each other in a changed copy; without numbers, what was equal stays so."""
+        same = (lambda name, _: self.before[name] in ALIKE) if self.declared else None
+        return relate(model, self.pairs, missing, same=same)
 
 
 @answers(WhatIfRequest)
@@ -49,7 +63,9 @@ def what_if(checkpoint: Checkpoint, request: WhatIfRequest, *, progress: Progres
     """Make one change to copies of the model in memory, and say what is so before and after.
 
     Everything is measured: which names lie on one storage, what the written file's header lists,
-    what transformers loads from it, and where a training step on the text moves each tensor.
+    what transformers loads from it, and where a training step on the text moves each tensor. Of a model
+    whose copies would not fit, the change is made on the meta device: which names lie on one storage is
+    measured all the same, and nothing is saved or trained.
 
     Args:
         request: The change, and how the copies are trained; no text or no steps: not at all.
@@ -60,14 +76,25 @@ def what_if(checkpoint: Checkpoint, request: WhatIfRequest, *, progress: Progres
     """
     progress(None, "Building the model")
     quiet()
-    model, missing = build_model(_model_class(checkpoint), checkpoint.config, checkpoint.state, name=checkpoint.name)
+    model, missing = checkpoint.outline(_model_class(checkpoint))
     trained = request.steps > 0 and bool(request.text.strip())
-    _check_memory(checkpoint, model, optimizer=request.optimizer if trained else None)
     lesson: Lesson | str = words.NOT_ASKED
-    if trained:
-        lesson = prepare(checkpoint, model, request.text)
+    left_out = _too_large(checkpoint, model, optimizer=None)
+    if left_out is None:
+        model, missing = build_model(type(model), checkpoint.config, checkpoint.state, name=checkpoint.name)
+        if trained:
+            if refused := _too_large(checkpoint, model, optimizer=request.optimizer):
+                raise RequestError(refused)
+            lesson = prepare(checkpoint, model, request.text)
+    elif request.change == RELOAD:
+        raise RequestError(left_out)
+    elif trained:
+        lesson = words.NOT_TRAINED
     pairs, warnings = find_pairs(model, missing)
-    plan = _Plan(checkpoint, model, missing, pairs, lesson, request)
+    same = _stored_copies(checkpoint, model).same if left_out else None
+    plan = _Plan(checkpoint, model, missing, pairs, relate(model, pairs, missing, same=same), lesson, request)
+    if left_out:
+        warnings = (words.as_declared(left_out), *warnings)
     recipes = _recipes(plan, request.change)
     ways = []
     for number, recipe in enumerate((UNCHANGED, *recipes)):
@@ -88,27 +115,28 @@ def _model_class(checkpoint: Checkpoint) -> type[PreTrainedModel]:
     return own_class(checkpoint.config)
 
 
-def _check_memory(checkpoint: Checkpoint, model: PreTrainedModel, *, optimizer: str | None) -> None:
-    """Refuse what would not fit: at once there are the model, its copy, and one loaded again.
-
-    Raises:
-        RequestError: If it needs more memory than a worker may use.
-    """
+def _too_large(checkpoint: Checkpoint, model: PreTrainedModel, *, optimizer: str | None) -> str | None:
+    """Why the copies would not fit: at once there are the model, its copy, and one loaded again. None: they do."""
     numbers, nbytes = count_once(dict(model.named_parameters()))
     needed = 3 * nbytes
     if optimizer:  # in float32: the copy, its gradients, what AdamW keeps
         needed += FLOAT * numbers * (2 + (2 if optimizer == "adamw" else 0))
     allowed = MEMORY_SHARE * checkpoint.settings.worker_nbytes
-    if needed > allowed:
-        raise RequestError(
-            words.too_large(checkpoint.name, needed=needed, allowed=allowed, trained=optimizer is not None)
-        )
+    if needed <= allowed:
+        return None
+    return words.too_large(checkpoint.name, needed=needed, allowed=allowed, trained=optimizer is not None)
+
+
+def _stored_copies(checkpoint: Checkpoint, model: PreTrainedModel) -> StoredCopies:
+    """The model's tensors as the files hold them, to be compared piece by piece."""
+    plain = {tensor.name for tensor in checkpoint.tensors}.difference(checkpoint.quantized)
+    stored_as = checkpoint.places(model).stored_as
+    return StoredCopies(checkpoint.manifest, {name: held for name, held in stored_as.items() if held in plain})
 
 
 def _recipes(plan: _Plan, change: str) -> tuple[Recipe, ...]:
     """Ways to make the change that make sense for this model."""
-    relations = relate(plan.model, plan.pairs, plan.missing)
-    tied = {name for name, relation in relations.items() if relation == TIED}
+    tied = {name for name, relation in plan.before.items() if relation == TIED}
     if not plan.pairs or (change == "clone" and not tied):
         return ()
     if change == "untie" and not tied & set(output_names(plan.model, plan.pairs)):
@@ -127,10 +155,10 @@ def _measure(plan: _Plan, recipe: Recipe, *, saved: bool) -> Way:
     subject = copy.deepcopy(plan.model)
     missing = plan.missing
     recipe.apply(subject, plan.pairs)
-    trip = _save(plan, subject, recipe) if saved else None
+    trip = _save(plan, subject, recipe) if saved and not plan.declared else None
     if recipe.round_trip and trip is not None and trip.model is not None:
         subject, missing = trip.model, frozenset(trip.file.random)
-    after = relate(subject, plan.pairs, missing)
+    after = plan.relations(subject, missing)
     drifts = drifts_of(subject, plan.pairs, missing)
     reloaded = _reloaded(plan, trip)
     file = trip.file if trip else None
@@ -141,11 +169,10 @@ def _measure(plan: _Plan, recipe: Recipe, *, saved: bool) -> Way:
     trained_drifts: dict[str, Drift | None] = {}
     kept: dict[str, str] = {}
     if not outcome.failed:
-        trained = relate(subject, plan.pairs, missing)
+        trained = plan.relations(subject, missing)
         trained_drifts = drifts_of(subject, plan.pairs, missing)
         if saved and any(drift and drift.max_abs for drift in trained_drifts.values()):
             kept = _reloaded(plan, _save(plan, subject, recipe))
-    before = relate(plan.model, plan.pairs, plan.missing)
     shapes = {name: tuple(tensor.shape) for name, tensor in parameters_of(plan.model).items()}
     return Way(
         title=recipe.title,
@@ -156,7 +183,7 @@ def _measure(plan: _Plan, recipe: Recipe, *, saved: bool) -> Way:
                 name=name,
                 source=source,
                 shape=shapes[source],
-                before=before[name],
+                before=plan.before[name],
                 after=after[name],
                 reloaded=reloaded.get(name),
                 trained=trained.get(name),

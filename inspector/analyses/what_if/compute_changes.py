@@ -59,7 +59,8 @@ def _replace_input(model: PreTrainedModel, edges: Mapping[str, str]) -> None:
     """Grow the look-up alone, as hand-written code does."""
     old: Any = model.get_input_embeddings()
     rows, columns = old.weight.shape
-    grown = nn.Embedding(rows + NEW_ROWS, columns, padding_idx=old.padding_idx, dtype=old.weight.dtype)
+    like: Any = {"dtype": old.weight.dtype, "device": old.weight.device}
+    grown = nn.Embedding(rows + NEW_ROWS, columns, padding_idx=old.padding_idx, **like)
     with torch.no_grad():
         grown.weight[:rows] = old.weight
     model.set_input_embeddings(grown)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import nn
@@ -47,12 +47,19 @@ def find_pairs(model: nn.Module, missing: frozenset[str]) -> tuple[dict[str, str
     return pairs, (words.NOT_MEASURED.format(names=", ".join(lacking)),)
 
 
-def relate(model: nn.Module, pairs: Mapping[str, str], missing: frozenset[str]) -> dict[str, str]:
+def relate(
+    model: nn.Module,
+    pairs: Mapping[str, str],
+    missing: frozenset[str],
+    *,
+    same: Callable[[str, str], bool] | None = None,
+) -> dict[str, str]:
     """Say how each name stands to its source.
 
     Args:
         pairs: Name -> source.
         missing: Parameters that no file holds: whoever loads them gets random numbers.
+        same: Whether two names have equal numbers; None: the model's own are compared.
 
     Returns:
         Name -> one of results.what_if.RELATIONS.
@@ -60,7 +67,7 @@ def relate(model: nn.Module, pairs: Mapping[str, str], missing: frozenset[str]) 
     tensors = parameters_of(model)
     groups = shared_names(tensors.items())
     group_of = {name: number for number, names in enumerate(groups) for name in names}
-    copies = LiveCopies(tensors, ())
+    same = same or LiveCopies(tensors, ()).same
 
     def relation(name: str, source: str) -> str:
         one, other = tensors[name], tensors[source]
@@ -72,7 +79,7 @@ def relate(model: nn.Module, pairs: Mapping[str, str], missing: frozenset[str]) 
             return "another shape"
         if one.dtype != other.dtype:
             return "another dtype"
-        return "equal copies" if copies.same(name, source) else "different numbers"
+        return "equal copies" if same(name, source) else "different numbers"
 
     return {name: relation(name, source) for name, source in pairs.items()}
 

@@ -16,6 +16,7 @@ NOTHING = {
     "reload": "There is no tie that saving could lose",
 }
 NOT_ASKED = "No training was requested."
+NOT_TRAINED = "its copies do not fit."
 NO_MASK = "The tokenizer has no mask token, and this model learns from masked tokens."
 NO_LOSS = "{model} has no language-model head, so it has no loss on a text."
 LACKING = "The file lacks {name}, and training does not start from random numbers."
@@ -32,6 +33,12 @@ def too_large(name: str, *, needed: float, allowed: float, trained: bool) -> str
         f"This needs about {needed / 1e9:,.1f} GB for copies of {name}, and only {allowed / 1e9:,.1f} GB may be used: "
         f"{'ask for 0 training steps, or ' if trained else ''}raise INSPECTOR_WORKER_MB."
     )
+
+
+def as_declared(left_out: str) -> str:
+    """What is answered where copies do not fit; `left_out` says why."""
+    said = "Ties and sizes below are those of the changed model without its numbers: nothing is saved or trained."
+    return f"{said} {left_out}"
 
 
 def cannot_run(error: Exception) -> str:

@@ -7,6 +7,7 @@ error with a sentence then, and no signal that ends the process.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections import deque
@@ -55,11 +56,22 @@ JointWork = Callable[[Row, tuple[np.ndarray, ...]], T]
 Run = tuple[int, int, int]  # first byte in the file, how many, and where in the buffer
 
 
-def whole_parts(tensors: Iterable[TensorInfo]) -> Iterator[Part]:
-    """Cut tensors into parts, file after file."""
+def whole_parts(tensors: Iterable[TensorInfo], *, in_rows: bool = False) -> Iterator[Part]:
+    """Cut tensors into parts, file after file.
+
+    Args:
+        in_rows: Between two lines of the last axis, where one is no longer than a part.
+    """
     for tensor in sorted(tensors, key=lambda each: (each.file, each.begin)):
-        for place in range(0, tensor.nbytes, PIECE):
-            yield Part(tensor, place, min(PIECE, tensor.nbytes - place))
+        most = PIECE - (PIECE % _line_nbytes(tensor) if in_rows else 0) or PIECE
+        for place in range(0, tensor.nbytes, most):
+            yield Part(tensor, place, min(most, tensor.nbytes - place))
+
+
+def _line_nbytes(tensor: TensorInfo) -> int:
+    """Bytes of one line of the last axis; of what has no axis, 1."""
+    lines = math.prod(tensor.shape[:-1])
+    return max(1, tensor.nbytes // max(1, lines)) if tensor.shape else 1
 
 
 def sampled_parts(tensors: Collection[TensorInfo], *, nbytes: int = SAMPLED_NBYTES) -> Iterator[Part]:

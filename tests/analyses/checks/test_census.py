@@ -68,6 +68,38 @@ def test_the_first_number_that_is_none_is_found_in_whichever_piece(tmp_path, ope
     assert told[-1] == (1.0, "Reading every number: 0.0 of 0.0 GB")
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.int64])
+@pytest.mark.parametrize("piece", [8, 200, 1_000, 1 << 24])
+def test_rows_of_one_number_are_counted_in_whichever_piece(tmp_path, open_path, monkeypatch, dtype, piece):
+    monkeypatch.setattr(streams, "PIECE", piece)
+    numbers = torch.arange(40 * 20).remainder(97).reshape(40, 20)
+    numbers[3], numbers[4], numbers[39], numbers[17] = 0, 5, 7, 9
+    numbers[17, 11] = 8  # but for one
+    narrow = torch.ones(8, 4)  # whose rows may be equal by chance
+    state = {"model.wide": numbers.to(dtype), "model.narrow": narrow, "model.vector": torch.ones(64)}
+    save_file(state, tmp_path / "model.safetensors")
+    found = {each.tensor.name: each for each in take_census(open_path(tmp_path).manifest, silent)}
+    row_nbytes = 20 * dtype.itemsize
+    assert found["model.wide"].constant_rows == (3 if piece >= row_nbytes else 0)
+    assert found["model.narrow"].constant_rows == found["model.vector"].constant_rows == 0
+    assert found["model.wide"].read == 800
+
+
+@pytest.mark.parametrize("values", ["all", "sample"])
+def test_rows_of_one_number_are_said_and_no_alarm(bert, open_path, values):
+    state = load_file(bert / "model.safetensors")
+    name = "bert.encoder.layer.1.attention.output.dense.weight"
+    state[name][5] = state[name][9] = 0.25
+    save_file(state, bert / "model.safetensors", metadata={"format": "pt"})
+    found = check(open_path(bert), progress=silent, values=values)
+    zeros = next(each for each in found.checks if each.name == "Zero tensors")
+    assert zeros.status == "ok"
+    assert zeros.detail.endswith("1 matrix has rows of one number.")
+    (piece,) = zeros.evidence
+    assert (piece.subject, piece.problem, piece.count) == (name, "rows of one number", 2)
+    assert piece.detail == "2 of 32 rows hold one number all over: pruned, never trained, or filled."
+
+
 @pytest.fixture
 def bert(tmp_path):
     return save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "bert")

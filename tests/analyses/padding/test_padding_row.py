@@ -10,12 +10,15 @@ import pytest
 import torch
 
 from inspector.analyses.padding.compute import padding
-from inspector.analyses.padding.result import LIFTED
+from inspector.analyses.padding.result import LIFTED, Padding
 from inspector.demo import DEMOS
+from inspector.encoding import decode, encode
+from inspector.engine.wire import MAX_PARTIAL
 from inspector.results.plain import to_json
 from tests.analyses.padding.padding_truth import PAD, TEXT
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint, words
+from tests.models import alike
 
 
 def test_row_facts_by_numpy(open_model):
@@ -159,3 +162,32 @@ def test_without_text_nothing_is_run(open_model):
     assert result.gradient is None
     assert result.gradient_note == "Enter a text, one sentence per line, to measure it."
     assert "nothing was run" in result.verdict
+
+
+def test_the_row_is_shown_before_a_block_is_read(open_model):
+    """Of a streamed model its pass takes minutes, and the row is there already."""
+    checkpoint = open_model("BertForMaskedLM")
+    told: list[str] = []
+    shown: list[Padding] = []
+
+    def show(known: Padding) -> None:
+        assert not [text for text in told if text.startswith("Block")]
+        shown.append(known)
+
+    found = padding(checkpoint, progress=lambda _, text: told.append(text), show=show, text=TEXT, device="stream")
+    assert any(text.startswith("Block 2 of ") for text in told)
+    assert "Streamed in float32: at every pass, " in found.averaging_note
+    (known,) = shown
+    assert known.gradient is None
+    assert known.averaging.empty
+    assert not found.averaging.empty
+    unsaid = {"verdict", "tied", "averaging", "averaging_note", "gradient_note", "device", "dtype"}
+    alike.same(known, found, leaving=unsaid)
+    assert decode(encode(known), Padding) is not None
+    assert len(encode(known)) < MAX_PARTIAL
+
+
+def test_without_sentences_there_is_nothing_to_wait_for(open_model):
+    shown: list[Padding] = []
+    padding(open_model("BertForMaskedLM"), progress=silent, show=shown.append)
+    assert not shown

@@ -111,7 +111,7 @@ def test_what_fits_goes_whole_and_half_precision_comes_before_the_disk(tmp_path,
     assert (asked.dtype, asked.streamed) == ("float32", True)
     by_hand = plan(TINY, device="cpu")
     assert (by_hand.dtype, by_hand.spread) == ("float32", False)
-    assert by_hand.reason.endswith("chosen by hand, so the request may exceed its memory limit.")
+    assert by_hand.reason.endswith("memory limit; the device stream reads a block of layers at a time.")
     switched = plan(4 * numel, device="spread")
     assert switched.spread
     assert [place.device for place in switched.places] == ["cpu"]

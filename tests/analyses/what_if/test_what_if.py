@@ -22,6 +22,8 @@ from inspector.analyses.what_if.compute_edges import find_pairs, relate
 from inspector.analyses.what_if.compute_stepping import Lesson, prepare
 from inspector.analyses.what_if.result import CHANGES, RELATIONS
 from inspector.errors import RequestError
+from inspector.models.checkpoint import Checkpoint
+from inspector.models.counting import count_once
 from inspector.models.loading import load
 from inspector.results.plain import to_json
 from tests.conftest import silent
@@ -359,7 +361,8 @@ def test_refusals_are_one_sentence(open_model, sentence):
 
 def test_what_does_not_fit_is_refused_before_it_is_tried(open_model, monkeypatch):
     checkpoint = open_model("BertForMaskedLM")
-    small = dataclasses.replace(checkpoint.settings, worker_nbytes=300_000)
+    _, nbytes = count_once(dict(random_model("BertForMaskedLM").named_parameters()))
+    small = dataclasses.replace(checkpoint.settings, worker_nbytes=5 * nbytes)
     monkeypatch.setattr(checkpoint, "settings", small)
     with pytest.raises(RequestError, match="ask for 0 training steps, or raise INSPECTOR_WORKER_MB"):
         ask(checkpoint, "untie")
@@ -370,6 +373,34 @@ def test_what_does_not_fit_is_refused_before_it_is_tried(open_model, monkeypatch
     monkeypatch.setattr(round_trip.shutil, "disk_usage", lambda _: full)
     with pytest.raises(RequestError, match="make room in the INSPECTOR_HOME folder"):
         ask(checkpoint, "untie")
+
+
+@pytest.mark.parametrize("change", [change for change in CHANGES if change != "reload"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_ties_of_a_model_whose_copies_do_not_fit_are_those_of_its_copies(open_model, architecture, change, tied):
+    plain = open_model(architecture, tie_word_embeddings=tied)
+    small = Checkpoint(plain.manifest, settings=dataclasses.replace(plain.settings, worker_nbytes=1))
+    found, whole = ask(small, change), ask(plain, change, steps=0)
+    assert "nothing is saved or trained" in found.warnings[0]
+    assert "set INSPECTOR_WORKER_MB higher" in found.warnings[0]
+    assert (found.tied, found.unique_parameters, found.unique_nbytes) == (
+        whole.tied, whole.unique_parameters, whole.unique_nbytes
+    )  # fmt: skip
+    for one, other in zip((found.original, *found.ways), (whole.original, *whole.ways), strict=True):
+        assert (one.title, one.unique_parameters, one.nbytes) == (other.title, other.unique_parameters, other.nbytes)
+        assert [(edge.name, edge.source, edge.shape, edge.before, edge.after) for edge in one.edges] == [
+            (edge.name, edge.source, edge.shape, edge.before, edge.after) for edge in other.edges
+        ]
+        assert one.file is None
+        assert one.not_trained
+    to_json(found)
+
+
+def test_saving_needs_the_copies(open_model):
+    plain = open_model("BertForMaskedLM")
+    small = Checkpoint(plain.manifest, settings=dataclasses.replace(plain.settings, worker_nbytes=1))
+    with pytest.raises(RequestError, match=r"GB for copies of .* set INSPECTOR_WORKER_MB higher"):
+        ask(small, "reload")
 
 
 def test_large_models_are_saved_in_shards(open_model, monkeypatch):

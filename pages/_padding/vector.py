@@ -1,0 +1,52 @@
+"""The padding vector: its length, and where it lies among the other rows."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from inspector.analyses.padding import words
+from inspector.analyses.padding.result import Padding
+from inspector.text import literal
+from pages._ui import parts
+
+
+def draw_early(result: Padding) -> None:
+    """Draw what the rows alone tell, while the model runs."""
+    if result.row is not None:
+        st.caption(literal(words.SO_FAR))
+        draw(result)
+
+
+def draw(result: Padding, *, name: str = "") -> None:
+    """Draw the row that is shown, if there is one.
+
+    Args:
+        name: Of the file of its neighbors; "" offers none.
+    """
+    row = result.row
+    if row is None:
+        st.info(literal(result.agreement), icon=":material/info:")
+        return
+    if result.stand_in:
+        st.info(literal(words.stand_in(row)), icon=":material/swap_horiz:")
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        st.subheader("The vector", anchor=False)
+        with st.container(horizontal=True):
+            st.metric("Norm", f"{row.norm:.3f}")
+            st.metric("Median norm", f"{result.median_norm:.3f}")
+            st.metric("Percentile", f"{row.percentile:.1f}", help="Share of rows that are shorter.")
+        parts.facts(words.facts(result, row))
+        st.markdown(literal(result.agreement))
+    with right:
+        st.subheader("Distances and neighbors", anchor=False)
+        st.caption("In the original space, measured exactly.")
+        parts.table(row.places, alt="Distances to the mean row, the unknown token and unused rows")
+        st.caption(literal(words.neighbors(row)))
+        if not row.nearest.empty:
+            parts.table(row.nearest, alt="Nearest rows by cosine")
+            if name:
+                parts.download(row.nearest, name=name)
+        if result.output_row:
+            st.caption(literal(words.output_row(result.output_row)))
+            parts.table(result.output_row.nearest, alt="Nearest rows in the output matrix")
