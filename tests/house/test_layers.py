@@ -147,6 +147,20 @@ def test_imports_run_downward(path):
     assert not found
 
 
+def test_the_product_ships_without_the_tools_and_they_without_the_tests():
+    """What only developers use may import the product; nothing that is installed imports it."""
+    tools = [path for path in ROOT.glob("tools/**/*.py") if "__pycache__" not in path.parts]
+    assert tools
+    product = ("app", "inspector", "pages", "serving")
+    beyond = {"tools": {"tests"}} | {part: {"tests", "tools"} for part in product}
+    found = {}
+    for path in [*SOURCES, *tools]:
+        tops = {name.partition(".")[0] for name in imports_of(path)}
+        if wrong := tops & beyond[path.relative_to(ROOT).with_suffix("").parts[0]]:
+            found[str(path.relative_to(ROOT))] = wrong
+    assert not found
+
+
 def test_every_folder_of_the_analyses_is_a_room_with_the_same_furniture():
     from inspector.catalog import CATALOG
 
