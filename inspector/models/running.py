@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 WAYS_ON = {"input": "a smaller dtype, a shorter text, or the CPU", "model": "a smaller dtype, or the CPU"}
 ON_CPU = "a smaller dtype or a shorter text"
 LARGE_LOGITS = 50_000_000  # numbers, from which on they are not all made at once where that can be
+MEMORY_SHARE = 0.8  # of what a worker may use: the rest is for what an estimate leaves out
 EXHAUSTED = re.compile(r"can't allocate memory|not enough memory|MPS backend out of memory")
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+DISK = "disk"  # a place beside the devices
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """What one device holds of a model."""
 
-    device: str  # "cuda:0", "mps", "cpu" or "disk"
+    device: str  # "cuda:0", "mps", "cpu" or DISK
     nbytes: int  # of weights, what is tied counted once
     allowed_nbytes: int | None  # that weights may take there; None: as much as there is
 

@@ -161,6 +161,21 @@ def test_the_product_ships_without_the_tools_and_they_without_the_tests():
     assert not found
 
 
+def test_a_text_a_list_and_a_pattern_have_one_name():
+    """What two modules need is defined by one of them; numbers may be equal by chance."""
+    places: dict[str, list[str]] = {}
+    for path in SOURCES:
+        body = ast.parse(path.read_text("utf-8")).body
+        for value in (node.value for node in body if isinstance(node, ast.Assign | ast.AnnAssign) and node.value):
+            parts = [*ast.walk(value)]
+            calls = {ast.unparse(each.func) for each in parts if isinstance(each, ast.Call)} - {"re.compile"}
+            texts = [each for each in parts if isinstance(each, ast.Constant) and type(each.value) in {str, bytes}]
+            if texts and not calls:
+                places.setdefault(ast.unparse(value), []).append(str(path.relative_to(ROOT)))
+    assert len(places) > 500
+    assert {value for value, files in places.items() if len(files) > 1} == {"'checkpoints'"}  # of two stores
+
+
 def test_every_folder_of_the_analyses_is_a_room_with_the_same_furniture():
     from inspector.catalog import CATALOG
 

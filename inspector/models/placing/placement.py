@@ -19,7 +19,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from inspector.models.placing.device import pick_device, pick_dtype
-from inspector.results.placement import Place, Placement
+from inspector.results.placement import DISK, Place, Placement
 from inspector.settings import MB, Device, Dtype, Settings
 
 SHARE = 0.9  # of a GPU's free memory that weights may take: a pass needs some, too
@@ -27,7 +27,6 @@ RAM_SHARE = 0.8  # of the machine's memory, likewise
 CHOOSING = ("auto", "spread", "stream")  # devices that leave it to the plan where a model computes
 HALVES = (torch.bfloat16, torch.float16)
 IN_A_LIST = re.compile(r"(^|\.)\d+$")  # a layer among its like
-DISK = "disk"
 
 
 @dataclass(frozen=True, slots=True)
