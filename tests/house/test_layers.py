@@ -65,6 +65,7 @@ SHOWN = {
     "cli": {"request", "result", "words", "frames", "command"},
     "pages": {"request", "result", "words", "figures", "frames", "component"},
 }
+MOST_MODULES = 21  # of a folder
 ROOMS = {path.parent.name for path in ROOT.glob("inspector/analyses/*/__init__.py")}
 SOURCES = sorted(
     path
@@ -159,6 +160,17 @@ def test_the_product_ships_without_the_tools_and_they_without_the_tests():
         if wrong := tops & beyond[path.relative_to(ROOT).with_suffix("").parts[0]]:
             found[str(path.relative_to(ROOT))] = wrong
     assert not found
+
+
+def test_no_folder_holds_more_than_one_idea():
+    """A folder that outgrows this has a second idea, which asks for a folder of its own."""
+    counts: dict[str, int] = {}
+    for path in [*SOURCES, *ROOT.glob("tools/**/*.py")]:
+        if path.name != "__init__.py":
+            folder = str(path.parent.relative_to(ROOT))
+            counts[folder] = counts.get(folder, 0) + 1
+    assert counts["inspector/engine"] > 5
+    assert {folder: count for folder, count in counts.items() if count > MOST_MODULES} == {}
 
 
 def test_a_text_a_list_and_a_pattern_have_one_name():
