@@ -143,8 +143,8 @@ def test_tqdm_shows_how_far_a_question_is(demo, monkeypatch):
         def __init__(self, **options: Any) -> None:
             super().__init__(**{**options, "disable": False, "file": io.StringIO()})
 
-        def update(self, n: float = 1) -> bool | None:
-            told.append((self.desc, n))
+        def update(self, n: float | None = 1) -> bool | None:
+            told.append((self.desc, n or 0))
             return super().update(n)
 
     monkeypatch.setattr("tqdm.auto.tqdm", Bar)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import streamlit as st
 
 from inspector.analyses.contrast.figures import contrast_scatter, differing_words
@@ -11,7 +12,7 @@ from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Prediction
 from inspector.results.checkpoint import Opened
 from inspector.text import literal
-from pages._ui import options, parts, session, table_files, tables
+from pages._ui import options, parts, session, table_files
 
 KEPT = "masked second"  # the field's text, for coming back
 SUGGESTED = "masked suggested"  # what was put into it last
@@ -24,7 +25,6 @@ COLUMNS = {
         "first", format="%.3f", help="Log probability in the first sentence (natural logarithm)."
     ),
     "second": st.column_config.NumberColumn("second", format="%.3f", help="Log probability in the second sentence."),
-    "token_id": tables.COLUMNS["token_id"],
 }
 # For the demo's examples: the same sentence with another word or two.
 SECONDS = {
@@ -95,14 +95,8 @@ def _show(checkpoint: Opened, result: Contrast, targets: tuple[str, ...]) -> Non
     ):
         with place:
             st.markdown(f"**More likely with {literal(name)}**")
-            st.dataframe(
-                frame,
-                hide_index=True,
-                lazy=False,
-                column_config=COLUMNS,
-                column_order=("token", "difference", "first", "second", "token_id"),
-                alt=f"Tokens more likely with {name}",
-            )
+            shown = pd.DataFrame(frame[["token", "difference", "first", "second", "token_id"]])
+            parts.table(shown, columns=COLUMNS, alt=f"Tokens more likely with {name}")
     table_files.offer(result.tokens, name=f"{checkpoint.name}-contrast", label="All tokens")
 
 

@@ -67,14 +67,7 @@ def draw(checkpoint: Opened, request: PlausibilityRequest) -> Plausibility | Non
     shown = result.tokens[result.tokens["judged"]]
     instead = alternatives(result, count=LISTED)
     shown = shown.assign(alternatives=[instead.get(position, "") for position in shown["position"]])
-    st.dataframe(
-        shown,
-        hide_index=True,
-        lazy=False,
-        column_config=COLUMNS,
-        column_order=tuple(COLUMNS),
-        alt="Probability, rank and surprisal of every token",
-    )
+    parts.table(shown[[*COLUMNS]], columns=COLUMNS, alt="Probability, rank and surprisal of every token")
     with st.container(horizontal=True):
         parts.download(result.tokens, name=f"{checkpoint.name}-plausibility")
         parts.download(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -45,7 +45,14 @@ PRECISE = {
 
 
 def table(
-    frame: pd.DataFrame, *, alt: str, height: int | None = None, find: str = "", by: str = NAME, precise: bool = False
+    frame: pd.DataFrame,
+    *,
+    alt: str,
+    height: int | None = None,
+    find: str = "",
+    by: str = NAME,
+    precise: bool = False,
+    columns: Mapping[str, Any] | None = None,
 ) -> None:
     """Show a frame with readable heads and sizes; what is shown can be sorted, searched and copied.
 
@@ -57,6 +64,7 @@ def table(
             and a click on a line puts its pattern there.
         by: The column of these names.
         precise: Small changes have digits enough.
+        columns: How some of its columns are shown, where COLUMNS does not say it.
     """
     opened = st.session_state.get(find, "") if find else ""
     folded = fold_rows(frame, by=by, opened=opened) if find else None
@@ -70,7 +78,8 @@ def table(
             "differ only in their numbers. Click a line to open it. The downloads hold every name."
         )
     rows, patterns = _page(rows, patterns, key=NO_WORD.sub("_", alt.lower()).strip("_"))
-    _draw(rows, patterns, alt=alt, height=height, find=find, precise=precise)
+    known = COLUMNS | (PRECISE if precise else {}) | dict(columns or {})
+    _draw(rows, patterns, alt=alt, height=height, find=find, known=known)
 
 
 def _offer_the_way_back(find: str) -> None:
@@ -116,7 +125,7 @@ def _order(values: Sequence[Any]) -> list[int]:
 
 
 def _draw(
-    rows: pd.DataFrame, patterns: Sequence[str], *, alt: str, height: int | None, find: str, precise: bool
+    rows: pd.DataFrame, patterns: Sequence[str], *, alt: str, height: int | None, find: str, known: Mapping[str, Any]
 ) -> None:
     look: dict[str, Any] = {
         "hide_index": True,
@@ -124,7 +133,9 @@ def _draw(
         "height": height or "auto",
         "alt": alt,
         "placeholder": "–",  # where there is no number
-        "column_config": {name: _column(str(name), precise=precise) for name in rows.columns},
+        "column_config": {
+            name: known.get(str(name)) or st.column_config.Column(_head(str(name))) for name in rows.columns
+        },
     }
     if not any(patterns):
         st.dataframe(shown(rows), **look)
@@ -137,11 +148,6 @@ def _draw(
             _put(find, pattern)
 
     st.dataframe(shown(rows), key=key, on_select=open_line, selection_mode="single-cell", **look)
-
-
-def _column(name: str, *, precise: bool) -> Any:
-    column = PRECISE.get(name) if precise else None
-    return column or COLUMNS.get(name) or st.column_config.Column(_head(name))
 
 
 def _head(name: str) -> str:
