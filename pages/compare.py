@@ -68,12 +68,7 @@ else:
 rest = changed_outside(result.tensors, most=OUTSIDE)
 if len(rest):
     parts.chart(
-        change_bars(
-            rest,
-            title=f"What changed outside of the layers, {both}",
-            subtitle="embeddings, norms and heads, the most first",
-            theme=session.theme(),
-        ),
+        change_bars(rest, names=both, theme=session.theme()),
         alt="Relative change of tensors outside of the layers; the table below holds them",
         key="outside",
     )

@@ -89,12 +89,7 @@ with right:
         st.page_link(
             "pages/padding.py", label=f"{PAGES['padding'].title}", icon=f":material/{PAGES['padding'].symbol}:"
         )
-norms = norms_histogram(
-    points,
-    title=f"How long the rows of {checkpoint.name} are",
-    subtitle=f"{projection.rows:,} rows, special tokens written out",
-    theme=session.theme(),
-)
+norms = norms_histogram(points, name=checkpoint.name, theme=session.theme())
 parts.chart(norms, alt="Histogram of the rows' norms, padding and special tokens marked")
 
 health.draw(result, checkpoint=checkpoint)

@@ -112,8 +112,9 @@ def _words(checkpoint: Opened, mask: Mask, words: pd.DataFrame) -> None:
     """Words of several pieces cannot stand among single tokens: they fill more than one mask."""
     st.markdown(f"**Whole words, mask at position {mask.position}**")
     parts.table(
-        pd.DataFrame(words[["word", "probability", "log_probability", "tokens"]]),
+        words,
         columns=WORD_COLUMNS,
+        order=("word", "probability", "log_probability", "tokens"),
         alt=f"Whole words for the mask at position {mask.position}",
     )
     parts.download(words, name=f"{checkpoint.name}-words-{mask.position}")

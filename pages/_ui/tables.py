@@ -53,6 +53,7 @@ def table(
     by: str = NAME,
     precise: bool = False,
     columns: Mapping[str, Any] | None = None,
+    order: Sequence[str] | None = None,
 ) -> None:
     """Show a frame with readable heads and sizes; what is shown can be sorted, searched and copied.
 
@@ -65,6 +66,7 @@ def table(
         by: The column of these names.
         precise: Small changes have digits enough.
         columns: How some of its columns are shown, where COLUMNS does not say it.
+        order: Columns that are seen at first, in this order; None: all.
     """
     opened = st.session_state.get(find, "") if find else ""
     folded = fold_rows(frame, by=by, opened=opened) if find else None
@@ -79,7 +81,18 @@ def table(
         )
     rows, patterns = _page(rows, patterns, key=NO_WORD.sub("_", alt.lower()).strip("_"))
     known = COLUMNS | (PRECISE if precise else {}) | dict(columns or {})
-    _draw(rows, patterns, alt=alt, height=height, find=find, known=known)
+    look = {
+        "alt": alt,
+        "height": height or "auto",
+        "column_config": {
+            name: known.get(str(name)) or st.column_config.Column(_head(str(name))) for name in rows.columns
+        },
+        "column_order": order,
+        "hide_index": True,
+        "lazy": False,
+        "placeholder": "–",  # where there is no number
+    }
+    _draw(rows, patterns, find=find, look=look)
 
 
 def _offer_the_way_back(find: str) -> None:
@@ -124,19 +137,7 @@ def _order(values: Sequence[Any]) -> list[int]:
     return sorted(known, key=lambda place: values[place], reverse=not texts) + rest
 
 
-def _draw(
-    rows: pd.DataFrame, patterns: Sequence[str], *, alt: str, height: int | None, find: str, known: Mapping[str, Any]
-) -> None:
-    look: dict[str, Any] = {
-        "hide_index": True,
-        "lazy": False,
-        "height": height or "auto",
-        "alt": alt,
-        "placeholder": "–",  # where there is no number
-        "column_config": {
-            name: known.get(str(name)) or st.column_config.Column(_head(str(name))) for name in rows.columns
-        },
-    }
+def _draw(rows: pd.DataFrame, patterns: Sequence[str], *, find: str, look: dict[str, Any]) -> None:
     if not any(patterns):
         st.dataframe(shown(rows), **look)
         return
