@@ -144,9 +144,10 @@ class Checkpoint:
     `open` and `wrap` create it.
     """
 
-    def __init__(self, opened: Opened, ask: Callable[..., Any]) -> None:
+    def __init__(self, opened: Opened, ask: Callable[..., Any], *, engine: Engine | None = None) -> None:
         self.opened = opened
         self._ask = ask
+        self._engine = engine  # opens a second checkpoint, too
 
     @property
     def name(self) -> str:
@@ -178,7 +179,7 @@ class Checkpoint:
         second = None
         if "other" in parameters:
             other = parameters["other"]
-            second = other if isinstance(other, Checkpoint) else globals()["open"](other)
+            second = other if isinstance(other, Checkpoint) else globals()["open"](other, engine=self._engine)
             parameters["other"] = second.opened.fingerprint
         request = kind(**parameters)
         return Answer(self._ask(verb, **request.parameters()), self, request, other=second)
@@ -232,6 +233,7 @@ def open(source: str | Path, *, engine: Engine | None = None) -> Checkpoint:  # 
     return Checkpoint(
         opened,
         lambda verb, **parameters: engine.run(opened.fingerprint, verb, called=(opened.name,), **parameters).result(),
+        engine=engine,
     )
 
 

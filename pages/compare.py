@@ -68,12 +68,7 @@ else:
 rest = changed_outside(result.tensors, most=OUTSIDE)
 if len(rest):
     parts.chart(
-        change_bars(
-            rest,
-            title=f"What changed outside the layers, {both}",
-            subtitle="embeddings, norms and heads, most changed first",
-            theme=session.theme(),
-        ),
+        change_bars(rest, names=both, theme=session.theme()),
         alt="Relative change of tensors outside the layers; the table below lists them",
         key="outside",
     )

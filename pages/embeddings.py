@@ -89,12 +89,7 @@ with right:
         st.page_link(
             "pages/padding.py", label=f"{PAGES['padding'].title}", icon=f":material/{PAGES['padding'].symbol}:"
         )
-norms = norms_histogram(
-    points,
-    title=f"Norms of the rows of {checkpoint.name}",
-    subtitle=f"{projection.rows:,} rows, special tokens labeled",
-    theme=session.theme(),
-)
+norms = norms_histogram(points, name=checkpoint.name, theme=session.theme())
 parts.chart(norms, alt="Histogram of row norms, with padding and special tokens marked")
 
 health.draw(result, checkpoint=checkpoint)

@@ -40,12 +40,7 @@ else:
     st.caption(literal(result.gradient_note))
     drawn, said = st.columns([3, 2], gap="large")
     with drawn:
-        bars = gradient_bars(
-            row.experiments,
-            title=f"Gradient on {row.token} of {checkpoint.name}",
-            subtitle="one backward pass on the sentences, by path",
-            theme=session.theme(),
-        )
+        bars = gradient_bars(row.experiments, row=f"{row.token} of {checkpoint.name}", theme=session.theme())
         parts.chart(bars, alt="Gradient by path, as bars; the table below lists the same numbers")
     with said:
         st.markdown(listed(words.explain_gradient(row, row.gradient)))

@@ -11,11 +11,14 @@ from inspector.engine.report import confinement_of, server_limits
 from inspector.settings import settings
 from inspector.store.keeping.quota import account
 from inspector.text import bytes_text, literal, plural
-from pages._ui import session
+from pages._ui import parts, session
 from pages._ui.opening import pins
 
-SIZE = st.column_config.NumberColumn("size", format="bytes")
-WHEN = st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm")
+MINUTES = "YYYY-MM-DD HH:mm"
+WORKERS = {
+    "memory": st.column_config.NumberColumn("memory", format="bytes"),
+    "processor seconds": st.column_config.NumberColumn("processor seconds", format="%.1f"),
+}
 
 st.title("Server", anchor=False)
 st.write("What may this server use, what are its workers doing, and what is in its store?")
@@ -39,14 +42,7 @@ workers = [
     | ({"machine": worker.node or "this server"} if any(w.node for w in running) else {})
     for worker in running
 ]
-st.dataframe(
-    pd.DataFrame(workers),
-    hide_index=True,
-    column_config={
-        "memory": st.column_config.NumberColumn("memory", format="bytes"),
-        "processor seconds": st.column_config.NumberColumn("processor seconds", format="%.1f"),
-    },
-)
+parts.table(pd.DataFrame(workers), columns=WORKERS, alt="Workers, what they do and what they use")
 st.button("Refresh", icon=":material/refresh:")
 endings = engine.endings()
 st.caption("Crashed workers, most recent first" if endings else "No worker has crashed.")
@@ -80,18 +76,19 @@ held = account(settings())
 used = f"{bytes_text(held.used_nbytes)} of {bytes_text(held.quota_nbytes)} are used."
 st.progress(min(held.used_nbytes / held.quota_nbytes, 1.0), text=used)
 kinds = pd.DataFrame([asdict(kind) for kind in held.kinds])
-st.dataframe(
-    kinds.rename(columns={"name": "what", "can_go": "removed"}), hide_index=True, column_config={"nbytes": SIZE}
-)
+parts.table(kinds.rename(columns={"name": "what", "can_go": "removed"}), alt="What the store holds")
 if held.uploads:
     st.caption(f"{plural(len(held.uploads), 'upload')}, by last use")
     uploads = pd.DataFrame([asdict(upload) for upload in held.uploads])
     for column in ("created", "last_used"):
         uploads[column] = pd.to_datetime(uploads[column])
-    st.dataframe(
-        uploads.drop(columns="fingerprint").rename(columns={"last_used": "last used", "in_use": "in use"}),
-        hide_index=True,
-        column_config={"nbytes": SIZE, "created": WHEN, "last used": WHEN},
+    parts.table(
+        uploads.drop(columns="fingerprint"),
+        columns={
+            "created": st.column_config.DatetimeColumn(format=MINUTES),
+            "last_used": st.column_config.DatetimeColumn("last used", format=MINUTES),
+        },
+        alt="Uploads of the store",
     )
     names = {each.fingerprint: f"{each.name} ({each.fingerprint[:8]})" for each in held.uploads}
     chosen = st.selectbox("Upload", list(names), format_func=names.__getitem__, key="pinned upload")

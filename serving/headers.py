@@ -1,7 +1,7 @@
 """Headers that every answer carries.
 
 The content policy is as strict as Streamlit 1.67, plotly.js and the pages' own components allow;
-`tests/browser/test_headers.py` visits every page and fails at any violation. What it cannot do
+`tests/browser/test_links.py` visits every page and fails at any violation. What it cannot do
 without: styles written by scripts (emotion, plotly), `blob:` scripts (components are imported from
 memory), compiled WebAssembly (protobuf's integers), fonts from `data:` (Streamlit's own),
 and images from `data:` and `blob:` (charts, downloads).

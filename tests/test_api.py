@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import numpy as np
@@ -12,10 +14,12 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 import torch
+from tqdm import tqdm
 
 import inspector as ci
 from inspector.api import ALIASES, Checkpoint
 from inspector.catalog import CATALOG, request_of
+from inspector.demo import DEMOS
 from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
 from inspector.request import options
 from tests.families import random_model
@@ -54,8 +58,6 @@ def test_every_verb_is_a_method_with_the_options_of_its_request():
 def test_a_lens_is_the_models_own(demo):
     lens = demo.lens(TEXT, k=3)
     from transformers import AutoModelForMaskedLM, AutoTokenizer
-
-    from inspector.demo import DEMOS
 
     folder = DEMOS["demo-bert"].folder
     model = AutoModelForMaskedLM.from_pretrained(folder).eval()
@@ -113,6 +115,45 @@ def test_two_checkpoints_are_compared_by_object_or_by_name(demo):
     assert "Compare: demo-bert" in demo.compare(other)._repr_html_()
 
 
+def test_an_engine_answers_the_same_and_opens_the_second_checkpoint(demo, monkeypatch):
+    from inspector.engine.choice import start_engine
+    from inspector.settings import settings
+
+    here = demo.compare("demo-gpt2")
+    engine = start_engine(settings(), restrict_paths=False, spare=False)
+    try:
+        monkeypatch.setattr("inspector.api._here", None)  # nothing is opened in this process
+        apart = ci.open("demo-bert", engine=engine)
+        assert apart.sharing().to_json() == demo.sharing().to_json()
+        there = apart.compare("demo-gpt2")
+        assert [row["status"] for row in there.to_json()["tensors"]] == [
+            row["status"] for row in here.to_json()["tensors"]
+        ]
+        assert there.result.other_name == "demo-gpt2"
+        with pytest.raises(CheckpointError, match="no-such-checkpoint"):
+            apart.compare("./no-such-checkpoint")
+    finally:
+        engine.close()
+
+
+def test_tqdm_shows_how_far_a_question_is(demo, monkeypatch):
+    told: list[tuple[str, float]] = []
+
+    class Bar(tqdm):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**{**options, "disable": False, "file": io.StringIO()})
+
+        def update(self, n: float | None = 1) -> bool | None:
+            told.append((self.desc, n or 0))
+            return super().update(n)
+
+    monkeypatch.setattr("tqdm.auto.tqdm", Bar)
+    demo.lens("another text with a [MASK].", k=2)
+    assert len({text for text, _ in told}) > 1
+    assert all(step >= 0 for _, step in told)
+    assert 0 < sum(step for _, step in told) <= 1
+
+
 def test_a_mistake_is_one_sentence(demo):
     with pytest.raises(RequestError, match="must be between"):
         demo.lens(TEXT, k=0)
@@ -129,6 +170,18 @@ def test_a_live_model_is_asked_the_same(home, name):
     assert wrapped.sharing().to_json() == ci_sharing(model)
     assert wrapped.overview().unique_parameters == sum(p.numel() for p in model.parameters())
     assert wrapped.name == name
+
+
+def test_a_live_model_reads_by_the_tokenizer_that_comes_with_it(demo):
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    folder = DEMOS["demo-bert"].folder
+    model = AutoModelForMaskedLM.from_pretrained(folder)
+    wrapped = ci.wrap(model, AutoTokenizer.from_pretrained(folder), name="mine")
+    assert wrapped.name == "mine"
+    mine, theirs = (each.lens(TEXT, k=3) for each in (wrapped, demo))
+    assert mine.tokens == theirs.tokens
+    pd.testing.assert_frame_equal(mine.to_frame(), theirs.to_frame(), rtol=1e-4)
 
 
 def test_a_plain_module_is_asked_for_sharing_alone(home):

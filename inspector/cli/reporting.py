@@ -53,29 +53,27 @@ def report(
     ] = "",
     text: Annotated[str, typer.Option("--text", help="Text that the model reads; default: an example.")] = "",
     other: Annotated[str, typer.Option("--other", help="A second checkpoint, for the compare section.")] = "",
-    versus: Annotated[str, typer.Option("--versus", hidden=True)] = "",  # --other of old scripts
     seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
     device: Annotated[str, flagged(PlacementRequest, "device")] = PlacementRequest.device,
     dtype: Annotated[str, flagged(PlacementRequest, "dtype")] = PlacementRequest.dtype,
     as_json: AsJson = False,
 ) -> None:
     """Write a self-contained, reproducible report; with several checkpoints, one report each."""
-    named = other or versus
     with refusals(PlacementRequest):
         where = gathered(PlacementRequest, {"device": device, "dtype": dtype})
         setting = Setting(text=text, device=where["device"], dtype=where["dtype"], seed=seed)
-        chosen = _sections(sections, named)
+        chosen = _sections(sections, other)
         sought = seek(checkpoints, listed)
         checkpoint = sought.single
         if checkpoint is None:
-            lines = _report_many(sought.entries, output, results, chosen, setting, named)
+            lines = _report_many(sought.entries, output, results, chosen, setting, other)
             show_many("report", lines, as_json=as_json, row=_row)
             leave(lines)
             return
         _check_output(output)
         with started() as engine:
             opened: Opened = waited(engine.open(find_reference(checkpoint)))
-            second = waited(engine.open(find_reference(named))) if named else None
+            second = waited(engine.open(find_reference(other))) if other else None
             with Console(stderr=True).status("Starting") as status:
                 made = make_report(
                     engine,

@@ -65,7 +65,7 @@ MODALITIES = {"image": "images", "video": "videos"}  # transformers' word -> our
 # Tasks whose answer no pooler has a part in.
 WITHOUT_POOLER = ("masked_lm", "causal_lm", "seq2seq_lm", "base")
 # Absent from many files, and no answer depends on them; nor a language model's on the pooler.
-SPARE_MODULES = ("position_ids", "token_type_ids")
+SPARE_MODULES = ("position_ids", "token_type_ids")  # tables that a loader makes anew, the same ones
 # What the code of a model raises where it is built or run as it was not written for.
 MODEL_ERRORS = (RuntimeError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError)
 MOST_MODULES = 20_000  # the largest models have a few thousand

@@ -12,7 +12,7 @@ from inspector.errors import CheckpointError, InspectorError, NotInCheckpointErr
 from inspector.models.families import FAMILIES, Family, heads_present, in_file, modern
 from inspector.models.quantized.formats import FLOAT8
 from inspector.models.quantized.layout import Layout, Quantized, find_layout, refuse_codes, refuse_many_numbers
-from inspector.results.checkpoint import HEADS
+from inspector.results.checkpoint import HEADS, LANGUAGE_HEADS
 from inspector.settings import Settings
 from inspector.store.manifests.columns import TensorInfo, Tensors
 from inspector.store.manifests.documents import collector_paused
@@ -117,6 +117,11 @@ class Checkpoint:
             return heads_by_building(self.config, map(modern, names))
         except CheckpointError:  # transformers does not know it: nothing of it can be run
             return dict.fromkeys(HEADS, "absent")
+
+    @property
+    def language_heads(self) -> list[str]:
+        """The language models among the heads that the file holds, the masked one first."""
+        return [head for head in LANGUAGE_HEADS if self.heads[head] == "present"]
 
     @cached_property
     def tokens(self) -> Tokens | None:

@@ -10,6 +10,7 @@ from transformers.models.auto import modeling_auto
 
 from inspector.models.build import CAUSAL_LM, MODEL_ERRORS, hollow_model
 from inspector.models.naming import embedding_names, find_places
+from inspector.results.checkpoint import LANGUAGE_HEADS
 
 HEAD_MAPPINGS = {
     "masked_lm": modeling_auto.MODEL_FOR_MASKED_LM_MAPPING,
@@ -20,8 +21,6 @@ HEAD_MAPPINGS = {
     "question_answering": modeling_auto.MODEL_FOR_QUESTION_ANSWERING_MAPPING,
     "multiple_choice": modeling_auto.MODEL_FOR_MULTIPLE_CHOICE_MAPPING,
 }
-# Heads whose tensors several classes name alike count only where the architecture is theirs.
-LANGUAGE_MODELS = ("masked_lm", "causal_lm")
 
 
 def heads_by_building(config: PreTrainedConfig, names: Iterable[str]) -> dict[str, str]:
@@ -55,7 +54,8 @@ def _held_by(mapping: Any, config: PreTrainedConfig, architecture: str, head: st
         return False
     model_class = found[0] if isinstance(found, tuple) else found
     pretraining = architecture.endswith("ForPreTraining") and head == "next_sentence"
-    if head not in LANGUAGE_MODELS and model_class.__name__ != architecture and not pretraining:
+    # Heads whose tensors several classes name alike count only where the architecture is theirs.
+    if head not in LANGUAGE_HEADS and model_class.__name__ != architecture and not pretraining:
         return False
     try:
         model = hollow_model(model_class, config)

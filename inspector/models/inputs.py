@@ -18,6 +18,8 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.models.running import Loaded, memory_guard
 from inspector.models.tokens import Tokens
 
+IGNORED = -100  # label of a position that no loss of transformers counts
+
 
 @dataclass(frozen=True, slots=True)
 class HeadInput:

@@ -25,6 +25,7 @@ STREAM = "the device stream, which reads a block of layers at a time"
 WAYS_ON = {"input": "a smaller dtype, a shorter text, or the CPU", "model": f"a smaller dtype, the CPU, or {STREAM}"}
 ON_CPU = {"input": "a smaller dtype or a shorter text", "model": f"a smaller dtype, or {STREAM}"}
 LARGE_LOGITS = 50_000_000  # numbers, from which on they are not all made at once where that can be
+MEMORY_SHARE = 0.8  # of what a worker may use: the rest is for what an estimate leaves out
 EXHAUSTED = re.compile(r"can't allocate memory|not enough memory|MPS backend out of memory")
 
 

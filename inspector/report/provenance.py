@@ -18,7 +18,6 @@ from inspector.store.hashing import fingerprint_of
 from inspector.text import bytes_text
 
 LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "pandas", "plotly")
-LINK_DIGITS = 16  # of an upload's fingerprint in a link, as in the pages' own
 SHARED = ("demo", "upload", "hub")  # references that mean the same for others; a path does not
 
 
@@ -62,13 +61,8 @@ def link(context: Context, slug: str, query: Mapping[str, str]) -> str:
 
 def reference(opened: Opened) -> str | None:
     """A checkpoint in a link; None where it was opened by a path."""
-    text = opened.reference
-    kind, colon, value = text.partition(":")
-    if not colon:
-        return text
-    if kind == "upload":
-        return f"{kind}:{value[:LINK_DIGITS]}"
-    return text if kind in SHARED else None
+    kind, colon, _ = opened.reference.partition(":")
+    return opened.link if kind in SHARED or not colon else None
 
 
 def command(context: Context, request: Request) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LINK_DIGITS = 16  # of an upload's fingerprint
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -13,6 +15,12 @@ class Opened:
     reference: str  # as used in links; an "incoming" upload becomes "upload:…"
     name: str
     warnings: tuple[str, ...]
+
+    @property
+    def link(self) -> str:
+        """The reference for a link, in which an upload's first digits are enough."""
+        kind, _, value = self.reference.partition(":")
+        return f"{kind}:{value[:LINK_DIGITS]}" if kind == "upload" else self.reference
 
 
 HEADS = (
@@ -24,6 +32,7 @@ HEADS = (
     "question_answering",
     "multiple_choice",
 )
+LANGUAGE_HEADS = HEADS[:2]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+DISK = "disk"  # a place beside the devices
+
 
 @dataclass(frozen=True, slots=True)
 class Place:

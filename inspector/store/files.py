@@ -17,7 +17,7 @@ LOCK = ".lock"
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 BY_DESCRIPTOR = os.rename in os.supports_dir_fd and os.listdir in os.supports_fd  # not on Windows
 AS_PLACE = getattr(os, "O_PATH", 0)  # opens what may not be read
-NEW = ".new-"  # start of a folder's name until it is locked
+NEW = ".new-"  # start of a name until what it names is locked, or whole
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -24,7 +24,6 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -48,7 +47,6 @@ PIECE = 1 << 20
 THREADS = 4
 POLL_SECONDS = 0.2
 HASHES = "hashes.json"  # with what was computed of a checkpoint: digests of its files where they lie
-_BLOB = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +160,7 @@ def _blob(path: Path) -> str | None:
     place = real.parent
     if place.name != "blobs" or not place.parent.name.startswith("models--"):
         return None
-    return real.name if _BLOB.fullmatch(real.name) else None
+    return real.name if is_fingerprint(real.name) else None
 
 
 def hash_file(path: Path, told: Callable[[int], None] = lambda nbytes: None) -> str:

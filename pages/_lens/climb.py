@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from inspector.analyses.ladder.figures import geometry_plot
+from inspector.analyses.ladder import figures
 from inspector.analyses.ladder.request import LadderRequest
 from inspector.analyses.ladder.result import Climb
 from inspector.analyses.ladder.words import GEOMETRY, TRANSFORMED, moves, notable
@@ -32,7 +32,7 @@ def draw(checkpoint: Opened, lens: Lens, request: LadderRequest) -> None:
         return
     where = f"layer {lens.layers[layer]}, position {position}"
     ids = notable(climb, most=MOST)
-    _ranks(checkpoint, climb, ids, where)
+    _ranks(checkpoint, climb, ids)
     known = pd.DataFrame(climb.geometry[climb.geometry["cosine"].notna()])
     if len(known):
         _geometry(checkpoint, climb, known, where)
@@ -46,23 +46,15 @@ def draw(checkpoint: Opened, lens: Lens, request: LadderRequest) -> None:
     st.button(f"Pin the top {len(best)} tokens of this cell", icon=":material/keep:", on_click=_pin, args=(best,))
 
 
-def _ranks(checkpoint: Opened, climb: Climb, ids: list[int], where: str) -> None:
+def _ranks(checkpoint: Opened, climb: Climb, ids: list[int]) -> None:
     if len(climb.rungs) > 1:
-        figure = rank_lines(
-            pd.DataFrame(climb.ranks[climb.ranks["token_id"].isin(ids)]),
-            along="rung",
-            stops=climb.rungs,
-            labels=climb.rungs,
-            title=f"Token ranks after each step of the head, {checkpoint.name}",
-            subtitle=where,
-            theme=session.theme(),
-        )
-        parts.chart(figure, key="climb", alt="Rank of the top tokens after each step, as below")
+        ranks = figures.figure(climb, name=checkpoint.name, ids=ids, theme=session.theme())
+        parts.chart(ranks, key="climb", alt="Rank of the top tokens after each step, as below")
     st.markdown(listed(moves(climb, index) for index in ids))
 
 
 def _geometry(checkpoint: Opened, climb: Climb, known: pd.DataFrame, where: str) -> None:
-    figure = geometry_plot(
+    figure = figures.geometry_plot(
         known,
         climb.ranks,
         hidden_norm=climb.hidden_norm,

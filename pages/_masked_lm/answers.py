@@ -20,7 +20,6 @@ from pages._ui import parts, session
 DRAWN = 6  # masks with bars of their own
 BARS = 30
 JOINT_COLUMNS = {
-    "tokens": st.column_config.TextColumn("tokens"),
     "probability": st.column_config.NumberColumn(
         "joint probability",
         format="percent",
@@ -53,7 +52,6 @@ WORD_COLUMNS = {
         help="Product over the word's tokens, each predicted from those before it. A word of two tokens takes two "
         "masks, so compare words with the same number of tokens.",
     ),
-    "log_probability": st.column_config.NumberColumn("log probability", format="%.3f"),
 }
 
 
@@ -116,12 +114,10 @@ def _mask(checkpoint: Opened, sentence: Sentence, mask: Mask, *, several: bool) 
 def _words(checkpoint: Opened, mask: Mask, words: pd.DataFrame) -> None:
     """Words of several pieces cannot stand among single tokens: they fill more than one mask."""
     st.markdown(f"**Whole words, mask at position {mask.position}**")
-    st.dataframe(
+    parts.table(
         words,
-        hide_index=True,
-        lazy=False,
-        column_config=WORD_COLUMNS,
-        column_order=("word", "probability", "log_probability", "tokens"),
+        columns=WORD_COLUMNS,
+        order=("word", "probability", "log_probability", "tokens"),
         alt=f"Whole words for the mask at position {mask.position}",
     )
     parts.download(words, name=f"{checkpoint.name}-words-{mask.position}")
@@ -144,11 +140,5 @@ def _joint(checkpoint: Opened, request: PredictRequest, prediction: Prediction) 
             for answer in prediction.joint
         ]
     )
-    st.dataframe(
-        frame,
-        hide_index=True,
-        lazy=False,
-        column_config=JOINT_COLUMNS,
-        alt=f"{plural(len(frame), 'joint answer')}, most likely first",
-    )
+    parts.table(frame, columns=JOINT_COLUMNS, alt=f"{plural(len(frame), 'joint answer')}, most likely first")
     parts.download(frame, name=f"{checkpoint.name}-joint")

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import streamlit as st
 
-from inspector.analyses.contrast.figures import contrast_scatter, differing_words
+from inspector.analyses.contrast.figures import figure, names_of
 from inspector.analyses.contrast.request import ContrastRequest
 from inspector.analyses.contrast.result import Contrast
 from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Prediction
 from inspector.results.checkpoint import Opened
 from inspector.text import literal
-from pages._ui import options, parts, session, table_files, tables
+from pages._ui import options, parts, session, table_files
 
 KEPT = "masked second"  # the field's text, for coming back
 SUGGESTED = "masked suggested"  # what was put into it last
-ENDS = " .,;:!?"
 COLUMNS = {
     "difference": st.column_config.NumberColumn(
         "difference", format="%.3f", help="First minus second: 0.69 means twice as likely, 2.3 ten times."
@@ -24,7 +23,6 @@ COLUMNS = {
         "first", format="%.3f", help="Log probability in the first sentence (natural logarithm)."
     ),
     "second": st.column_config.NumberColumn("second", format="%.3f", help="Log probability in the second sentence."),
-    "token_id": tables.COLUMNS["token_id"],
 }
 # For the demo's examples: the same sentence with another word or two.
 SECONDS = {
@@ -65,8 +63,6 @@ def draw(checkpoint: Opened, prediction: Prediction | None, asked: PredictReques
 
 
 def _show(checkpoint: Opened, result: Contrast, targets: tuple[str, ...]) -> None:
-    first, second = differing_words(result.first_text, result.second_text)
-    names = (first.rstrip(ENDS) or first, second.rstrip(ENDS) or second)
     pins = result.tokens[result.tokens["token"].isin(targets)]
     with st.container(horizontal=True):
         st.metric(
@@ -78,31 +74,18 @@ def _show(checkpoint: Opened, result: Contrast, targets: tuple[str, ...]) -> Non
         st.metric("Tokens compared", f"{result.rows:,}")
         st.metric("Both passes", f"{result.milliseconds:.1f} ms")
     parts.chart(
-        contrast_scatter(
-            result.tokens,
-            names=names,
-            title=f"{checkpoint.name}: {names[0]} versus {names[1]}",
-            floor=result.floor,
-            pins=pins["token_id"].tolist(),
-            theme=session.theme(),
-        ),
+        figure(result, name=checkpoint.name, pins=pins["token_id"].tolist(), theme=session.theme()),
         alt="Every token by its likelihood and by which sentence makes it more likely; the tables below list those "
         "with the largest contrast",
         key="contrast",
     )
     for place, name, frame in zip(
-        parts.grid(2, wide=2), names, (result.favours_first, result.favours_second), strict=True
+        parts.grid(2, wide=2), names_of(result), (result.favours_first, result.favours_second), strict=True
     ):
         with place:
             st.markdown(f"**More likely with {literal(name)}**")
-            st.dataframe(
-                frame,
-                hide_index=True,
-                lazy=False,
-                column_config=COLUMNS,
-                column_order=("token", "difference", "first", "second", "token_id"),
-                alt=f"Tokens more likely with {name}",
-            )
+            order = ("token", "difference", "first", "second", "token_id")
+            parts.table(frame, columns=COLUMNS, order=order, alt=f"Tokens more likely with {name}")
     table_files.offer(result.tokens, name=f"{checkpoint.name}-contrast", label="All tokens")
 
 

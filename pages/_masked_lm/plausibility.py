@@ -5,10 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.analyses.masked_lm.request import PredictRequest
-from inspector.analyses.plausibility.figures import plausibility_strip
+from inspector.analyses.plausibility.figures import figure
 from inspector.analyses.plausibility.request import PlausibilityRequest
 from inspector.analyses.plausibility.result import Plausibility
-from inspector.analyses.plausibility.words import alternatives, subtitle, totals
+from inspector.analyses.plausibility.words import alternatives, totals
 from inspector.results.checkpoint import Opened
 from inspector.text import literal
 from pages._ui import inputs, options, parts, session
@@ -54,12 +54,7 @@ def draw(checkpoint: Opened, request: PlausibilityRequest) -> Plausibility | Non
         st.metric("Judged tokens", result.judged)
         st.metric("Forward pass" if result.method == "causal" else "All passes", f"{result.milliseconds:.0f} ms")
     parts.chart(
-        plausibility_strip(
-            result.tokens,
-            title=f"{checkpoint.name}: how surprising is each token?",
-            subtitle=subtitle(result),
-            theme=session.theme(),
-        ),
+        figure(result, name=checkpoint.name, theme=session.theme()),
         alt="The text, each token colored by its surprisal; the table below lists the numbers",
         key="plausibility",
     )
@@ -67,14 +62,7 @@ def draw(checkpoint: Opened, request: PlausibilityRequest) -> Plausibility | Non
     shown = result.tokens[result.tokens["judged"]]
     instead = alternatives(result, count=LISTED)
     shown = shown.assign(alternatives=[instead.get(position, "") for position in shown["position"]])
-    st.dataframe(
-        shown,
-        hide_index=True,
-        lazy=False,
-        column_config=COLUMNS,
-        column_order=tuple(COLUMNS),
-        alt="Probability, rank and surprisal of every token",
-    )
+    parts.table(shown, columns=COLUMNS, order=tuple(COLUMNS), alt="Probability, rank and surprisal of every token")
     with st.container(horizontal=True):
         parts.download(result.tokens, name=f"{checkpoint.name}-plausibility")
         parts.download(

@@ -24,8 +24,6 @@ BARS = 10
 COLUMNS = {
     "here": st.column_config.NumberColumn("probability here", format="percent"),
     "there": st.column_config.NumberColumn("probability there", format="percent"),
-    "rank_here": st.column_config.NumberColumn("rank here"),
-    "rank_there": st.column_config.NumberColumn("rank there"),
 }
 
 
@@ -137,13 +135,7 @@ def _mask(checkpoint: Opened, other: Opened, mine: Mask, theirs: Mask) -> None:
     shared = len(joined.dropna(subset=["here", "there"]))
     listed = (len(mine.predictions), len(theirs.predictions))
     st.markdown(literal(words.shared(shared, (checkpoint.name, other.name), listed)))
-    st.dataframe(
-        joined,
-        hide_index=True,
-        lazy=False,
-        column_config=COLUMNS,
-        alt="Tokens of both checkpoints with their probabilities",
-    )
+    parts.table(joined, columns=COLUMNS, alt="Tokens of both checkpoints with their probabilities")
 
 
 def join(mine: Mask, theirs: Mask) -> pd.DataFrame:

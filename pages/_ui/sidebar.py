@@ -17,7 +17,6 @@ from pages._ui import running, session, sign_in
 from pages._ui.opening import agreeing, arrivals, folders, pins, uploading
 from serving.place import paths_are_open
 
-LINK_DIGITS = 16  # of an upload's fingerprint in a link
 HERE = Path(__file__).parent
 STYLE = """<style>
 .st-key-address_bar, .st-key-opening:not(:has([role=progressbar], button)) {display: none}
@@ -73,7 +72,7 @@ def _open_wanted() -> None:
 def _show(checkpoint: Opened) -> None:
     """Make a checkpoint the open one, and have the address bar name it."""
     st.session_state["opened"] = checkpoint
-    st.session_state["relink"] = _link(checkpoint.reference)
+    st.session_state["relink"] = checkpoint.link
 
 
 def _follow_link() -> str | None:
@@ -103,7 +102,7 @@ def _follow_link() -> str | None:
         arrivals.forget_refusal("sidebar")
     state["linked"] = link
     if checkpoint is None and "opened" in state:
-        state["relink"] = _link(state["opened"].reference)
+        state["relink"] = state["opened"].link
         st.rerun()
     return None
 
@@ -219,8 +218,3 @@ def _ask_for_model() -> None:
         st.caption("Downloaded once; code in the repository never runs.")
         if st.form_submit_button("Open") and value:
             session.want(f"hub:{value}")
-
-
-def _link(reference: str) -> str:
-    kind, colon, value = reference.partition(":")
-    return f"{kind}:{value[:LINK_DIGITS]}" if colon and kind == "upload" else reference

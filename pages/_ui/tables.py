@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -45,7 +45,15 @@ PRECISE = {
 
 
 def table(
-    frame: pd.DataFrame, *, alt: str, height: int | None = None, find: str = "", by: str = NAME, precise: bool = False
+    frame: pd.DataFrame,
+    *,
+    alt: str,
+    height: int | None = None,
+    find: str = "",
+    by: str = NAME,
+    precise: bool = False,
+    columns: Mapping[str, Any] | None = None,
+    order: Sequence[str] | None = None,
 ) -> None:
     """Show a frame with readable heads and sizes; what is shown can be sorted, searched and copied.
 
@@ -57,6 +65,8 @@ def table(
             and a click on a line puts its pattern there.
         by: The column of these names.
         precise: Small changes have digits enough.
+        columns: How some of its columns are shown, where COLUMNS does not say it.
+        order: Columns that are seen at first, in this order; None: all.
     """
     opened = st.session_state.get(find, "") if find else ""
     folded = fold_rows(frame, by=by, opened=opened) if find else None
@@ -70,7 +80,19 @@ def table(
             "only in their numbers share a line. Click a line to open it. The downloads list every name."
         )
     rows, patterns = _page(rows, patterns, key=NO_WORD.sub("_", alt.lower()).strip("_"))
-    _draw(rows, patterns, alt=alt, height=height, find=find, precise=precise)
+    known = COLUMNS | (PRECISE if precise else {}) | dict(columns or {})
+    look = {
+        "alt": alt,
+        "height": height or "auto",
+        "column_config": {
+            name: known.get(str(name)) or st.column_config.Column(_head(str(name))) for name in rows.columns
+        },
+        "column_order": order,
+        "hide_index": True,
+        "lazy": False,
+        "placeholder": "–",  # where there is no number
+    }
+    _draw(rows, patterns, find=find, look=look)
 
 
 def _offer_the_way_back(find: str) -> None:
@@ -120,17 +142,7 @@ def _order(values: Sequence[Any]) -> list[int]:
     return sorted(known, key=lambda place: values[place], reverse=not texts) + rest
 
 
-def _draw(
-    rows: pd.DataFrame, patterns: Sequence[str], *, alt: str, height: int | None, find: str, precise: bool
-) -> None:
-    look: dict[str, Any] = {
-        "hide_index": True,
-        "lazy": False,
-        "height": height or "auto",
-        "alt": alt,
-        "placeholder": "–",  # where there is no number
-        "column_config": {name: _column(str(name), precise=precise) for name in rows.columns},
-    }
+def _draw(rows: pd.DataFrame, patterns: Sequence[str], *, find: str, look: dict[str, Any]) -> None:
     if not any(patterns):
         st.dataframe(shown(rows), **look)
         return
@@ -142,11 +154,6 @@ def _draw(
             _put(find, pattern)
 
     st.dataframe(shown(rows), key=key, on_select=open_line, selection_mode="single-cell", **look)
-
-
-def _column(name: str, *, precise: bool) -> Any:
-    column = PRECISE.get(name) if precise else None
-    return column or COLUMNS.get(name) or st.column_config.Column(_head(name))
 
 
 def _head(name: str) -> str:

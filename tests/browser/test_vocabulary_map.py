@@ -15,26 +15,9 @@ from playwright.sync_api import Page
 
 from inspector.analyses.vocabulary_map import component
 from inspector.plotting.theme import DARK, LIGHT, Theme
+from tools.bench.vocabulary_map import MOUNT
 
 WIDTH, HEIGHT = 800, 500
-
-MOUNT = """async ([html, css, script]) => {
-  const root = document.getElementById("root");
-  root.innerHTML = html;
-  const style = document.createElement("style");
-  style.textContent = css;
-  root.append(style);
-  const url = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
-  const module = await import(url);
-  window.reported = [];
-  const setTriggerValue = (name, value) => window.reported.push([name, value]);
-  window.update = (data) => module.default({ data, parentElement: root, setTriggerValue });
-  const other = document.createElement("div");
-  window.bringBytes = (data) => module.default({ data, parentElement: other, setTriggerValue });
-  window.bring = (text) => {
-    window.bringBytes(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)));
-  };
-}"""
 SETTLED = """async () => {
   const canvas = document.querySelector(".stage canvas");
   let before = -1;

@@ -369,10 +369,6 @@ def test_report_of_a_comparison(answer, call, tmp_path):
                    "--other", "demo-gpt2")  # fmt: skip
     assert (found["sections"], found["absent"]) == (["overview", "compare"], [])
     assert "--other=demo-gpt2" in path.read_text("utf-8")
-    old = answer("report", "demo-bert", "-o", str(path), "--sections", "overview",
-                 "--versus", "demo-gpt2")  # fmt: skip
-    assert old == found
-    assert "versus" not in call("report", "--help")[1]
     status, stdout, stderr = call("report", "demo-bert", "-o", str(path), "--sections", "compare")
     assert (status, stdout) == (2, "")
     assert stderr.startswith("The section compare needs a second checkpoint: name one (--other)")

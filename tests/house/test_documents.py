@@ -99,6 +99,19 @@ def test_every_path_exists(name):
     assert not {path for path in named if not any(ROOT.glob(pattern(path)))}
 
 
+def test_every_file_that_code_speaks_of_exists():
+    """Docstrings and comments name files, too: a test that was renamed is no longer what proves a sentence."""
+    sources = [name for name in tracked() if re.match(rf"({'|'.join(SHOWN)})/.*\.py$", name)]
+    assert len(sources) > 500
+    named = {
+        (name, path)
+        for name in sources
+        for path in re.findall(r"\b(?:docs|tests|inspector|pages|serving|tools)/[\w./-]+\.\w+", text_of(name))
+    }
+    assert len(named) > 5
+    assert [(name, path) for name, path in sorted(named) if not (ROOT / path).exists()] == []
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_module_that_a_command_runs_exists(name):
     for module in re.findall(r"-m ((?:tools|serving|inspector)[\w.]*)", text_of(name)):

@@ -65,6 +65,7 @@ SHOWN = {
     "cli": {"request", "result", "words", "frames", "command"},
     "pages": {"request", "result", "words", "figures", "frames", "component"},
 }
+MOST_MODULES = 21  # of a folder
 ROOMS = {path.parent.name for path in ROOT.glob("inspector/analyses/*/__init__.py")}
 SOURCES = sorted(
     path
@@ -145,6 +146,46 @@ def test_imports_run_downward(path):
     assert home is None or home[1] in FURNITURE, "no such furniture"
     found = {name: why for name in imports_of(path) if (why := refused(path, name))}
     assert not found
+
+
+def test_the_product_ships_without_the_tools_and_they_without_the_tests():
+    """What only developers use may import the product; nothing that is installed imports it."""
+    tools = [path for path in ROOT.glob("tools/**/*.py") if "__pycache__" not in path.parts]
+    assert tools
+    product = ("app", "inspector", "pages", "serving")
+    beyond = {"tools": {"tests"}} | {part: {"tests", "tools"} for part in product}
+    found = {}
+    for path in [*SOURCES, *tools]:
+        tops = {name.partition(".")[0] for name in imports_of(path)}
+        if wrong := tops & beyond[path.relative_to(ROOT).with_suffix("").parts[0]]:
+            found[str(path.relative_to(ROOT))] = wrong
+    assert not found
+
+
+def test_no_folder_holds_more_than_one_idea():
+    """A folder that outgrows this has a second idea, which asks for a folder of its own."""
+    counts: dict[str, int] = {}
+    for path in [*SOURCES, *ROOT.glob("tools/**/*.py")]:
+        if path.name != "__init__.py":
+            folder = str(path.parent.relative_to(ROOT))
+            counts[folder] = counts.get(folder, 0) + 1
+    assert counts["inspector/engine"] > 5
+    assert {folder: count for folder, count in counts.items() if count > MOST_MODULES} == {}
+
+
+def test_a_text_a_list_and_a_pattern_have_one_name():
+    """What two modules need is defined by one of them; numbers may be equal by chance."""
+    places: dict[str, list[str]] = {}
+    for path in SOURCES:
+        body = ast.parse(path.read_text("utf-8")).body
+        for value in (node.value for node in body if isinstance(node, ast.Assign | ast.AnnAssign) and node.value):
+            parts = [*ast.walk(value)]
+            calls = {ast.unparse(each.func) for each in parts if isinstance(each, ast.Call)} - {"re.compile"}
+            texts = [each for each in parts if isinstance(each, ast.Constant) and type(each.value) in {str, bytes}]
+            if texts and not calls:
+                places.setdefault(ast.unparse(value), []).append(str(path.relative_to(ROOT)))
+    assert len(places) > 500
+    assert {value for value, files in places.items() if len(files) > 1} == {"'checkpoints'"}  # of two stores
 
 
 def test_every_folder_of_the_analyses_is_a_room_with_the_same_furniture():

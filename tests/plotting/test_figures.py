@@ -225,7 +225,7 @@ def test_bars_grow_in_height_with_their_number() -> None:
 
 
 def test_histogram_counts_every_row_and_marks_padding_by_shape() -> None:
-    figure = norms_histogram(frame_of_points(), title="demo: norms")
+    figure = norms_histogram(frame_of_points(), name="demo")
     bars = trace(figure, "all tokens")
     assert sum(bars["y"]) == 5
     assert trace(figure, "padding")["customdata"] == (0,)
@@ -239,7 +239,7 @@ def test_histogram_counts_every_row_and_marks_padding_by_shape() -> None:
 
 def test_histogram_labels_that_would_touch_stand_on_different_lines() -> None:
     points = frame_of_points(norm=[0.1, 0.0, 2.0, 1.0, 1.001])
-    labels = {a["text"]: a["y"] for a in norms_histogram(points, title="t").to_dict()["layout"]["annotations"]}
+    labels = {a["text"]: a["y"] for a in norms_histogram(points, name="n").to_dict()["layout"]["annotations"]}
     assert labels["<b>[CLS]</b>"] != labels["<b>&lt;s&gt;</b>"]
     assert labels["<b>[PAD]</b>"] == labels["<b>[CLS]</b>"]  # far apart: one line is enough
 
@@ -254,13 +254,13 @@ def test_histogram_names_padding_even_among_hundreds_of_special_tokens() -> None
             "kind": ["padding", *["special"] * (count - 1)],
         }
     )
-    written = notes(norms_histogram(points, title="t"))
+    written = notes(norms_histogram(points, name="n"))
     assert "<b>[PAD]</b>" in written
     assert len(written) == 13  # 12 tokens and the median
 
 
 def test_histogram_leaves_out_what_is_not_a_number() -> None:
-    figure = norms_histogram(frame_of_points(norm=[math.nan, 1.0, 1.1, 1.2, 0.9]), title="t")
+    figure = norms_histogram(frame_of_points(norm=[math.nan, 1.0, 1.1, 1.2, 0.9]), name="n")
     assert sum(trace(figure, "all tokens")["y"]) == 4
     assert "<b>[PAD]</b>" not in notes(figure)
 
@@ -313,7 +313,7 @@ def test_hostile_text_is_shown_and_not_obeyed() -> None:
 def test_an_empty_vocabulary_has_figures_without_marks() -> None:
     nothing = frame_of_points().iloc[:0]
     assert traces(projection_figure(nothing, title="t")) == []
-    figure = norms_histogram(nothing, title="t")
+    figure = norms_histogram(nothing, name="n")
     assert sum(trace(figure, "all tokens")["y"]) == 0
     assert notes(figure) == []
 

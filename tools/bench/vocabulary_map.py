@@ -15,11 +15,29 @@ import pandas as pd
 from playwright.sync_api import Page, sync_playwright
 
 from inspector.analyses.vocabulary_map import component
-from tests.browser.test_vocabulary_map import MOUNT
 from tools.chromium import FLAGS, find_chromium
 
 SIZES = (30_522, 100_000, 256_000)
 FRAMES = 30
+
+# The component alone in a page, fed as Streamlit would feed it.
+MOUNT = """async ([html, css, script]) => {
+  const root = document.getElementById("root");
+  root.innerHTML = html;
+  const style = document.createElement("style");
+  style.textContent = css;
+  root.append(style);
+  const url = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
+  const module = await import(url);
+  window.reported = [];
+  const setTriggerValue = (name, value) => window.reported.push([name, value]);
+  window.update = (data) => module.default({ data, parentElement: root, setTriggerValue });
+  const other = document.createElement("div");
+  window.bringBytes = (data) => module.default({ data, parentElement: other, setTriggerValue });
+  window.bring = (text) => {
+    window.bringBytes(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)));
+  };
+}"""
 
 # Seconds from the bytes to the first frame that is drawn, as Streamlit would hand them over.
 PAINT = """async ([state, text]) => {

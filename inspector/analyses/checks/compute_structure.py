@@ -14,7 +14,7 @@ from inspector.analyses.checks.compute_parts import at_least, conclude, not_chec
 from inspector.analyses.checks.result import Check, Evidence, Severity
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.errors import InspectorError
-from inspector.models.build import hollow_model, own_class
+from inspector.models.build import SPARE_MODULES, hollow_model, own_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.names import unexpected_keys
 from inspector.models.naming import find_places
@@ -22,7 +22,6 @@ from inspector.store.sizes import size_warnings
 
 SHAPES, WEIGHTS = "Config and shapes", "Heads and weights"
 LEFT_OVER, TIES = "Left-over tensors", "Ties"
-SPARE = ("position_ids", "token_type_ids")  # tables that a loader makes anew, the same ones
 POOLER = "pooler."
 
 
@@ -84,7 +83,7 @@ def check_weights(checkpoint: Checkpoint, built: Built | str) -> Check:
     """Every parameter of the class is in the file; a loader would make up the others."""
     if isinstance(built, str):
         return not_checked(WEIGHTS, built)
-    lacking = [_missing(name, built) for name in built.missing if not name.endswith(SPARE)]
+    lacking = [_missing(name, built) for name in built.missing if not name.endswith(SPARE_MODULES)]
     evidence = lacking + [
         Evidence(head, "head in the file", "none", None, words.head_there(head))
         for head, there in checkpoint.heads.items()

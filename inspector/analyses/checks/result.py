@@ -12,6 +12,7 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 # be trusted, or none is given).
 Severity = Literal["none", "note", "minor", "major", "critical"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+REPORTED = SEVERITIES[2:]  # what a check finds wrong
 STATUS_OF: dict[Severity, Status] = dict(zip(SEVERITIES, ("ok", "ok", "warn", "fail", "fail"), strict=True))
 
 

@@ -18,11 +18,11 @@ from inspector.analyses.classes.compute_fields import ASKED, Size, output_fields
 from inspector.analyses.classes.result import ExampleOutput
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.placing.routing import APART
 
 EXAMPLE_IDS = 8  # where there is no tokenizer
 FEW = 4  # so short an example is made longer for the second look, others shorter
 CHOICES = 2
-GROUPED = "grouped_mm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +127,13 @@ def _without_numbers(model: PreTrainedModel) -> Iterator[None]:
     is_fake = import_utils.is_fake_tensor
     experts = getattr(model.config, "_experts_implementation", None)
     import_utils.is_fake_tensor = lambda each: is_fake(each) or (isinstance(each, torch.Tensor) and each.is_meta)
-    if experts == GROUPED:
+    if experts == APART:
         model.set_experts_implementation("batched_mm")
     try:
         yield
     finally:
         import_utils.is_fake_tensor = is_fake
-        if experts == GROUPED:
+        if experts == APART:
             model.set_experts_implementation(experts)
 
 

@@ -100,11 +100,12 @@ def changed_outside(tensors: pd.DataFrame, *, most: int) -> pd.DataFrame:
     return kept.sort_values(by="relative_change", ascending=False, kind="stable").head(most)
 
 
-def change_bars(tensors: pd.DataFrame, *, title: str, subtitle: str = "", theme: Theme = LIGHT) -> go.Figure:
+def change_bars(tensors: pd.DataFrame, *, names: str, theme: Theme = LIGHT) -> go.Figure:
     """Draw the relative change of single tensors as bars, in their order.
 
     Args:
         tensors: Rows of `Comparison.tensors` that were measured.
+        names: Of both checkpoints.
     """
     shares = column(tensors, "relative_change")
     return bar_rows(
@@ -118,8 +119,8 @@ def change_bars(tensors: pd.DataFrame, *, title: str, subtitle: str = "", theme:
         ],
         measure="relative change |b − a| / |a|",
         tickformat=".3~%",
-        title=title,
-        subtitle=subtitle,
+        title=f"What changed outside the layers, {names}",
+        subtitle="embeddings, norms and heads, most changed first",
         pitch=BAR,
         size=12,
         room=64,

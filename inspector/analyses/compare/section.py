@@ -41,12 +41,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     if len(rest):
         yield Drawn(
             "outside",
-            lambda theme: change_bars(
-                rest,
-                title=f"What changed outside the layers, {both}",
-                theme=theme,
-                subtitle="embeddings, norms and heads, most changed first",
-            ),
+            lambda theme: change_bars(rest, names=both, theme=theme),
             "Relative change of tensors outside the layers",
         )
     ranked = result.tensors.sort_values("relative_change", ascending=False, kind="stable")

@@ -24,6 +24,7 @@ POINTS = 400  # tokens with a mark of their own
 LABELS, LETTERS = 48, 16  # tokens that get a label where there is room
 SIZE, RADIUS = 13, 4.0
 DECADE = math.log(10)
+ENDS = " .,;:!?"  # punctuation that tells no texts apart
 LEAST_RANGE = math.log(2)  # of the vertical axis: texts that are the same have no spread
 
 
@@ -297,9 +298,19 @@ def _to_label(marked: pd.DataFrame, pins: Sequence[int]) -> pd.DataFrame:
     return pd.DataFrame(pd.concat([pinned, in_turn]).drop_duplicates("token_id"))
 
 
-def figure(result: Contrast, *, name: str, theme: Theme = LIGHT) -> go.Figure:
-    """Draw the result's main figure: likelihood against difference for the whole vocabulary."""
-    names = differing_words(result.first_text, result.second_text)
-    return contrast_scatter(
-        result.tokens, names=names, title=f"{name}: {names[0]} versus {names[1]}", floor=result.floor, theme=theme
-    )
+def names_of(result: Contrast) -> tuple[str, str]:
+    """What tells the two texts apart, without the punctuation at its end."""
+    first, second = differing_words(result.first_text, result.second_text)
+    return first.rstrip(ENDS) or first, second.rstrip(ENDS) or second
+
+
+def figure(result: Contrast, *, name: str, pins: Sequence[int] = (), theme: Theme = LIGHT) -> go.Figure:
+    """Draw the result's main figure: likelihood against difference for the whole vocabulary.
+
+    Args:
+        name: Of the checkpoint.
+        pins: Tokens that are named in any case, by id.
+    """
+    names = names_of(result)
+    title = f"{name}: {names[0]} versus {names[1]}"
+    return contrast_scatter(result.tokens, names=names, title=title, floor=result.floor, pins=pins, theme=theme)

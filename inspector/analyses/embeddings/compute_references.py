@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pandas as pd
 import torch
 
+from inspector.models.vocabulary.labels import ORDINARY
 from inspector.models.vocabulary.rows import RowFacts, cosines
 
-ORDINARY = ("word", "subword", "byte")
 MIN_REFERENCES = 3  # unused rows from which a direction or a norm can be taken
 MAX_REFERENCES = 4096  # spread evenly over all of them
 NEAR_MEAN = 0.1  # unused rows this near the mean of all rows, in median distances, have no direction

@@ -25,7 +25,6 @@ from inspector.analyses.embeddings import words_undertrained as words
 from inspector.analyses.embeddings.compute_random import spread_if_random
 from inspector.analyses.embeddings.compute_references import (
     MIN_REFERENCES,
-    ORDINARY,
     Measure,
     direction,
     find_references,
@@ -33,6 +32,7 @@ from inspector.analyses.embeddings.compute_references import (
     shortness,
 )
 from inspector.analyses.embeddings.result_health import Indicator
+from inspector.models.vocabulary.labels import ORDINARY
 from inspector.models.vocabulary.rows import RowFacts
 
 MIN_ORDINARY = 20  # tokens from which a typical score can be told

@@ -21,11 +21,12 @@ LANE = 0.085  # from one line of labels to the next, as a share of the highest b
 PLOT, LETTER = 460, 7.5  # pixels of the narrowest plot and of a letter: no labels overlap there
 
 
-def norms_histogram(points: pd.DataFrame, *, title: str, subtitle: str = "", theme: Theme = LIGHT) -> go.Figure:
+def norms_histogram(points: pd.DataFrame, *, name: str, theme: Theme = LIGHT) -> go.Figure:
     """Draw how long the embedding's rows are, with padding and special tokens marked.
 
     Args:
         points: One row a token: token, token_id, norm, kind (one of `results.KINDS`).
+        name: Of the checkpoint.
 
     Returns:
         A figure with bars of counts, then one trace of ticks for each of "special" and
@@ -39,8 +40,8 @@ def norms_histogram(points: pd.DataFrame, *, title: str, subtitle: str = "", the
     peak = max(int(counts.max()), 1)
     room = 1.1 + LANE * (max(lanes.values(), default=-1) + 1)
     figure = look.figure(
-        title,
-        subtitle,
+        f"Norms of the rows of {name}",
+        f"{len(points):,} rows, special tokens labeled",
         theme=theme,
         height=400,
         xaxis=look.axis(title="norm of the embedding row", theme=theme, grid=False),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -12,12 +13,11 @@ from inspector.analyses.embeddings.figures import norms_histogram
 from inspector.analyses.embeddings.request import EmbeddingsRequest
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.embeddings.words import UNTRAINED
-from inspector.analyses.vocabulary_map.figures import projection_figure
+from inspector.analyses.vocabulary_map.figures import figure
 from inspector.analyses.vocabulary_map.request import ProjectRequest
 from inspector.analyses.vocabulary_map.result import Projection
-from inspector.analyses.vocabulary_map.words import kept, trust
+from inspector.analyses.vocabulary_map.words import trust
 from inspector.report.content import Block, Context, Drawn, Facts, Said, Section, Tabled
-from inspector.text import percent_text
 
 MOST_POINTS = 10_000  # drawn without WebGL, which the page's content policy forbids
 FEW = ("unused", "no token", "special", "padding", "byte")  # kinds of which every point is drawn
@@ -56,28 +56,13 @@ def _map(context: Context, projection: Projection) -> Iterator[Block]:
     points = projection.points
     yield Drawn(
         "norms",
-        lambda theme: norms_histogram(
-            points,
-            title=f"Norms of the rows of {context.name}",
-            subtitle=f"{projection.rows:,} rows, special tokens labeled",
-            theme=theme,
-        ),
+        lambda theme: norms_histogram(points, name=context.name, theme=theme),
         "Histogram of row norms, with padding and special tokens marked",
     )
-    drawn = _thinned(points)
-    cut = f", {len(drawn):,} of them drawn" if len(drawn) < len(points) else ""
-    axes = [f"PC {place} ({percent_text(share)})" for place, share in enumerate(projection.explained[:2], start=1)]
+    drawn = replace(projection, points=_thinned(points))
     yield Drawn(
         "map",
-        lambda theme: _as_svg(
-            projection_figure(
-                drawn,
-                title=f"PCA of {context.name}",
-                subtitle=f"{projection.rows:,} rows{cut}; {kept(projection)}",
-                axes=(axes[0], axes[1]),
-                theme=theme,
-            )
-        ),
+        lambda theme: _as_svg(figure(drawn, name=context.name, theme=theme)),
         "Vocabulary rows as points on their first two principal components",
     )
     yield Said(trust(projection))

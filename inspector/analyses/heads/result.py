@@ -13,7 +13,6 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
     import numpy as np
     import pandas as pd
 
-IGNORED = -100  # the label that transformers' losses skip
 MASKED, REPLACED, KEPT, NOT_CHOSEN = "masked", "replaced", "kept", "not chosen"
 
 # What a class name says about its head.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pandas as pd
@@ -171,15 +171,20 @@ def _sides(cosines: Sequence[float]) -> list[str]:
     return sides
 
 
-def figure(result: Climb, *, name: str, theme: Theme = LIGHT) -> go.Figure:
-    """Draw the result's main figure: the ranks of the best tokens from step to step."""
-    ids = _named(result.ranks, set(first_by(result.ranks)))
+def figure(result: Climb, *, name: str, ids: Collection[int] | None = None, theme: Theme = LIGHT) -> go.Figure:
+    """Draw the result's main figure: the ranks of tokens from step to step.
+
+    Args:
+        name: Of the checkpoint.
+        ids: Which tokens; None: the best ones.
+    """
+    ids = _named(result.ranks, set(first_by(result.ranks))) if ids is None else ids
     return rank_lines(
-        where(result.ranks, result.ranks["token_id"].isin(sorted(ids))),
+        where(result.ranks, result.ranks["token_id"].isin([*ids])),
         along="rung",
         stops=result.rungs,
         labels=result.rungs,
         title=f"Token ranks after each step of the head, {name}",
-        subtitle=f"layer {result.layer}, position {result.position} ({result.token})",
+        subtitle=f"layer {result.layers[result.layer]}, position {result.position} ({result.token})",
         theme=theme,
     )

@@ -10,10 +10,10 @@ import pandas as pd
 from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Mask, Prediction
 from inspector.analyses.masked_lm.words import HOW, joint
-from inspector.analyses.plausibility.figures import plausibility_strip
+from inspector.analyses.plausibility.figures import figure
 from inspector.analyses.plausibility.request import PlausibilityRequest
 from inspector.analyses.plausibility.result import Plausibility
-from inspector.analyses.plausibility.words import subtitle, totals
+from inspector.analyses.plausibility.words import totals
 from inspector.plotting.predictions import topk_bars
 from inspector.report.content import Block, Context, Drawn, Said, Section, Tabled
 from inspector.request import Request
@@ -82,12 +82,7 @@ def _bars(context: Context, mask: Mask, number: int, *, several: bool) -> Drawn:
 def _plausibility(context: Context, judged: Plausibility) -> Iterator[Block]:
     yield Drawn(
         "plausibility",
-        lambda theme: plausibility_strip(
-            judged.tokens,
-            title=f"How surprising each token is to {context.name}",
-            subtitle=subtitle(judged),
-            theme=theme,
-        ),
+        lambda theme: figure(judged, name=context.name, theme=theme),
         "The text's tokens as boxes; a stronger color means a more surprising token",
     )
     yield Said(totals(judged))

@@ -9,11 +9,11 @@ import torch
 
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.inputs import IGNORED
 
 MOST_POSITIONS = 8_192  # padding included
 EXTRA = 4  # positions of padding where all sentences are equally long
 MASKED = 0.15  # share of the ordinary tokens that are masked: BERT's
-IGNORED = -100  # label of a position that no loss counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,12 +31,11 @@ from inspector.models.loading import load, plan_for
 from inspector.models.placing.device import pick_device
 from inspector.models.reading.setting import decoder_start
 from inspector.models.running import Loaded, memory_guard
+from inspector.models.vocabulary.labels import ORDINARY
 from inspector.progress import Progress
 from inspector.settings import Device, Dtype
 
 ROLE = "as padding"
-TASKS = ("masked_lm", "causal_lm")
-ORDINARY = ("word", "subword", "byte")  # kinds of token that may be masked or compared with
 COLUMNS = ["experiment", "role", "token", "token_id", "row_norm", "input_path", "output_path", "total"]
 
 
@@ -121,7 +120,7 @@ def _unmeasurable(checkpoint: Checkpoint, loaded: Loaded, task: str) -> Measured
 def _task(checkpoint: Checkpoint) -> str | None:
     if checkpoint.config.is_encoder_decoder:
         return "seq2seq_lm"
-    return next((task for task in TASKS if checkpoint.heads[task] == "present"), None)
+    return next(iter(checkpoint.language_heads), None)
 
 
 def _ask(

@@ -20,7 +20,7 @@ from torch.func import functional_call
 from transformers import PreTrainedModel
 
 from inspector.analyses.padding import words_measuring as words
-from inspector.analyses.padding.compute_batch import IGNORED, Batch
+from inspector.analyses.padding.compute_batch import Batch
 from inspector.analyses.padding.compute_taps import (
     is_plain,
     keep_sparse,
@@ -32,12 +32,11 @@ from inspector.analyses.padding.compute_taps import (
 from inspector.errors import NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.execution import input_embedding
-from inspector.models.running import Loaded
+from inspector.models.inputs import IGNORED
+from inspector.models.running import MEMORY_SHARE, Loaded
 
-MEMORY_SHARE = 0.8  # of what a worker may use: the rest is for what is not counted below
 STATES = 24  # tensors of the hidden size that a layer keeps for its backward pass, about
 SCORES = 4  # tensors of the vocabulary's size that a softmax and its backward pass keep
-FLOAT = 4  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +198,13 @@ def too_large(checkpoint: Checkpoint, batch: Batch, device: torch.device, *, mod
     parameters = sum(math.prod(tensor.shape) for tensor in checkpoint.manifest.tensors)
     states = layers * positions * (STATES * hidden + SCORES * heads * width)
     numbers = models * parameters + SCORES * positions * vocab + states
+    nbytes = torch.float32.itemsize * numbers
     allowed = checkpoint.settings.worker_nbytes
     if device.type == "cuda":
         allowed = torch.cuda.get_device_properties(device).total_memory
-    if FLOAT * numbers <= MEMORY_SHARE * allowed:
+    if nbytes <= MEMORY_SHARE * allowed:
         return None
-    needed, most = FLOAT * numbers / 1e9, MEMORY_SHARE * allowed / 1e9
-    return words.TOO_LARGE.format(name=checkpoint.name, needed=needed, allowed=most)
+    return words.TOO_LARGE.format(name=checkpoint.name, needed=nbytes / 1e9, allowed=MEMORY_SHARE * allowed / 1e9)
 
 
 def norms(gradients: torch.Tensor) -> list[float]:

@@ -23,17 +23,19 @@ BARS = (
 )
 
 
-def gradient_bars(experiments: pd.DataFrame, *, title: str, subtitle: str = "", theme: Theme = LIGHT) -> go.Figure:
+def gradient_bars(experiments: pd.DataFrame, *, row: str, theme: Theme = LIGHT) -> go.Figure:
     """Draw the gradient on one row by path, on a logarithmic scale.
 
     Args:
         experiments: `PaddingRow.experiments`.
+        row: What it is, such as "[PAD] of demo-bert".
 
     Returns:
         A figure with one bar each for the look-up, the softmax, and the controls that there are. A
         gradient of exactly 0 has no bar: a ring at the left edge and "exactly 0" stand for it.
     """
     bars = _bars(experiments)
+    title, subtitle = f"Gradient on {row}", "one backward pass on the sentences, by path"
     height = look.title_height(title, subtitle) + BAR * max(len(bars), 1) + 64
     positive = [value for _, value, _ in bars if value > 0 and math.isfinite(value)]
     low = math.floor(math.log10(min(positive, default=0.1)) - ROOM)

@@ -51,12 +51,7 @@ def _gradient(context: Context, row: PaddingRow) -> Iterator[Block]:
         return
     yield Drawn(
         "gradient",
-        lambda theme: gradient_bars(
-            experiments,
-            title=f"Gradient on {row.token} of {context.name}",
-            subtitle="one backward pass on the sentences, by path",
-            theme=theme,
-        ),
+        lambda theme: gradient_bars(experiments, row=f"{row.token} of {context.name}", theme=theme),
         "Gradient by path, as bars; the table below lists the same numbers",
     )
     yield Listed(words.explain_gradient(row, row.gradient))

@@ -11,16 +11,13 @@ from inspector.errors import InspectorError
 from inspector.models.loading import load, plan_for
 from inspector.progress import Progress
 from inspector.request import answers
-from inspector.results.placement import Placement, Way
+from inspector.results.placement import DISK, Placement, Way
 from inspector.settings import Device, Dtype
 
 if TYPE_CHECKING:
     from inspector.models.checkpoint import Checkpoint
     from inspector.models.placing.pacing import Estimate
     from inspector.models.placing.placement import Plan
-
-DISK = "disk"  # a place of a plan
-LANGUAGE = ("masked_lm", "causal_lm")  # heads that the pages run, if the file has them
 
 
 @answers(PlacementRequest)
@@ -67,5 +64,4 @@ def _task(checkpoint: Checkpoint) -> str:
     """The head that the pages run, else the base model; an encoder and a decoder may have none without a head."""
     from inspector.models.build import find_class
 
-    present = (head for head in LANGUAGE if checkpoint.heads[head] == "present")
-    return next(present, "base" if find_class(checkpoint.config, "base") else "seq2seq_lm")
+    return next(iter(checkpoint.language_heads), "base" if find_class(checkpoint.config, "base") else "seq2seq_lm")

@@ -10,6 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from inspector.analyses.plausibility.result import Plausibility
+from inspector.analyses.plausibility.words import subtitle
 from inspector.plotting import theme as look
 from inspector.plotting.frames import columns
 from inspector.plotting.lettering import Place, flow, text_width
@@ -209,4 +210,5 @@ def _surprise(rows: list[_Token], theme: Theme) -> dict[str, object]:
 
 def figure(result: Plausibility, *, name: str, theme: Theme = LIGHT) -> go.Figure:
     """Draw the result's main figure: the text, the more surprising the stronger the color."""
-    return plausibility_strip(result.tokens, title=f"Surprisal of each token to {name}, in bits", theme=theme)
+    title = f"{name}: how surprising is each token?"
+    return plausibility_strip(result.tokens, title=title, subtitle=subtitle(result), theme=theme)

@@ -10,14 +10,14 @@ import pandas as pd
 import torch
 from torch.nn.functional import cross_entropy
 
-from inspector.analyses.heads.result import IGNORED, KEPT, MASKED, NOT_CHOSEN, REPLACED
+from inspector.analyses.heads.result import KEPT, MASKED, NOT_CHOSEN, REPLACED
 from inspector.analyses.pretraining.request import PretrainRequest
 from inspector.analyses.pretraining.result import Pretraining
 from inspector.analyses.pretraining.words import NO_NEXT_SENTENCE
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.damage import damaged
-from inspector.models.inputs import HeadInput, HeadRun, arguments, encode_all, run_head
+from inspector.models.inputs import IGNORED, HeadInput, HeadRun, arguments, encode_all, run_head
 from inspector.models.loading import load
 from inspector.models.running import Loaded
 from inspector.progress import Progress

@@ -157,7 +157,8 @@ def _box(token: str, kind: str, theme: Theme) -> dict[str, Any]:
 
 
 def figure(result: Projection, *, name: str, theme: Theme = LIGHT) -> go.Figure:
-    """Draw the result's main figure: the map on its first two axes."""
+    """Draw the result's main figure: the points that it holds on its first two axes."""
+    drawn = f", {len(result.points):,} of them drawn" if len(result.points) < result.rows else ""
     axes = [f"PC {place} ({percent_text(share)})" for place, share in enumerate(result.explained[:2], start=1)] or [
         "x",
         "y",
@@ -165,7 +166,7 @@ def figure(result: Projection, *, name: str, theme: Theme = LIGHT) -> go.Figure:
     return projection_figure(
         result.points,
         title=f"{words.made_by(result)} of {name}",
-        subtitle=f"{result.rows:,} rows; {words.kept(result)}",
+        subtitle=f"{result.rows:,} rows{drawn}; {words.kept(result)}",
         axes=(axes[0], axes[1]),
         theme=theme,
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
+import torch
 from transformers import PreTrainedModel
 
 from inspector.analyses.training.words import warn_of_quantized
@@ -25,12 +26,11 @@ from inspector.models.build import build_model, own_class, quiet, task_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.copies import StoredCopies
 from inspector.models.counting import count, count_once
+from inspector.models.running import MEMORY_SHARE
 from inspector.models.ties import possible_ties
 from inspector.progress import Progress
 from inspector.request import answers
 
-MEMORY_SHARE = 0.8  # of what a worker may use: the rest is for what is not counted
-FLOAT = 4  # bytes
 RELOAD = "reload"  # the change that is nothing but saving and loading
 ALIKE = (TIED, "equal copies")
 
@@ -109,10 +109,8 @@ def _model_class(checkpoint: Checkpoint) -> type[PreTrainedModel]:
     """The class that config.json names; where it names none, a language model that is there."""
     if checkpoint.config.architectures:
         return own_class(checkpoint.config)
-    for task in ("masked_lm", "causal_lm"):
-        if checkpoint.heads[task] == "present":
-            return task_class(checkpoint.config, task)
-    return own_class(checkpoint.config)
+    present = checkpoint.language_heads
+    return task_class(checkpoint.config, present[0]) if present else own_class(checkpoint.config)
 
 
 def _too_large(checkpoint: Checkpoint, model: PreTrainedModel, *, optimizer: str | None) -> str | None:
@@ -120,7 +118,7 @@ def _too_large(checkpoint: Checkpoint, model: PreTrainedModel, *, optimizer: str
     numbers, nbytes = count_once(dict(model.named_parameters()))
     needed = 3 * nbytes
     if optimizer:  # in float32: the copy, its gradients, what AdamW keeps
-        needed += FLOAT * numbers * (2 + (2 if optimizer == "adamw" else 0))
+        needed += torch.float32.itemsize * numbers * (2 + (2 if optimizer == "adamw" else 0))
     allowed = MEMORY_SHARE * checkpoint.settings.worker_nbytes
     if needed <= allowed:
         return None

@@ -15,10 +15,10 @@ from inspector.analyses.what_if import words
 from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
 from inspector.models.build import MODEL_ERRORS
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.inputs import IGNORED
+from inspector.models.vocabulary.labels import ORDINARY
 
-IGNORED = -100  # label of a position that no loss counts
 EVERY = 7  # one in seven ordinary tokens is masked: about BERT's 15 %
-ORDINARY = ("word", "subword", "byte")
 
 
 @dataclass(frozen=True, slots=True)

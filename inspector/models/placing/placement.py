@@ -19,7 +19,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from inspector.models.placing.device import pick_device, pick_dtype
-from inspector.results.placement import Place, Placement
+from inspector.results.placement import DISK, Place, Placement
 from inspector.settings import MB, Device, Dtype, Settings
 
 SHARE = 0.9  # of a GPU's free memory that weights may take: a pass needs some, too
@@ -28,12 +28,11 @@ CHOOSING = ("auto", "spread", "stream")  # devices that leave it to the plan whe
 HALVES = (torch.bfloat16, torch.float16)
 # Significant bits of a dtype, and by how much logits then differ from those in float32: small models, in tests.
 ROUNDING = {torch.bfloat16: (8, "1 %"), torch.float16: (11, "0.1 %")}
-IN_A_LIST = re.compile(r"(^|\.)\d+$")  # a layer among its like
-DISK = "disk"
 BY_HAND = (
     ": the device was chosen by hand, so the request may exceed its memory limit; the device stream reads a block of "
     "layers at a time"
 )
+IN_A_LIST = re.compile(r"(^|\.)\d+$")  # a layer among its like
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from inspector.models.placing.placement import DISK, Plan, accelerates, find_part, place_name
+from inspector.models.placing.placement import Plan, accelerates, find_part, place_name
+from inspector.results.placement import DISK
 
 PAGE_OUT = 21  # Linux' MADV_PAGEOUT: drops clean pages, and can lose none
 

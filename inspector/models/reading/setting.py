@@ -247,8 +247,7 @@ def _task(checkpoint: Checkpoint) -> str:
     """The head to climb to, or the base model alone."""
     if checkpoint.config.is_encoder_decoder:
         return "seq2seq_lm"
-    present = [task for task in ("masked_lm", "causal_lm") if checkpoint.heads[task] == "present"]
-    return present[0] if present else "base"
+    return next(iter(checkpoint.language_heads), "base")
 
 
 def decoder_start(checkpoint: Checkpoint) -> int:

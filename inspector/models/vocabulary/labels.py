@@ -12,6 +12,7 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.models.vocabulary.rows import RowFacts, blocks, read_facts
 from inspector.progress import Progress
 
+ORDINARY = ("word", "subword", "byte")  # kinds of token that are text, and no marker
 ROW = re.compile(r"id[ :](\d{1,18})")
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inspector.store.files import NEW
 from inspector.store.manifests.documents import read_bytes
 
 if TYPE_CHECKING:  # the web process lists the store without it
@@ -23,7 +24,6 @@ MAX_NBYTES = 2_000_000_000  # of all arrays that are kept
 STALE_SECONDS = 3600.0  # after which a file that was never finished is swept
 DIGEST_NBYTES = 32
 SUFFIX = ".arrays"
-TEMPORARY = ".new-"
 
 
 class ArrayCache:
@@ -73,7 +73,7 @@ class ArrayCache:
         if len(body) + DIGEST_NBYTES > self._max_nbytes:
             return
         path = self._path(key)
-        temporary = self._folder / f"{TEMPORARY}{uuid.uuid4().hex}"
+        temporary = self._folder / f"{NEW}{uuid.uuid4().hex}"
         with contextlib.suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
             try:
@@ -94,7 +94,7 @@ class ArrayCache:
 
     def _trim(self) -> None:
         now = time.time()
-        for path in self._folder.glob(f"{TEMPORARY}*"):  # of workers that were killed
+        for path in self._folder.glob(f"{NEW}*"):  # of workers that were killed
             with contextlib.suppress(OSError):
                 if now - path.stat().st_mtime > STALE_SECONDS:
                     path.unlink()

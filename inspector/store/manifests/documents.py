@@ -16,11 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from inspector.store.readers.jsons import MAX_VALUES, count_values, unique
+
 MAX_NBYTES = 64_000_000  # the manifest of 100,000 tensors has 20 million
 PIECE = 1 << 20
-MAX_VALUES = 8_000_000  # of one document; 100,000 tensors have 2 million
 FINGERPRINT = re.compile(r"[0-9a-f]{64}")
-_SEPARATORS = (b",", b"[", b"{")
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 T = TypeVar("T")
@@ -97,10 +97,10 @@ def parse_object(data: bytes, name: str) -> dict[str, Any]:
     Raises:
         DamagedError: If it is no object, has too many values, or names a key twice.
     """
-    if sum(map(data.count, _SEPARATORS)) > MAX_VALUES:
+    if count_values(data) > MAX_VALUES:
         raise DamagedError(name)
     try:
-        return as_object(json.loads(data, object_pairs_hook=_unique))
+        return as_object(json.loads(data, object_pairs_hook=unique))
     except (ValueError, RecursionError) as error:
         raise DamagedError(name) from error
 
@@ -182,10 +182,3 @@ def _of(kind: type[T], value: Any) -> T:
     if type(value) is not kind:  # True is an int, but no size
         raise DamagedError(kind.__name__)
     return value
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    unique = dict(pairs)
-    if len(unique) < len(pairs):
-        raise DamagedError("twice")
-    return unique

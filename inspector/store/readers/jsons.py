@@ -10,7 +10,9 @@ from typing import Any
 from inspector.errors import CheckpointError
 
 MAX_DEPTH = 32
-MAX_VALUES = 8_000_000  # a tokenizer of 1,000,000 tokens and as many merges has 4 million
+MAX_VALUES = (
+    8_000_000  # a tokenizer of 1,000,000 tokens and as many merges has 4 million, a manifest of 100,000 tensors 2
+)
 # The closing quote is optional and nothing backtracks: linear on any input.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
@@ -29,7 +31,7 @@ def parse_json(data: bytes, name: str) -> Any:
     refuse_many_values(data, name)
     _refuse_deep(data, name)
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique)
+        return json.loads(data.decode("utf-8"), object_pairs_hook=unique)
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{name} is not valid JSON ({_reason(error)}): get the file again.") from error
 
@@ -40,8 +42,13 @@ def refuse_many_values(data: bytes, name: str) -> None:
     Raises:
         CheckpointError: If there are more than `MAX_VALUES`.
     """
-    if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
+    if count_values(data) > MAX_VALUES:
         raise CheckpointError(f"{name} contains more than {MAX_VALUES:,} values: check that it is the right file.")
+
+
+def count_values(data: bytes) -> int:
+    """How many values JSON text holds at most, strings left unread."""
+    return sum(map(data.count, (b",", b"[", b"{")))
 
 
 def read_json(path: Path, name: str, *, limit: int) -> Any:
@@ -78,11 +85,16 @@ def _refuse_deep(data: bytes, name: str) -> None:
         )
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    unique = dict(pairs)
-    if len(unique) < len(pairs):
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of the pairs that the parser found.
+
+    Raises:
+        ValueError: If it names a key twice.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
         raise ValueError("a key occurs twice")
-    return unique
+    return found
 
 
 def _reason(error: Exception) -> str:

@@ -97,7 +97,10 @@ def test_rows_of_one_number_are_said_and_no_alarm(bert, open_path, values):
     assert zeros.detail.endswith("1 matrix has rows of one number.")
     (piece,) = zeros.evidence
     assert (piece.subject, piece.problem, piece.count) == (name, "rows of one number", 2)
-    assert piece.detail == "2 of 32 rows hold the same number in every column: pruned, untrained, or filled with a constant."
+    assert (
+        piece.detail
+        == "2 of 32 rows hold the same number in every column: pruned, untrained, or filled with a constant."
+    )
 
 
 @pytest.fixture

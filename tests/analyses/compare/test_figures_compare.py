@@ -101,7 +101,7 @@ def test_numbers_can_be_read_on_every_color(theme):
 
 
 def test_bars_say_their_share_and_quote_names():
-    figure: Any = change_bars(tensors(), title="t", theme=DARK)
+    figure: Any = change_bars(tensors(), names="a and b", theme=DARK)
     (bars,) = figure.data
     assert list(bars.x) == [0.5, 0.25]
     assert list(bars.text) == [" 50%", " 25%"]

@@ -11,9 +11,10 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from inspector.analyses.heads.result import IGNORED, KEPT, MASKED, NOT_CHOSEN, REPLACED
+from inspector.analyses.heads.result import KEPT, MASKED, NOT_CHOSEN, REPLACED
 from inspector.analyses.pretraining.compute import pretrain
 from inspector.errors import CheckpointError, RequestError
+from inspector.models.inputs import IGNORED
 from tests.analyses.heads.heads_cases import PAIR, SURROGATE, TEXT, close
 from tests.conftest import silent
 from tests.families import VOCAB, random_model, save_checkpoint

@@ -25,7 +25,7 @@ TIED = experiments(
 
 
 def test_four_bars_end_at_their_norms_and_zeros_have_rings() -> None:
-    figure = gradient_bars(TIED, title="Gradient on <b>").to_dict()
+    figure = gradient_bars(TIED, row="<b>").to_dict()
     bars, rings = figure["data"]
     ends = [base + x for base, x in zip([bars["base"]] * 4, bars["x"], strict=True)]
     assert ends == pytest.approx([bars["base"], 3e-8, bars["base"], 2e-3])
@@ -43,13 +43,13 @@ def test_four_bars_end_at_their_norms_and_zeros_have_rings() -> None:
 
 def test_an_untied_checkpoint_has_no_bar_for_untying() -> None:
     untied = pd.DataFrame(TIED[TIED["experiment"] != UNTIED])
-    labels = gradient_bars(untied, title="t").to_dict()["layout"]["yaxis"]["ticktext"]
+    labels = gradient_bars(untied, row="r").to_dict()["layout"]["yaxis"]["ticktext"]
     assert len(labels) == 3
     assert not [label for label in labels if "untied" in label]
 
 
 def test_gradients_that_are_all_zero_have_rings_alone() -> None:
     zeros = experiments((AS_IT_IS, "as padding", 0.0, 0.0, 0.0))
-    figure = gradient_bars(zeros, title="t").to_dict()
+    figure = gradient_bars(zeros, row="r").to_dict()
     assert list(figure["data"][1]["y"]) == [0, 1]
     assert list(figure["data"][0]["x"]) == [0, 0]

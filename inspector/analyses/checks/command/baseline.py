@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inspector.analyses.checks.result import SEVERITIES, STATUSES, Baseline, Change, Check, Checks
+from inspector.analyses.checks.result import REPORTED, SEVERITIES, STATUSES, Baseline, Change, Check, Checks
 from inspector.errors import InspectorError, RequestError
 from inspector.results.plain import to_json
 from inspector.store.readers.jsons import read_json
 
 MAX_NBYTES = 100_000_000
-REPORTED = ("minor", "major", "critical")
 RANK = {severity: place for place, severity in enumerate(SEVERITIES)}
 ORDER = ("new", "worse", "better", "gone")
 

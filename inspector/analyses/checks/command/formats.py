@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from inspector.analyses.checks.result import Check, Checks, Evidence
+from inspector.analyses.checks.result import REPORTED, Check, Checks, Evidence
 from inspector.analyses.checks.words import summary
 from inspector.names import group_names
 from inspector.text import escaped
@@ -17,7 +17,6 @@ from inspector.text import escaped
 # status -> sign, word, style: the word says it, sign and color repeat it
 STATUS = {"ok": ("✓", "ok", "green"), "warn": ("!", "warn", "yellow"), "fail": ("✗", "fail", "bold red")}
 SHOWN = 10  # pieces of evidence of one check
-REPORTED = ("minor", "major", "critical")
 
 
 def write_checks(checks: Checks, *, strict: bool) -> None:
