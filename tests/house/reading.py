@@ -1,14 +1,21 @@
-"""What the tests' own files say: which functions check something, and what they call."""
+"""What the tests' own files say: which functions check something, what they call, and what they reach into."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
+PRODUCT = sorted(
+    path for part in ("inspector", "pages", "serving", "tools") for path in (ROOT / part).rglob("*.py")
+)  # fmt: skip
+PATCHING = {"setattr", "delattr", "getattr", "hasattr", "object"}  # which take names as text
+DEFINED = re.compile(r"(?:def|class) (_\w+)|(?:self|cls)\.(_\w+)|^ *(_\w+)(?: =|:)", re.MULTILINE)
 CHECKING = {"raises", "fail", "warns", "expect", "run_state_machine_as_test"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -19,6 +26,7 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
+@cache
 def functions(tree: ast.Module) -> dict[str, Function]:
     """The functions of a file, and the methods of its classes, by name."""
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
@@ -30,6 +38,7 @@ def functions_of(path: Path) -> dict[str, Function]:
     return functions(parsed(path))
 
 
+@cache
 def aliases(tree: ast.Module) -> dict[str, ast.expr]:
     """What a file gives a name to, such as a function with some of its arguments."""
     found = {}
@@ -44,6 +53,7 @@ def tests(tree: ast.Module) -> Iterator[Function]:
     return (node for name, node in functions(tree).items() if name.startswith("test_"))
 
 
+@cache
 def named(node: ast.AST) -> set[str]:
     """Every name and attribute that a piece of code mentions."""
     walked = list(ast.walk(node))
@@ -51,6 +61,7 @@ def named(node: ast.AST) -> set[str]:
     return names | {each.attr for each in walked if isinstance(each, ast.Attribute)}
 
 
+@cache
 def asserts(node: ast.AST) -> bool:
     """Whether it can fail by itself."""
     if any(isinstance(each, ast.Assert | ast.Raise) for each in ast.walk(node)):
@@ -58,6 +69,7 @@ def asserts(node: ast.AST) -> bool:
     return any(name in CHECKING or name.startswith("assert_") for name in named(node))
 
 
+@cache
 def brought(tree: ast.Module) -> dict[str, tuple[Path, str]]:
     """Functions that a file imports from the tests and the tools: file and name there, by name here."""
     found = {}
@@ -110,3 +122,31 @@ def users_of(tree: ast.Module, wanted: str) -> set[str]:
     while more := {name for name, mentioned in means.items() if mentioned & reached} - reached:
         reached |= more
     return reached - {wanted}
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.endswith("_")
+
+
+def private_names(text: str) -> set[str]:
+    """What a file defines for itself alone: functions, classes, values and attributes."""
+    return {name for name in chain.from_iterable(DEFINED.findall(text)) if is_private(name)}
+
+
+def reached(tree: ast.Module) -> set[str]:
+    """Private names of others: attributes, imports, and texts that name what is to be patched."""
+    found = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name("self" | "cls")):
+                pass
+            case ast.Attribute(attr=name):
+                found.add(name)
+            case ast.ImportFrom(names=names):
+                found |= {each.name for each in names}
+            case ast.Call(func=ast.Attribute(attr=call) | ast.Name(id=call), args=args) if call in PATCHING:
+                texts = [each.value for each in args if isinstance(each, ast.Constant)]
+                found |= {text.rpartition(".")[2] for text in texts if isinstance(text, str)}
+            case _:
+                pass
+    return {name for name in found if is_private(name)}

@@ -1,8 +1,9 @@
-"""What every test must do: check something."""
+"""What every test must do, check something, and what none may: reach into the product."""
 
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 
@@ -14,6 +15,23 @@ def test_every_test_can_fail(path):
     """By an assertion, an expected error, or a helper that has one."""
     empty = [each.name for each in reading.tests(reading.parsed(path)) if not reading.checks(path, each.name)]
     assert empty == []
+
+
+# Of every named tuple, whose methods begin with an underscore.
+NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
+
+
+def test_no_test_reaches_a_private_name_of_the_product():
+    texts = (path.read_text("utf-8") for path in reading.PRODUCT)
+    private = set().union(*map(reading.private_names, texts)) - NAMED_TUPLE
+    reached = {
+        f"{path.relative_to(reading.ROOT)}: {name}"
+        for path in (reading.ROOT / "tests").rglob("*.py")
+        if private & set(re.findall(r"_\w+", path.read_text("utf-8")))
+        for name in reading.reached(reading.parsed(path)) & private
+    }
+    assert len(private) > 1_000
+    assert reached == set()
 
 
 MADE_UP = """
@@ -35,6 +53,24 @@ def test_by_another_file():
 def test_that_only_runs():
     ask()
 """
+
+REACHING = """
+from inspector.lens import _rows, lens
+
+class Stand:
+    def __init__(self):
+        self._mine = lens()._loaded
+
+def test_lens(monkeypatch):
+    monkeypatch.setattr(lens, "_pool", None)
+    monkeypatch.setattr("inspector.lens._kept", None)
+    getattr(lens, "__doc__")
+"""
+
+
+def test_a_test_that_reaches_in_is_seen():
+    assert reading.reached(ast.parse(REACHING)) == {"_rows", "_loaded", "_pool", "_kept"}
+    assert reading.private_names(REACHING) == {"_mine"}
 
 
 def test_a_test_that_checks_nothing_is_seen():

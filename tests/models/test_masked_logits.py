@@ -84,7 +84,7 @@ def test_a_batch_is_each_row_alone(open_any, monkeypatch, architecture, block):
 @pytest.mark.parametrize("architecture", ["ConvBertForMaskedLM", "FNetForMaskedLM"])
 def test_why_other_families_are_not_padded(open_any, monkeypatch, architecture):
     """With padding, these models answer otherwise: the rule is needed."""
-    monkeypatch.setattr(masked, "_passes", lambda rows, *_, **__: iter([[0, 1]]))
+    monkeypatch.setattr(masked, "passes", lambda rows, *_, **__: iter([[0, 1]]))
     rows = [Row((5, 6, 7), (0,) * 3, (1,)), Row((8, 9, 10, 11, 12), (0,) * 5, (1,))]
     checkpoint = open_any(architecture)
     answers = masked_logits(checkpoint, load(checkpoint, "masked_lm", device="cpu"), rows)

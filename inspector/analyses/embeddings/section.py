@@ -64,7 +64,7 @@ def _map(context: Context, projection: Projection) -> Iterator[Block]:
         ),
         "Histogram of the rows' norms, padding and special tokens marked",
     )
-    drawn = _thinned(points)
+    drawn = thinned(points)
     cut = f", {len(drawn):,} of them drawn" if len(drawn) < len(points) else ""
     axes = [f"PC {place} ({percent_text(share)})" for place, share in enumerate(projection.explained[:2], start=1)]
     yield Drawn(
@@ -84,7 +84,7 @@ def _map(context: Context, projection: Projection) -> Iterator[Block]:
     yield Tabled("points", "The points of the map", points, rows=8)
 
 
-def _thinned(points: pd.DataFrame) -> pd.DataFrame:
+def thinned(points: pd.DataFrame) -> pd.DataFrame:
     """All points, or of a large vocabulary's words some of each stretch."""
     if len(points) <= MOST_POINTS:
         return points

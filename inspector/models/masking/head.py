@@ -64,7 +64,7 @@ def masked_logits(checkpoint: Checkpoint, loaded: Loaded, rows: Sequence[Row]) -
     ladder = build_ladder(loaded.model, family) if family else None
     vocab = checkpoint.embedding.shape[0]
     scores_a_token = 0 if ladder else vocab
-    for members in _passes(rows, loaded, padded=family is not None, scores=scores_a_token):
+    for members in passes(rows, loaded, padded=family is not None, scores=scores_a_token):
         run = _read(loaded, [rows[index] for index in members], head=ladder is None, vocab=vocab)
         for part in _parts(rows, members, vocab):
             picked = _pick(run, part, rows, members, logits=ladder is None, name=checkpoint.name)
@@ -78,7 +78,7 @@ def masked_logits(checkpoint: Checkpoint, loaded: Loaded, rows: Sequence[Row]) -
                 yield Answered(index, answer, milliseconds, places.start)
 
 
-def _passes(rows: Sequence[Row], loaded: Loaded, *, padded: bool, scores: int) -> Iterator[list[int]]:
+def passes(rows: Sequence[Row], loaded: Loaded, *, padded: bool, scores: int) -> Iterator[list[int]]:
     """Indices of the rows that are read together, shortest first."""
     worth = WORTH.get(loaded.device.type, 0) if padded else 0
     most = min(MOST_TOKENS, MOST_SCORES // scores) if scores else MOST_TOKENS
