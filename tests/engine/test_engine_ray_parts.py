@@ -77,7 +77,7 @@ def asked(handle: Handle) -> Pipe:
     pipe = Pipe()
 
     async def ask() -> None:
-        made = Client(pipe)  # type: ignore[arg-type]
+        made = Client(pipe, first_pause=0.001)  # type: ignore[arg-type]
         made.begin(handle)
         made.take(Ask("1", "ab", b""))
         await asyncio.gather(*others())
@@ -86,12 +86,7 @@ def asked(handle: Handle) -> Pipe:
     return pipe
 
 
-@pytest.fixture
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "FIRST_PAUSE", 0.001)
-
-
-def test_a_full_queue_is_tried_until_there_is_a_place(hurried):
+def test_a_full_queue_is_tried_until_there_is_a_place():
     full = [BackPressureError(1, 1)]
     pipe = asked(Handle(full, full, full, [FINISHED]))
 

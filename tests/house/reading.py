@@ -133,6 +133,16 @@ def private_names(text: str) -> set[str]:
     return {name for name in chain.from_iterable(DEFINED.findall(text)) if is_private(name)}
 
 
+def patched_constants(tree: ast.Module) -> set[str]:
+    """Constants that are given another value: what a parameter would be for."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setattr":
+            texts = [each.value for each in node.args[:2] if isinstance(each, ast.Constant)]
+            found |= {text.rpartition(".")[2] for text in texts if isinstance(text, str)}
+    return {name for name in found if name.isupper()}
+
+
 def reached(tree: ast.Module) -> set[str]:
     """Private names of others: attributes, imports, and texts that name what is to be patched."""
     found = set()
