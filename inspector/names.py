@@ -29,7 +29,10 @@ SUMS = frozenset({"parameters", "own_parameters", "nbytes", "count"})
 LARGEST = frozenset({"relative_change", "max_abs"})  # of a line's names the one that changed most counts
 SMALLEST = frozenset({"cosine"})
 Folded: TypeAlias = "tuple[pd.DataFrame, list[str]]"  # rows, and for each the pattern that opens it
-_FOLDS: deque[tuple[pd.DataFrame, tuple[str, str], Folded | None]] = deque(maxlen=8)  # frame, `by`, `opened`, answer
+FOLDS = 8  # answers that are kept
+_FOLDS: deque[tuple[pd.DataFrame, tuple[str, str], Folded | None]] = deque(
+    maxlen=FOLDS
+)  # frame, `by`, `opened`, answer
 
 
 @dataclass(frozen=True, slots=True)

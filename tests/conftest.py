@@ -6,7 +6,8 @@ import gc
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +41,31 @@ SECONDS: dict[str, float] = json.loads(Path(__file__).with_name("seconds.json").
 Opener = Callable[[Path], Checkpoint]
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+# How many tests bear each marker, of all that were collected, whichever are left out then.
+MARKED = pytest.StashKey[Counter[str]]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Begin with the slowest files, so that no process is left with one at the end."""
+    every = list(items)
+    yield
+    config.stash[MARKED] = Counter(name for item in every for name in {mark.name for mark in item.iter_markers()})
 
     def seconds(item: pytest.Item) -> float:
         file = item.nodeid.partition("::")[0]
         return SECONDS.get(file, SECONDS.get(file.rpartition("/")[0], 0))
 
     items.sort(key=seconds, reverse=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Nothing is skipped in CI."""
+    report = yield
+    if report.skipped and os.environ.get("CI"):
+        report.outcome, report.longrepr = "failed", f"{item.nodeid} was skipped, in CI: {report.longrepr}"
+    return report
 
 
 def pytest_collection_finish() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from inspector import names as names_by_pattern
-from inspector.names import FOLDED, find_rows, fits, fold_rows, group_names
+from inspector.names import FOLDED, FOLDS, find_rows, fits, fold_rows, group_names
 
 EXPERTS = [f"model.layers.{layer}.mlp.experts.{n}.w" for layer in range(3, 61) for n in range(256)]
 
@@ -159,8 +158,10 @@ def test_the_same_rows_are_folded_once(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(opened)
         return group_names(found, alike)
 
-    monkeypatch.setattr(names_by_pattern, "_FOLDS", deque(maxlen=2))
     monkeypatch.setattr(names_by_pattern, "group_names", count)
+    for number in range(FOLDS):  # in the place of whatever was folded before
+        fold_rows(frame(), opened=f"n{number}")
+    asked.clear()
     first = fold_rows(frame())
     again = fold_rows(frame())  # equal rows of another frame, as the page makes them
     assert len(asked) == 1
@@ -175,8 +176,12 @@ def test_the_same_rows_are_folded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert changed[0]["parameters"].tolist()[0] == 260
     fold_rows(frame(), opened="h.*.a")  # another pattern, so it is another answer
     assert len(asked) == 3
-    fold_rows(frame())  # and only the last two are kept
-    assert len(asked) == 4
+    fold_rows(frame())
+    assert len(asked) == 3
+    for number in range(FOLDS):  # and only the last few are kept
+        fold_rows(frame(), opened=f"n{number}")
+    fold_rows(frame())
+    assert len(asked) == 3 + FOLDS + 1
 
 
 def test_what_is_short_or_has_no_pattern_is_not_folded() -> None:

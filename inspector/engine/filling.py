@@ -15,12 +15,13 @@ GONE = (FileNotFoundError, NotADirectoryError, ProcessLookupError)
 BLOCK = 512  # bytes that st_blocks counts, on any system
 
 
-def kept_nbytes(own: Path, pid: int) -> float:
+def kept_nbytes(own: Path, pid: int, *, most: int = MOST_FILES) -> float:
     """Bytes on the disk of all files below a worker's folder, and of those that it removed and still has open.
 
     Args:
         own: The folder.
         pid: The worker; 0: it has not begun.
+        most: Files and folders that are counted.
 
     Returns:
         Infinity if there are too many files, or folders that cannot be looked through: too deep, or closed.
@@ -28,7 +29,7 @@ def kept_nbytes(own: Path, pid: int) -> float:
     sizes: dict[tuple[int, int], int] = {}  # by inode: a file may have several names
     try:
         for count, found in enumerate(chain(_removed(own, pid), _below(own))):
-            if count == MOST_FILES:
+            if count == most:
                 return math.inf
             sizes[found.st_dev, found.st_ino] = _nbytes(found)
     except OSError:

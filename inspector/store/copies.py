@@ -19,7 +19,9 @@ SAMPLE = 64  # bytes of each sample that a full comparison is decided by
 Reader = Callable[[TensorInfo, int, int], bytes]  # tensor, first byte within it, how many
 
 
-def equal_copies(manifest: Manifest, *, names: Container[str] | None = None) -> list[tuple[str, ...]]:
+def equal_copies(
+    manifest: Manifest, *, names: Container[str] | None = None, chunk: int = CHUNK
+) -> list[tuple[str, ...]]:
     """Group the tensors whose bytes are equal though the file keeps each of them.
 
     Tensors that hold one number all over (fresh biases and norms) are left out: they say nothing.
@@ -45,14 +47,14 @@ def equal_copies(manifest: Manifest, *, names: Container[str] | None = None) -> 
         groups = [
             group
             for tensors in alike.values()
-            if len(tensors) > 1 and not _constant(tensors[0], read)
-            for group in _equal_groups(tensors, read)
+            if len(tensors) > 1 and not _constant(tensors[0], read, chunk)
+            for group in _equal_groups(tensors, read, chunk)
         ]
     return [tuple(tensor.name for tensor in group) for group in groups]
 
 
-def same_bytes(manifest: Manifest, first: str, second: str) -> bool:
-    """Whether two stored tensors hold the same bytes, element for element."""
+def same_bytes(manifest: Manifest, first: str, second: str, *, chunk: int = CHUNK) -> bool:
+    """Whether two stored tensors hold the same bytes, element for element; `chunk` of them are read at once."""
     one, other = manifest.by_name[first], manifest.by_name[second]
     if (one.dtype, one.shape) != (other.dtype, other.shape):
         return False
@@ -60,7 +62,7 @@ def same_bytes(manifest: Manifest, first: str, second: str) -> bool:
         return True
     with _reading(manifest) as read:
         if one.strides == other.strides and is_packed(one):
-            return _same(one, other, read)
+            return _same(one, other, read, chunk)
         return bool(np.array_equal(_elements(one, read), _elements(other, read)))
 
 
@@ -106,12 +108,12 @@ def _reading(manifest: Manifest) -> Iterator[Reader]:
         yield read
 
 
-def _equal_groups(tensors: list[TensorInfo], read: Reader) -> list[list[TensorInfo]]:
+def _equal_groups(tensors: list[TensorInfo], read: Reader, chunk: int) -> list[list[TensorInfo]]:
     """Split tensors with equal samples by all their bytes; only groups of two places or more."""
     groups: list[list[TensorInfo]] = []
     for tensor in tensors:
         for group in groups:
-            if _place(group[0]) == _place(tensor) or _same(group[0], tensor, read):
+            if _place(group[0]) == _place(tensor) or _same(group[0], tensor, read, chunk):
                 group.append(tensor)
                 break
         else:
@@ -119,22 +121,22 @@ def _equal_groups(tensors: list[TensorInfo], read: Reader) -> list[list[TensorIn
     return [group for group in groups if len({_place(tensor) for tensor in group}) > 1]
 
 
-def _same(first: TensorInfo, second: TensorInfo, read: Reader) -> bool:
+def _same(first: TensorInfo, second: TensorInfo, read: Reader, chunk: int) -> bool:
     """Whether all bytes are equal; a few places all over are looked at first, where copies that drifted differ."""
     few = range(0, first.nbytes, max(SAMPLE, first.nbytes // PLACES))
     if any(read(first, place, SAMPLE) != read(second, place, SAMPLE) for place in few):
         return False
-    return all(read(first, place, CHUNK) == read(second, place, CHUNK) for place in range(0, first.nbytes, CHUNK))
+    return all(read(first, place, chunk) == read(second, place, chunk) for place in range(0, first.nbytes, chunk))
 
 
-def _constant(tensor: TensorInfo, read: Reader) -> bool:
+def _constant(tensor: TensorInfo, read: Reader, chunk: int) -> bool:
     """Whether every element has the same bytes."""
     item = _itemsize(tensor)
     element = read(tensor, 0, item)
-    chunk = CHUNK - CHUNK % item
+    piece_nbytes = chunk - chunk % item
     return all(
-        (piece := read(tensor, place, chunk)) == element * (len(piece) // item)
-        for place in range(0, tensor.nbytes, chunk)
+        (piece := read(tensor, place, piece_nbytes)) == element * (len(piece) // item)
+        for place in range(0, tensor.nbytes, piece_nbytes)
     )
 
 

@@ -47,7 +47,7 @@ def refuse_wrong_sizes(config: dict[str, Any], tensors: Tensors) -> None:
     """
     _refuse_absent_dimensions(config, tensors)
     parts = list(_configs(config))
-    shown = _layers_shown(_stacks(tensors)) or len(tensors)
+    shown = _layers_shown(stacks_of(tensors)) or len(tensors)
     for settings in parts:
         _refuse_layers(settings, shown)
         _refuse_labels(settings, tensors)
@@ -59,7 +59,7 @@ def refuse_wrong_sizes(config: dict[str, Any], tensors: Tensors) -> None:
 def size_warnings(config: dict[str, Any], tensors: Tensors) -> tuple[str, ...]:
     """Say it where a configuration has another vocabulary, or fewer layers than the weights' only stack."""
     found = forgotten_resize(config, tensors)
-    stacks = _stacks(tensors)
+    stacks = stacks_of(tensors)
     shown = _layers_shown(stacks)
     resized = (found,) if found else ()
     if len(stacks) != 1 or SHARED_LAYERS & config.keys():
@@ -141,7 +141,7 @@ def _layers_shown(stacks: Mapping[str, set[str]]) -> int:
     return max(map(len, stacks.values()), default=0)
 
 
-def _stacks(tensors: Tensors) -> dict[str, set[str]]:
+def stacks_of(tensors: Tensors) -> dict[str, set[str]]:
     """The numbers of the layers of each stack, by what stands before them in the names."""
     stacks: defaultdict[str, set[str]] = defaultdict(set)
     layer = None  # how the name before begins, up to its first number of a layer: a name that does too shows no other

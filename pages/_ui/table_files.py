@@ -20,7 +20,10 @@ def offer(frame: pd.DataFrame, *, name: str, label: str = "") -> None:
     """
     before = f"{label}: " if label else ""
     with st.container(horizontal=True, gap="small"):
-        for ending, write, mime in (("CSV", _csv, "text/csv"), ("Parquet", _parquet, "application/vnd.apache.parquet")):
+        for ending, write, mime in (
+            ("CSV", _csv, "text/csv"),
+            ("Parquet", as_parquet, "application/vnd.apache.parquet"),
+        ):
             st.download_button(
                 f"{before}{ending}",
                 data=lambda write=write: write(frame),
@@ -36,7 +39,7 @@ def _csv(frame: pd.DataFrame) -> bytes:
     return as_csv(frame).encode()
 
 
-def _parquet(frame: pd.DataFrame) -> bytes:
+def as_parquet(frame: pd.DataFrame) -> bytes:
     buffer = io.BytesIO()
     frame.to_parquet(buffer, index=False)
     return buffer.getvalue()

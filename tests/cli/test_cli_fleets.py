@@ -239,7 +239,8 @@ def test_nothing_named_is_one_sentence(call, tmp_path) -> None:
 
 def test_killed_in_the_middle_it_goes_on_and_computes_nothing_twice(tmp_path) -> None:
     run, kept = tmp_path / "run", tmp_path / "results.jsonl"
-    for number in range(4):
+    count = 20  # of which some are left when this process learns of the first, however busy the machine
+    for number in range(count):
         small_checkpoint(run / f"step_{number}", seed=number)
     command = [sys.executable, "-m", "inspector", "vitals", str(run), "--results", str(kept),
                "--json"]  # fmt: skip
@@ -252,7 +253,7 @@ def test_killed_in_the_middle_it_goes_on_and_computes_nothing_twice(tmp_path) ->
     first.send_signal(signal.SIGKILL)
     first.wait()
     before = kept.read_bytes()
-    assert 1 <= before.count(b"\n") < 4
+    assert 1 <= before.count(b"\n") < count
     with kept.open("ab") as file:
         file.write(b'{"question": {"verb": "vit')  # as if it had been killed while it wrote
     second = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True,
@@ -261,7 +262,7 @@ def test_killed_in_the_middle_it_goes_on_and_computes_nothing_twice(tmp_path) ->
     after = kept.read_bytes()
     assert after.startswith(before)  # nothing lost
     lines = [json.loads(line) for line in after.splitlines()]
-    assert sorted(line["step"] for line in lines) == [0, 1, 2, 3]  # nothing twice
+    assert sorted(line["step"] for line in lines) == list(range(count))  # nothing twice
     for line in strict(second.stdout)["checkpoints"]:
         matrix = load_file(run / f"step_{line['step']}" / "model.safetensors")[WORDS]
         longest = np.linalg.norm(matrix.astype(float), axis=1).max()

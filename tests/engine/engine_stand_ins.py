@@ -315,7 +315,7 @@ FUNCTIONS = WorkerFunctions(
     load_manifest=f"{HERE}:load_stand_in",
     checkpoint=f"{HERE}:StandInCheckpoint",
     prepare=f"{HERE}:prepare_stand_in",
-    warm_up=("colorsys", "inspector.no_such_module", "chunk"),
+    warm_up=("colorsys", "inspector.no_such_module", "chunk", "inspector.no_last_module"),
 )
 ANALYSES = (echo, frame, step, show_parts, report_from_threads, refuse, break_down, panic, grow, look_through,
             ask_too_much, die, leave, smuggle, announce, flood, environment, modules, descriptors, chatter)  # fmt: skip

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
+import psutil
 import pytest
 
 from inspector.catalog import answer
@@ -24,7 +25,17 @@ from tests.engine.engine_harness import WAIT
 def no_fork_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LC_ALL", f"C.{tmp_path.name}")
     monkeypatch.delattr(fork_servers, "fork")  # of tests/conftest.py, before the class's own
-    monkeypatch.setattr(fork_servers, "_found", {})
+
+
+def started_for(tmp_path: Path, *modules: str) -> list[int]:
+    """The fork servers with this test's environment, that were given these modules."""
+    found = []
+    for process in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):
+            line, environment = process.cmdline(), process.environ()
+            if "inspector.engine.forkserver" in line and environment.get("LC_ALL") == f"C.{tmp_path.name}":
+                found += [process.pid] if set(modules) <= set(line) else []
+    return found
 
 
 @pytest.mark.parametrize("verb", ["overview", "placement"])
@@ -32,7 +43,7 @@ def test_a_command_forks_from_what_was_started_ahead(verb, tmp_path, monkeypatch
     settings = read_settings({"INSPECTOR_HOME": str(tmp_path)})
     monkeypatch.setattr(ahead, "settings", lambda: settings)
     ahead.start_ahead(verb)
-    started: dict[Any, Any] = dict(fork_servers._found)
+    started = started_for(tmp_path)
     engine = start_engine(settings, restrict_paths=False, spare=False, only=verb)
     try:
         opened = engine.open(CheckpointRef("demo", "demo-bert")).result(WAIT)
@@ -42,23 +53,22 @@ def test_a_command_forks_from_what_was_started_ahead(verb, tmp_path, monkeypatch
         engine.close()
     assert len(started) == 1
     # Others are an engine's that the tests share: it may start a spare process meanwhile.
-    modules = ahead.functions_for(verb).modules
-    assert {key: server for key, server in fork_servers._found.items() if modules in key} == started
+    assert started_for(tmp_path, *ahead.functions_for(verb).modules) == started
     assert holders == ([opened.fingerprint] if verb == "overview" else [])
     checkpoint = Checkpoint(load_manifest(opened.fingerprint, settings=settings), settings=settings)
     assert found == answer(verb, checkpoint, progress=silent)
 
 
-def test_settings_that_are_wrong_are_told_later(monkeypatch):
+def test_settings_that_are_wrong_are_told_later(monkeypatch, tmp_path):
     def refuse():
         raise SettingsError("INSPECTOR_MB is 'x': set it to a number.")
 
     monkeypatch.setattr(ahead, "settings", refuse)
     ahead.start_ahead("overview")
-    assert not fork_servers._found
+    assert started_for(tmp_path) == []
 
 
-def test_a_cluster_forks_nothing_here(monkeypatch):
+def test_a_cluster_forks_nothing_here(monkeypatch, tmp_path):
     monkeypatch.setattr(ahead, "settings", lambda: read_settings({"INSPECTOR_ENGINE": "ray"}))
     ahead.start_ahead("overview")
-    assert not fork_servers._found
+    assert started_for(tmp_path) == []

@@ -108,7 +108,7 @@ def test_a_worker_can_have_no_signal_sent_by_a_file(confined, free, tmp_path):
 @pytest.mark.parametrize("memory_files", [True, False])
 def test_files_in_memory_stay_where_a_driver_may_need_them(monkeypatch, memory_files):
     loaded: list[seccomp.Rule] = []
-    monkeypatch.setattr(seccomp, "_load", loaded.extend)
+    monkeypatch.setattr(seccomp, "load", loaded.extend)
     seccomp.refuse_processes(memory_files=memory_files)
     calls = {rule.call for rule in loaded}
     assert ("memfd_create" in calls) != memory_files
@@ -281,7 +281,7 @@ def test_a_machine_that_lacks_something_says_so_and_can_be_told_to_refuse(monkey
         there = nothing if lacking == "libseccomp" else dict
         monkeypatch.setattr(confinement.seccomp, name, there)
     if lacking == "libseccomp":
-        monkeypatch.setattr(confinement, "_keep_to_files", lambda setup: None)
+        monkeypatch.setattr(confinement, "keep_to_files", lambda setup: None)
     # The process of the tests itself is confined here: nothing of it may stay.
     monkeypatch.setattr(confinement, "drop_privileges", lambda *_, **__: None)
     monkeypatch.setattr(confinement.tempfile, "tempdir", None)

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inspector.engine import filling
 from inspector.engine.desk import Desk
 from inspector.engine.filling import kept_nbytes
 from inspector.engine.local import LocalEngine
@@ -239,11 +238,11 @@ def test_a_folder_that_cannot_be_looked_through_is_too_large(desk):
     assert kept_nbytes(desk.own, 0) == math.inf
 
 
-def test_too_many_files_are_too_large(monkeypatch, desk):
-    monkeypatch.setattr(filling, "MOST_FILES", 10)
+def test_too_many_files_are_too_large(desk):
     for number in range(12):
         (desk.own / str(number)).touch()
-    assert kept_nbytes(desk.own, 0) == math.inf
+    assert kept_nbytes(desk.own, 0, most=10) == math.inf
+    assert kept_nbytes(desk.own, 0) < math.inf
 
 
 def make_deep(folder: Path, depth: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,11 @@ import pytest
 import torch
 
 from inspector.catalog import CATALOG, answer
+from inspector.encoding import decode, encode
 from inspector.engine import choice, limits
 from inspector.engine.jobs import keyed_request
-from inspector.engine.wire import Setup, WorkerFunctions
+from inspector.engine.protocol import Progress
+from inspector.engine.wire import SAID, Answers, BatchRequest, Confinement, Ready, Setup, Warm, WorkerFunctions
 from inspector.engine.worker import Worker
 from inspector.models import build
 from inspector.models.checkpoint import Checkpoint
@@ -93,16 +95,39 @@ def test_files_count_for_a_limit_from_the_first_question_that_maps_them(
     manifest = opened(settings, "demo-bert").manifest
     admitted: list[int] = []
     monkeypatch.setattr(limits, "admit_files", admitted.append)
-    nobody: Any = None
-    worker = Worker(nobody, Setup(settings, WorkerFunctions(), restrict_paths=False), nobody)
-    monkeypatch.setattr(worker, "_progress", silent)
-    found = []
-    for verb in ("overview", "placement", "vitals", "overview", "embeddings"):
-        _, request = keyed_request(CATALOG, manifest.fingerprint, verb, {})
-        worker._values([request])
-        found.append(len(admitted))
-    assert found == [0, 0, 1, 1, 1]
+    said: Any = Said()
+    asked: Any = Asked(manifest.fingerprint, ("overview", "placement", "vitals", "overview", "embeddings"), admitted)
+    setup = Setup(settings, WorkerFunctions(light=(), warm_up=()), restrict_paths=False)
+    with pytest.raises(EOFError):
+        Worker(said, setup, Confinement(True, True, True, ())).serve(asked)
+    assert [type(each) for each in said.messages if not isinstance(each, Progress)] == [Ready, Warm, *[Answers] * 5]
+    assert asked.before == [0, 0, 0, 1, 1, 1]
     assert admitted == [sum(file.nbytes for file in manifest.files)]
+
+
+class Asked:
+    """Requests one after the other, with how many files were admitted before each; then the end."""
+
+    def __init__(self, fingerprint: str, verbs: Sequence[str], admitted: list[int]) -> None:
+        self._requests = [keyed_request(CATALOG, fingerprint, verb, {})[1] for verb in verbs]
+        self._admitted = admitted
+        self.before: list[int] = []
+
+    def get(self, timeout: float | None) -> BatchRequest:
+        self.before.append(len(self._admitted))
+        if not self._requests:
+            raise EOFError
+        return BatchRequest((encode(self._requests.pop(0)),))
+
+
+class Said:
+    """What a worker says."""
+
+    def __init__(self) -> None:
+        self.messages: list[Any] = []
+
+    def send_bytes(self, data: bytes) -> None:
+        self.messages.append(decode(data, *SAID))
 
 
 @pytest.mark.parametrize("verb", CATALOG)

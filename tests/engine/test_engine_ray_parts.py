@@ -26,7 +26,7 @@ from inspector.engine.wire import SAID, Answers, Failure, Partial
 from inspector.errors import CancelledError, CheckpointError, SettingsError, WorkerError
 from inspector.settings import read_settings
 from inspector.store.origins.places import OUTSIDE
-from tests.engine.engine_harness import WAIT, A, eventually
+from tests.engine.engine_harness import WAIT, A, demo, eventually
 from tests.engine.engine_stand_ins import CATALOG, FUNCTIONS
 from tests.models import loops
 
@@ -68,25 +68,25 @@ class Handle:
             yield found
 
 
+def others() -> set[asyncio.Task[Any]]:
+    """The tasks of this loop but for the one that asks."""
+    return asyncio.all_tasks() - {asyncio.current_task()}
+
+
 def asked(handle: Handle) -> Pipe:
     pipe = Pipe()
 
     async def ask() -> None:
-        made = Client(pipe)  # type: ignore[arg-type]
+        made = Client(pipe, first_pause=0.001)  # type: ignore[arg-type]
         made.begin(handle)
         made.take(Ask("1", "ab", b""))
-        await asyncio.gather(*made._tasks.values())
+        await asyncio.gather(*others())
 
     loops.run(ask())
     return pipe
 
 
-@pytest.fixture
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "FIRST_PAUSE", 0.001)
-
-
-def test_a_full_queue_is_tried_until_there_is_a_place(hurried):
+def test_a_full_queue_is_tried_until_there_is_a_place():
     full = [BackPressureError(1, 1)]
     pipe = asked(Handle(full, full, full, [FINISHED]))
 
@@ -142,8 +142,8 @@ def test_a_question_that_was_stopped_is_not_asked_again():
         made = Client(pipe)  # type: ignore[arg-type]
         made.begin(handle)
         made.take(Ask("1", "ab", b""))
-        (task,) = made._tasks.values()
-        while not made._responses:
+        (task,) = others()
+        while first in responses:
             await asyncio.sleep(0)
         await asyncio.sleep(0)
         made.take(Cancel("1"))
@@ -243,12 +243,12 @@ def test_asking_the_same_again_asks_the_cluster_once(made):
     assert [type(message) for message in FakeLink.made[0].sent] == [Ask]
 
 
-def test_a_replica_is_told_how_to_open_both_checkpoints(made, monkeypatch):
-    made._opened = {A: engine.Opened(A, "hub:org/name", "name", ())}
-    made.run(A, "echo", other="cd" * 32)
+def test_a_replica_is_told_how_to_open_both_checkpoints(made):
+    opened = made.open(demo("demo-bert")).result(WAIT)
+    made.run(opened.fingerprint, "echo", other="cd" * 32)
     question: Question = decode(FakeLink.made[0].sent[-1].question, Question)
 
-    assert question.references == ((A, "hub:org/name"), ("cd" * 32, f"upload:{'cd' * 32}"))
+    assert question.references == ((opened.fingerprint, "demo-bert"), ("cd" * 32, f"upload:{'cd' * 32}"))
 
 
 def test_a_replica_is_told_what_who_asks_calls_them(made):
@@ -333,15 +333,15 @@ def node(monkeypatch, tmp_path):
 
     local = partial(LocalEngine, catalog=CATALOG, functions=FUNCTIONS, spare=False)
     monkeypatch.setattr(replica, "LocalEngine", local)
-    monkeypatch.setattr(replica, "_multiplexed", lambda engine, limit: hold)
+    monkeypatch.setattr(replica, "multiplexed", lambda engine, limit: hold)
     monkeypatch.setenv("INSPECTOR_HOME", str(tmp_path))
     monkeypatch.setenv("INSPECTOR_ENGINE", "ray")
     found = replica.Replica({"INSPECTOR_WORKERS": "1", "INSPECTOR_HOME": "/elsewhere"})
-    assert found._settings.home == tmp_path
-    assert found._settings.workers == 1
-    assert found._settings.engine == "local"
+    assert found.settings.home == tmp_path
+    assert found.settings.workers == 1
+    assert found.settings.engine == "local"
     yield found
-    found._engine.close()
+    found.engine.close()
 
 
 def question(verb: str, reference: str = "demo-a", **parameters: Any) -> bytes:
@@ -393,10 +393,11 @@ def test_a_folder_that_this_node_may_not_open_is_refused_though_it_is_known(node
     known = tmp_path / "opened" / A
     known.mkdir(parents=True)
     (known / "manifest.json").touch()
-    assert node._has(A)
     (folder := tmp_path / "folder").mkdir()
 
     async def ask() -> None:
+        (*_, said) = await messages(node, question("echo", f"upload:{A}"))
+        assert said != Failure("CheckpointError", replica.NOT_HERE)
         (said,) = await messages(node, question("step", f"path:{folder}"))
         assert (said.error, said.text) == ("CheckpointError", OUTSIDE)
 
@@ -425,22 +426,21 @@ def test_work_goes_on_while_anybody_waits_for_it_and_ends_with_the_last(node, tm
     async def waiting() -> None:
         async for message in node.ask(data):
             if decode(message, *SAID) == Progress(0.5, "half way"):
-                reached.set()
+                reached.release()
 
     async def ask() -> None:
         first, second = (asyncio.create_task(waiting()) for _ in range(2))
-        await asyncio.wait_for(reached.wait(), WAIT)
-        while sum(node._waiting.values()) < 2:
-            await asyncio.sleep(0.005)
+        for _ in range(2):
+            await asyncio.wait_for(reached.acquire(), WAIT)
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
-        assert any(worker.busy for worker in node._engine.workers())
+        assert any(worker.busy for worker in node.engine.workers())
         second.cancel()
         await asyncio.gather(second, return_exceptions=True)
 
-    reached = asyncio.Event()
+    reached = asyncio.Semaphore(0)
     loops.run(ask())
-    eventually(lambda: not node._engine.workers())
+    eventually(lambda: not node.engine.workers())
 
 
 def test_only_settings_that_replicas_use_travel():
@@ -458,8 +458,8 @@ def test_only_settings_that_replicas_use_travel():
 @pytest.mark.parametrize("address", ["ray://head:10001", "local", "http://head"])
 def test_an_address_that_is_no_cluster_to_join_is_refused(address):
     with pytest.raises(SettingsError, match="RAY_ADDRESS"):
-        cluster._address({"RAY_ADDRESS": address})
-    assert cluster._address({}) == "auto"  # never an empty one, which starts a cluster
+        cluster.address_of({"RAY_ADDRESS": address})
+    assert cluster.address_of({}) == "auto"  # never an empty one, which starts a cluster
 
 
 @pytest.mark.parametrize(

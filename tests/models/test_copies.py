@@ -36,8 +36,7 @@ def open_tensors(request, tmp_path, open_path):
 
 
 @pytest.mark.parametrize("chunk", [8, 64, 1 << 22])
-def test_equal_copies_are_those_of_comparing_all_pairs(open_tensors, monkeypatch, chunk):
-    monkeypatch.setattr(stored, "CHUNK", chunk)
+def test_equal_copies_are_those_of_comparing_all_pairs(open_tensors, chunk):
     generator = torch.Generator().manual_seed(0)
     a = torch.randn(40, 6, generator=generator)
     almost = a.clone()
@@ -52,14 +51,14 @@ def test_equal_copies_are_those_of_comparing_all_pairs(open_tensors, monkeypatch
         "empty": torch.zeros(0, 4), "empty2": torch.zeros(0, 4),
     }  # fmt: skip
     checkpoint = open_tensors(tensors)
-    groups = equal_copies(checkpoint.manifest)
+    groups = equal_copies(checkpoint.manifest, chunk=chunk)
     assert {frozenset(group) for group in groups} == {
         frozenset({"a", "copy", "third"}),
         frozenset({"nan", "nan2"}),
         frozenset({"b", "b2"}),
     }
     for one, other in itertools.combinations(tensors, 2):
-        assert same_bytes(checkpoint.manifest, one, other) == (
+        assert same_bytes(checkpoint.manifest, one, other, chunk=chunk) == (
             (tensors[one].dtype, tensors[one].shape, raw(tensors[one]))
             == (tensors[other].dtype, tensors[other].shape, raw(tensors[other]))
         ), (one, other)

@@ -11,7 +11,7 @@ import transformers
 from inspector.errors import WorkerError
 from inspector.models.loading import load
 from inspector.models.masking import head as masked
-from inspector.models.masking.head import Row, masked_logits
+from inspector.models.masking.head import Room, Row, masked_logits
 from inspector.models.running import Loaded
 from tests.families import ENCODER, MODELS, VOCAB, random_model
 
@@ -59,19 +59,18 @@ def open_any(open_model, monkeypatch):
 @pytest.mark.parametrize(
     ("architecture", "block"),
     [
-        *((name, masked.BLOCK) for name in (*MASKED, *INFILLING, *OTHERS)),
+        *((name, Room().block) for name in (*MASKED, *INFILLING, *OTHERS)),
         ("BertForMaskedLM", 2 * VOCAB),
         ("ConvBertForMaskedLM", 2 * VOCAB),
     ],
 )
-def test_a_batch_is_each_row_alone(open_any, monkeypatch, architecture, block):
-    monkeypatch.setattr(masked, "BLOCK", block)
-    monkeypatch.setitem(masked.WORTH, "cpu", 1_000)  # all in one pass, where padding is safe
+def test_a_batch_is_each_row_alone(open_any, architecture, block):
+    room = Room(block=block, padding=(("cpu", 1_000),))  # all in one pass, where padding is safe
     rows = some_rows()
     checkpoint = open_any(architecture)
     model = random_model(architecture)
     found: dict[int, list[torch.Tensor]] = {index: [] for index in range(len(rows))}
-    for answer in masked_logits(checkpoint, load(checkpoint, "masked_lm", device="cpu"), rows):
+    for answer in masked_logits(checkpoint, load(checkpoint, "masked_lm", device="cpu"), rows, room=room):
         assert answer.start == sum(map(len, found[answer.index]))
         assert answer.logits.dtype == torch.float32
         assert len(answer.logits) <= max(block // VOCAB, 1)
@@ -84,7 +83,7 @@ def test_a_batch_is_each_row_alone(open_any, monkeypatch, architecture, block):
 @pytest.mark.parametrize("architecture", ["ConvBertForMaskedLM", "FNetForMaskedLM"])
 def test_why_other_families_are_not_padded(open_any, monkeypatch, architecture):
     """With padding, these models answer otherwise: the rule is needed."""
-    monkeypatch.setattr(masked, "_passes", lambda rows, *_, **__: iter([[0, 1]]))
+    monkeypatch.setattr(masked, "passes", lambda rows, *_, **__: iter([[0, 1]]))
     rows = [Row((5, 6, 7), (0,) * 3, (1,)), Row((8, 9, 10, 11, 12), (0,) * 5, (1,))]
     checkpoint = open_any(architecture)
     answers = masked_logits(checkpoint, load(checkpoint, "masked_lm", device="cpu"), rows)
@@ -92,7 +91,7 @@ def test_why_other_families_are_not_padded(open_any, monkeypatch, architecture):
     assert (short - alone(random_model(architecture), rows[0])).abs().max() > 1e-4
 
 
-def test_passes_are_few_and_bounded(open_model, monkeypatch):
+def test_passes_are_few_and_bounded(open_model):
     sizes = []
     checkpoint = open_model("BertForMaskedLM")
     loaded: Any = load(checkpoint, "masked_lm", device="cpu")
@@ -103,8 +102,7 @@ def test_passes_are_few_and_bounded(open_model, monkeypatch):
     list(masked_logits(checkpoint, loaded, rows))
     assert sizes == [(4, 10), (2, 64)]  # padding the short ones to 64 costs more than a pass
     sizes.clear()
-    monkeypatch.setattr(masked, "MOST_TOKENS", 64)
-    list(masked_logits(checkpoint, loaded, rows))
+    list(masked_logits(checkpoint, loaded, rows, room=Room(tokens=64)))
     assert sizes == [(4, 10), (1, 64), (1, 64)]
 
 

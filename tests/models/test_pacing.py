@@ -60,15 +60,14 @@ def test_all_blocks_take_what_their_bytes_say(open_model, architecture):
 
 
 @pytest.mark.usefixtures("a_second_a_block")
-def test_of_a_mixture_as_many_experts_count_as_tokens_can_reach(open_model, monkeypatch):
-    monkeypatch.setattr(pacing, "TOKENS", 1)
+def test_of_a_mixture_as_many_experts_count_as_tokens_can_reach(open_model):
     checkpoint = open_model("MixtralForCausalLM", num_local_experts=8, num_experts_per_tok=2)
     loaded: Any = load(checkpoint, "causal_lm", device="stream")
     stored = load_file(next(file.path for file in checkpoint.manifest.files if file.format == "safetensors"))
     block = {name: tensor.nbytes for name, tensor in stored.items() if name.startswith("model.layers.1.")}
     experts = sum(nbytes for name, nbytes in block.items() if ".experts." in name)
     wanted = sum(block.values()) - experts + experts // 4
-    assert pacing._nbytes(checkpoint, loaded.stream, "model.layers.1", 1) == wanted
+    assert pacing.nbytes_of(checkpoint, loaded.stream, "model.layers.1", 1) == wanted
 
 
 def test_every_way_is_listed_and_only_where_it_is_asked_for(open_model):

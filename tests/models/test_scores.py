@@ -42,7 +42,9 @@ def test_products_and_cosines_of_pieces_are_those_in_double_precision(dtype):
     generator = torch.Generator().manual_seed(0)
     hidden = torch.randn(4, WIDTH, generator=generator).to(dtype)
     matrix = torch.randn(ROWS, WIDTH, generator=generator).to(dtype)
-    scorer = Scorer(matrix, module._norms(matrix), None, None, None, torch.tensor([], dtype=torch.long), tied=False)
+    scorer = Scorer(
+        matrix, module.row_lengths(matrix), None, None, None, torch.tensor([], dtype=torch.long), tied=False
+    )
     found = {rung: given.clone() for rung, given in scorer.score(hidden, last=False, received=None)}
     truth = hidden.double() @ matrix.double().T
     torch.testing.assert_close(found[DOT].double(), truth, rtol=1e-5, atol=1e-5)

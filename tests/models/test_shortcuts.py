@@ -16,7 +16,7 @@ from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.errors import CheckpointError
 from inspector.models.checkpoint import Checkpoint, prepare
 from inspector.models.quantized.formats import CONVENTIONS
-from inspector.models.quantized.layout import _holds_codes, find_layout, find_quantized
+from inspector.models.quantized.layout import find_layout, find_quantized, holds_codes
 from inspector.store.manifests.columns import (
     Tensors,
     count_by_dtype,
@@ -26,7 +26,8 @@ from inspector.store.manifests.columns import (
     stored_once,
 )
 from inspector.store.readers.safetensors import read_safetensors
-from inspector.store.sizes import BLOCK, _stacks
+from inspector.store.sizes import BLOCK, stacks_of
+from inspector.text import shape_text
 from tests.families import random_model, save_checkpoint
 from tests.models.quantized_files import (
     BITS4,
@@ -95,11 +96,11 @@ def test_few_passes_find_what_each_tensor_says(checkpoint):
     assert list(checkpoint.unread) == [
         each.name
         for each in tensors
-        if each.name not in parts and len(each.shape) > 1 and _holds_codes(each.name, each.dtype, names)
+        if each.name not in parts and len(each.shape) > 1 and holds_codes(each.name, each.dtype, names)
     ]
 
     layers = {(each.name[: match.start(1)], match[1]) for each in tensors if (match := BLOCK.search(each.name))}
-    assert {(stack, number) for stack, numbers in _stacks(tensors).items() for number in numbers} == layers
+    assert {(stack, number) for stack, numbers in stacks_of(tensors).items() for number in numbers} == layers
 
     places = {}
     for each in tensors:
@@ -119,8 +120,9 @@ def test_few_passes_find_what_each_tensor_says(checkpoint):
 
     listed = StoredTensors.of(tensors)
     assert listed.names == tuple(each.name for each in tensors)
-    assert [listed.kinds[place] for place in listed._places] == [
-        (each.dtype, each.shape, each.nbytes, each.file) for each in tensors
+    columns = [listed.frame[name] for name in ("dtype", "shape", "nbytes", "file")]
+    assert list(zip(*columns, strict=True)) == [
+        (each.dtype, shape_text(each.shape), each.nbytes, each.file) for each in tensors
     ]
     assert len(set(listed.kinds)) == len(listed.kinds)
 

@@ -17,6 +17,7 @@ from inspector.analyses.tokenization.compute import tokenize
 from inspector.catalog import answer
 from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
 from inspector.models.tokens import BYTE_ALPHABET, printable
+from inspector.models.vocabulary.tokenizer_files import read_tokenizer
 from tests.conftest import silent
 from tests.families import VOCAB, random_model, save_checkpoint
 
@@ -116,7 +117,7 @@ def test_each_column_of_an_encoding_is_read_once(open_model):
     """Else a text of ten thousand tokens takes twenty seconds."""
     tokens = open_model("BertForMaskedLM").require_tokens()
     encoding = Counting(tokens.encoding("w1 w2 w3"))
-    assert len(compute._rows(0, encoding, tokens, ("w1 w2 w3", ""))) == 5  # type: ignore[arg-type]
+    assert len(compute.token_rows(0, encoding, tokens, ("w1 w2 w3", ""))) == 5  # type: ignore[arg-type]
     assert set(encoding.asked.values()) == {1}
 
 
@@ -212,7 +213,7 @@ def test_kinds_of_a_wordpiece_vocabulary(open_model):
 
 def test_truncation_and_padding_of_the_file_are_off(tmp_path, open_path):
     folder = save_checkpoint(random_model("BertModel"), tmp_path / "cut")
-    tokenizer = Tokenizer.from_str(open_path(folder).require_tokens()._tokenizer.to_str())
+    tokenizer = Tokenizer.from_str(read_tokenizer(open_path(folder).manifest).to_str())
     tokenizer.enable_truncation(3)
     tokenizer.enable_padding(length=20)
     tokenizer.save(str(folder / "tokenizer.json"))
@@ -267,7 +268,7 @@ def test_positions_are_those_that_the_model_takes(open_model):
 def test_segments_that_the_model_does_not_have_are_refused(tmp_path, open_path, segments):
     """A model of one segment is not given them, as RoBERTa's; of several, each must have a row."""
     folder = save_checkpoint(random_model("BertForPreTraining", type_vocab_size=segments), tmp_path / "bert")
-    tokenizer = Tokenizer.from_str(open_path(folder).tokens._tokenizer.to_str())
+    tokenizer = Tokenizer.from_str(read_tokenizer(open_path(folder).manifest).to_str())
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS]:2 $A:2 [SEP]:2", pair="[CLS]:2 $A:2 [SEP]:2 $B:1 [SEP]:1",
         special_tokens=[("[CLS]", 2), ("[SEP]", 3)],

@@ -398,8 +398,8 @@ def test_the_map_needs_no_webgl_and_says_how_many_points_of_a_large_vocabulary_i
     shown = [trace for trace in drawn.data if trace.showlegend is not False]
     assert sum(len(trace.customdata) for trace in shown) == len(part.tables[0].frame)
     points = pd.DataFrame({"kind": ["word"] * 99_990 + ["unused"] * 9 + ["padding"]})
-    thinned = vocabulary._thinned(points)
-    assert thinned["kind"].value_counts().to_dict() == {"word": 9_999, "unused": 9, "padding": 1}
+    drawn = vocabulary.thinned(points)
+    assert drawn["kind"].value_counts().to_dict() == {"word": 9_999, "unused": 9, "padding": 1}
 
 
 def test_many_names_are_shown_by_pattern_and_kept_in_the_file():

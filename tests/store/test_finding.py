@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from inspector.store.origins import finding
 from inspector.store.origins.finding import Bounds, Search, find_checkpoints
 
 VERSION = "0123456789abcdef0123456789abcdef01234567"
@@ -84,9 +84,10 @@ def test_a_folder_that_cannot_be_read_is_passed_by(tmp_path: Path) -> None:
     assert [each.name for each in find_checkpoints([tmp_path / "gone", tmp_path])] == ["fine"]
 
 
-def test_nobody_waits_for_a_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("fresh", "again"), [(3_600.0, False), (0.0, True)])
+def test_nobody_waits_for_a_search(tmp_path: Path, fresh: float, again: bool) -> None:
     make(tmp_path / "bert")
-    go_on = finding.threading.Event()
+    go_on = threading.Event()
     searches = []
 
     def places() -> list[Path]:
@@ -94,16 +95,13 @@ def test_nobody_waits_for_a_search(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         go_on.wait()
         return [tmp_path]
 
-    search = Search(places)
+    search = Search(places, fresh_seconds=fresh)
     assert search.found() == search.found() == ()
     assert search.under_way
     go_on.set()
     while search.under_way:
         time.sleep(0.01)
     assert [each.name for each in search.found()] == ["bert"]
-    assert searches == [1]  # what was just found is not looked for again
-    monkeypatch.setattr(finding, "FRESH_SECONDS", 0.0)
-    search.found()
     while search.under_way:
         time.sleep(0.01)
-    assert searches == [1, 1]
+    assert searches == [1] * (2 if again else 1)  # what was just found is not looked for again

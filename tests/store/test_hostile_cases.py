@@ -26,7 +26,7 @@ from inspector.engine.local import LocalEngine
 from inspector.errors import CheckpointError, InspectorError
 from inspector.models.loading import load
 from inspector.models.vocabulary.panics import unprinted
-from inspector.settings import read_settings
+from inspector.settings import Settings, read_settings
 from inspector.store.readers.pytorch import read_pytorch
 from tests.conftest import silent
 from tests.engine.engine_harness import WAIT
@@ -56,12 +56,15 @@ def folder(tmp_path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory):
-    """Real workers on a store of their own."""
+def its_settings(tmp_path_factory) -> Settings:
     home = tmp_path_factory.mktemp("engine") / "home"
-    made = LocalEngine(
-        read_settings({"INSPECTOR_HOME": str(home), "INSPECTOR_WORKERS": "1"}), spare=False, restrict_paths=True
-    )
+    return read_settings({"INSPECTOR_HOME": str(home), "INSPECTOR_WORKERS": "1"})
+
+
+@pytest.fixture(scope="module")
+def engine(its_settings):
+    """Real workers on a store of their own."""
+    made = LocalEngine(its_settings, spare=False, restrict_paths=True)
     yield made
     made.close()
 
@@ -84,11 +87,10 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("bomb", sorted(BOMBS))
-def test_a_pickle_that_asks_for_memory_is_refused_by_a_worker_that_goes_on(engine, bomb):
+def test_a_pickle_that_asks_for_memory_is_refused_by_a_worker_that_goes_on(engine, its_settings, bomb):
     program, sentence = BOMBS[bomb]
     files = {"pytorch_model.bin": legacy_bin(program)}
-    settings = engine._setup.settings
-    assert refusal(lambda: engine.open(uploaded(settings, files)).result(WAIT)) == sentence
+    assert refusal(lambda: engine.open(uploaded(its_settings, files)).result(WAIT)) == sentence
     for worker in engine.workers():
         assert psutil.Process(worker.pid).memory_info().rss < 1_000_000_000
 
@@ -231,9 +233,8 @@ def test_a_panic_prints_nothing_and_what_others_print_is_kept(folder, open_path,
     assert capfd.readouterr() == ("", "a warning\nanother\na third\n")
 
 
-def test_a_pattern_that_never_ends_leaves_its_worker_alive(engine, folder):
-    settings = engine._setup.settings
-    reference = upload_of(settings, tokenizer_of(folder, pre_tokenizer=CATASTROPHE))
+def test_a_pattern_that_never_ends_leaves_its_worker_alive(engine, its_settings, folder):
+    reference = upload_of(its_settings, tokenizer_of(folder, pre_tokenizer=CATASTROPHE))
     fingerprint = engine.open(reference).result(WAIT).fingerprint
     pids = {worker.pid for worker in engine.workers()}
     text = "a" * 40 + "!"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from inspector.errors import CancelledError, CheckpointError, SettingsError
 from inspector.settings import Settings, read_settings
@@ -24,7 +25,6 @@ from inspector.store.reference import CheckpointRef
 from inspector.store.shared import publishing as shared
 from inspector.store.shared.listing import listing
 from inspector.store.shared.marks import is_marked, mark
-from inspector.store.shared.remote import Remote
 from inspector.store.uploads import delete_upload, list_uploads, rename_upload, trouble
 from tests.store.s3_server import BUCKET, SECRET, S3Place, environment, free_port, running_s3
 from tests.store.store_builders import opened, small_checkpoint, upload_of
@@ -365,10 +365,10 @@ def test_the_stores_errors_become_sentences(tmp_path, folder_place, folder, monk
     first = server(tmp_path, "first", folder_place)
     manifest, _ = opened(upload_of(first, folder), first)
 
-    def fail(*arguments: Any) -> None:
+    def fail(*arguments: Any, **options: Any) -> None:
         raise raised
 
-    monkeypatch.setattr(Remote, "_write", fail)
+    monkeypatch.setattr(LocalFileSystem, "open", fail)
     with pytest.raises(CheckpointError) as error:
         shared.publish(manifest.fingerprint, settings=first, carrying=SILENT)
     assert str(error.value) == sentence

@@ -201,11 +201,17 @@ def test_a_file_that_changes_while_it_is_hashed_is_refused(tmp_path, monkeypatch
     assert not (tmp_path / "hashes.json").exists()
 
 
-def test_a_file_that_was_hashed_ahead_is_known_by_the_same(folder, sampled):
+def test_a_file_that_was_hashed_ahead_is_known_by_the_same_and_read_once(folder, sampled, monkeypatch):
     files = {path.name: path for path in folder.iterdir()}
+    expected = identify(files, owned=False, progress=silent)
+    read: list[Path] = []
+    taken = hashing.quick_digest
+    monkeypatch.setattr(hashing, "quick_digest", lambda path: read.append(path) or taken(path))
     ahead = Ahead(lambda: files)
-    assert identify(files, owned=False, progress=silent, ahead=ahead) == identify(files, owned=False, progress=silent)
-    assert ahead._found.keys() == {folder / WEIGHTS}
+    ahead.digest(folder / WEIGHTS)
+    assert read == [folder / WEIGHTS]
+    assert identify(files, owned=False, progress=silent, ahead=ahead) == expected
+    assert read == [folder / WEIGHTS]
 
 
 def test_a_file_that_has_changed_since_is_hashed_again(folder, sampled):

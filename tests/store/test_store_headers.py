@@ -82,14 +82,14 @@ def written(text: str, folder: Path) -> Path:
 def by_column(path: Path) -> Header | None:
     data = path.read_bytes()
     start = 8 + int.from_bytes(data[:8], "little")
-    return safetensors._plain(data[8:start], path.name, len(data))
+    return safetensors.header_by_column(data[8:start], path.name, len(data))
 
 
 def by_tensor(path: Path) -> Header | str:
     data = path.read_bytes()
     start = 8 + int.from_bytes(data[:8], "little")
     try:
-        return safetensors._checked(data[8:start], path.name, len(data))
+        return safetensors.header_by_tensor(data[8:start], path.name, len(data))
     except CheckpointError as error:
         return str(error)
 

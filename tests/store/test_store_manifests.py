@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from inspector.errors import CheckpointError
-from inspector.store.manifests import tensors as written
 from inspector.store.manifests.columns import TensorInfo, Tensors
 from inspector.store.manifests.documents import DamagedError
 from inspector.store.manifests.entries import load_manifest
@@ -29,8 +28,15 @@ TENSORS = Tensors.of(
 
 
 @pytest.fixture(autouse=True)
-def forgetful():
-    written._KNOWN.clear()
+def forget():
+    """Write other tensors: the last two alone are known."""
+
+    def others() -> None:
+        for number in range(2):
+            write_tensors(Tensors.of(()), {"another file": number})
+
+    others()
+    return others
 
 
 def rows(tensors: Iterable[TensorInfo]) -> list[list[object]]:
@@ -38,9 +44,9 @@ def rows(tensors: Iterable[TensorInfo]) -> list[list[object]]:
     return json.loads(json.dumps(list(tensors)))
 
 
-def test_tensors_are_read_as_they_were_written():
+def test_tensors_are_read_as_they_were_written(forget):
     text = write_tensors(TENSORS, SIZES)
-    written._KNOWN.clear()
+    forget()
     found = read_tensors(text, SIZES)
     assert found == TENSORS
     assert found is not TENSORS
@@ -76,12 +82,12 @@ def test_the_last_byte_of_a_strided_tensor_must_lie_in_the_file():
         read_tensors(rows((view._replace(begin=view.begin + 1),)), SIZES)
 
 
-def test_an_entry_of_an_earlier_version_opens(tmp_path, settings):
+def test_an_entry_of_an_earlier_version_opens(tmp_path, settings, forget):
     manifest, _ = opened(upload_of(settings, small_checkpoint(tmp_path / "mini"), prefix="mini/"), settings)
     path = settings.home / "checkpoints" / manifest.fingerprint / "manifest.json"
     stored = json.loads(path.read_text())
     path.write_text(json.dumps(stored | {"tensors": rows(manifest.tensors)}))
-    written._KNOWN.clear()
+    forget()
     assert load_manifest(manifest.fingerprint, settings=settings) == manifest
     path.write_text(json.dumps(stored | {"tensors": [*rows(manifest.tensors)[:-1], []]}))
     with pytest.raises(CheckpointError, match="damaged"):

@@ -8,10 +8,9 @@ import pytest
 
 from inspector.engine.local import LocalEngine
 from inspector.settings import read_settings
-from tools.load import capacity
 from tools.load.asking import BEST, SHARES, Asker, Crowd
 from tools.load.capacity import needs, open_asker, with_section
-from tools.load.queueing import Service, people_served, workers_needed
+from tools.load.queueing import Service
 
 
 @pytest.fixture(scope="module")
@@ -48,30 +47,25 @@ def test_percentiles_of_a_crowd() -> None:
 
 def test_a_wrong_answer_is_seen(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
     question = asker.question("predict")
-    right = asker._right[question.verb, question.text]
+    right = asker.right[question.verb, question.text]
     (token, share), *rest = right
-    monkeypatch.setitem(asker._right, (question.verb, question.text), [(token + 1, share), *rest])
+    monkeypatch.setitem(asker.right, (question.verb, question.text), [(token + 1, share), *rest])
     assert asker.timed(question)[1].startswith("Question(verb='predict'")
     other = asker.question("predict")
-    right = asker._right[other.verb, other.text]
+    right = asker.right[other.verb, other.text]
     changed = [(token, share * 1.01) for token, share in right]
-    monkeypatch.setitem(asker._right, (other.verb, other.text), changed)
+    monkeypatch.setitem(asker.right, (other.verb, other.text), changed)
     assert asker.timed(other)[1]
 
 
-def test_a_class_is_told_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(capacity, "CLASSES", (50,))
-    services = {"lens": Service(1.0, (2.0,))}
-    terms = {"think": capacity.THINK, "goal": capacity.GOAL, "seconds": capacity.MODEL_SECONDS}
-    workers = workers_needed(services, people=50, **terms)
-    assert workers >= 50 * 2.0 / (capacity.THINK + 2.0 + capacity.GOAL)  # enough to keep up
-    lines = needs(services)
-    assert any(line.startswith(f"| 50 | {workers} | ") for line in lines)
-    for gpus, cards in ((0.0, 0), (0.25, -(-workers // 4)), (0.3, -(-workers // 3)),
-                        (1.0, workers), (2.0, 2 * workers)):  # fmt: skip
-        assert any(line.endswith(f" | {cards} |") for line in needs(services, gpus))
-    most = people_served(services, workers=1, **terms)
-    assert lines[-1] == f"One worker serves {most} users."
+@pytest.mark.parametrize(("gpus", "cards"), [(0.0, 0), (0.25, 2), (0.3, 3), (1.0, 7), (2.0, 14)])
+def test_a_class_is_told_its_workers_and_their_gpus(gpus: float, cards: int) -> None:
+    """Of 50 people who think for 20 s, 50 / (20 + 2) ask in a second, and each takes a worker 2 s.
+
+    That keeps 4.5 workers busy, 65 % of seven. With six, one answer in twenty is more than a second late.
+    """
+    lines = needs({"lens": Service(1.0, (2.0,))}, gpus, classes=(50,))
+    assert lines[4:] == [f"| 50 | 7 | 65% | {cards} |", "", "One worker serves 3 users."]
 
 
 def test_a_run_takes_the_place_of_the_one_before_on_the_page() -> None:

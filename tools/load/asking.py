@@ -85,12 +85,12 @@ class Asker:
         chosen = random.Random(0)
         self._texts = [" ".join([*chosen.choices(words, k=4), mask, *chosen.choices(words, k=4)]) for _ in range(texts)]
         self._fresh = {verb: itertools.count() for verb in SHARES}
-        self._right: dict[tuple[str, int], Told] = {}
+        self.right: dict[tuple[str, int], Told] = {}  # by verb and number of the text
 
     def learn(self) -> None:
         """Ask everything once, one question after the other."""
         for verb, text in itertools.product(SHARES, range(len(self._texts))):
-            self._right[verb, text] = self._ask(Question(verb, text, BEST))
+            self.right[verb, text] = self._ask(Question(verb, text, BEST))
 
     def question(self, verb: str) -> Question:
         """A question that was never asked before."""
@@ -102,7 +102,7 @@ class Asker:
         begin = time.perf_counter()
         told = self._ask(question)
         seconds = time.perf_counter() - begin
-        right = self._right[question.verb, question.text]
+        right = self.right[question.verb, question.text]
         same = all(
             token == wanted and math.isclose(share, chance, rel_tol=CLOSE, abs_tol=1e-6)
             for (token, share), (wanted, chance) in zip(told, right, strict=True)

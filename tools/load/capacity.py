@@ -21,7 +21,7 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -167,7 +167,7 @@ def row(crowd: Crowd, model: Served) -> str:
     )
 
 
-def needs(services: Mapping[str, Service], gpus: float = 0.0) -> list[str]:
+def needs(services: Mapping[str, Service], gpus: float = 0.0, *, classes: Sequence[int] = CLASSES) -> list[str]:
     """What classes need, by the model; `gpus`: how much of one a worker takes."""
     terms = {"think": THINK, "goal": GOAL, "seconds": MODEL_SECONDS}
     lines = [
@@ -177,7 +177,7 @@ def needs(services: Mapping[str, Service], gpus: float = 0.0) -> list[str]:
         "| users on one checkpoint | workers | busy | GPUs |",
         "|---:|---:|---:|---:|",
     ]
-    for people in CLASSES:
+    for people in classes:
         workers = workers_needed(services, people=people, **terms)
         found = simulate(services, people=people, workers=workers, think=THINK, seconds=MODEL_SECONDS)
         shared = math.floor(1 / gpus + 1e-9) if 0 < gpus < 1 else 1  # workers of one GPU

@@ -62,8 +62,8 @@ def contrast(checkpoint: Checkpoint, request: ContrastRequest, *, progress: Prog
         rows=len(one),
         jensen_shannon=jensen_shannon(one, other),
         floor=floor,
-        favours_first=_favors(tokens, 1, floor, request.k),
-        favours_second=_favors(tokens, -1, floor, request.k),
+        favours_first=favored(tokens, 1, floor, request.k),
+        favours_second=favored(tokens, -1, floor, request.k),
         file=None,
         warnings=loaded.notes,
         tokens=tokens,
@@ -104,7 +104,7 @@ def _divergence(first: np.ndarray, second: np.ndarray) -> float:
     return float(np.sum(np.where(shares == 0, 0, shares * (first - second))))
 
 
-def _favors(tokens: pd.DataFrame, sign: int, floor: float, k: int) -> pd.DataFrame:
+def favored(tokens: pd.DataFrame, sign: int, floor: float, k: int) -> pd.DataFrame:
     """The tokens that one text makes more likely, the most contrasted first, equal ones by id."""
     likely = pd.DataFrame(tokens[tokens["likelihood"] >= floor])
     mine = pd.DataFrame(likely[np.sign(likely["difference"]) == sign])

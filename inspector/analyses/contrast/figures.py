@@ -46,6 +46,7 @@ def contrast_scatter(
     floor: float | None = None,
     pins: Sequence[int] = (),
     theme: Theme = LIGHT,
+    points: int = POINTS,
 ) -> go.Figure:
     """Draw likelihood against difference for the whole vocabulary.
 
@@ -57,6 +58,7 @@ def contrast_scatter(
         names: What tells the texts apart, such as `differing_words` gives.
         floor: `Contrast.floor`, natural logarithm; None: every token may be among the contrasted.
         pins: Ids that are marked and labeled in any case.
+        points: Tokens with a mark of their own.
 
     Returns:
         A figure with the traces "cells ..." below and one scatter a text on top, with customdata
@@ -64,7 +66,7 @@ def contrast_scatter(
     """
     finite = np.isfinite(tokens["likelihood"]) & np.isfinite(tokens["difference"])
     drawn = where(tokens, finite)
-    marked = _choose(drawn, floor, pins)
+    marked = _choose(drawn, floor, pins, points)
     cells = count_cells(drawn, skip=marked["token_id"].to_numpy(), least=LEAST_RANGE)
     said = _say(tokens, drawn, marked, cells)
     above = look.title_height(title, said) + 30  # the legend's line
@@ -123,14 +125,14 @@ def differing_words(first: str, second: str) -> tuple[str, str]:
     return one, other
 
 
-def _choose(drawn: pd.DataFrame, floor: float | None, pins: Sequence[int]) -> pd.DataFrame:
+def _choose(drawn: pd.DataFrame, floor: float | None, pins: Sequence[int], points: int) -> pd.DataFrame:
     """Pins, the most likely half, and a quarter for each text from what it wants most."""
     above = drawn if floor is None else where(drawn, drawn["likelihood"] >= floor)
     chosen = [
         where(drawn, drawn["token_id"].isin(list(pins))),
-        drawn.nlargest(POINTS // 2, "likelihood"),
-        where(above, above["difference"] > 0).nlargest(POINTS // 4, "difference"),
-        where(above, above["difference"] < 0).nsmallest(POINTS // 4, "difference"),
+        drawn.nlargest(points // 2, "likelihood"),
+        where(above, above["difference"] > 0).nlargest(points // 4, "difference"),
+        where(above, above["difference"] < 0).nsmallest(points // 4, "difference"),
     ]
     return pd.DataFrame(pd.concat(chosen).drop_duplicates("token_id").reset_index(drop=True))
 

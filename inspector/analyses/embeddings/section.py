@@ -59,7 +59,7 @@ def _map(context: Context, projection: Projection) -> Iterator[Block]:
         lambda theme: norms_histogram(points, name=context.name, theme=theme),
         "Histogram of row norms, with padding and special tokens marked",
     )
-    drawn = replace(projection, points=_thinned(points))
+    drawn = replace(projection, points=thinned(points))
     yield Drawn(
         "map",
         lambda theme: _as_svg(figure(drawn, name=context.name, theme=theme)),
@@ -69,7 +69,7 @@ def _map(context: Context, projection: Projection) -> Iterator[Block]:
     yield Tabled("points", "The points of the map", points, rows=8)
 
 
-def _thinned(points: pd.DataFrame) -> pd.DataFrame:
+def thinned(points: pd.DataFrame) -> pd.DataFrame:
     """All points, or of a large vocabulary's words some of each stretch."""
     if len(points) <= MOST_POINTS:
         return points

@@ -9,8 +9,11 @@ from inspector.analyses.lens.result import LensRows
 MOST_ACROSS = 200  # positions of the table: the last ones
 
 
-def top_tokens(rows: LensRows, rung: str) -> pd.DataFrame:
+def top_tokens(rows: LensRows, rung: str, *, most: int = MOST_ACROSS) -> pd.DataFrame:
     """The top token of each cell at one step, a line for each layer, the text itself first.
+
+    Args:
+        most: Positions of the table: the last ones.
 
     Returns:
         layer, and for each of the last positions a column that has its number.
@@ -18,7 +21,7 @@ def top_tokens(rows: LensRows, rung: str) -> pd.DataFrame:
     found: dict[int, dict[str, str]] = {}
     for layer, position, token in rows.cells.loc[rows.cells["rung"] == rung, ["layer", "position", "token"]].to_numpy():
         found.setdefault(layer, {})[str(position)] = token
-    text = {str(position): token for position, token in list(enumerate(rows.tokens))[-MOST_ACROSS:]}
+    text = {str(position): token for position, token in list(enumerate(rows.tokens))[-most:]}
     names = ("emb.", *rows.layers[1:])
     lines = [{"layer": "text", **text}, *({"layer": names[layer], **found[layer]} for layer in sorted(found))]
     return pd.DataFrame(lines, columns=["layer", *text]).fillna("")

@@ -23,11 +23,11 @@ TYING = (
 )
 
 
-def so_far(rows: LensRows, rung: str) -> str:
-    """Which layers are there while the others are computed."""
+def so_far(rows: LensRows, rung: str, *, most: int = MOST_ACROSS) -> str:
+    """Which layers are there while the others are computed; `most` as in `top_tokens`."""
     known = sorted(set(rows.cells["layer"].tolist()))
     layers = f"Layer {known[0]}" if len(known) == 1 else f"Layers {known[0]}–{known[-1]}"
-    last = f", the last {MOST_ACROSS} positions" if len(rows.tokens) > MOST_ACROSS else ""
+    last = f", the last {most} positions" if len(rows.tokens) > most else ""
     return (
         f"{layers} of {len(rows.layers) - 1} so far{last}, by {rung}. The other head steps follow with the full result."
     )

@@ -22,13 +22,15 @@ from inspector.analyses.plausibility.result import Plausibility
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.loading import load
-from inspector.models.masking.head import Row, masked_logits
+from inspector.models.masking.head import USUAL, Room, Row, masked_logits
 from inspector.models.masking.text import require_masked_lm
 from inspector.models.running import Loaded, memory_guard
 from inspector.progress import Progress
 
 
-def judge_masked(checkpoint: Checkpoint, request: PlausibilityRequest, *, progress: Progress) -> Plausibility:
+def judge_masked(
+    checkpoint: Checkpoint, request: PlausibilityRequest, *, progress: Progress, room: Room = USUAL
+) -> Plausibility:
     """Mask each token in turn.
 
     The sum of the log probabilities is the text's pseudo-log-likelihood (Salazar et al. 2020,
@@ -42,6 +44,7 @@ def judge_masked(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
     Args:
         request: A text with at least one ordinary token, and what is masked with each: words are
             what the tokenizer splits a text into before it looks for pieces.
+        room: What a pass and a block of scores may take.
 
     Raises:
         NotInCheckpointError: If there is no masked-LM head, no tokenizer or no mask token.
@@ -58,7 +61,7 @@ def judge_masked(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
     rows = [_row(encoding, place, mask, words) for place in places]
     readings: dict[int, Reading] = {}
     milliseconds = 0.0
-    for number, (index, reading, took) in enumerate(_read(checkpoint, loaded, rows, encoding, request.k)):
+    for number, (index, reading, took) in enumerate(_read(checkpoint, loaded, rows, encoding, k=request.k, room=room)):
         readings[places[index]] = reading
         milliseconds += took
         progress((number + 1) / len(rows), f"Judging {len(rows):,} tokens")
@@ -95,11 +98,11 @@ def _row(encoding: Encoding, place: int, mask: int, words: Sequence[int] | None)
 
 
 def _read(
-    checkpoint: Checkpoint, loaded: Loaded, rows: Sequence[Row], encoding: Encoding, k: int
+    checkpoint: Checkpoint, loaded: Loaded, rows: Sequence[Row], encoding: Encoding, *, k: int, room: Room
 ) -> Iterator[tuple[int, Reading, float]]:
     """Read each row's logits as they come: which row, what it says, milliseconds to get it."""
     started = time.perf_counter()
-    for answered in masked_logits(checkpoint, loaded, rows):
+    for answered in masked_logits(checkpoint, loaded, rows, room=room):
         took = 1000 * (time.perf_counter() - started)
         own = encoding.ids[rows[answered.index].positions[0]]
         with memory_guard(loaded), torch.inference_mode():

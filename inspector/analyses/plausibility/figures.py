@@ -46,11 +46,14 @@ class _Token:
         return self.judged and math.isfinite(self.bits)
 
 
-def plausibility_strip(tokens: pd.DataFrame, *, title: str, subtitle: str = "", theme: Theme = LIGHT) -> go.Figure:
+def plausibility_strip(
+    tokens: pd.DataFrame, *, title: str, subtitle: str = "", theme: Theme = LIGHT, width: int = WIDTH
+) -> go.Figure:
     """Draw a text as boxes with its tokens, the more surprising the stronger the color.
 
     Args:
         tokens: `Plausibility.tokens`; pieces of one word stand side by side.
+        width: Pixels of a line.
 
     Returns:
         A figure with the trace "judged", then "not judged"; one bar a token, with customdata
@@ -60,11 +63,11 @@ def plausibility_strip(tokens: pd.DataFrame, *, title: str, subtitle: str = "", 
     texts = [_shown(row, rows[at - 1] if at else None) for at, row in enumerate(rows)]
     numbers = [f"{row.bits:.1f}" if row.colored else "" for row in rows]
     widths = [
-        min(PADDING + max(text_width(text, SIZE), text_width(number, SMALL)), WIDTH)
+        min(PADDING + max(text_width(text, SIZE), text_width(number, SMALL)), width)
         for text, number in zip(texts, numbers, strict=True)
     ]
     groups = [("word", row.word) if row.word >= 0 else ("alone", row.position) for row in rows]
-    places = flow(widths, groups, width=WIDTH, gap=GAP, joint=JOINT)
+    places = flow(widths, groups, width=width, gap=GAP, joint=JOINT)
     lines = max((place.line for place in places), default=0) + 1
     above = look.title_height(title, subtitle)
     figure = look.figure(
@@ -72,7 +75,7 @@ def plausibility_strip(tokens: pd.DataFrame, *, title: str, subtitle: str = "", 
         subtitle,
         theme=theme,
         height=above + LINE * lines + BAR,
-        xaxis=look.hidden_axis(-1, WIDTH + 1),
+        xaxis=look.hidden_axis(-1, width + 1),
         yaxis=look.hidden_axis(lines - 0.5, -0.5),
         margin={"b": BAR},
         barmode="overlay",

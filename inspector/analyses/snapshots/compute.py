@@ -13,7 +13,7 @@ from inspector.analyses.snapshots.request import VitalsRequest
 from inspector.analyses.snapshots.result import Vitals
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.vocabulary.labels import find_row, measured_rows, not_finite_warning
-from inspector.models.vocabulary.rows import RowFacts, blocks
+from inspector.models.vocabulary.rows import BLOCK_NUMEL, RowFacts, blocks
 from inspector.progress import Progress
 from inspector.request import answers
 
@@ -71,7 +71,9 @@ def vitals(checkpoint: Checkpoint, request: VitalsRequest, *, progress: Progress
     )
 
 
-def nearest_cosine(matrix: torch.Tensor, queries: torch.Tensor, k: int, *, facts: RowFacts) -> torch.Tensor:
+def nearest_cosine(
+    matrix: torch.Tensor, queries: torch.Tensor, k: int, *, facts: RowFacts, numel: int = BLOCK_NUMEL
+) -> torch.Tensor:
     """Find the nearest rows of some rows by cosine, in memory that does not grow with the matrix.
 
     Args:
@@ -79,6 +81,7 @@ def nearest_cosine(matrix: torch.Tensor, queries: torch.Tensor, k: int, *, facts
         queries: Row numbers, (queries,).
         facts: Of the rows. What is not finite or has no length is nobody's neighbor, and has
             none.
+        numel: Numbers of the matrix that are compared at once.
 
     Returns:
         Row numbers, (queries, k), nearest first, the row itself left out; -1 where there are no
@@ -88,7 +91,7 @@ def nearest_cosine(matrix: torch.Tensor, queries: torch.Tensor, k: int, *, facts
     asking = _directions(matrix[queries].float())
     best = torch.full((len(queries), k), -torch.inf)
     found = torch.full((len(queries), k), -1, dtype=torch.long)
-    for place, block in blocks(matrix):
+    for place, block in blocks(matrix, numel=numel):
         numbers = torch.arange(place.start, place.stop)
         cosines = asking @ _directions(block).T
         cosines[:, ~usable[place]] = -torch.inf

@@ -48,7 +48,7 @@ def tokenize(checkpoint: Checkpoint, request: TokenizeRequest, *, progress: Prog
             [
                 row
                 for number, encoding in enumerate(encodings)
-                for row in _rows(number, encoding, tokens, (wanted[number], pairs[number] or ""))
+                for row in token_rows(number, encoding, tokens, (wanted[number], pairs[number] or ""))
             ]
         ),
         batch=pd.DataFrame([_sequence(number, encoding, tokens) for number, encoding in enumerate(encodings)]),
@@ -58,7 +58,8 @@ def tokenize(checkpoint: Checkpoint, request: TokenizeRequest, *, progress: Prog
     )
 
 
-def _rows(number: int, encoding: Encoding, tokens: Tokens, texts: tuple[str, str]) -> list[dict[str, Any]]:
+def token_rows(number: int, encoding: Encoding, tokens: Tokens, texts: tuple[str, str]) -> list[dict[str, Any]]:
+    """A row for each token of a text, or of a pair of texts."""
     unknown = tokens.role("unk")[1]
     columns = zip(  # each is made anew whenever it is asked for
         *(encoding.ids, encoding.tokens, encoding.sequence_ids, encoding.offsets, encoding.word_ids),

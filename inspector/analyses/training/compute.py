@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pandas as pd
 import torch
@@ -32,18 +33,31 @@ from inspector.models.naming import embedding_matrix
 from inspector.progress import Progress
 from inspector.request import answers
 
-BLOCK = 1 << 20  # numbers that are read at once
-MOST = 1 << 26  # numbers that the example reads
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """Numbers that the example reads."""
+
+    most: int = 1 << 26
+    at_once: int = 1 << 20
+
+
+USUAL = Reads()
 
 
 @answers(TrainingRequest)
-def training(checkpoint: Checkpoint, request: TrainingRequest, *, progress: Progress) -> TrainingPlan:
+def training(
+    checkpoint: Checkpoint, request: TrainingRequest, *, progress: Progress, reads: Reads = USUAL
+) -> TrainingPlan:
     """Say how AdamW would train the class that config.json names; nothing is trained.
 
     It follows from names and shapes; only the example reads numbers, of one matrix.
 
     AdamW takes the decay out of the gradient: before each update, w becomes w - rate × decay × w
     (Loshchilov & Hutter, Decoupled Weight Decay Regularization, 2019).
+
+    Args:
+        reads: How much of the matrix the example reads.
 
     Raises:
         RequestError: If a number is out of its range.
@@ -59,7 +73,7 @@ def training(checkpoint: Checkpoint, request: TrainingRequest, *, progress: Prog
     rates = learning_rates(request, progress)
     frame = parameter_frame(parameters)
     factors = {name: shrinkage(each, weight_decay) for name, each in rates.items()}
-    example = _example(checkpoint, model, parameters, factors, learning_rate * weight_decay)
+    example = _example(checkpoint, model, parameters, factors, step=learning_rate * weight_decay, reads=reads)
     return TrainingPlan(
         model_class=model_class.__name__,
         learning_rate=learning_rate,
@@ -90,7 +104,13 @@ def training(checkpoint: Checkpoint, request: TrainingRequest, *, progress: Prog
 
 
 def _example(
-    checkpoint: Checkpoint, model: PreTrainedModel, parameters: list[Sorted], factors: dict[str, float], step: float
+    checkpoint: Checkpoint,
+    model: PreTrainedModel,
+    parameters: list[Sorted],
+    factors: dict[str, float],
+    *,
+    step: float,
+    reads: Reads,
 ) -> DecayExample | None:
     """What decay does to the embedding matrix; None where the file does not hold its numbers."""
     matrix = embedding_matrix(model)
@@ -98,9 +118,9 @@ def _example(
     if found is None or not found.in_file:
         return None
     total, columns = found.tensor.shape
-    rows = min(total, max(1, MOST // max(1, columns)))
+    rows = min(total, max(1, reads.most // max(1, columns)))
     norms, first = [], None
-    for block in _first_numbers(checkpoint, model, found, rows * columns):
+    for block in _first_numbers(checkpoint, model, found, rows * columns, reads.at_once):
         first = float(block[0]) if first is None else first
         # A float: a tensor kept of each block would keep the allocator from using the block's memory again.
         norms.append(float(torch.linalg.vector_norm(block, dtype=torch.float64)))
@@ -122,14 +142,14 @@ def _example(
 
 
 def _first_numbers(
-    checkpoint: Checkpoint, model: PreTrainedModel, matrix: Sorted, count: int
+    checkpoint: Checkpoint, model: PreTrainedModel, matrix: Sorted, count: int, at_once: int
 ) -> Iterator[torch.Tensor]:
     """A matrix' first numbers in the model's dtype, some at a time; none if the file has others."""
     names = (in_file(name, checkpoint.outlines, model.base_model_prefix) for name in matrix.names)
     name = next((name for name in names if name), None)
     if name is None:
         return
-    for block in checkpoint.numbers(name, count=BLOCK):
+    for block in checkpoint.numbers(name, count=at_once):
         yield block[:count].to(matrix.tensor.dtype)
         count -= len(block)
         if count <= 0:

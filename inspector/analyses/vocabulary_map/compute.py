@@ -7,8 +7,8 @@ import pandas as pd
 import torch
 
 from inspector.analyses.vocabulary_map import words
-from inspector.analyses.vocabulary_map.compute_cells import ENOUGH
 from inspector.analyses.vocabulary_map.compute_maps import AXES, Mapper
+from inspector.analyses.vocabulary_map.compute_search import USUAL, Search
 from inspector.analyses.vocabulary_map.request import ProjectRequest
 from inspector.analyses.vocabulary_map.result import Projection
 from inspector.models.checkpoint import Checkpoint
@@ -18,7 +18,9 @@ from inspector.request import answers
 
 
 @answers(ProjectRequest)
-def project(checkpoint: Checkpoint, request: ProjectRequest, *, progress: Progress) -> Projection:
+def project(
+    checkpoint: Checkpoint, request: ProjectRequest, *, progress: Progress, search: Search = USUAL
+) -> Projection:
     """Map every row of the input embedding matrix; none is sampled away.
 
     Maps and neighbors are kept on disk by the content of the matrix and every parameter.
@@ -29,6 +31,7 @@ def project(checkpoint: Checkpoint, request: ProjectRequest, *, progress: Progre
             same machine. PCA makes no random choices: it has no stability. To judge every row, all
             rows are compared with all; kept on disk, the true neighbors serve every later map with
             that metric.
+        search: How far neighbors are searched for.
 
     Returns:
         A point for every finite row. Of a large vocabulary (a PCA's 6,000 rows, a UMAP's 10,000)
@@ -37,13 +40,13 @@ def project(checkpoint: Checkpoint, request: ProjectRequest, *, progress: Progre
     Raises:
         NotInCheckpointError: If there is no embedding matrix, or a too small one.
     """
-    mapper = Mapper(checkpoint, progress=progress)
+    mapper = Mapper(checkpoint, progress=progress, search=search)
     found = mapper.make(request)
     wanted = request.stability and found.method == "umap"
     again = mapper.stability(request) if wanted else None
     points = label_rows(checkpoint, len(found.finite))
     # With enough of the true neighbors, a map made of all would be no better.
-    approximate = () if found.recall >= ENOUGH else (words.approximate(found.recall),)
+    approximate = () if found.recall >= search.enough else (words.approximate(found.recall),)
     warnings = (*not_finite_warning(points, torch.from_numpy(found.finite)), *found.warnings, *approximate)
     points = points.loc[found.finite].reset_index(drop=True)
     columns = dict(zip(AXES, found.places.T, strict=False))

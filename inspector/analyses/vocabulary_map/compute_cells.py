@@ -14,21 +14,19 @@ import numpy as np
 import torch
 
 from inspector.analyses.vocabulary_map.compute_neighbors import measured
+from inspector.analyses.vocabulary_map.compute_search import USUAL, Search
 from inspector.analyses.vocabulary_map.compute_umap.compiled import kernels
 from inspector.progress import Progress
 
-CELL_ROWS = 512  # members of a cell, on average
 TRAINING_ROWS = 64  # rows for each center
 ITERATIONS = 5  # of k-means
-ROUNDS = (8, 8, 16)  # further cells that each row is compared with
-ENOUGH = 0.8  # recall at which no further cell is searched: a map made of more is no better
 QUERIES = 8_192  # rows compared with a cell, or with the centers, at once
 
 Judge = Callable[[np.ndarray], float]
 
 
 def nearest_by_cells(
-    rows: torch.Tensor, k: int, *, metric: str, home: Path, recall: Judge, progress: Progress
+    rows: torch.Tensor, k: int, *, metric: str, home: Path, recall: Judge, progress: Progress, search: Search = USUAL
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Find most of the k nearest rows of every row.
 
@@ -37,35 +35,36 @@ def nearest_by_cells(
         k: 1 <= k < rows.
         metric: "cosine" or "euclidean".
         recall: Tells of neighbors, (rows, k), which share of the true ones they hold.
+        search: The size of cells, and how many are searched.
 
     Returns:
         Row numbers and distances, both (rows, k), nearest first.
     """
     progress(None, "Assigning rows to cells")
-    centers = find_centers(rows)
-    near = nearest_cells(rows, centers, min(sum(ROUNDS), len(centers)))
+    centers = find_centers(rows, cell_rows=search.cell_rows)
+    near = nearest_cells(rows, centers, min(sum(search.rounds), len(centers)))
     order = torch.argsort(near[:, 0], stable=True)
     sizes = torch.bincount(near[:, 0], minlength=len(centers))
     members = order.split(sizes.tolist())
-    search = _Search(rows, k, metric=metric, home=home)
+    met = _Search(rows, k, metric=metric, home=home)
     begin = 0
-    for count in ROUNDS:
+    for count in search.rounds:
         part = near[:, begin : begin + count]
         asking = queries_of_cells(part, len(centers))
         for cell, (inside, queries) in enumerate(zip(members, asking, strict=True)):
-            search.compare(queries, inside)
+            met.compare(queries, inside)
             progress(cell / len(centers), f"Comparing nearby cells: {cell / len(centers):.0%}")
         begin += count
-        if begin >= near.shape[1] or (search.full and recall(search.found) >= ENOUGH):
+        if begin >= near.shape[1] or (met.full and recall(met.found) >= search.enough):
             break
-    search.complete()
-    found, best = torch.from_numpy(search.found), torch.from_numpy(search.best)
+    met.complete()
+    found, best = torch.from_numpy(met.found), torch.from_numpy(met.best)
     return measured(rows, torch.arange(len(rows)), found, best, metric=metric)
 
 
-def find_centers(rows: torch.Tensor) -> torch.Tensor:
+def find_centers(rows: torch.Tensor, *, cell_rows: int) -> torch.Tensor:
     """Centers of cells by k-means on a sample drawn with a fixed seed, (cells, columns)."""
-    count = max(1, len(rows) // CELL_ROWS)
+    count = max(1, len(rows) // cell_rows)
     generator = torch.Generator().manual_seed(0)
     sample = rows[torch.randperm(len(rows), generator=generator)[: TRAINING_ROWS * count]]
     centers = sample[:count].clone()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from inspector.models.vocabulary.rows import blocks
+from inspector.models.vocabulary.rows import BLOCK_NUMEL, blocks
 from inspector.progress import Pace, Progress, untold
 
 DENSE_COLUMNS = 1_024  # beyond, only the wanted eigenvectors are computed
@@ -13,7 +13,12 @@ SUMMED_ROWS = 1 << 13  # whose products are added in float32, before they go int
 
 
 def principal_components(
-    matrix: torch.Tensor, dimensions: int, *, progress: Progress = untold
+    matrix: torch.Tensor,
+    dimensions: int,
+    *,
+    progress: Progress = untold,
+    numel: int = BLOCK_NUMEL,
+    summed_rows: int = SUMMED_ROWS,
 ) -> tuple[np.ndarray, tuple[float, ...]]:
     """Project centered rows on the directions of largest variance (Pearson 1901).
 
@@ -21,6 +26,8 @@ def principal_components(
         matrix: (rows, columns), finite, of any floating dtype.
         dimensions: At most columns.
         progress: Told how much of the matrix is done, and how long the rest takes.
+        numel: Numbers in one block.
+        summed_rows: Whose products are added in float32.
 
     Returns:
         Places, (rows, dimensions) in float32, and each axis' share of the variance, 0..1. Signs
@@ -28,31 +35,33 @@ def principal_components(
     """
     columns = matrix.shape[1]
     mean = torch.zeros(columns, dtype=torch.float64)
-    for _, block in blocks(matrix):
+    for _, block in blocks(matrix, numel=numel):
         mean += block.sum(dim=0, dtype=torch.float64)
     middle = (mean / len(matrix)).float()
-    covariance = _covariance(matrix, middle, progress)
+    covariance = _covariance(matrix, middle, progress, numel=numel, summed_rows=summed_rows)
     values, vectors = _largest(covariance, dimensions)
     largest = vectors.abs().argmax(dim=0)
     vectors = vectors * vectors[largest, torch.arange(dimensions)].sign()
     share = values / covariance.trace().clamp_min(1e-300)
     places = torch.empty((len(matrix), dimensions))
-    for place, block in blocks(matrix):
+    for place, block in blocks(matrix, numel=numel):
         places[place] = (block - middle) @ vectors.float()
     return places.numpy(), tuple(share.tolist())
 
 
-def _covariance(matrix: torch.Tensor, middle: torch.Tensor, progress: Progress) -> torch.Tensor:
+def _covariance(
+    matrix: torch.Tensor, middle: torch.Tensor, progress: Progress, *, numel: int, summed_rows: int
+) -> torch.Tensor:
     """Covariance of the columns, (columns, columns) in float64; of wide matrices it takes minutes."""
     columns = matrix.shape[1]
     covariance = torch.zeros((columns, columns), dtype=torch.float64)
     products, rows = torch.zeros((columns, columns)), 0
     pace = Pace(progress, "Computing the principal components", matrix.nbytes)
-    for place, block in blocks(matrix):
+    for place, block in blocks(matrix, numel=numel):
         centerd = block - middle
         products.addmm_(centerd.T, centerd)
         rows += len(block)
-        if rows >= SUMMED_ROWS or place.stop == len(matrix):
+        if rows >= summed_rows or place.stop == len(matrix):
             covariance += products
             products.zero_()
             rows = 0

@@ -16,6 +16,7 @@ from inspector.analyses.vocabulary_map.compute_cache import MapCache
 from inspector.analyses.vocabulary_map.compute_components import principal_components
 from inspector.analyses.vocabulary_map.compute_kept import Map, map_from_arrays
 from inspector.analyses.vocabulary_map.compute_neighbors import comparable
+from inspector.analyses.vocabulary_map.compute_search import USUAL, Search
 from inspector.analyses.vocabulary_map.compute_trust import JUDGED_NEIGHBORS, shared
 from inspector.analyses.vocabulary_map.compute_trust import stability as stable_share
 from inspector.analyses.vocabulary_map.compute_trust import trust as trusted_share
@@ -35,7 +36,6 @@ COUNTS = {  # what a map depends on; of a PCA only the judgment depends on the m
     "umap": ("method", "dimensions", "neighbors", "metric", "seed"),
 }
 COUNTS_THERE = (*COUNTS["umap"], "implementation", "min_dist", "spread", "densmap")
-QUICK_ROWS = 6_000  # of a PCA whose rows are all judged: that takes no time
 
 
 def _key(request: ProjectRequest) -> dict[str, Any]:
@@ -47,11 +47,16 @@ def _key(request: ProjectRequest) -> dict[str, Any]:
 
 
 class Mapper:
-    """Makes maps of a checkpoint's embedding matrix."""
+    """Makes maps of a checkpoint's embedding matrix.
 
-    def __init__(self, checkpoint: Checkpoint, *, progress: Progress) -> None:
+    Args:
+        search: How far neighbors are searched for.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, *, progress: Progress, search: Search = USUAL) -> None:
         self._checkpoint = checkpoint
         self._progress = progress
+        self._search = search
         self._home = checkpoint.settings.home
         chosen = pick_device(checkpoint.settings.device)
         self._device = "cuda" if chosen.type == "cuda" else "cpu"
@@ -156,7 +161,12 @@ class Mapper:
         if found is None:
             self._progress(None, "Finding neighbors")
             found = find_neighbors(
-                self._comparable(request), k, metric=request.metric, home=self._home, progress=self._progress
+                self._comparable(request),
+                k,
+                metric=request.metric,
+                home=self._home,
+                progress=self._progress,
+                search=self._search,
             )
             self._cache.keep_neighbors(found, k=k, metric=request.metric)
         return found
@@ -194,13 +204,17 @@ class Mapper:
             return truth
         rows = len(self._matrix)
         found = self._cache.neighbors(k=self._k(request), metric=request.metric)
-        if found is None and rows <= QUICK_ROWS:
+        if found is None and rows <= self._search.quick_rows:
             found = self._neighbors(request)
         if found is not None and (len(found.truth.rows) == rows or not whole):
             return found.truth
         if not whole:
             return sample_truth(
-                self._comparable(request), self._k(request), metric=request.metric, progress=self._progress
+                self._comparable(request),
+                self._k(request),
+                metric=request.metric,
+                progress=self._progress,
+                search=self._search,
             )
         self._progress(None, "Finding the true neighbors of every row")
         truth = whole_truth(self._comparable(request), metric=request.metric, home=self._home, progress=self._progress)

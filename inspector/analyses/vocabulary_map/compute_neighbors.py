@@ -78,7 +78,14 @@ def nearest_of(
 
 
 def nearest_of_all(
-    rows: torch.Tensor, k: int, *, metric: str, home: Path, progress: Progress
+    rows: torch.Tensor,
+    k: int,
+    *,
+    metric: str,
+    home: Path,
+    progress: Progress,
+    small_rows: int = SMALL_ROWS,
+    block_rows: int = BLOCK_ROWS,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Find the k nearest rows of every row; each pair of rows is compared once.
 
@@ -86,22 +93,24 @@ def nearest_of_all(
         rows: What `comparable` made.
         k: 1 <= k < rows.
         metric: "cosine" or "euclidean".
+        small_rows: Up to which plain torch is quick.
+        block_rows: Of both sides of a block.
 
     Returns:
         As of `nearest`.
     """
-    if rows.device.type != "cpu" or len(rows) <= SMALL_ROWS:
+    if rows.device.type != "cpu" or len(rows) <= small_rows:
         everyone = torch.arange(len(rows))
         return nearest_of(rows, everyone, k, metric=metric, progress=progress)
     loops = kernels(home)
     halves = _halves(rows, metric)
     best = np.full((len(rows), k), -np.inf, dtype=np.float32)
     found = np.zeros((len(rows), k), dtype=np.int32)
-    starts = range(0, len(rows), BLOCK_ROWS)
+    starts = range(0, len(rows), block_rows)
     pairs, done = len(starts) * (len(starts) + 1) // 2, 0
     for first in starts:
-        for second in range(first, len(rows), BLOCK_ROWS):
-            block = _similarities(rows, halves, first, second)
+        for second in range(first, len(rows), block_rows):
+            block = _similarities(rows, halves, slice(first, first + block_rows), slice(second, second + block_rows))
             loops.merge_rows(block, first, second, best, found)
             if second != first:
                 loops.merge_columns(block, second, first, best, found)
@@ -116,11 +125,11 @@ def _halves(rows: torch.Tensor, metric: str) -> torch.Tensor | None:
     return (rows * rows).sum(dim=1) / 2 if metric == "euclidean" else None
 
 
-def _similarities(rows: torch.Tensor, halves: torch.Tensor | None, first: int, second: int) -> np.ndarray:
-    block = rows[first : first + BLOCK_ROWS] @ rows[second : second + BLOCK_ROWS].T
+def _similarities(rows: torch.Tensor, halves: torch.Tensor | None, first: slice, second: slice) -> np.ndarray:
+    block = rows[first] @ rows[second].T
     if halves is not None:
-        block -= halves[first : first + BLOCK_ROWS, None]
-        block -= halves[second : second + BLOCK_ROWS]
+        block -= halves[first, None]
+        block -= halves[second]
     return block.numpy()
 
 

@@ -10,11 +10,9 @@ import torch
 
 from inspector.analyses.vocabulary_map.compute_cells import nearest_by_cells
 from inspector.analyses.vocabulary_map.compute_neighbors import nearest_of, nearest_of_all
+from inspector.analyses.vocabulary_map.compute_search import USUAL, Search
 from inspector.analyses.vocabulary_map.compute_trust import JUDGED_NEIGHBORS, shared
 from inspector.progress import Progress
-
-EXACT_ROWS = 10_000  # beyond, all pairs take longer on a CPU than the rest of a map
-JUDGED = 1_000  # rows that stand for all where not all are judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,26 +33,29 @@ class Neighbors:
     truth: Truth
 
 
-def find_neighbors(rows: torch.Tensor, k: int, *, metric: str, home: Path, progress: Progress) -> Neighbors:
+def find_neighbors(
+    rows: torch.Tensor, k: int, *, metric: str, home: Path, progress: Progress, search: Search = USUAL
+) -> Neighbors:
     """Find the neighbors that a map is made from: of many rows on a CPU, most of them.
 
     Args:
         rows: What `comparable` made, on the device that is to compare them.
         k: At least 15, where there are so many others.
         metric: "cosine" or "euclidean".
+        search: From how many rows on not all are compared with all.
     """
     judged = min(JUDGED_NEIGHBORS, k)
-    if rows.device.type != "cpu" or len(rows) <= EXACT_ROWS:
+    if rows.device.type != "cpu" or len(rows) <= search.exact_rows:
         found, far = nearest_of_all(rows, k, metric=metric, home=home, progress=progress)
         indices = found.numpy().astype(np.int32)
         truth = Truth(np.arange(len(rows)), indices[:, :judged])
         return Neighbors(indices, far.numpy(), 1.0, truth)
-    truth = sample_truth(rows, judged, metric=metric, progress=progress)
+    truth = sample_truth(rows, judged, metric=metric, progress=progress, search=search)
 
     def recall(found: np.ndarray) -> float:
         return float(shared(truth.nearest, found[truth.rows]).mean())
 
-    found, far = nearest_by_cells(rows, k, metric=metric, home=home, recall=recall, progress=progress)
+    found, far = nearest_by_cells(rows, k, metric=metric, home=home, recall=recall, progress=progress, search=search)
     indices = found.numpy()
     return Neighbors(indices, far.numpy(), recall(indices), truth)
 
@@ -71,8 +72,8 @@ def whole_truth(rows: torch.Tensor, *, metric: str, home: Path, progress: Progre
     return Truth(np.arange(len(rows)), found.numpy().astype(np.int32))
 
 
-def sample_truth(rows: torch.Tensor, k: int, *, metric: str, progress: Progress) -> Truth:
-    """Find the exact neighbors of at most 1,000 rows.
+def sample_truth(rows: torch.Tensor, k: int, *, metric: str, progress: Progress, search: Search = USUAL) -> Truth:
+    """Find the exact neighbors of a sample of rows, at most 1,000 as a rule.
 
     Args:
         rows: What `comparable` made.
@@ -81,6 +82,6 @@ def sample_truth(rows: torch.Tensor, k: int, *, metric: str, progress: Progress)
     """
     progress(None, "Finding the true neighbors of a sample")
     generator = torch.Generator().manual_seed(0)
-    chosen = torch.randperm(len(rows), generator=generator)[:JUDGED].sort().values
+    chosen = torch.randperm(len(rows), generator=generator)[: search.judged].sort().values
     found, _ = nearest_of(rows, chosen, k, metric=metric)
     return Truth(chosen.numpy(), found.numpy())

@@ -43,10 +43,15 @@ FAILED = (
 
 
 class Client:
-    """Asks the replicas for one web server; everything but `listen` runs in one loop."""
+    """Asks the replicas for one web server; everything but `listen` runs in one loop.
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    Args:
+        connection: To the web server.
+        first_pause: Seconds before a full queue is tried again, at first.
+    """
+
+    def __init__(self, connection: Connection, *, first_pause: float = FIRST_PAUSE) -> None:
+        self._connection, self._first_pause = connection, first_pause
         self._handle: Any = None
         self._patience = settings().request_seconds  # until a replica has taken a question
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -114,7 +119,7 @@ class Client:
         from ray.exceptions import LocalRayletDiedError, RayError, RayTaskError
         from ray.serve.exceptions import BackPressureError, RayServeException
 
-        deaths, pause = 0, FIRST_PAUSE
+        deaths, pause = 0, self._first_pause
         while True:
             try:
                 return await self._ask(ask)

@@ -77,7 +77,7 @@ def connected(*, ships: bool = False, in_vain: Callable[[], None] = give_up) -> 
     """
     ray = _import_ray()
     package = str(Path(inspector.__file__).parent)
-    address = _address(os.environ)
+    address = address_of(os.environ)
     patience = threading.Timer(CONNECT_SECONDS, in_vain)
     patience.daemon = True
     patience.start()
@@ -247,7 +247,7 @@ def _show_token(address: str) -> None:
     GcsClient(address=found)
 
 
-def _address(environ: Mapping[str, str]) -> str:
+def address_of(environ: Mapping[str, str]) -> str:
     """Never empty: without an address, Ray would start a cluster of its own."""
     address = environ.get(ADDRESS, "").strip() or "auto"
     if "://" in address or address == "local":

@@ -49,10 +49,10 @@ class Replica:
 
     def __init__(self, environ: dict[str, str]) -> None:
         os.environ.update({**environ, **os.environ, "INSPECTOR_ENGINE": "local"})
-        self._settings = read_settings(os.environ)
-        self._engine = LocalEngine(self._settings)
+        self.settings = read_settings(os.environ)
+        self.engine = LocalEngine(self.settings)
         self._waiting: Counter[str] = Counter()  # questions that wait for a job, by its id
-        self._hold = _multiplexed(self._engine, limit=self._settings.workers)
+        self._hold = multiplexed(self.engine, limit=self.settings.workers)
 
     async def ask(self, question: bytes) -> AsyncIterator[bytes]:
         """Answer a question: progress and partial answers as they come, then the result or the error."""
@@ -66,21 +66,21 @@ class Replica:
     def status(self) -> bytes:
         """What runs here."""
         node = _node()
-        workers = [replace(worker, node=node) for worker in self._engine.workers()]
-        return encode(ReplicaStatus(tuple(workers), self._engine.endings()))
+        workers = [replace(worker, node=node) for worker in self.engine.workers()]
+        return encode(ReplicaStatus(tuple(workers), self.engine.endings()))
 
     def forget(self, fingerprint: str) -> bytes:
         """Drop everything kept about a deleted checkpoint."""
-        self._engine.forget(fingerprint)
+        self.engine.forget(fingerprint)
         return encode(True)
 
     def release(self, fingerprint: str) -> bytes:
         """Give back the memory that a checkpoint takes, as the protocol says."""
-        return encode(self._engine.release(fingerprint))
+        return encode(self.engine.release(fingerprint))
 
     def __del__(self) -> None:
         with suppress(AttributeError):  # it never came up
-            self._engine.close()
+            self.engine.close()
 
     async def _answer(self, question: Question) -> AsyncGenerator[Any, None]:
         await self._hold(question.fingerprint)
@@ -89,7 +89,7 @@ class Replica:
         for anew in (False, True):
             async for progress in self._bring(question, anew=anew):
                 yield progress
-            job = self._engine.run(question.fingerprint, question.verb, called=question.called, **question.parameters)
+            job = self.engine.run(question.fingerprint, question.verb, called=question.called, **question.parameters)
             async for news in self._follow(job):
                 if isinstance(news, Progress):
                     yield news
@@ -108,18 +108,18 @@ class Replica:
             here = self._has(fingerprint)
             reference = CheckpointRef.parse(text)
             if reference.kind == "path":  # its workers could not read it, though it is known here
-                refuse_outside(reference.value, self._settings)
+                refuse_outside(reference.value, self.settings)
             if reference.kind in OPENED_HERE and (anew or not here):
-                job = self._engine.open(reference)
+                job = self.engine.open(reference)
                 async for progress in self._follow(job):
                     yield progress
                 if job.result().fingerprint != fingerprint:
                     raise CheckpointError(OTHER)
-            elif not here and self._settings.store is None:
+            elif not here and self.settings.store is None:
                 raise CheckpointError(NOT_HERE)
 
     def _has(self, fingerprint: str) -> bool:
-        home = self._settings.home
+        home = self.settings.home
         return any((home / kind / fingerprint / MANIFEST).exists() for kind in (UPLOADS, OPENED))
 
     async def _follow(self, job: Any) -> AsyncIterator[Any]:
@@ -164,7 +164,7 @@ class _Held:
             self._engine.release(self._fingerprint)
 
 
-def _multiplexed(engine: LocalEngine, *, limit: int) -> Callable[[str], Awaitable[Any]]:
+def multiplexed(engine: LocalEngine, *, limit: int) -> Callable[[str], Awaitable[Any]]:
     """Tell Serve's router which checkpoints are loaded here, so that it sends their questions."""
     from ray import serve
 

@@ -57,7 +57,7 @@ def confine(setup: Setup) -> Confinement:
     missing: list[str] = []
     _try(lambda: _drop_privileges(setup), "an unprivileged user", missing)
     # Landlock first, the filter last: setting one up takes calls that the other refuses.
-    files = _try(lambda: _keep_to_files(setup), "Landlock", missing)
+    files = _try(lambda: keep_to_files(setup), "Landlock", missing)
     has_gpu = any(_gpus())
     processes = _try(lambda: seccomp.refuse_processes(memory_files=has_gpu), "libseccomp", missing)
     network = setup.network or _try(seccomp.refuse_network, "libseccomp", missing)
@@ -120,7 +120,12 @@ def _use_own_folder(setup: Setup) -> None:
     os.environ |= {OWN: str(own / COMPILED), TORCH_CACHE: str(own / "torch")}
 
 
-def _keep_to_files(setup: Setup) -> None:
+def keep_to_files(setup: Setup) -> None:
+    """Leave this process only the files that it needs.
+
+    Raises:
+        OSError: If the kernel has no Landlock.
+    """
     if not landlock.version():
         raise OSError
     changed = [setup.settings.home, *_devices()]

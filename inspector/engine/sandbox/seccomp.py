@@ -103,7 +103,7 @@ def refuse_processes(*, memory_files: bool = False) -> None:
     # A thread pool that binds its threads to processors gives up if it may not: it is told that it could.
     bound = Rule("sched_setaffinity", 0, Compare(0, NOT_EQUAL, 0))
     commands = (Rule(call, when=Compare(1, MASKED_EQUAL, command, mask=LOW)) for call, command in COMMANDS)
-    _load([*PROCESSES, *signals, others, bound, *commands, *(Rule(call) for call in unseen)])
+    load([*PROCESSES, *signals, others, bound, *commands, *(Rule(call) for call in unseen)])
 
 
 def refuse_network() -> None:
@@ -112,7 +112,7 @@ def refuse_network() -> None:
     Raises:
         OSError: If the system has no libseccomp, or the kernel takes no filter.
     """
-    _load(NETWORK)
+    load(NETWORK)
 
 
 class _Argument(ctypes.Structure):
@@ -124,7 +124,8 @@ class _Argument(ctypes.Structure):
     )
 
 
-def _load(rules: Iterable[Rule]) -> None:
+def load(rules: Iterable[Rule]) -> None:
+    """Have the kernel refuse what the rules name, to this process and all that it starts."""
     library = ctypes.CDLL(LIBRARY)
     library.seccomp_init.restype = ctypes.c_void_p
     library.seccomp_init.argtypes = [ctypes.c_uint32]

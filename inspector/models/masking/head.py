@@ -14,12 +14,21 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.models.reading.ladder import build_ladder
 from inspector.models.running import Forward, Loaded, forward, memory_guard, wait
 
-MOST_TOKENS = 4_096  # of a pass, padding included; a single row may have more
-BLOCK = 8_000_000  # scores of the head at once
 MOST_SCORES = 64_000_000  # of a pass whose head cannot be run on chosen positions alone
-# Tokens of padding that cost as much as another pass: it reads every weight again, and an
-# accelerator waits for its launch.
-WORTH = {"cpu": 32, "cuda": 2_048, "mps": 512}
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a pass and a block of the head may take."""
+
+    tokens: int = 4_096  # of a pass, padding included; a single row may have more
+    block: int = 8_000_000  # scores of the head at once
+    # Tokens of padding that cost as much as another pass: it reads every weight again, and an
+    # accelerator waits for its launch.
+    padding: tuple[tuple[str, int], ...] = (("cpu", 32), ("cuda", 2_048), ("mps", 512))
+
+
+USUAL = Room()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +50,9 @@ class Answered:
     start: int = 0  # place in the row's positions of the first that is answered here
 
 
-def masked_logits(checkpoint: Checkpoint, loaded: Loaded, rows: Sequence[Row]) -> Iterator[Answered]:
+def masked_logits(
+    checkpoint: Checkpoint, loaded: Loaded, rows: Sequence[Row], *, room: Room = USUAL
+) -> Iterator[Answered]:
     """Read every row and answer each as if it were read alone.
 
     Rows of similar lengths share a pass, padded on the right with the config's padding id, which
@@ -51,9 +62,10 @@ def masked_logits(checkpoint: Checkpoint, loaded: Loaded, rows: Sequence[Row]) -
 
     Args:
         rows: Ids that the model has rows and positions for, in any order.
+        room: What a pass and a block of scores may take.
 
     Yields:
-        Answers, shortest rows first; those of one row in order. At most BLOCK scores are held at
+        Answers, shortest rows first; those of one row in order. At most a block of scores is held at
         once, besides what the taker keeps.
 
     Raises:
@@ -64,9 +76,9 @@ def masked_logits(checkpoint: Checkpoint, loaded: Loaded, rows: Sequence[Row]) -
     ladder = build_ladder(loaded.model, family) if family else None
     vocab = checkpoint.embedding.shape[0]
     scores_a_token = 0 if ladder else vocab
-    for members in _passes(rows, loaded, padded=family is not None, scores=scores_a_token):
+    for members in passes(rows, loaded, padded=family is not None, scores=scores_a_token, room=room):
         run = _read(loaded, [rows[index] for index in members], head=ladder is None, vocab=vocab)
-        for part in _parts(rows, members, vocab):
+        for part in _parts(rows, members, max(1, room.block // vocab)):
             picked = _pick(run, part, rows, members, logits=ladder is None, name=checkpoint.name)
             started = time.perf_counter()
             with memory_guard(loaded), torch.inference_mode():
@@ -78,10 +90,12 @@ def masked_logits(checkpoint: Checkpoint, loaded: Loaded, rows: Sequence[Row]) -
                 yield Answered(index, answer, milliseconds, places.start)
 
 
-def _passes(rows: Sequence[Row], loaded: Loaded, *, padded: bool, scores: int) -> Iterator[list[int]]:
+def passes(
+    rows: Sequence[Row], loaded: Loaded, *, padded: bool, scores: int, room: Room = USUAL
+) -> Iterator[list[int]]:
     """Indices of the rows that are read together, shortest first."""
-    worth = WORTH.get(loaded.device.type, 0) if padded else 0
-    most = min(MOST_TOKENS, MOST_SCORES // scores) if scores else MOST_TOKENS
+    worth = dict(room.padding).get(loaded.device.type, 0) if padded else 0
+    most = min(room.tokens, MOST_SCORES // scores) if scores else room.tokens
     together: list[int] = []
     padding = 0
     for index in sorted(range(len(rows)), key=lambda index: len(rows[index].ids)):
@@ -108,9 +122,8 @@ def _read(loaded: Loaded, rows: Sequence[Row], *, head: bool, vocab: int) -> For
     return forward(loaded, ids, type_ids, head=head, attention=attention)
 
 
-def _parts(rows: Sequence[Row], members: Sequence[int], vocab: int) -> Iterator[list[tuple[int, range]]]:
-    """Cut the wanted positions into blocks: row, and places in its positions."""
-    most = max(1, BLOCK // vocab)
+def _parts(rows: Sequence[Row], members: Sequence[int], most: int) -> Iterator[list[tuple[int, range]]]:
+    """Cut the wanted positions into blocks of so many: row, and places in its positions."""
     wanted = [(index, place) for index in members for place in range(len(rows[index].positions))]
     for first in range(0, len(wanted), most):
         block = wanted[first : first + most]

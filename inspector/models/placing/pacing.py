@@ -81,7 +81,7 @@ def estimate(checkpoint: Checkpoint, loaded: Loaded, stream: Stream) -> Estimate
 
 def _estimate(checkpoint: Checkpoint, loaded: Loaded, stream: Stream, watch: _Stopwatch, tokens: int) -> Estimate:
     name, seconds = watch.taken[-1]
-    nbytes = {block: _nbytes(checkpoint, stream, block, tokens) for block in stream.blocks}
+    nbytes = {block: nbytes_of(checkpoint, stream, block, tokens) for block in stream.blocks}
     uses = dict(count_reuse(loaded.model)[0])
     total = sum(uses.get(block, 1) * each for block, each in nbytes.items())
     place = list(nbytes).index(name) + 1
@@ -93,7 +93,7 @@ def _estimate(checkpoint: Checkpoint, loaded: Loaded, stream: Stream, watch: _St
     return Estimate(seconds * total / max(1, nbytes[name]), basis)
 
 
-def _nbytes(checkpoint: Checkpoint, stream: Stream, block: str, tokens: int) -> int:
+def nbytes_of(checkpoint: Checkpoint, stream: Stream, block: str, tokens: int) -> int:
     """What is read of the files for a block: of a mixture as many experts as tokens can be routed to."""
     read = _stored(checkpoint, (source for each in stream.needed(stream.blocks[block]) for source, _ in each.sources))
     for experts in stream.mixtures:

@@ -141,12 +141,10 @@ def unread_codes(manifest: Manifest, found: Mapping[str, Quantized]) -> tuple[st
     tensors, parts = manifest.tensors, _parts(found)
     rest = (each for each in zip(tensors.names, tensors.places, strict=True) if each[0] not in parts)
     kinds = ((name, tensors.kinds[place]) for name, place in rest)
-    return tuple(
-        name for name, kind in kinds if len(kind.shape) > 1 and _holds_codes(name, kind.dtype, tensors.ordered)
-    )
+    return tuple(name for name, kind in kinds if len(kind.shape) > 1 and holds_codes(name, kind.dtype, tensors.ordered))
 
 
-def _holds_codes(name: str, dtype: str, ordered: Sequence[str]) -> bool:
+def holds_codes(name: str, dtype: str, ordered: Sequence[str]) -> bool:
     """Whether a tensor holds codes that nobody read, by its name among all in order."""
     if name.endswith(PACKED):
         return True

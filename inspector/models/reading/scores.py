@@ -133,11 +133,11 @@ def build_scorer(loaded: Loaded, ladder: Ladder | None, output: Unembedding | No
     """
     embedding = loaded.input_embedding
     unembedding = ladder.unembedding if ladder else output
-    norms = _norms(embedding)
+    norms = row_lengths(embedding)
     unusable = ~_finite_rows(embedding, norms)
     tied = unembedding is not None and unembedding.weight.data_ptr() == embedding.data_ptr()
     if unembedding and not tied and unembedding.weight.shape == embedding.shape:
-        unusable |= ~_finite_rows(unembedding.weight, _norms(unembedding.weight))
+        unusable |= ~_finite_rows(unembedding.weight, row_lengths(unembedding.weight))
     width = hidden_width(loaded)
     left_out = []
     if width != embedding.shape[1]:
@@ -184,7 +184,7 @@ def _multiplied_as(dtype: torch.dtype) -> Iterator[None]:
         backend.matmul.fp32_precision = before
 
 
-def _norms(matrix: torch.Tensor) -> torch.Tensor:
+def row_lengths(matrix: torch.Tensor) -> torch.Tensor:
     """Lengths of a matrix' rows in float32."""
     norms = torch.empty(len(matrix), dtype=torch.float32, device=matrix.device)
     for some, rows in _in_float32(matrix):

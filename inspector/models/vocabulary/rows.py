@@ -20,32 +20,34 @@ class RowFacts:
     mean: torch.Tensor  # of the finite rows, (columns,), float32
 
 
-def blocks(matrix: torch.Tensor) -> Iterator[tuple[slice, torch.Tensor]]:
+def blocks(matrix: torch.Tensor, *, numel: int = BLOCK_NUMEL) -> Iterator[tuple[slice, torch.Tensor]]:
     """Cut a matrix of any dtype into blocks of rows in float32.
 
     Args:
         matrix: (rows, columns).
+        numel: Numbers in one block.
 
     Yields:
         Which rows, and the block; where the matrix is float32 itself, a view of it.
     """
-    rows = max(1, BLOCK_NUMEL // max(1, matrix.shape[1]))
+    rows = max(1, numel // max(1, matrix.shape[1]))
     for start in range(0, len(matrix), rows):
         part = matrix[start : start + rows]
         yield slice(start, start + len(part)), part.float()
 
 
-def read_facts(matrix: torch.Tensor) -> RowFacts:
+def read_facts(matrix: torch.Tensor, *, numel: int = BLOCK_NUMEL) -> RowFacts:
     """Measure every row once.
 
     Args:
         matrix: (rows, columns), of any floating dtype.
+        numel: Numbers in one block.
     """
     norms = torch.empty(len(matrix))
     finite = torch.ones(len(matrix), dtype=torch.bool)
     zero = torch.zeros(len(matrix), dtype=torch.bool)
     total = torch.zeros(matrix.shape[1], dtype=torch.float64)
-    for place, block in blocks(matrix):
+    for place, block in blocks(matrix, numel=numel):
         lengths = torch.linalg.vector_norm(block, dim=1)
         norms[place] = lengths
         # Only a length of 0 or one that is no number leaves a doubt: squares may under- or overflow

@@ -121,10 +121,17 @@ class Search:
     Args:
         places: Where to look, asked at each search.
         bounds: As in `find_checkpoints`.
+        fresh_seconds: After which a search is made again.
     """
 
-    def __init__(self, places: Callable[[], Iterable[Path]], bounds: Bounds | None = None) -> None:
-        self._places, self._bounds = places, bounds
+    def __init__(
+        self,
+        places: Callable[[], Iterable[Path]],
+        bounds: Bounds | None = None,
+        *,
+        fresh_seconds: float = FRESH_SECONDS,
+    ) -> None:
+        self._places, self._bounds, self._fresh_seconds = places, bounds, fresh_seconds
         self._lock = threading.Lock()
         self._found: tuple[Found, ...] = ()
         self._under_way = False
@@ -138,7 +145,7 @@ class Search:
     def found(self) -> tuple[Found, ...]:
         """What the last search found; begins another one where that was a while ago."""
         with self._lock:
-            stale = self._ended is None or time.monotonic() - self._ended > FRESH_SECONDS
+            stale = self._ended is None or time.monotonic() - self._ended > self._fresh_seconds
             if stale and not self._under_way:
                 self._under_way = True
                 threading.Thread(target=self._look, name="search", daemon=True).start()

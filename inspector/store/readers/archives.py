@@ -38,11 +38,14 @@ class _Member:
     open: Callable[[], IO[bytes]]
 
 
-def unpack(archive: Path, name: str, folder: Path, *, settings: Settings, progress: Progress) -> Source:
+def unpack(
+    archive: Path, name: str, folder: Path, *, settings: Settings, progress: Progress, free_nbytes: int = FREE_NBYTES
+) -> Source:
     """Unpack the files of a checkpoint into a fresh folder.
 
     Args:
         name: What the person calls it; its suffix tells the format.
+        free_nbytes: Unpacked bytes to which no ratio is applied.
 
     Raises:
         CheckpointError: If a member is no plain file with a plain name, a name occurs twice, or
@@ -52,7 +55,7 @@ def unpack(archive: Path, name: str, folder: Path, *, settings: Settings, progre
     def choose(listed: list[str]) -> dict[str, _Chosen]:
         return {"": choose_members(listed)}
 
-    (source,) = _unpack(archive, name, folder, choose, settings=settings, progress=progress)
+    (source,) = _unpack(archive, name, folder, choose, settings=settings, progress=progress, free_nbytes=free_nbytes)
     return source
 
 
@@ -79,10 +82,11 @@ def _unpack(
     *,
     settings: Settings,
     progress: Progress,
+    free_nbytes: int = FREE_NBYTES,
 ) -> list[Source]:
     short = quoted(Path(name).name)
     packed_nbytes = archive.stat().st_size
-    limit = _Limit(short, packed_nbytes, settings.upload_nbytes)
+    limit = _Limit(short, packed_nbytes, settings.upload_nbytes, free_nbytes)
     with _opened(archive, short, limit) as members:
         listed = [member.name for member in members]
         parts = choose(listed)
@@ -125,6 +129,7 @@ class _Limit:
     name: str
     packed_nbytes: int
     nbytes: int
+    free_nbytes: int
 
     def check(self, unpacked_nbytes: int) -> None:
         if unpacked_nbytes > self.nbytes:
@@ -132,7 +137,7 @@ class _Limit:
                 f"{self.name} unpacks to more than the limit of {self.nbytes:,} bytes: open the "
                 "checkpoint as a folder or from the hub instead."
             )
-        if unpacked_nbytes > max(FREE_NBYTES, MAX_RATIO * self.packed_nbytes):
+        if unpacked_nbytes > max(self.free_nbytes, MAX_RATIO * self.packed_nbytes):
             raise CheckpointError(
                 f"{self.name} unpacks to more than {MAX_RATIO} times its {self.packed_nbytes:,} "
                 "bytes, which weights never do: check the archive."

@@ -105,10 +105,10 @@ def read_safetensors(path: Path, name: str) -> Header:
         data = file.read(length)
     _refuse_many(data.count(b"{") - 1, name)  # one object a tensor, counted before any is built
     refuse_many_values(data, f"the header of {name}")
-    return _plain(data, name, file_nbytes) or _checked(data, name, file_nbytes)
+    return header_by_column(data, name, file_nbytes) or header_by_tensor(data, name, file_nbytes)
 
 
-def _checked(data: bytes, name: str, file_nbytes: int) -> Header:
+def header_by_tensor(data: bytes, name: str, file_nbytes: int) -> Header:
     """Read any header, or say what is wrong with it."""
     header = parse_json(data, f"the header of {name}")
     if not isinstance(header, dict):
@@ -126,7 +126,7 @@ def _checked(data: bytes, name: str, file_nbytes: int) -> Header:
     return Header(Tensors.of(tensors), _aliases(metadata, header))
 
 
-def _plain(data: bytes, name: str, file_nbytes: int) -> Header | None:
+def header_by_column(data: bytes, name: str, file_nbytes: int) -> Header | None:
     """Read a header as safetensors writes it, a column at a time; None: it is another, or there is something wrong.
 
     Each object comes as a tuple of its keys and values, so that none is lost that has a key twice.

@@ -11,7 +11,7 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM
 
-from inspector.analyses.contrast.compute import _favors, contrast, jensen_shannon
+from inspector.analyses.contrast.compute import contrast, favored, jensen_shannon
 from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
 from inspector.results.plain import to_json
 from tests.conftest import silent
@@ -114,9 +114,9 @@ def test_equal_differences_are_listed_by_id():
         {"token_id": range(4), "token": list("abcd"), "kind": "word", "first": 0.0, "second": 0.0,
          "likelihood": [0.0, -9.0, 0.0, 0.0], "difference": [1.0, 5.0, 2.0, 1.0]}
     )  # fmt: skip
-    assert _favors(frame, 1, -1.0, 2)["token"].tolist() == ["c", "a"]
-    assert _favors(frame, 1, -1.0, 9)["token"].tolist() == ["c", "a", "d"]
-    assert len(_favors(frame, -1, -1.0, 9)) == 0
+    assert favored(frame, 1, -1.0, 2)["token"].tolist() == ["c", "a"]
+    assert favored(frame, 1, -1.0, 9)["token"].tolist() == ["c", "a", "d"]
+    assert len(favored(frame, -1, -1.0, 9)) == 0
 
 
 def test_the_vocabulary_is_for_the_pages_alone(open_model):

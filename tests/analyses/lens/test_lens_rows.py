@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
-from inspector.analyses.lens import compute_reading, frames, words
+from inspector.analyses.lens import compute_reading, words
 from inspector.analyses.lens.compute import lens
 from inspector.analyses.lens.compute_reading import MOST_ROWS, Reading
 from inspector.analyses.lens.frames import top_tokens
@@ -206,7 +206,7 @@ def test_as_many_rows_as_there_may_be_fit_into_a_message(open_model):
 
 
 @pytest.mark.usefixtures("each_alone")
-def test_the_table_of_rows_has_a_line_for_each_layer_so_far(open_model, monkeypatch):
+def test_the_table_of_rows_has_a_line_for_each_layer_so_far(open_model):
     found, shown = streamed(open_model("LlamaForCausalLM", num_hidden_layers=4))
     rows = shown[2]
     best = found.cells.query("rung == 'cosine' and rank == 0 and layer < 3").sort_values(["layer", "position"])
@@ -217,9 +217,7 @@ def test_the_table_of_rows_has_a_line_for_each_layer_so_far(open_model, monkeypa
     assert table.drop(columns="layer").to_numpy().tolist() == lines
     assert words.so_far(rows, "cosine").startswith("Layers 0–2 of 4 so far, by cosine. ")
     assert words.so_far(shown[0], "dot").startswith("Layer 0 of 4 so far, by dot. ")
-    for module in (frames, words):
-        monkeypatch.setattr(module, "MOST_ACROSS", 4)
-    short = top_tokens(rows, "cosine")
+    short = top_tokens(rows, "cosine", most=4)
     assert list(short) == ["layer", "5", "6", "7", "8"]
     assert short.drop(columns="layer").to_numpy().tolist() == [line[5:] for line in lines]
-    assert words.so_far(rows, "cosine").startswith("Layers 0–2 of 4 so far, the last 4 positions, by cosine. ")
+    assert words.so_far(rows, "cosine", most=4).startswith("Layers 0–2 of 4 so far, the last 4 positions, by cosine. ")

@@ -142,11 +142,10 @@ def test_a_strip_says_what_it_draws():
     assert all("not judged" in text for text in special.hovertext)
 
 
-def test_a_strip_wraps_at_its_width(monkeypatch):
-    monkeypatch.setattr("inspector.analyses.plausibility.figures.WIDTH", 400)
+def test_a_strip_wraps_at_its_width():
     frame = pd.DataFrame(pd.concat([sentence()] * 8, ignore_index=True))
     frame["position"] = range(len(frame))
-    figure = plausibility_strip(frame, title="t")
+    figure = plausibility_strip(frame, title="t", width=400)
     boxes = sorted(
         (line, left, left + across)
         for name in ("judged", "not judged")
@@ -221,10 +220,9 @@ def test_every_token_is_drawn_once(count):
     assert f"{plural(count, 'token')}: {len(ids):,} drawn one by one, {cells.total:,} counted" in subtitle
 
 
-def test_the_tokens_that_matter_have_marks(monkeypatch):
-    monkeypatch.setattr("inspector.analyses.contrast.figures.POINTS", 40)
+def test_the_tokens_that_matter_have_marks():
     frame = vocabulary(3000)
-    figure = contrast_scatter(frame, names=("a", "b"), title="t", floor=-12.0, pins=(2999,))
+    figure = contrast_scatter(frame, names=("a", "b"), title="t", floor=-12.0, pins=(2999,), points=40)
     upper, lower = scatters(figure)
     marked = {*upper.customdata, *lower.customdata}
     likely = where(frame, frame["likelihood"] >= -12.0)

@@ -13,9 +13,11 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoModelForMaskedLM
 
 from inspector.analyses.plausibility.compute import plausibility
+from inspector.analyses.plausibility.compute_masked import judge_masked
 from inspector.analyses.plausibility.compute_reading import judge
+from inspector.analyses.plausibility.request import PlausibilityRequest
 from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
-from inspector.models.masking import head as masked
+from inspector.models.masking.head import Room
 from inspector.results.plain import to_json
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
@@ -127,16 +129,17 @@ def test_equal_scores_rank_by_id():
     assert tied.log_probability == pytest.approx(-math.log(2))
 
 
-def test_a_long_text_is_read_in_small_passes(monkeypatch, open_model):
+def test_a_long_text_is_read_in_small_passes(open_model):
     """As long as the model allows; what one pass holds changes nothing, and progress is told."""
     checkpoint = open_model("BertForMaskedLM")
     text = " ".join(f"w{number % 50}" for number in range(62))
     at_once = plausibility(checkpoint, progress=silent, text=text)
     assert at_once.judged == 62
-    monkeypatch.setattr(masked, "MOST_TOKENS", 200)  # three rows a pass
-    monkeypatch.setattr(masked, "BLOCK", 60)  # one position's scores
+    room = Room(tokens=200, block=60)  # three rows a pass, one position's scores
     told: list[float | None] = []
-    bit_by_bit = plausibility(checkpoint, progress=lambda share, _: told.append(share), text=text)
+    bit_by_bit = judge_masked(
+        checkpoint, PlausibilityRequest(text=text), progress=lambda share, _: told.append(share), room=room
+    )
     assert bit_by_bit.tokens["log_probability"].tolist()[1:-1] == pytest.approx(
         at_once.tokens["log_probability"].tolist()[1:-1], abs=1e-4
     )
@@ -146,7 +149,6 @@ def test_a_long_text_is_read_in_small_passes(monkeypatch, open_model):
 
 def test_no_more_scores_than_a_block_are_ever_held(monkeypatch, open_model):
     checkpoint = open_model("BertForMaskedLM")
-    monkeypatch.setattr(masked, "BLOCK", 10 * 60)
     sizes = []
     original = torch.Tensor.split
 
@@ -155,7 +157,8 @@ def test_no_more_scores_than_a_block_are_ever_held(monkeypatch, open_model):
         return original(self, *given, **named)
 
     monkeypatch.setattr(torch.Tensor, "split", split)
-    plausibility(checkpoint, progress=silent, text=" ".join(["w1"] * 62))
+    request = PlausibilityRequest(text=" ".join(["w1"] * 62))
+    judge_masked(checkpoint, request, progress=silent, room=Room(block=10 * 60))
     assert max(sizes) == 10 * 60
     assert sum(sizes) == 62 * 60
 

@@ -13,7 +13,6 @@ from safetensors.numpy import load_file, save_file
 from inspector.analyses.snapshots.compute import nearest_cosine, vitals
 from inspector.analyses.snapshots.frames import read_vitals
 from inspector.errors import InspectorError
-from inspector.models.vocabulary import rows
 from inspector.models.vocabulary.rows import read_facts
 from inspector.results.plain import to_json
 from tests.conftest import silent
@@ -95,13 +94,12 @@ def test_rows_without_a_direction_are_nobodys_neighbors(folder, open_path) -> No
     json.dumps(to_json(found), allow_nan=False)
 
 
-def test_neighbors_do_not_depend_on_the_size_of_blocks(monkeypatch) -> None:
+def test_neighbors_do_not_depend_on_the_size_of_blocks() -> None:
     matrix = torch.randn((50, 8), generator=torch.Generator().manual_seed(3))
     matrix[4] *= 1e25  # its square is no float32
     whole = nearest_cosine(matrix, torch.arange(50), 6, facts=read_facts(matrix))
-    monkeypatch.setattr(rows, "BLOCK_NUMEL", 8 * 7)
-    facts = read_facts(matrix)
-    np.testing.assert_array_equal(nearest_cosine(matrix, torch.arange(50), 6, facts=facts), whole)
+    facts = read_facts(matrix, numel=8 * 7)
+    np.testing.assert_array_equal(nearest_cosine(matrix, torch.arange(50), 6, facts=facts, numel=8 * 7), whole)
     assert whole[4].tolist() == nearest_by_hand(matrix.double().numpy(), 4, 6)
 
 

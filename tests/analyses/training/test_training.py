@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 
 import numpy as np
@@ -10,9 +11,10 @@ import pytest
 import torch
 import transformers
 
-from inspector.analyses.training.compute import training
+from inspector.analyses.training.compute import Reads, training
 from inspector.analyses.training.compute_groups import memory_frame, sort_parameters
 from inspector.analyses.training.figures import POINTS, drawn_steps, schedule_lines
+from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.training.result import DECAYED, FROZEN, NOT_DECAYED, SCHEDULES
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.results.plain import to_json
@@ -382,15 +384,12 @@ def test_the_figure_draws_true_points_and_both_sides_of_every_restart(open_model
     assert {0, 333, 99_999} <= chosen
 
 
-def test_of_a_large_matrix_the_example_reads_the_first_rows(open_model, monkeypatch):
-    from inspector.analyses.training import compute as module
-
+def test_of_a_large_matrix_the_example_reads_the_first_rows(open_model):
     checkpoint = open_model("BertForMaskedLM")
     matrix = checkpoint.embedding_matrix().double()
     columns = matrix.shape[1]
-    monkeypatch.setattr(module, "MOST", 7 * columns + 3)
-    monkeypatch.setattr(module, "BLOCK", 2 * columns + 1)
-    example = ask(checkpoint).example
+    reads = Reads(most=7 * columns + 3, at_once=2 * columns + 1)
+    example = inspect.unwrap(training)(checkpoint, TrainingRequest(), progress=silent, reads=reads).example
     assert example is not None
     assert example.rows == 7
     assert example.norm == pytest.approx(matrix[:7].norm().item(), rel=1e-12)

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from inspector.analyses.vocabulary_map import compute_cells as cells
-from inspector.analyses.vocabulary_map import compute_neighbors as neighbors
-from inspector.analyses.vocabulary_map import compute_truth as truth
 from inspector.analyses.vocabulary_map.compute_cells import nearest_by_cells
 from inspector.analyses.vocabulary_map.compute_neighbors import comparable, nearest, nearest_of_all
+from inspector.analyses.vocabulary_map.compute_search import Search
 from inspector.analyses.vocabulary_map.compute_truth import find_neighbors
 from tests.conftest import silent
 
@@ -46,11 +44,8 @@ def assert_exact(matrix, indices, distances, *, metric, rows):
         assert distances[place].tolist() == pytest.approx(far, abs=1e-5, rel=1e-4)
 
 
-@pytest.fixture
-def small_blocks(monkeypatch):
-    """Several blocks, a last one that is not full, and compiled code also for few rows."""
-    monkeypatch.setattr(neighbors, "BLOCK_ROWS", 37)
-    monkeypatch.setattr(neighbors, "SMALL_ROWS", 0)
+# Several blocks, a last one that is not full, and compiled code also for few rows.
+SMALL_BLOCKS = {"block_rows": 37, "small_rows": 0}
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -63,27 +58,24 @@ def test_of_some_rows(metric, dtype):
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("blocks", ["compiled", "plain"])
-def test_of_all_rows(metric, blocks, request, tmp_path):
-    if blocks == "compiled":
-        request.getfixturevalue("small_blocks")
+def test_of_all_rows(metric, blocks, tmp_path):
     matrix = clustered(150, 12)
     seen: list[float | None] = []
     indices, distances = nearest_of_all(
         comparable(matrix, metric=metric), 9, metric=metric, home=tmp_path,
-        progress=lambda fraction, _: seen.append(fraction),
+        progress=lambda fraction, _: seen.append(fraction), **(SMALL_BLOCKS if blocks == "compiled" else {}),
     )  # fmt: skip
     assert_exact(matrix, indices, distances, metric=metric, rows=range(150))
     assert seen[-1] == 1.0
 
 
-@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("metric", METRICS)
 def test_rows_that_are_zero_or_equal(metric, tmp_path):
     matrix = clustered(90, 6)
     matrix[10] = 0
     matrix[20:30] = matrix[20]
     rows = comparable(matrix, metric=metric)
-    indices, distances = nearest_of_all(rows, 5, metric=metric, home=tmp_path, progress=silent)
+    indices, distances = nearest_of_all(rows, 5, metric=metric, home=tmp_path, progress=silent, **SMALL_BLOCKS)
     everyone = torch.arange(90)[:, None]
     assert not (indices == everyone).any()
     assert all(len(set(row)) == 5 for row in indices.tolist())
@@ -109,8 +101,7 @@ def test_euclidean_distances_far_from_the_origin():
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_cells_that_are_all_searched_find_everything(metric, tmp_path, monkeypatch):
-    monkeypatch.setattr(cells, "CELL_ROWS", 20)
+def test_cells_that_are_all_searched_find_everything(metric, tmp_path):
     matrix = clustered(300, 10)
     rows = comparable(matrix, metric=metric)
     asked: list[np.ndarray] = []
@@ -119,33 +110,36 @@ def test_cells_that_are_all_searched_find_everything(metric, tmp_path, monkeypat
         asked.append(found.copy())
         return 0.0
 
-    indices, distances = nearest_by_cells(rows, 7, metric=metric, home=tmp_path, recall=never_enough, progress=silent)
+    indices, distances = nearest_by_cells(
+        rows, 7, metric=metric, home=tmp_path, recall=never_enough, progress=silent, search=Search(cell_rows=20)
+    )
     some = list(range(0, 300, 7))
     assert_exact(matrix, indices[some], distances[some], metric=metric, rows=some)
     assert asked  # it stopped to measure on the way
 
 
-def test_rows_in_small_cells_far_out_meet_enough_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(cells, "CELL_ROWS", 10)
-    monkeypatch.setattr(cells, "ROUNDS", (1,))
+def test_rows_in_small_cells_far_out_meet_enough_others(tmp_path):
     matrix = clustered(200, 5)
     rows = comparable(matrix, metric="euclidean")
     indices, distances = nearest_by_cells(
-        rows, 15, metric="euclidean", home=tmp_path, recall=lambda _: 0.0, progress=silent
+        rows,
+        15,
+        metric="euclidean",
+        home=tmp_path,
+        recall=lambda _: 0.0,
+        progress=silent,
+        search=Search(cell_rows=10, rounds=(1,)),
     )
     assert all(len(set(row)) == 15 for row in indices.tolist())
     assert not (indices == torch.arange(200)[:, None]).any()
     assert torch.isfinite(distances).all()
 
 
-def test_a_large_vocabulary_is_judged_by_exact_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(truth, "EXACT_ROWS", 100)
-    monkeypatch.setattr(truth, "JUDGED", 40)
-    monkeypatch.setattr(cells, "CELL_ROWS", 25)
-    monkeypatch.setattr(cells, "ROUNDS", (1, 1))
+def test_a_large_vocabulary_is_judged_by_exact_rows(tmp_path):
+    search = Search(exact_rows=100, judged=40, cell_rows=25, rounds=(1, 1))
     matrix = clustered(500, 16)
     rows = comparable(matrix, metric="cosine")
-    found = find_neighbors(rows, 15, metric="cosine", home=tmp_path, progress=silent)
+    found = find_neighbors(rows, 15, metric="cosine", home=tmp_path, progress=silent, search=search)
     assert len(found.truth.rows) == 40
     hits = []
     for row, named in zip(found.truth.rows, found.truth.nearest, strict=True):

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import warnings
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from inspector.analyses.vocabulary_map import compute_components
 from inspector.analyses.vocabulary_map import compute_maps as mapping
 from inspector.analyses.vocabulary_map.compute import project
 from inspector.analyses.vocabulary_map.compute_components import principal_components
+from inspector.analyses.vocabulary_map.compute_search import Search
+from inspector.analyses.vocabulary_map.request import ProjectRequest
+from inspector.analyses.vocabulary_map.result import Projection
 from inspector.errors import NotInCheckpointError, RequestError
-from inspector.models.vocabulary import rows
+from inspector.models.checkpoint import Checkpoint
 from inspector.progress import Pace
 from tests.analyses.vocabulary_map.test_neighbors import clustered
 from tests.analyses.vocabulary_map.test_preservation import naive_neighbors
@@ -67,12 +71,11 @@ def test_pca_of_many_columns_is_the_same():
 
 
 def test_pca_of_many_rows_tells_how_far_it_is(monkeypatch):
-    monkeypatch.setattr(compute_components, "SUMMED_ROWS", 700)  # blocks of 512 rows: two, two, and the last one
     monkeypatch.setattr(Pace, "EVERY", 0.0)
-    monkeypatch.setattr(rows, "BLOCK_NUMEL", 512 * 8)
+    sizes = {"numel": 512 * 8, "summed_rows": 700}  # blocks of 512 rows: two, two, and the last one
     matrix = torch.randn(2_100, 8, generator=torch.Generator().manual_seed(0)) * torch.arange(8, 0, -1) + 5
     seen: list[tuple[float | None, str]] = []
-    places, shares = principal_components(matrix, 2, progress=lambda part, text: seen.append((part, text)))
+    places, shares = principal_components(matrix, 2, progress=lambda part, text: seen.append((part, text)), **sizes)
     left, values, _ = np.linalg.svd(matrix.double() - matrix.double().mean(0), full_matrices=False)
     assert np.abs(places) == pytest.approx(np.abs(left[:, :2] * values[:2]), abs=1e-3)
     assert shares == pytest.approx(tuple(values[:2] ** 2 / (values**2).sum()), rel=1e-4)
@@ -132,17 +135,21 @@ def test_stability_is_what_the_next_seed_keeps(open_matrix):
     assert min(naive) < 1
 
 
-def test_a_large_pca_is_judged_by_a_sample_until_neighbors_are_known(open_matrix, monkeypatch):
-    monkeypatch.setattr(mapping, "QUICK_ROWS", 10)
-    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_truth.JUDGED", 20)
+def searched(checkpoint: Checkpoint, search: Search, **options: Any) -> Projection:
+    """Project as if the vocabulary were a large one."""
+    return inspect.unwrap(project)(checkpoint, ProjectRequest(**options), progress=silent, search=search)
+
+
+def test_a_large_pca_is_judged_by_a_sample_until_neighbors_are_known(open_matrix):
+    search = Search(quick_rows=10, judged=20)
     matrix = clustered(90, 8)
     checkpoint = open_matrix(matrix)
-    result = project(checkpoint, progress=silent)
+    result = searched(checkpoint, search)
     judged = result.points.dropna(subset="trust")
     assert result.judged_rows == len(judged) == 20
     assert result.kept_neighbours == pytest.approx(judged["trust"].mean())
-    project(checkpoint, progress=silent, method="umap")
-    whole = project(checkpoint, progress=silent, dimensions=3)
+    searched(checkpoint, search, method="umap")
+    whole = searched(checkpoint, search, dimensions=3)
     assert whole.judged_rows == 90
 
 
@@ -153,13 +160,10 @@ def naive_trust(matrix: torch.Tensor, places: np.ndarray) -> list[float]:
 
 @pytest.mark.parametrize("asked_at", ["once", "later"])
 def test_trust_of_every_row_of_a_large_vocabulary(open_matrix, monkeypatch, no_work, asked_at):
-    monkeypatch.setattr(mapping, "QUICK_ROWS", 10)
-    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_truth.EXACT_ROWS", 10)
-    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_truth.JUDGED", 20)
-    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_cells.CELL_ROWS", 20)
     matrix = clustered(150, 16)
     checkpoint = open_matrix(matrix)
-    umap = partial(project, checkpoint, progress=silent, method="umap", metric="euclidean")
+    search = Search(quick_rows=10, exact_rows=10, judged=20, cell_rows=20)
+    umap = partial(searched, checkpoint, search, method="umap", metric="euclidean")
     if asked_at == "later":
         sampled = umap()
         truth = naive_trust(matrix, places_of(sampled))
@@ -174,33 +178,27 @@ def test_trust_of_every_row_of_a_large_vocabulary(open_matrix, monkeypatch, no_w
     # From now on every map of this metric is judged in full, and nothing is searched for it.
     monkeypatch.setattr(mapping, "whole_truth", None)
     monkeypatch.setattr(mapping, "sample_truth", None)
-    other = project(checkpoint, progress=silent, metric="euclidean")
+    other = searched(checkpoint, search, metric="euclidean")
     assert other.points["trust"].tolist() == pytest.approx(naive_trust(matrix, places_of(other)))
     no_work()
     again = umap()
     pd.testing.assert_frame_equal(again.points, whole.points)
 
 
-def test_a_map_does_not_depend_on_what_is_known_of_its_neighbors(open_matrix, monkeypatch):
-    monkeypatch.setattr(mapping, "QUICK_ROWS", 10)
-    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_truth.EXACT_ROWS", 10)
-    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_cells.CELL_ROWS", 20)
-    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_cells.ROUNDS", (1,))
+def test_a_map_does_not_depend_on_what_is_known_of_its_neighbors(open_matrix):
+    search = Search(quick_rows=10, exact_rows=10, cell_rows=20, rounds=(1,))
     matrix = clustered(150, 16)
-    before = project(open_matrix(matrix), progress=silent, method="umap")
+    before = searched(open_matrix(matrix), search, method="umap")
     checkpoint = open_matrix(matrix)
-    project(checkpoint, progress=silent, trust=True)
-    after = project(checkpoint, progress=silent, method="umap", trust=True)
+    searched(checkpoint, search, trust=True)
+    after = searched(checkpoint, search, method="umap", trust=True)
     assert np.array_equal(places_of(before), places_of(after))
     assert before.neighbour_recall == after.neighbour_recall < 1
 
 
-def test_an_approximate_search_is_told(open_matrix, monkeypatch):
-    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_truth.EXACT_ROWS", 50)
-    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_cells.CELL_ROWS", 20)
-    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute_cells.ROUNDS", (1,))
-    monkeypatch.setattr("inspector.analyses.vocabulary_map.compute.ENOUGH", 0.99)
-    result = project(open_matrix(clustered(200, 16)), progress=silent, method="umap")
+def test_an_approximate_search_is_told(open_matrix):
+    search = Search(exact_rows=50, cell_rows=20, rounds=(1,), enough=0.99)
+    result = searched(open_matrix(clustered(200, 16)), search, method="umap")
     assert 0 < result.neighbour_recall < 0.99
     percent = f"{100 * result.neighbour_recall:.0f} % of the true ones"
     assert percent in result.warnings[0]

@@ -1,0 +1,123 @@
+"""What every test must do, check something, and what none may: reach into the product."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from tests.house import reading
+
+
+@pytest.mark.parametrize("path", reading.TESTS, ids=lambda path: path.name)
+def test_every_test_can_fail(path):
+    """By an assertion, an expected error, or a helper that has one."""
+    empty = [each.name for each in reading.tests(reading.parsed(path)) if not reading.checks(path, each.name)]
+    assert empty == []
+
+
+# Of every named tuple, whose methods begin with an underscore.
+NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
+
+
+def test_no_test_reaches_a_private_name_of_the_product():
+    texts = (path.read_text("utf-8") for path in reading.PRODUCT)
+    private = set().union(*map(reading.private_names, texts)) - NAMED_TUPLE
+    reached = {
+        f"{path.relative_to(reading.ROOT)}: {name}"
+        for path in (reading.ROOT / "tests").rglob("*.py")
+        if private & set(re.findall(r"_\w+", path.read_text("utf-8")))
+        for name in reading.reached(reading.parsed(path)) & private
+    }
+    assert len(private) > 1_000
+    assert reached == set()
+
+
+# Deep below what a test asks for; take out what has become a parameter, and add nothing.
+STILL_PATCHED: dict[str, set[str]] = {
+    "analyses/checks/test_census.py": {"PAGE", "PIECE", "WHOLE_GB"},
+    "analyses/compare/test_compare_reading.py": {"BLOCK", "PAGE", "PIECE", "SPAN"},
+    "analyses/ladder/test_ladder.py": {"BLOCK", "FAMILIES"},
+    "analyses/lens/test_lens.py": {"LARGE_LOGITS"},
+    "analyses/lens/test_lens_rows.py": {"MOST_ROWS"},
+    "analyses/masked_lm/test_masked_lm.py": {"BEAM"},
+    "analyses/padding/test_taps.py": {"BLOCK"},
+    "analyses/plausibility/test_causal.py": {"LARGE_LOGITS"},
+    "analyses/sharing/test_sharing_cases.py": {"BLOCK", "MOST_BLOCKS", "SAMPLED_BLOCKS"},
+    "analyses/test_unlisted_families.py": {"FAMILIES"},
+    "analyses/vocabulary_map/test_projection.py": {"EVERY"},
+    "analyses/vocabulary_map/test_umap_learn.py": {"CACHE_DIR"},
+    "app/test_umap_learn.py": {"SECONDS"},
+    "browser/test_faults.py": {"MODULE"},
+    "engine/test_engine_local.py": {"PATIENCE_SECONDS"},
+    "models/test_copies.py": {"BLOCK"},
+    "models/test_light.py": {"MANY_NAMES"},
+    "models/test_masked_logits.py": {"MODELS"},
+    "models/test_pretend_gpu.py": {"CASES", "EPOCHS", "ROUNDS"},
+    "models/test_scores.py": {"AT_ONCE"},
+    "models/test_streaming.py": {"AT_ONCE"},
+    "store/test_store_hashing.py": {"WHOLE_NBYTES"},
+    "store/test_streams.py": {"PAGE", "PIECE"},
+    "tools/test_demo_training.py": {"RECIPES"},
+}
+
+
+def test_constants_are_parameters_where_a_test_needs_another_value():
+    found = {
+        str(path.relative_to(reading.ROOT / "tests")): names
+        for path in (reading.ROOT / "tests").rglob("*.py")
+        if (names := reading.patched_constants(reading.parsed(path)))
+    }
+    assert found == STILL_PATCHED
+
+
+MADE_UP = """
+from inspector.lens import lens as ask
+from tests.models import alike
+
+def helper(value):
+    assert value
+
+def passed_on(value):
+    helper(value)
+
+def test_by_a_helper():
+    passed_on(ask())
+
+def test_by_another_file():
+    alike.same(1, 1, leaving=())
+
+def test_that_only_runs():
+    ask()
+"""
+
+REACHING = """
+from inspector.lens import _rows, lens
+
+class Stand:
+    def __init__(self):
+        self._mine = lens()._loaded
+
+def test_lens(monkeypatch):
+    monkeypatch.setattr(lens, "_pool", None)
+    monkeypatch.setattr("inspector.lens._kept", None)
+    monkeypatch.setattr(lens, "MOST_ROWS", 3)
+    getattr(lens, "__doc__")
+"""
+
+
+def test_a_test_that_reaches_in_is_seen():
+    assert reading.reached(ast.parse(REACHING)) == {"_rows", "_loaded", "_pool", "_kept"}
+    assert reading.private_names(REACHING) == {"_mine"}
+    assert reading.patched_constants(ast.parse(REACHING)) == {"MOST_ROWS"}
+
+
+def test_a_test_that_checks_nothing_is_seen():
+    tree = ast.parse(MADE_UP)
+    assert {each.name: reading.checks_in(tree, each.name) for each in reading.tests(tree)} == {
+        "test_by_a_helper": True,
+        "test_by_another_file": True,
+        "test_that_only_runs": False,
+    }
+    assert reading.users_of(tree, "helper") == {"passed_on", "test_by_a_helper"}
