@@ -72,12 +72,12 @@ def _nothing_left(_store: None) -> Iterator[None]:
 def open_app() -> Callable[..., AppTest]:
     """Open the app at a page, as a link does."""
 
-    def opened(slug: str = "overview", *, agreed: str = "", **query: str) -> AppTest:
+    def opened(slug: str = "overview", *, agreed: str | tuple[str, ...] = (), **query: str) -> AppTest:
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS)
         for name, value in query.items():
             app.query_params[name] = value
         if agreed:  # opened by this session before
-            app.session_state["agreed"] = {agreed}
+            app.session_state["agreed"] = {agreed} if isinstance(agreed, str) else {*agreed}
         if slug != "overview":
             app.switch_page(f"pages/{slug}.py")
         return app.run()

@@ -1,6 +1,6 @@
-"""DeepSeek-V3's 90,427 names: what is answered, what a page sends first and shows, and what files hold.
+"""DeepSeek-V3's 90,427 names, and 405B in 191 files: what is answered, what pages send first, what files hold.
 
-One worker answers for all of it: it takes half a minute.
+One worker answers for each of them: it takes half a minute.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.placement.request import PlacementRequest
 from inspector.analyses.sharing.request import SharingRequest
 from inspector.analyses.training.request import TrainingRequest
+from inspector.analyses.what_if.request import WhatIfRequest
+from inspector.engine.protocol import Engine
 from inspector.report.making import make_report
 from inspector.report.page import write_page
 from inspector.results.checkpoint import Opened
@@ -34,12 +37,20 @@ from tests.models.sizes import peak_nbytes, told
 from tools.bench._sparse import SHAPES, tensors_of, write
 
 Open = Callable[..., AppTest]
-KNOWN = SHAPES["V3"]
-SLUGS = ("sharing", "classes", "training", "overview")  # that need no numbers
-# By them, and how it would be placed.
-ASKED = (SharingRequest(), ClassesRequest(text=inputs.PLAIN), TrainingRequest(), OverviewRequest(), PlacementRequest())
+KNOWN, DENSE = SHAPES["V3"], "405B"
+# Pages that need no numbers, and inputs with which others need none.
+SLUGS: dict[str, dict[str, str]] = {
+    "sharing": {}, "classes": {}, "training": {}, "overview": {}, "tour": {}, "server": {},
+    "checks": {"values": "none"},
+}  # fmt: skip
+# By them, how it would be placed, and what would become of its ties.
+ASKED = (
+    SharingRequest(), ClassesRequest(text=inputs.PLAIN), TrainingRequest(), OverviewRequest(), PlacementRequest(),
+    CheckRequest(values="none"), WhatIfRequest(),
+)  # fmt: skip
 SECONDS = 600  # on a busy machine
 MOST_NBYTES = 300_000  # of a page's first picture
+LEAST_NBYTES = 3_000  # which is more than a heading
 MOST_REPORT_NBYTES = 5_000_000  # that can be sent by mail
 EXPERTS = "model.layers.*.mlp.experts.*.gate_proj.weight"
 
@@ -59,20 +70,22 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answered]:
     """Have the engine open the checkpoint and answer what the pages ask."""
     root = tmp_path_factory.mktemp("roots")
     write(root / "V3", KNOWN)
+    write(root / DENSE, SHAPES[DENSE])
     with allowing(root):
         engine = running.engine()
-        opened = engine.open(CheckpointRef("path", "V3")).result(SECONDS)
-        answers = {
-            request.verb: told(
-                request.verb,
-                engine.run(opened.fingerprint, request.verb, called=(opened.name,), **request.parameters()).result(
-                    SECONDS
-                ),
-            )
-            for request in ASKED
-        }
+        _, dense = ask_all(engine, DENSE)
+        assert dense["overview"][0] == SHAPES[DENSE].tensors
+        opened, answers = ask_all(engine, "V3")
         (worker,) = (each for each in engine.workers() if each.fingerprint == opened.fingerprint)
         yield Answered(root / "V3", opened, answers, peak_nbytes(worker.pid))
+
+
+def ask_all(engine: Engine, name: str) -> tuple[Opened, dict[str, Any]]:
+    """Open a checkpoint and ask what the pages ask."""
+    opened = engine.open(CheckpointRef("path", name)).result(SECONDS)
+    called = (opened.name,)
+    jobs = {each.verb: engine.run(opened.fingerprint, each.verb, called=called, **each.parameters()) for each in ASKED}
+    return opened, {verb: told(verb, job.result(SECONDS)) for verb, job in jobs.items()}
 
 
 def test_a_mixture_of_experts_in_fp8_is_answered_from_names(answered: Answered) -> None:
@@ -88,6 +101,13 @@ def test_a_mixture_of_experts_in_fp8_is_answered_from_names(answered: Answered) 
     assert found["classes"][0] == "DeepseekV3ForCausalLM"
     assert found["classes"][2]["DeepseekV3ForCausalLM"] == 0
     assert found["classes"][3] == [(1, 8, 129_280)]
+    statuses, values = found["check"]
+    assert values == "none"
+    assert statuses == dict.fromkeys(statuses, "ok") | {"Files": "warn"}  # of holes
+    edges, parameters, warnings = found["whatif"]
+    assert edges == [["lm_head.weight", "different numbers", "one tensor"]]
+    assert parameters == [KNOWN.parameters - buffers - 129_280 * 7_168]
+    assert "nothing is saved or trained" in warnings[0]
     assert answered.peak_nbytes < 1.4e9
 
 
@@ -128,16 +148,41 @@ def lines(app: AppTest) -> pd.DataFrame:
     return found
 
 
+def expect_small_pages(open_app: Open, sent: list[int], shape: str) -> dict[str, AppTest]:
+    """Open each page, and see that its first picture is small."""
+    link = {"checkpoint": f"path:{shape}", "agreed": f"path:{shape}"}
+    pages = {slug: open_app(slug, **link, **given) for slug, given in SLUGS.items()}
+    sizes = {slug: nbytes(app, sent) for slug, app in pages.items()}
+    assert max(sizes.values()) < MOST_NBYTES, sizes
+    assert min(sizes.values()) > LEAST_NBYTES, sizes
+    return pages
+
+
+@pytest.mark.usefixtures("answered")
+def test_a_page_of_a_dense_model_in_many_files_sends_little(open_app: Open, sent: list[int]) -> None:
+    pages = expect_small_pages(open_app, sent, DENSE)
+    table = lines(pages["overview"])
+    assert sum(table["names"]) == SHAPES[DENSE].tensors
+    assert "model.layers.[0–125].mlp.up_proj.weight" in set(table["name"])
+
+
+@pytest.mark.usefixtures("answered")
+def test_a_comparison_of_both_by_their_headers_sends_little(open_app: Open, sent: list[int]) -> None:
+    both = ("path:V3", f"path:{DENSE}")
+    for _ in range(2):  # the second time all is known
+        sent.clear()
+        app = open_app("compare", checkpoint=both[0], other=both[1], agreed=both, values="none")
+        assert not app.exception
+        assert not app.error
+    assert LEAST_NBYTES < sum(sent) < MOST_NBYTES
+
+
 def test_a_page_sends_little_and_opens_a_level_at_a_time(
     open_app: Open, answered: Answered, sent: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    link = {"checkpoint": "path:V3", "agreed": "path:V3"}
     files: list[pd.DataFrame] = []
     monkeypatch.setattr(table_files, "offer", lambda frame, **_: files.append(frame))
-    pages = {slug: open_app(slug, **link) for slug in SLUGS}
-    sizes = {slug: nbytes(app, sent) for slug, app in pages.items()}
-    assert max(sizes.values()) < MOST_NBYTES, sizes
-    app = pages["overview"]
+    app = expect_small_pages(open_app, sent, "V3")["overview"]
     stored = [name for name, *_ in tensors_of(KNOWN.config)]
     every = next(frame for frame in files if len(frame) == len(stored))
     assert sorted(every["name"]) == sorted(stored)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -17,12 +18,14 @@ from inspector.analyses.classes import words
 from inspector.analyses.classes.compute_fields import ASKED, Size, output_fields
 from inspector.analyses.classes.result import ExampleOutput
 from inspector.errors import InspectorError
+from inspector.models.build import hollow_model
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.placing.routing import APART
 
 EXAMPLE_IDS = 8  # where there is no tokenizer
 FEW = 4  # so short an example is made longer for the second look, others shorter
 CHOICES = 2
+LAYERS = 2  # of the second look at a deeper model: how many there are changes no axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,9 @@ def model_output(
         return None, None, [words.NO_OUTPUT.format(error=error)]
     except Exception as error:
         return None, None, [words.DID_NOT_RUN.format(model=type(model).__name__, error=type(error).__name__)]
-    other, second = _look_again(model, example, first)
+    other, second = _look_again(_shallow(model), example, first)
+    if other is None:  # few layers may not run by themselves
+        other, second = _look_again(model, example, first)
     shown = ExampleOutput(
         class_name=type(output).__name__,
         module=type(output).__module__,
@@ -135,6 +140,21 @@ def _without_numbers(model: PreTrainedModel) -> Iterator[None]:
         import_utils.is_fake_tensor = is_fake
         if experts == APART:
             model.set_experts_implementation(experts)
+
+
+def _shallow(model: PreTrainedModel) -> PreTrainedModel:
+    """The same class with few layers, whose output has the same axes; the model itself where there is no such thing."""
+    config = copy.deepcopy(model.config)
+    if model.device.type != "meta" or (getattr(config, "num_hidden_layers", None) or 0) <= LAYERS:
+        return model
+    try:
+        config.num_hidden_layers = LAYERS
+        for name, value in vars(config).items():  # one kind a layer
+            if isinstance(value, list) and len(value) == model.config.num_hidden_layers:
+                setattr(config, name, value[:LAYERS])
+        return hollow_model(type(model), config).eval()
+    except Exception:  # a configuration may refuse it in any class of error
+        return model
 
 
 def _look_again(model: PreTrainedModel, example: _Example, first: Size) -> tuple[ModelOutput | None, Size]:

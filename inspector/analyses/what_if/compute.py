@@ -93,16 +93,14 @@ def what_if(checkpoint: Checkpoint, request: WhatIfRequest, *, progress: Progres
     pairs, warnings = find_pairs(model, missing)
     same = _stored_copies(checkpoint, model).same if left_out else None
     plan = _Plan(checkpoint, model, missing, pairs, relate(model, pairs, missing, same=same), lesson, request)
-    if left_out:
-        warnings = (words.as_declared(left_out), *warnings)
     recipes = _recipes(plan, request.change)
     ways = []
     for number, recipe in enumerate((UNCHANGED, *recipes)):
         progress(number / (1 + len(recipes)), recipe.title)
         ways.append(_measure(plan, recipe, saved=number > 0))
-    return _assemble(
-        plan, ways, warnings=(*warn_of_quantized([each.scheme for each in checkpoint.quantized.values()]), *warnings)
-    )
+    said = (words.as_declared(left_out),) if left_out else ()
+    quantized = warn_of_quantized([each.scheme for each in checkpoint.quantized.values()])
+    return _assemble(plan, ways, warnings=(*said, *quantized, *warnings))
 
 
 def _model_class(checkpoint: Checkpoint) -> type[PreTrainedModel]:

@@ -13,6 +13,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+from inspector.analyses.classes import compute_output
 from inspector.analyses.classes.compute import classes
 from inspector.analyses.classes.compute_hierarchy import family_classes, summary
 from inspector.analyses.classes.compute_merged import merge, missing_of
@@ -499,6 +500,27 @@ def cut(tensors):
     """Without a norm, and with what no class knows."""
     left = {name: tensor for name, tensor in tensors.items() if not name.endswith("1.input_layernorm.weight")}
     return left | {"score.weight": torch.zeros(2, 32), "stranger.weight": torch.zeros(2)}
+
+
+@pytest.mark.parametrize("name", [*EVERY, *OTHERS])
+def test_a_second_look_at_few_layers_names_the_axes_of_all(open_model, monkeypatch, name):
+    """Of a deep model the pass of another size has two layers."""
+    checkpoint = open_model(name, **RUNNING.get(name, {}), num_hidden_layers=4)
+    model, _ = checkpoint.outline(getattr(transformers, name))
+    looked_at: list[int] = []
+    look = compute_output._look_again
+
+    def noted(second: Any, *rest: Any) -> Any:
+        looked_at.append(len(list(second.parameters())))
+        return look(second, *rest)
+
+    monkeypatch.setattr(compute_output, "_look_again", noted)
+    found, _, said = model_output(checkpoint, model, TEXT)
+    monkeypatch.setattr(compute_output, "LAYERS", 1_000)
+    whole, _, warnings = model_output(checkpoint, model, TEXT)
+    assert (found, said) == (whole, warnings)
+    if found is not None and name in MODELS and not name.startswith("Albert"):  # which has one layer for all
+        assert looked_at[0] < looked_at[-1]
 
 
 @pytest.mark.parametrize("change", [dict, stripped, cut], ids=["whole", "stripped", "cut"])
