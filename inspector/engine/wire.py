@@ -94,8 +94,9 @@ class RunRequest:
 
 def device_of(request: OpenRequest | RunRequest) -> str:
     """The device that a question names for the model that it runs; "" where it runs none, or names none."""
-    runs = isinstance(request, RunRequest) and request.needs == "model"
-    return str(request.parameters.get("device", "")) if runs else ""
+    if not isinstance(request, RunRequest) or request.needs != "model":
+        return ""
+    return str(request.parameters.get("device", ""))
 
 
 @dataclass(frozen=True, slots=True)

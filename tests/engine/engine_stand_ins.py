@@ -151,8 +151,11 @@ def flood(checkpoint, *, progress):
         progress(None, str(number))
 
 
+REFUSED = "The text has 500 tokens, but the model takes at most 64: shorten it."
+
+
 def refuse(checkpoint, *, progress):
-    raise RequestError("The text has 500 tokens, but the model takes at most 64: shorten it.")
+    raise RequestError(REFUSED)
 
 
 def break_down(checkpoint, *, progress):
@@ -293,7 +296,7 @@ def note_many(checkpoint, requests, *, progress):
 
 
 SPOILED: dict[str, Any] = {  # in place of one answer
-    "refused": RequestError("The text has 500 tokens, but the model takes at most 64: shorten it."),
+    "refused": RequestError(REFUSED),
     "too little memory": WorkerError("The device has too little memory left for this input."),
     "of another class": Mask(position=1, predictions=pd.DataFrame()),
     "forged": Failure("annotations", "no class of an error"),

@@ -21,9 +21,8 @@ from inspector.errors import CancelledError, CheckpointError, RequestError, Work
 from inspector.results.checkpoint import Opened
 from inspector.store.reference import CheckpointRef
 from tests.engine.engine_harness import WAIT, A, B, C, answer, eventually, held, running, start_step
+from tests.engine.engine_stand_ins import REFUSED
 from tests.families import random_model, save_checkpoint
-
-REFUSED = "The text has 500 tokens, but the model takes at most 64: shorten it."
 
 
 @pytest.fixture(scope="module")

@@ -28,9 +28,8 @@ def test_every_marker_is_known_and_every_tier_has_tests():
 
 
 def test_no_tier_is_empty(pytestconfig: pytest.Config):
-    """Counted where all tests are collected, as `make test` and `make check` do, and among all others as well."""
+    """Counted where all tests are collected, as `make test` and `make check` do."""
     counted = pytestconfig.stash[MARKED]
-    assert set(counted) <= MARKS | KNOWN
     if pytestconfig.args == pytestconfig.getini("testpaths"):
         assert [mark for mark in sorted(MARKS) if not counted[mark]] == []
 

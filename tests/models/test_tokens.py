@@ -20,6 +20,7 @@ from inspector.models.tokens import BYTE_ALPHABET, printable
 from inspector.models.vocabulary.tokenizer_files import read_tokenizer
 from tests.conftest import silent
 from tests.families import VOCAB, random_model, save_checkpoint
+from tests.sentences import NO_TOKENIZER_FILES
 
 SENTENCES = ("w1 W2 w30 ##a", "w1 [MASK] w3", "unknown words, and w1!", "déjà w4 你好", "  spaces   w5\n")
 
@@ -237,9 +238,7 @@ def test_broken_tokenizer_is_one_sentence(tmp_path, open_path):
     (folder / "tokenizer.json").write_text(json.dumps(broken), encoding="utf-8")
     with pytest.raises(CheckpointError) as error:
         open_path(folder).require_tokens()
-    assert str(error.value) == (
-        "The tokenizer files (tokenizer.json) cannot be read: save them again with tokenizer.save_pretrained()."
-    )
+    assert str(error.value) == NO_TOKENIZER_FILES
 
 
 def test_too_long_and_empty_texts(tmp_path, open_path):

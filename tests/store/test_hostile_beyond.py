@@ -38,7 +38,6 @@ from tools.fuzz.seeds import PID, TENSOR
 
 NO_ARCHIVE = "'a.tar.gz' is broken, encrypted or not an archive: get it again, or pack it as a plain .zip."
 BELONGS = "use the config.json that belongs to these weights."
-WEIGHTS = "Save only the weights, with save_pretrained() or torch.save(model.state_dict(), …)."
 BROKEN = "w.bin is truncated or broken: its list of tensors cannot be read ({}). Get the file again."
 
 

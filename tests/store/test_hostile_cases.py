@@ -31,10 +31,10 @@ from inspector.store.readers.pytorch import read_pytorch
 from tests.conftest import silent
 from tests.engine.engine_harness import WAIT
 from tests.families import random_model, save_checkpoint, words
+from tests.sentences import NO_TOKENIZER_FILES, TWO_SETS, WEIGHTS_ONLY
 from tests.store.store_builders import opened, small_checkpoint, upload_of, uploaded
 from tools.fuzz.watch import watched
 
-WEIGHTS = "Save only the weights, with save_pretrained() or torch.save(model.state_dict(), …)."
 BREAKS = "The checkpoint's tokenizer fails on this text: save them again with tokenizer.save_pretrained()."
 
 
@@ -72,7 +72,8 @@ def engine(its_settings):
 BOMBS = {
     "a bytearray of two gigabytes": (
         b"cbuiltins\nbytearray\nJ\x00\x94\x35\x77\x85R.",
-        "pytorch_model.bin contains 'builtins.bytearray', which is not a tensor: nothing in it was run. " + WEIGHTS,
+        "pytorch_model.bin contains 'builtins.bytearray', which is not a tensor: nothing in it was run. "
+        + WEIGHTS_ONLY,
     ),
     "one of its own opcode": (
         b"\x96" + struct.pack("<Q", 2_000_000_000) + b".",
@@ -255,9 +256,7 @@ def test_a_pattern_that_is_none_is_refused_when_it_is_read(folder, open_path):
     tokenizer_of(folder, pre_tokenizer=CATASTROPHE)
     path = folder / "tokenizer.json"
     path.write_text(path.read_text("utf-8").replace("(a+)+$", "(a"), "utf-8")
-    assert refusal(lambda: open_path(folder).require_tokens()) == (
-        "The tokenizer files (tokenizer.json) cannot be read: save them again with tokenizer.save_pretrained()."
-    )
+    assert refusal(lambda: open_path(folder).require_tokens()) == NO_TOKENIZER_FILES
 
 
 def test_rows_that_no_token_names_are_shown_by_their_ids(tmp_path, open_path):
@@ -309,9 +308,7 @@ def test_two_sets_of_weights_that_disagree_are_said_and_the_first_is_shown(folde
     other = random_model("BertForMaskedLM", seed=1).state_dict()
     torch.save(other, folder / "pytorch_model.bin")
     checkpoint = open_path(folder)
-    assert checkpoint.manifest.warnings == (
-        "There are two sets of weights: model.safetensors is read, and pytorch_model.bin is not. They may disagree.",
-    )
+    assert checkpoint.manifest.warnings == (TWO_SETS,)
     name = "bert.embeddings.word_embeddings.weight"
     assert torch.equal(checkpoint.state[name], load_file(folder / "model.safetensors")[name])
     assert not torch.equal(checkpoint.state[name], other[name])

@@ -15,6 +15,7 @@ from inspector.store.keeping.quota import account, make_room, trim
 from inspector.store.manifests.entries import load_manifest
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import delete_checkpoint, list_checkpoints, pin_checkpoint, rename_checkpoint, sweep
+from tests.sentences import DAMAGED_ENTRY
 from tests.store.store_builders import opened, small_checkpoint, upload_of
 
 DIGEST = "0" * 64
@@ -233,7 +234,7 @@ def test_a_lie_in_a_manifest_is_refused(settings, fingerprint, lie):
     tamper(entry_of(settings, fingerprint), LIES[lie])
     with pytest.raises(CheckpointError) as error:
         load_manifest(fingerprint, settings=settings)
-    assert str(error.value) == "This checkpoint's entry in the store is damaged: open it again."
+    assert str(error.value) == DAMAGED_ENTRY
 
 
 def test_columns_written_as_lists_say_the_same(settings, fingerprint):

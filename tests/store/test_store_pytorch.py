@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from inspector.errors import CheckpointError
 from inspector.store.readers.pytorch import read_pytorch
+from tests.sentences import WEIGHTS_ONLY
 
-WEIGHTS = "Save only the weights, with save_pretrained() or torch.save(model.state_dict(), …)."
 DTYPES = (
     torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32,
     torch.int16, torch.int8, torch.uint8, torch.bool, torch.complex64, torch.uint16,
@@ -91,7 +91,7 @@ def test_code_is_named_and_not_run(tmp_path, legacy):
     marker = tmp_path / "ran"
     path = save({"w": torch.ones(2), "x": Runs(marker)}, tmp_path / "w.bin", legacy=legacy)
     assert refusal(path) == (
-        f"w.bin contains '{os.system.__module__}.system', which is not a tensor: nothing in it was run. {WEIGHTS}"
+        f"w.bin contains '{os.system.__module__}.system', which is not a tensor: nothing in it was run. {WEIGHTS_ONLY}"
     )
     assert not marker.exists()
 
@@ -101,7 +101,7 @@ def test_plain_pickle_with_code(tmp_path):
     path = tmp_path / "w.bin"
     path.write_bytes(pickle.dumps(Runs(marker)))
     assert refusal(path) == (
-        f"w.bin contains '{os.system.__module__}.system', which is not a tensor: nothing in it was run. {WEIGHTS}"
+        f"w.bin contains '{os.system.__module__}.system', which is not a tensor: nothing in it was run. {WEIGHTS_ONLY}"
     )
     assert not marker.exists()
 
@@ -110,7 +110,7 @@ def test_plain_pickle_with_code(tmp_path):
 def test_namespace_and_module_are_named(tmp_path, legacy):
     state = {"w": torch.ones(2), "args": argparse.Namespace(lr=1)}
     path = save(state, tmp_path / "w.bin", legacy=legacy)
-    no_tensor = f"which is not a tensor: nothing in it was run. {WEIGHTS}"
+    no_tensor = f"which is not a tensor: nothing in it was run. {WEIGHTS_ONLY}"
     assert refusal(path) == f"w.bin contains 'argparse.Namespace', {no_tensor}"
     path = save(torch.nn.Linear(2, 2), tmp_path / "m.pt", legacy=legacy)
     assert refusal(path) == f"m.pt contains 'torch.nn.modules.linear.Linear', {no_tensor}"
@@ -122,7 +122,9 @@ def test_torchscript_is_refused(tmp_path):
         archive.writestr("s/data.pkl", b"\x80\x02}.")
         archive.writestr("s/constants.pkl", b"\x80\x02).")
         archive.writestr("s/code/__torch__.py", "def f(): pass")
-    assert refusal(path) == (f"s.pt is a TorchScript archive (code with weights), which never runs here. {WEIGHTS}")
+    assert refusal(path) == (
+        f"s.pt is a TorchScript archive (code with weights), which never runs here. {WEIGHTS_ONLY}"
+    )
 
 
 def test_tar_named_pt(tmp_path):
@@ -152,11 +154,11 @@ def test_bytearray_bomb_and_memo_bomb(tmp_path):
     path = tmp_path / "w.bin"
     path.write_bytes(bomb)
     assert refusal(path) == (
-        "w.bin contains 'builtins.bytearray', which is not a tensor: nothing in it was run. " + WEIGHTS
+        "w.bin contains 'builtins.bytearray', which is not a tensor: nothing in it was run. " + WEIGHTS_ONLY
     )
     path.write_bytes(memo)
     assert refusal(path) == (
-        "w.bin is a pickle, but not one that torch.save() writes: nothing in it was run. " + WEIGHTS
+        "w.bin is a pickle, but not one that torch.save() writes: nothing in it was run. " + WEIGHTS_ONLY
     )
 
 

@@ -29,6 +29,7 @@ from inspector.store.tokenizer_files import rebuild_tokenizer_config
 from pages._ui.words import shown
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
+from tests.sentences import TWO_SETS
 
 BELONGS = "use the config.json that belongs to these weights."
 
@@ -263,9 +264,7 @@ def test_no_tokenizer_is_not_made_up(folder, open_path):
 
 def test_two_sets_of_weights_are_said(folder, open_path):
     torch.save(random_model("BertForMaskedLM", seed=1).state_dict(), folder / "pytorch_model.bin")
-    assert open_path(folder).manifest.warnings == (
-        "There are two sets of weights: model.safetensors is read, and pytorch_model.bin is not. They may disagree.",
-    )
+    assert open_path(folder).manifest.warnings == (TWO_SETS,)
 
 
 def test_no_weights(folder, refused):

@@ -25,6 +25,7 @@ from inspector.store.registry import (
     sweep,
     write_upload,
 )
+from tests.sentences import DAMAGED_ENTRY
 from tests.store.store_builders import opened, small_checkpoint, upload_of
 
 STAGE = """
@@ -136,7 +137,7 @@ def test_a_damaged_manifest_hides_no_other_and_is_healed(folder, settings, finge
     assert sorted(names_listed(settings)) == ["mini", "other"]
     with pytest.raises(CheckpointError) as error:
         load_manifest(fingerprint, settings=settings)
-    assert str(error.value) == "This checkpoint's entry in the store is damaged: open it again."
+    assert str(error.value) == DAMAGED_ENTRY
     opened(upload_of(settings, folder, prefix="mini/"), settings)
     assert load_manifest(fingerprint, settings=settings).fingerprint == fingerprint
     assert opened(CheckpointRef("upload", other), settings)[0].name == "other"

@@ -53,4 +53,3 @@ def close(found: Any, wanted: Any) -> bool:
 
 
 LONG = " ".join(["w1"] * 600)
-SURROGATE = "The text contains an unpaired surrogate: type or paste it again."

@@ -7,9 +7,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
-from tests.analyses.heads.heads_cases import LONG, PAIR, SURROGATE, TEXT, run_heads
+from tests.analyses.heads.heads_cases import LONG, PAIR, TEXT, run_heads
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
+from tests.sentences import SURROGATE
 
 
 def without(folder, *parts: str):

@@ -15,9 +15,10 @@ from inspector.analyses.heads.result import KEPT, MASKED, NOT_CHOSEN, REPLACED
 from inspector.analyses.pretraining.compute import pretrain
 from inspector.errors import CheckpointError, RequestError
 from inspector.models.inputs import IGNORED
-from tests.analyses.heads.heads_cases import PAIR, SURROGATE, TEXT, close
+from tests.analyses.heads.heads_cases import PAIR, TEXT, close
 from tests.conftest import silent
 from tests.families import VOCAB, random_model, save_checkpoint
+from tests.sentences import SURROGATE
 
 run_pretrain: Any = pretrain
 

@@ -15,6 +15,7 @@ from inspector.analyses.masked_lm.compute import predict, predict_many
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError, RequestError, WorkerError
 from tests.conftest import silent
 from tests.families import MODELS, random_model, save_checkpoint, words
+from tests.sentences import SURROGATE
 
 TEXT = "w1 [MASK] w3 [MASK] w30"
 MASKED = sorted(name for name in MODELS if name.endswith(("MaskedLM", "PreTraining")))
@@ -441,9 +442,6 @@ def test_missing_layer_is_refused(tmp_path, open_path):
         predict(open_path(folder), progress=silent, text=TEXT)
 
 
-HALF = "The text contains an unpaired surrogate: type or paste it again."
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -451,8 +449,8 @@ HALF = "The text contains an unpaired surrogate: type or paste it again."
         ({"text": "", "k": 3}, NO_MASK),
         ({"text": TEXT, "k": 5000}, "Tokens per mask must be between 1 and 1,000, not 5,000."),
         ({"text": TEXT, "order": "right"}, "Filling order must be left or sure, not 'right'."),
-        ({"text": "\ud800 [MASK]"}, HALF),
-        ({"text": TEXT, "targets": ("w1", "\udfff")}, HALF),
+        ({"text": "\ud800 [MASK]"}, SURROGATE),
+        ({"text": TEXT, "targets": ("w1", "\udfff")}, SURROGATE),
         ({"text": TEXT, "targets": ("zzz",)}, "'zzz' is not a single token of BertForMaskedLM: type "
          'a word that is in its vocabulary, or a row as "id 37".'),
         ({"text": TEXT, "targets": ("w1 [MASK]",)}, "'w1 [MASK]' is not a single token of "

@@ -21,6 +21,7 @@ from inspector.models.masking.head import Room
 from inspector.results.plain import to_json
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
+from tests.sentences import SURROGATE
 
 FAMILIES = (
     "AlbertForMaskedLM",
@@ -215,7 +216,7 @@ def test_without_a_head_nothing_is_judged(open_model, architecture):
         ({"text": "[MASK] [SEP]"},
          "The text has no ordinary token to judge: type a word or a sentence."),
         ({"text": "w1 " * 63}, "The text has 65 tokens, but BertForMaskedLM takes at most 64: shorten it."),
-        ({"text": "w1 \ud800"}, "The text contains an unpaired surrogate: type or paste it again."),
+        ({"text": "w1 \ud800"}, SURROGATE),
     ],
 )  # fmt: skip
 def test_refusals(open_model, options, sentence):

@@ -1,0 +1,11 @@
+"""Sentences that several files of tests expect, word for word: each is written here alone."""
+
+from __future__ import annotations
+
+SURROGATE = "The text contains an unpaired surrogate: type or paste it again."
+WEIGHTS_ONLY = "Save only the weights, with save_pretrained() or torch.save(model.state_dict(), …)."
+NO_TOKENIZER_FILES = (
+    "The tokenizer files (tokenizer.json) cannot be read: save them again with tokenizer.save_pretrained()."
+)
+TWO_SETS = "There are two sets of weights: model.safetensors is read, and pytorch_model.bin is not. They may disagree."
+DAMAGED_ENTRY = "This checkpoint's entry in the store is damaged: open it again."
