@@ -5,9 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from inspector.analyses.sharing.figures import sharing_graph
+from inspector.analyses.sharing.figures import figure
 from inspector.analyses.sharing.figures_parameters import parameter_icicle
-from inspector.analyses.sharing.figures_words import sharing_subtitle
 from inspector.analyses.sharing.request import SharingRequest
 from inspector.analyses.sharing.result import Sharing
 from inspector.analyses.sharing.words import explain
@@ -43,17 +42,9 @@ with st.container(horizontal=True):
         "or could.",
     )
 
-graph = sharing_graph(
-    sharing.rows,
-    sharing.groups,
-    sharing.tensors,
-    title=f"Names and tensors of {checkpoint.name}",
-    subtitle=sharing_subtitle(sharing),
-    theme=session.theme(),
-)
 with st.container(key="sharing_graph"):
     picked = parts.clickable(
-        graph,
+        figure(sharing, name=checkpoint.name, theme=session.theme()),
         key="graph",
         alt="Graph of parameter names and the tensors that they share; the table below lists the same",
     )

@@ -28,8 +28,6 @@ from inspector.store.snapshot_uploads import open_snapshots
 from inspector.store.staging import stage
 from inspector.text import quoted
 
-__all__ = ["load_manifest", "open_checkpoint"]
-
 
 def open_checkpoint(
     reference: CheckpointRef,

@@ -8,9 +8,8 @@ import pandas as pd
 import streamlit as st
 
 from inspector.analyses.sharing import words
-from inspector.analyses.sharing.figures import group_letter
 from inspector.analyses.sharing.figures_layout import groups_of_rows
-from inspector.analyses.sharing.figures_words import file_place
+from inspector.analyses.sharing.figures_words import file_place, group_letter
 from inspector.analyses.sharing.frames import group_table
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.names import find_rows

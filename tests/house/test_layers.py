@@ -164,6 +164,12 @@ def test_the_product_ships_without_the_tools_and_they_without_the_tests():
     assert not found
 
 
+def test_one_module_draws_the_tables_of_all_pages():
+    """It sends them by pages, and shows what is hidden in a stranger's text."""
+    drawing = {path for path in SOURCES if part_of(path) == "pages" and "st.dataframe(" in path.read_text("utf-8")}
+    assert drawing == {ROOT / "pages/_ui/tables.py"}
+
+
 def test_no_folder_holds_more_than_one_idea():
     """A folder that outgrows this has a second idea, which asks for a folder of its own."""
     counts: dict[str, int] = {}

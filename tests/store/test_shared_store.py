@@ -20,7 +20,7 @@ from inspector.store import registry
 from inspector.store.files import share
 from inspector.store.hashing import fingerprint_of
 from inspector.store.keeping import quota
-from inspector.store.opening import load_manifest
+from inspector.store.manifests.entries import load_manifest
 from inspector.store.reference import CheckpointRef
 from inspector.store.shared import publishing as shared
 from inspector.store.shared.listing import listing

@@ -32,16 +32,15 @@ from inspector.analyses.sharing.figures_words import (
     part_text,
     row_hovers,
     row_texts,
+    sharing_subtitle,
     sign_between,
     tied_text,
 )
-from inspector.analyses.sharing.result import SharedGroup
+from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.plotting import theme as look
 from inspector.plotting.frames import column
 from inspector.plotting.theme import LIGHT, MONO, Theme
 from inspector.text import plain
-
-__all__ = ["group_letter", "sharing_graph"]
 
 BAR = 3.0  # pixels: the strip that shows a row's size
 EDGE = 2.0  # above and below, for the outlines of the first and last box
@@ -314,3 +313,13 @@ def _text(text: str, x: float, y: float, *, shift: float, font: dict[str, Any], 
         "font": font,
         "showarrow": False,
     }
+
+
+def figure(result: Sharing, *, name: str, theme: Theme = LIGHT) -> go.Figure:
+    """Draw the result's main figure: which parameter names are one tensor.
+
+    Args:
+        name: Of the checkpoint.
+    """
+    title, subtitle = f"Names and tensors of {name}", sharing_subtitle(result)
+    return sharing_graph(result.rows, result.groups, result.tensors, title=title, subtitle=subtitle, theme=theme)

@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 
 from inspector.analyses.sharing import words
-from inspector.analyses.sharing.figures import sharing_graph
+from inspector.analyses.sharing.figures import figure
 from inspector.analyses.sharing.figures_parameters import parameter_icicle
-from inspector.analyses.sharing.figures_words import group_letter, sharing_subtitle
+from inspector.analyses.sharing.figures_words import group_letter
 from inspector.analyses.sharing.frames import group_table
 from inspector.analyses.sharing.request import SharingRequest
 from inspector.analyses.sharing.result import SharedGroup, Sharing
@@ -23,14 +23,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     yield Said(f"{words.answer(sharing)} {words.sizes(sharing)}")
     yield Drawn(
         "graph",
-        lambda theme: sharing_graph(
-            sharing.rows,
-            sharing.groups,
-            sharing.tensors,
-            title=f"Names and tensors of {context.name}",
-            subtitle=sharing_subtitle(sharing),
-            theme=theme,
-        ),
+        lambda theme: figure(sharing, name=context.name, theme=theme),
         "Names of parameters on the left, joined to the tensors in memory that they share",
     )
     if sharing.groups:

@@ -10,8 +10,8 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from inspector.analyses.sharing.figures import group_letter, sharing_graph
-from inspector.analyses.sharing.figures_words import sharing_subtitle
+from inspector.analyses.sharing.figures import sharing_graph
+from inspector.analyses.sharing.figures_words import group_letter, sharing_subtitle
 from inspector.analyses.sharing.result import SharedGroup, Verdict
 from inspector.plotting.theme import DARK, LIGHT
 from tests.analyses.sharing.sharing_frames import folded, group, sharing_of

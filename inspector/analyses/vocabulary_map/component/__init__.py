@@ -3,7 +3,7 @@
 The component draws on a canvas by itself, in two and three dimensions, so that 30,000 points appear
 at once and 250,000 can be moved about. What is large goes as one block of bytes that is packed once
 (`pack`), what changes with every click as a few plain values (`state`).
-`inspector.figures.projection_figure` draws the flat map for a report.
+`projection_figure`, in the room, draws the flat map for a report.
 """
 
 from __future__ import annotations
