@@ -1,10 +1,11 @@
-"""A model that is streamed: the lens and the next token of a 1.2B and an 8B, read a block at a time.
+"""Questions that read numbers of a 1.2B and an 8B: the lens and the next token, streamed; embeddings; every number.
 
 A sparse checkpoint with real headers and a tokenizer of a few words is written in a temporary folder
 on a disk, and each verb runs in a cold process, as the command line does. Beside it runs a bare
 script that maps each block's weights with safetensors, runs the block, drops it, and multiplies all
-states with the unembedding once. Wall and processor seconds of both, and the most memory of their own
-that the command and its worker have had at once, mapped files left out.
+states with the unembedding once; `cat` reads the files, to compare `check --values all` with. Wall and processor
+seconds of all, and the most memory of their own that the command and its worker have had at once, mapped files left
+out.
 """
 
 from __future__ import annotations
@@ -26,7 +27,13 @@ WORDS = ["the", "capital", "of", "France", "is", "a", "large", "city", "on", "ri
 TEXT = " ".join(WORDS)
 ROUNDS = 3
 STREAMED = ["--text", TEXT, "--device", "stream", "--dtype", "bfloat16", "--json"]
-VERBS = {"lens": STREAMED, "heads": [*STREAMED, "--new-tokens", "1"]}
+VERBS = {
+    "lens": STREAMED,
+    "heads": [*STREAMED, "--new-tokens", "1"],
+    "embeddings": ["--json"],
+    "check": ["--values", "all", "--json"],
+}
+FAILED_CHECK = 1  # exit status: a matrix of a sparse checkpoint is nearly all zeros
 BARE = """
 import sys
 from pathlib import Path
@@ -80,7 +87,7 @@ def measure(command: list[str], home: str) -> tuple[float, float, float]:
             memory = max(memory, now)
             time.sleep(0.05)
         out.seek(0)
-        if done.returncode:
+        if done.returncode not in {0, FAILED_CHECK}:
             raise RuntimeError(f"{' '.join(command[:5])} failed: {out.read().decode()[-500:]}")
     return time.monotonic() - began, sum(seconds.values()), memory / 1e6
 
@@ -108,7 +115,10 @@ def measure_size(name: str, place: Path) -> None:
     folder = place / name
     write(folder, SHAPES[name])
     write_tokenizer(folder)
-    commands = {"bare script": [sys.executable, "-c", BARE, str(folder)]}
+    commands = {
+        "bare script": [sys.executable, "-c", BARE, str(folder)],
+        "cat": ["sh", "-c", 'cat "$0"/*.safetensors > /dev/null', str(folder)],
+    }
     for verb, options in VERBS.items():
         commands[verb] = [sys.executable, "-m", "inspector", verb, str(folder), *options]
     for number in range(ROUNDS):

@@ -195,6 +195,38 @@ def test_climbing_tells_what_each_step_did(open_model):
     assert row["dot"] == pytest.approx(result.hidden_norm * row["norm"] * row["cosine"], abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    "architecture", ["GPT2LMHeadModel", "LlamaForCausalLM", "GemmaForCausalLM", "RobertaForMaskedLM"]
+)
+def test_climbing_ranks_as_the_lens_at_every_layer_and_as_the_model_at_the_last(open_model, architecture):
+    checkpoint = open_model(architecture)
+    ids = list(checkpoint.tokens.encode(TEXT).ids)
+    logits, _ = outputs(random_model(architecture), ids)
+    options = {"progress": silent, "text": TEXT, "device": "cpu", "dtype": "float32"}
+    cells = lens(checkpoint, k=60, **options).cells.set_index(["layer", "position", "rung", "token_id"])["rank"]
+    for layer, position in ((0, 1), (1, 0), (2, 0), (2, len(ids) - 1)):
+        ranks = climb(checkpoint, layer=layer, position=position, k=3, **options).ranks
+        for _, row in ranks.iterrows():
+            assert row["rank"] == cells[layer, position, row["rung"], row["token_id"]]
+        if layer == 2:
+            order = sorted(range(60), key=lambda i: (-logits[position, i].item(), i))
+            top = ranks[ranks["rung"] == "logits"].set_index("rank")["token_id"]
+            assert [top[rank] for rank in range(3)] == order[:3]
+
+
+def test_climbing_a_family_without_a_row_reads_the_captured_logits_of_its_position(tmp_path, open_path, monkeypatch):
+    from inspector.models import checkpoint as module
+
+    folder = save_checkpoint(random_model("LlamaForCausalLM"), tmp_path / "unlisted")
+    monkeypatch.setattr(module, "FAMILIES", {})
+    checkpoint = open_path(folder)
+    logits, _ = outputs(random_model("LlamaForCausalLM"), list(checkpoint.tokens.encode(TEXT).ids))
+    for position in (0, 2, len(logits) - 1):
+        ranks = climb(checkpoint, progress=silent, text=TEXT, layer=2, position=position, k=2).ranks
+        top = ranks[ranks["rung"] == "logits"].set_index("rank")["token_id"]
+        assert [top[0], top[1]] == logits[position].topk(2).indices.tolist()
+
+
 def test_climbing_an_untied_decoder_names_the_output_matrix(open_model):
     checkpoint = open_model("LlamaForCausalLM")  # untied by default
     result = climb(checkpoint, progress=silent, text=TEXT)
