@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib import import_module
 from typing import Any
 
 import streamlit as st
@@ -17,11 +15,7 @@ from streamlit.web.server.server_util import get_display_address, get_url
 
 @asynccontextmanager
 async def starting(app: Any) -> AsyncIterator[dict[str, Any]]:
-    """Open a browser, as `streamlit run` does for apps that bring no server of their own.
-
-    Meanwhile a thread imports pandas, which every page needs: the first page waits for it less.
-    """
-    threading.Thread(target=import_module, args=("pandas",), name="imports", daemon=True).start()
+    """Open a browser, as `streamlit run` does for apps that bring no server of their own."""
     if not st.get_option("server.headless"):
         address = get_display_address(st.get_option("server.address") or "localhost")
         asyncio.get_running_loop().call_soon(open_browser, get_url(address))
