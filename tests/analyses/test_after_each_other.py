@@ -65,6 +65,19 @@ def ask(checkpoint: Checkpoint, verb: str) -> Any:
     return {key: value for key, value in to_json(result).items() if key not in APART}
 
 
+def differences(one: Any, other: Any, place: str) -> list[str]:
+    """Where two answers differ, and their values there."""
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        return [found for key in one for found in differences(one[key], other[key], f"{place}.{key}")]
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return [
+            found
+            for number, pair in enumerate(zip(one, other, strict=True))
+            for found in differences(*pair, f"{place}.{number}")
+        ]
+    return [] if one == other else [f"{place}: {one!r} after others, {other!r} alone"]
+
+
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_question_after_every_other(tmp_path, architecture):
     folder = save_checkpoint(random_model(architecture), tmp_path / "model")
@@ -76,7 +89,7 @@ def test_every_question_after_every_other(tmp_path, architecture):
     alone = {verb: ask(Checkpoint(manifest, settings=settings), verb) for verb in PARAMETERS}
     used = Checkpoint(manifest, settings=settings)
     order = (*PARAMETERS, *reversed(PARAMETERS))  # so each comes after each other
-    assert [verb for verb in order if ask(used, verb) != alone[verb]] == []
+    assert [place for verb in order for place in differences(ask(used, verb), alone[verb], verb)] == []
 
 
 def test_no_question_is_left_out():

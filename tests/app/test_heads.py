@@ -105,5 +105,5 @@ def test_an_empty_second_sentence_is_one_sentence_and_the_rest_stays(open_app: O
 def test_too_long_a_text_is_one_sentence_for_each_that_would_run_it(open_app: Open) -> None:
     app = open_app("heads", checkpoint="demo-gpt2", text="dog " * 300)
     assert len(app.error) == 1
-    assert "takes 128\\: shorten it" in app.error[0].value
+    assert "takes at most 128\\: shorten it" in app.error[0].value
     assert any("the model cannot read it" in each.value for each in app.warning)

@@ -77,7 +77,7 @@ def test_a_long_text_is_scrolled_with_its_tokens_and_fits_in_one_view(page: Page
 def test_a_text_that_is_too_long_is_said_once(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/lens?text={quote(LONG * 2)}&pins=spain")
     expect(page.get_by_test_id("stAlert")).to_have_count(1)
-    expect(page.get_by_text("demo-bert takes 128: shorten it.")).to_be_visible()
+    expect(page.get_by_text("demo-bert takes at most 128: shorten it.")).to_be_visible()
 
 
 def test_rows_of_a_streamed_lens_appear_while_it_runs(

@@ -396,7 +396,7 @@ def test_what_this_server_does_not_take_is_not_fetched(tmp_path, folder_place, f
         f"{nbytes - 1:,}: set INSPECTOR_UPLOAD_MB higher."
     )
     third = replace(server(tmp_path, "third", folder_place), store_nbytes=nbytes - 1)
-    assert "the store may hold" in refused(third, fingerprint)
+    assert "the store is limited to" in refused(third, fingerprint)
 
 
 def rest(entry: Path) -> None:

@@ -151,7 +151,7 @@ def two_servers(browser: Browser, folder: Path) -> Outcome:
             raise FaultError(f"the same upload twice: {first}")
         sidebar = pages[0].get_by_test_id("stSidebar")
         sidebar.get_by_text("Rename or delete").click()
-        pages[0].get_by_text("Yes, delete it from the store for good").click()
+        pages[0].get_by_text("Yes, delete it from the store permanently").click()
         body = pages[0].get_by_test_id("stPopoverBody")
         body.get_by_role("button", name="Delete", exact=False).click()
         servers.until(lambda: not servers.entries(folder / "store"))

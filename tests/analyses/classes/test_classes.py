@@ -409,7 +409,7 @@ def test_an_unknown_model_type_is_refused_in_one_sentence(tmp_path, open_path):
     folder = save_checkpoint(random_model("BertModel"), tmp_path / "unknown")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"model_type": "poet"}))
-    with pytest.raises(CheckpointError, match="says model_type 'poet', which transformers"):
+    with pytest.raises(CheckpointError, match="has model_type 'poet', which transformers"):
         ask(open_path(folder))
 
 

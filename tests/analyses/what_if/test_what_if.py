@@ -382,7 +382,7 @@ def test_ties_of_a_model_whose_copies_do_not_fit_are_those_of_its_copies(open_mo
     small = Checkpoint(plain.manifest, settings=dataclasses.replace(plain.settings, worker_nbytes=1))
     found, whole = ask(small, change), ask(plain, change, steps=0)
     assert "nothing is saved or trained" in found.warnings[0]
-    assert "set INSPECTOR_WORKER_MB higher" in found.warnings[0]
+    assert "raise INSPECTOR_WORKER_MB" in found.warnings[0]
     assert (found.tied, found.unique_parameters, found.unique_nbytes) == (
         whole.tied, whole.unique_parameters, whole.unique_nbytes
     )  # fmt: skip
