@@ -95,7 +95,7 @@ def test_a_worker_over_its_memory_is_ended():
 
 @pytest.mark.parametrize(("device", "named"), [("cpu", True), ("spread", True), ("auto", False), ("stream", False)])
 def test_a_model_that_was_put_into_memory_by_hand_is_told_of_the_way_that_fits(device, named):
-    with running(worker_mb=300) as engine, pytest.raises(WorkerError, match=r"more than the 300 MB") as caught:
+    with running(worker_mb=300) as engine, pytest.raises(WorkerError, match=r"more memory than the 300 MB") as caught:
         answer(engine, A, "grow", nbytes=4_000_000_000, device=device)
     assert ("choose the device auto or stream, which reads a model" in str(caught.value)) is named
 
