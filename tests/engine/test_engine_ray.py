@@ -259,9 +259,9 @@ def test_a_full_queue_says_how_many_wait_and_tries_again(engine, local, lone, be
     with stopped(worker):
         jobs = [engine.run(bert, "predict", text=text) for text in texts]
         full = patiently(lambda: [j for j in jobs if j.progress.text.startswith("The queue is")])
-        assert full[0].progress.text.endswith("requests are waiting here: retrying")
+        assert full[0].progress.text.startswith("The queue is full; waiting here: ")
         patiently(lambda: sum(job.status == "running" for job in jobs) == 2)
-        patiently(lambda: {"The queue is full, and 3 requests are waiting here: retrying"}
+        patiently(lambda: {"The queue is full; waiting here: 3 requests. Retrying"}
                   <= {job.progress.text for job in jobs})  # fmt: skip
         assert sum(job.status == "waiting" for job in jobs) == 3
     for text, job in zip(texts, jobs, strict=True):

@@ -90,7 +90,7 @@ def test_a_full_queue_is_tried_until_there_is_a_place():
     full = [BackPressureError(1, 1)]
     pipe = asked(Handle(full, full, full, [FINISHED]))
 
-    text = "The queue is full, and 1 requests are waiting here: retrying"
+    text = "The queue is full; waiting here: 1 request. Retrying"
     assert pipe.messages[:4] == [Progress(None, text)] * 3 + [decode(FINISHED, *SAID)]
     assert [said.taken for said in pipe.said[:4]] == [False, False, False, True]
 

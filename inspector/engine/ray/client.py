@@ -27,6 +27,7 @@ from inspector.engine.ray.messages import TOLD, Ask, Call, Cancel, Leave, Lost, 
 from inspector.engine.wire import as_message
 from inspector.errors import InspectorError, WorkerError
 from inspector.settings import settings
+from inspector.text import plural
 
 DEATHS = 2  # after so many, a question is asked once more; then it is refused
 LAST_SECONDS = 0.5
@@ -124,7 +125,7 @@ class Client:
             try:
                 return await self._ask(ask)
             except BackPressureError:
-                self._report(ask, f"The queue is full, and {len(self._untaken)} requests are waiting here: retrying")
+                self._report(ask, f"The queue is full; waiting here: {plural(len(self._untaken), 'request')}. Retrying")
                 await asyncio.sleep(random.uniform(pause / 2, pause))
                 pause = min(2 * pause, LONGEST_PAUSE)
             except LocalRayletDiedError:  # this machine has left the cluster

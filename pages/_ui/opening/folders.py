@@ -32,7 +32,8 @@ def why_closed() -> str:
 def draw() -> None:
     """Ask for a checkpoint of this machine."""
     if not serves_others():
-        _offer_found()
+        with st.container():  # the field below keeps its place, and what is typed in it, when the search ends
+            _offer_found()
     placeholder, explanation = _hints()
     with st.form("open path", border=False):
         value = st.text_input("Folder, archive or weight file", placeholder=placeholder, key="path typed").strip()
