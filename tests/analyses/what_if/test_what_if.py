@@ -399,7 +399,7 @@ def test_ties_of_a_model_whose_copies_do_not_fit_are_those_of_its_copies(open_mo
 def test_saving_needs_the_copies(open_model):
     plain = open_model("BertForMaskedLM")
     small = Checkpoint(plain.manifest, settings=dataclasses.replace(plain.settings, worker_nbytes=1))
-    with pytest.raises(RequestError, match=r"GB for copies of .* set INSPECTOR_WORKER_MB higher"):
+    with pytest.raises(RequestError, match=r"GB for copies of .* raise INSPECTOR_WORKER_MB"):
         ask(small, "reload")
 
 
