@@ -122,7 +122,7 @@ def test_an_engine_answers_the_same_and_opens_the_second_checkpoint(demo, monkey
     here = demo.compare("demo-gpt2")
     engine = start_engine(settings(), restrict_paths=False, spare=False)
     try:
-        monkeypatch.setattr("inspector.api._here", None)  # nothing is opened in this process
+        monkeypatch.setattr("inspector.store.opening.open_checkpoint", None)  # nothing is opened in this process
         apart = ci.open("demo-bert", engine=engine)
         assert apart.sharing().to_json() == demo.sharing().to_json()
         there = apart.compare("demo-gpt2")

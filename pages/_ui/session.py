@@ -117,7 +117,7 @@ def ask(
         st.button("Run again", key=f"again {verb}", on_click=_resume)
         return None
     try:
-        job = _start(checkpoint, verb, parameters, beside=beside)
+        job = start_job(checkpoint, verb, parameters, beside=beside)
         following.follow(job, verb, st.session_state)
         return wait(job, stopped_key=key, meanwhile=meanwhile)
     except CancelledError as error:
@@ -129,7 +129,7 @@ def ask(
     return None
 
 
-def _start(checkpoint: Opened, verb: str, parameters: dict[str, Any], *, beside: Opened | None = None) -> Job:
+def start_job(checkpoint: Opened, verb: str, parameters: dict[str, Any], *, beside: Opened | None = None) -> Job:
     called = (checkpoint.name,)
     if beside is not None:
         called, parameters = (*called, beside.name), {**parameters, "other": beside.fingerprint}
@@ -162,14 +162,14 @@ def peek(verb: str | Request, **parameters: Any) -> Any:
     if st.session_state.get("stopped") == (checkpoint.fingerprint, verb, None, repr(parameters)):
         return None
     try:
-        return _start(checkpoint, verb, parameters).result(QUICK_SECONDS)
+        return start_job(checkpoint, verb, parameters).result(QUICK_SECONDS)
     except (TimeoutError, InspectorError):
         return None
 
 
 def begin(request: Request) -> Job[Any]:
     """Ask the open checkpoint, and wait for nothing: a page follows the job beside what it draws."""
-    return _start(opened(), *_asked(request, {}))
+    return start_job(opened(), *_asked(request, {}))
 
 
 def quietly(verb: str | Request, *, of: Opened | None = None, beside: Opened | None = None, **parameters: Any) -> Any:
@@ -179,7 +179,7 @@ def quietly(verb: str | Request, *, of: Opened | None = None, beside: Opened | N
         The analysis' result; None where there is none, which another question explains.
     """
     try:
-        return wait(_start(of or opened(), *_asked(verb, parameters), beside=beside), stopped_key=None)
+        return wait(start_job(of or opened(), *_asked(verb, parameters), beside=beside), stopped_key=None)
     except InspectorError:
         return None
 

@@ -92,7 +92,7 @@ def test_no_sentence_is_one_sentence(open_app: Open) -> None:
 
 @pytest.mark.parametrize("answered", [False, True])
 def test_the_row_is_there_while_the_model_runs(open_app: Open, monkeypatch: pytest.MonkeyPatch, answered: bool) -> None:
-    start = session._start
+    start = session.start_job
 
     def begun(checkpoint: Any, verb: str, parameters: dict[str, Any], **options: Any) -> Any:
         if verb != "padding":
@@ -100,7 +100,7 @@ def test_the_row_is_there_while_the_model_runs(open_app: Open, monkeypatch: pyte
         known = start(checkpoint, verb, PaddingRequest().parameters()).result(SECONDS)
         return UnderWay([None, known], start(checkpoint, verb, parameters, **options) if answered else None)
 
-    monkeypatch.setattr(session, "_start", begun)
+    monkeypatch.setattr(session, "start_job", begun)
     app = open_app("padding", checkpoint="demo-bert", text="a dog.")
     assert not app.exception
     norms = np.linalg.norm(BERT["bert.embeddings.word_embeddings.weight"], axis=1)

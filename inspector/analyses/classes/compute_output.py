@@ -62,9 +62,9 @@ def model_output(
         return None, None, [words.NO_OUTPUT.format(error=error)]
     except Exception as error:
         return None, None, [words.DID_NOT_RUN.format(model=type(model).__name__, error=type(error).__name__)]
-    other, second = _look_again(_shallow(model), example, first)
+    other, second = look_again(_shallow(model), example, first)
     if other is None:  # few layers may not run by themselves
-        other, second = _look_again(model, example, first)
+        other, second = look_again(model, example, first)
     shown = ExampleOutput(
         class_name=type(output).__name__,
         module=type(output).__module__,
@@ -157,7 +157,7 @@ def _shallow(model: PreTrainedModel) -> PreTrainedModel:
         return model
 
 
-def _look_again(model: PreTrainedModel, example: _Example, first: Size) -> tuple[ModelOutput | None, Size]:
+def look_again(model: PreTrainedModel, example: _Example, first: Size) -> tuple[ModelOutput | None, Size]:
     """Run a batch of other sizes; batches of one where the model takes no others."""
     change = -1 if first.positions > FEW else 1
     for batch in (first.batch + 1, first.batch):

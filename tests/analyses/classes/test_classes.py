@@ -508,13 +508,13 @@ def test_a_second_look_at_few_layers_names_the_axes_of_all(open_model, monkeypat
     checkpoint = open_model(name, **RUNNING.get(name, {}), num_hidden_layers=4)
     model, _ = checkpoint.outline(getattr(transformers, name))
     looked_at: list[int] = []
-    look = compute_output._look_again
+    look = compute_output.look_again
 
     def noted(second: Any, *rest: Any) -> Any:
         looked_at.append(len(list(second.parameters())))
         return look(second, *rest)
 
-    monkeypatch.setattr(compute_output, "_look_again", noted)
+    monkeypatch.setattr(compute_output, "look_again", noted)
     found, _, said = model_output(checkpoint, model, TEXT)
     monkeypatch.setattr(compute_output, "LAYERS", 1_000)
     whole, _, warnings = model_output(checkpoint, model, TEXT)
