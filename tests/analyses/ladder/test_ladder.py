@@ -203,7 +203,9 @@ def test_climbing_ranks_as_the_lens_at_every_layer_and_as_the_model_at_the_last(
     ids = list(checkpoint.tokens.encode(TEXT).ids)
     logits, _ = outputs(random_model(architecture), ids)
     options = {"progress": silent, "text": TEXT, "device": "cpu", "dtype": "float32"}
-    cells = lens(checkpoint, k=60, **options).cells.set_index(["layer", "position", "rung", "token_id"])["rank"]
+    cells = (
+        lens(checkpoint, k=60, **options).cells.set_index(["layer", "position", "rung", "token_id"])["rank"].to_dict()
+    )
     for layer, position in ((0, 1), (1, 0), (2, 0), (2, len(ids) - 1)):
         ranks = climb(checkpoint, layer=layer, position=position, k=3, **options).ranks
         for _, row in ranks.iterrows():
