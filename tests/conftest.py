@@ -83,6 +83,11 @@ def _forked_warm() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)  # again: where a test calls numba itself, numba gives torch its own number
+
+
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return read_settings({"INSPECTOR_HOME": str(tmp_path / "home")})

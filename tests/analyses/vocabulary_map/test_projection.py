@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import subprocess
+import sys
 import warnings
 from functools import partial
 from pathlib import Path
@@ -340,3 +342,31 @@ def test_refusals(open_model, options, sentence):
     with pytest.raises(RequestError) as error:
         project(open_model("BertModel"), progress=silent, **options)
     assert str(error.value) == sentence
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+import torch
+from numba import config, threading_layer
+from inspector.analyses.vocabulary_map.compute import project
+from inspector.models.checkpoint import Checkpoint
+from inspector.settings import read_settings
+from inspector.store.opening import open_checkpoint
+from inspector.store.reference import CheckpointRef
+torch.set_num_threads(config.NUMBA_NUM_THREADS + 1)
+settings = read_settings({"INSPECTOR_HOME": sys.argv[2]})
+manifest, _ = open_checkpoint(
+    CheckpointRef("path", sys.argv[1]), settings=settings, progress=lambda *said: None, restrict_paths=False
+)
+project(Checkpoint(manifest, settings=settings), progress=lambda *said: None, method="umap")
+threading_layer()  # raises where no loop of numba ran
+print(torch.get_num_threads() - config.NUMBA_NUM_THREADS)
+"""
+
+
+def test_a_map_leaves_torch_the_threads_that_it_had(open_matrix, tmp_path):
+    # In a process of its own: numba's threads begin once in a process, and take torch's number along.
+    open_matrix(clustered(60, 16))
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "planted"), str(tmp_path / "other")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["1"]
