@@ -34,7 +34,7 @@ sections = st.multiselect(
 text = inputs.text(checkpoint, slug="report", masks=True)
 more, below = inputs.folded_options()
 with more, st.container(horizontal=True):
-    device, dtype = inputs.placement(below)
+    device, dtype, time_pass = inputs.planned(below)
 if not sections:
     st.info("Choose at least one section.", icon=":material/edit:")
     st.stop()
@@ -47,3 +47,4 @@ if made is not None:
     report_files.offer(checkpoint, made)
 options = options_of_report(setting, chosen, source(other) if other else None)
 parts.elsewhere(checkpoint, ("report", *options))
+time_pass()

@@ -129,6 +129,17 @@ def placement(below: DeltaGenerator) -> tuple[Device, Dtype]:
     Args:
         below: A place that is seen although the options are closed: what is waited for, and the time of a pass.
     """
+    device, dtype, time_pass = planned(below)
+    time_pass()
+    return device, dtype
+
+
+def planned(below: DeltaGenerator) -> tuple[Device, Dtype, Callable[[], None]]:
+    """Ask as `placement` does, for a page that runs no model by itself.
+
+    Returns:
+        Device, dtype, and what times a streamed pass, which reads two blocks: to be called last.
+    """
     device = options.ask(PlacementRequest, "device")
     dtype = options.ask(PlacementRequest, "dtype")
     with below:  # by the headers alone: it is there before the model is
@@ -136,13 +147,19 @@ def placement(below: DeltaGenerator) -> tuple[Device, Dtype]:
     if plan:
         st.caption(literal(f"Plan: {plan.reason}"))
     every = options.ask(PlacementRequest, "every")
-    if every or (plan and plan.streamed):
+    listed = st.container() if every else None
+
+    def time_pass() -> None:
+        if listed is None and not (plan and plan.streamed):
+            return
         with below:
             found: Placement | None = session.quietly(PlacementRequest(device=device, dtype=dtype, every=True))
             ways.say(found)
-        if every:
-            ways.draw(found)
-    return device, dtype
+        if listed is not None:
+            with listed:
+                ways.draw(found)
+
+    return device, dtype, time_pass
 
 
 def _examples(checkpoint: Opened, mask: str | None) -> tuple[str, ...]:

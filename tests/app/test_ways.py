@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
+
+from pages._ui import ways
 
 Open = Callable[..., AppTest]
 
@@ -31,3 +35,13 @@ def test_every_way_is_listed_on_request(open_app: Open) -> None:
     assert listed["device"].tolist() == ["cpu", "spread", "stream"]
     assert listed["time per pass"].tolist()[:2] == ["not estimated", "not estimated"]
     assert listed["time per pass"].tolist()[2] != "not estimated"
+
+
+def test_a_report_can_be_had_while_a_pass_is_timed(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ways, "say", lambda found: st.stop())  # nothing that follows is drawn
+    app = open_app("report", device="stream")
+    assert not [each for each in captions(app) if each.startswith("A streamed pass takes")]
+    assert "Create report" in [each.label for each in app.button]
+    assert [each for each in app.code if each.value.startswith("python -m inspector report")]
+    monkeypatch.undo()
+    assert [each for each in captions(app.run()) if each.startswith("A streamed pass takes")]
