@@ -237,7 +237,8 @@ class Checkpoint:
         one, other = (model.get_parameter_or_buffer(name) for name in (first, second))
         if one.shape != other.shape:
             return False
-        names = [in_file(name, self.outlines, model.base_model_prefix) for name in (first, second)]
+        held = self.places(model).stored_as
+        names = [held.get(name) for name in (first, second)]
         if None in names:
             return False
         pairs = zip(*(self.numbers(name or "", count=BLOCK) for name in names), strict=True)

@@ -38,9 +38,7 @@ def find_references(vocabulary: pd.DataFrame, facts: RowFacts, unreachable: tupl
     these are fewer than three, tokens that the tokenizer never produces as well.
     """
     token, kind = vocabulary["token"], vocabulary["kind"]
-    known = kind.isin(["unused", "no token"])
-    some = [row for row in known.to_numpy().nonzero()[0] if token.iloc[row].startswith(SENTINEL)]
-    known.iloc[some] = False
+    known = kind.isin(["unused", "no token"]) & ~token.str.startswith(SENTINEL)
     known |= kind.isin(ORDINARY) & token.isin(IMPOSSIBLE_BYTES)
     rows = torch.tensor(known.tolist(), dtype=torch.bool) & facts.finite & ~facts.zero
     if int(rows.sum()) < MIN_REFERENCES:

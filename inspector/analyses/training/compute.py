@@ -27,7 +27,6 @@ from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.training.result import DECAYED, FROZEN, NOT_DECAYED, DecayExample, TrainingPlan
 from inspector.models.build import own_class
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.families import in_file
 from inspector.models.memory import shared_names
 from inspector.models.naming import embedding_matrix
 from inspector.progress import Progress
@@ -145,8 +144,8 @@ def _first_numbers(
     checkpoint: Checkpoint, model: PreTrainedModel, matrix: Sorted, count: int, at_once: int
 ) -> Iterator[torch.Tensor]:
     """A matrix' first numbers in the model's dtype, some at a time; none if the file has others."""
-    names = (in_file(name, checkpoint.outlines, model.base_model_prefix) for name in matrix.names)
-    name = next((name for name in names if name), None)
+    held = checkpoint.places(model).stored_as
+    name = next((held[name] for name in matrix.names if name in held), None)
     if name is None:
         return
     for block in checkpoint.numbers(name, count=at_once):
