@@ -1,11 +1,11 @@
 """Questions that read numbers of a 1.2B and an 8B: the lens and the next token, streamed; embeddings; every number.
 
 A sparse checkpoint with real headers and a tokenizer of a few words is written in a temporary folder
-on a disk, and each verb runs in a cold process, as the command line does. Beside it runs a bare
+on a disk, and each verb runs in a cold process, as the command line does. Beside it run a bare
 script that maps each block's weights with safetensors, runs the block, drops it, and multiplies all
-states with the unembedding once; `cat` reads the files, to compare `check --values all` with. Wall and processor
-seconds of all, and the most memory of their own that the command and its worker have had at once, mapped files left
-out.
+states with the unembedding once; the same by accelerate's hooks, which map one module's weights at a
+time; and `cat`, to compare `check --values all` with. Wall and processor seconds of all, and the most
+memory of their own that the command and its worker have had at once, mapped files left out.
 """
 
 from __future__ import annotations
@@ -59,6 +59,31 @@ with torch.inference_mode():
         layer.to("meta")
     output = held.get("lm_head.weight")
     matrix = output.get_tensor("lm_head.weight") if output else look_up
+    for state in states:
+        torch.nn.functional.linear(state[0], matrix).float().topk(5)
+"""
+
+ACCELERATE = """
+import sys
+from pathlib import Path
+import accelerate, torch, transformers
+from accelerate.utils import OffloadedWeightsLoader
+from safetensors import safe_open
+folder = Path(sys.argv[1])
+index = {}
+for path in sorted(folder.glob("*.safetensors")):
+    with safe_open(path, "pt") as file:
+        index |= {name: {"safetensors_file": str(path), "weight_name": name} for name in file.keys()}
+config = transformers.AutoConfig.from_pretrained(folder)
+with accelerate.init_empty_weights():
+    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
+if "lm_head.weight" not in index:
+    index["lm_head.weight"] = index["model.embed_tokens.weight"]
+weights = OffloadedWeightsLoader(index=index)
+accelerate.cpu_offload(model, execution_device="cpu", state_dict=weights)
+with torch.inference_mode():
+    states = model(torch.arange(1, 11)[None], output_hidden_states=True, use_cache=False).hidden_states
+    matrix = weights["lm_head.weight"]
     for state in states:
         torch.nn.functional.linear(state[0], matrix).float().topk(5)
 """
@@ -117,6 +142,7 @@ def measure_size(name: str, place: Path) -> None:
     write_tokenizer(folder)
     commands = {
         "bare script": [sys.executable, "-c", BARE, str(folder)],
+        "accelerate's hooks": [sys.executable, "-c", ACCELERATE, str(folder)],
         "cat": ["sh", "-c", 'cat "$0"/*.safetensors > /dev/null', str(folder)],
     }
     for verb, options in VERBS.items():
