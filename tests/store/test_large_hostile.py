@@ -19,11 +19,14 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from inspector.analyses.vocabulary_map.compute import project
 from inspector.errors import CheckpointError
 from inspector.store.hashing import HASHES, HashCache
+from inspector.store.keeping.arrays import SUFFIX
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent
+from tests.families import random_model, save_checkpoint
 
 FEW, MANY, MILLION = 3, 90_000, 1_000_000
 
@@ -136,25 +139,55 @@ def test_a_shard_of_another_size_than_its_header_says(tmp_path, refusal, change)
     assert "truncated" in said if change < 0 else "after its last tensor" in said
 
 
-def test_a_disk_that_is_full_while_digests_are_kept(tmp_path, monkeypatch):
-    """A digest that cannot be kept is computed again the next time: hours of reading are not lost for it."""
-    file = tmp_path / "model.safetensors"
-    file.write_bytes(b"abc")
+@contextmanager
+def full_disk(folder: Path) -> Iterator[list[str]]:
+    """Have every write below a folder go to a device that is always full; gives the names that were tried."""
     opened, tried = Path.open, []
 
     def full(path: Path, mode: str = "r", *args, **options):
-        if path.name == HASHES and "r" not in mode:
-            tried.append(path)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if not {*mode}.isdisjoint("wax+") and path.is_relative_to(folder):
+            tried.append(path.name)
+            path, mode = Path("/dev/full"), mode.replace("x", "w")
         return opened(path, mode, *args, **options)
 
-    cache = HashCache(tmp_path / HASHES)
-    with monkeypatch.context() as patched:
+    with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Path, "open", full)
+        yield tried
+
+
+def test_a_disk_that_is_full_while_digests_are_kept(tmp_path):
+    """A digest that cannot be kept is computed again the next time: hours of reading are not lost for it."""
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(b"abc")
+    cache = HashCache(tmp_path / "cache" / HASHES)
+    with full_disk(tmp_path / "cache") as tried:
         found = cache.digests({"model.safetensors": file}, progress=silent)
     assert found == {"model.safetensors": hashlib.sha256(b"abc").hexdigest()}
-    assert tried
+    assert tried == [HASHES]
     assert cache.digests({"model.safetensors": file}, progress=silent) == found
+
+
+def test_a_disk_that_is_full_while_a_checkpoint_is_opened(tmp_path, settings, open_path):
+    folder = save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "bad")
+    reference = CheckpointRef("path", str(folder))
+    with full_disk(settings.home) as tried, pytest.raises(CheckpointError) as caught:
+        open_checkpoint(reference, settings=settings, progress=silent, restrict_paths=False)
+    assert str(caught.value) == "The disk of the store is full: delete uploads, or free some space."
+    assert tried
+    assert not [path for path in settings.home.rglob("*") if path.is_file()]
+    assert open_path(folder).manifest.name == "bad"  # nothing of the first try is in the way
+
+
+def test_a_disk_that_is_full_while_a_map_is_kept(tmp_path, settings, open_path):
+    checkpoint = open_path(save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "bad"))
+    with full_disk(settings.home) as tried:
+        first = project(checkpoint, progress=silent)
+    assert tried
+    assert not [path for path in settings.home.rglob(f"*{SUFFIX}")]
+    again = project(checkpoint, progress=silent)
+    assert (first.cached, again.cached) == (False, False)
+    assert first.points.equals(again.points)
+    assert project(checkpoint, progress=silent).cached
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE])
