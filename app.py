@@ -11,7 +11,10 @@ import streamlit as st
 if __name__ == "__main__":
     from pages._ui import frame
 
-    frame.draw()
+    try:
+        frame.draw()
+    finally:  # a page may have ended the script
+        import pandas  # noqa: F401  # half a second that the first page with a table need not take
 else:
     from starlette.middleware import Middleware
 
