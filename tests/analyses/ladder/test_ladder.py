@@ -196,21 +196,23 @@ def test_climbing_tells_what_each_step_did(open_model):
 
 
 @pytest.mark.parametrize(
-    "architecture", ["GPT2LMHeadModel", "LlamaForCausalLM", "GemmaForCausalLM", "RobertaForMaskedLM"]
+    ("architecture", "last"),
+    [("GPT2LMHeadModel", 2), ("LlamaForCausalLM", 3), ("GemmaForCausalLM", 2), ("RobertaForMaskedLM", 2)],
 )
-def test_climbing_ranks_as_the_lens_at_every_layer_and_as_the_model_at_the_last(open_model, architecture):
-    checkpoint = open_model(architecture)
+def test_climbing_ranks_as_the_lens_at_every_layer_and_as_the_model_at_the_last(open_model, architecture, last):
+    layers = {} if last == 2 else {"num_hidden_layers": last}
+    checkpoint = open_model(architecture, **layers)
     ids = list(checkpoint.tokens.encode(TEXT).ids)
-    logits, _ = outputs(random_model(architecture), ids)
+    logits, _ = outputs(random_model(architecture, **layers), ids)
     options = {"progress": silent, "text": TEXT, "device": "cpu", "dtype": "float32"}
     cells = (
         lens(checkpoint, k=60, **options).cells.set_index(["layer", "position", "rung", "token_id"])["rank"].to_dict()
     )
-    for layer, position in ((0, 1), (1, 0), (2, 0), (2, len(ids) - 1)):
+    for layer, position in ((0, 1), (1, 0), (2, 0), (last, 0), (last, len(ids) - 1)):
         ranks = climb(checkpoint, layer=layer, position=position, k=3, **options).ranks
         for _, row in ranks.iterrows():
             assert row["rank"] == cells[layer, position, row["rung"], row["token_id"]]
-        if layer == 2:
+        if layer == last:
             order = sorted(range(60), key=lambda i: (-logits[position, i].item(), i))
             top = ranks[ranks["rung"] == "logits"].set_index("rank")["token_id"]
             assert [top[rank] for rank in range(3)] == order[:3]
