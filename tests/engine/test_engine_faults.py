@@ -8,13 +8,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from inspector.engine import logs
+from inspector.engine import limits, logs
 from inspector.engine.jobs import LocalJob
 from inspector.engine.process import longest_answer
 from inspector.engine.wire import OpenRequest, RunRequest
@@ -100,7 +99,14 @@ def test_a_model_that_was_put_into_memory_by_hand_is_told_of_the_way_that_fits(d
     assert ("choose the device auto or stream, which reads a model" in str(caught.value)) is named
 
 
-def test_pages_of_mapped_files_are_not_a_workers_own_memory(tmp_path):
+def test_pages_of_mapped_files_are_not_a_workers_own_memory(tmp_path, monkeypatch):
+    looked, judge = [], limits.exceeded
+
+    def exceeded(*given, **named):
+        looked.append(given)
+        return judge(*given, **named)
+
+    monkeypatch.setattr(limits, "exceeded", exceeded)
     # On a disk, where the virtual environment is: what is mapped of a folder in memory is memory.
     with tempfile.TemporaryDirectory(dir=sys.prefix) as folder, running(worker_mb=300, confinement="off") as engine:
         large = Path(folder) / "large"
@@ -110,7 +116,8 @@ def test_pages_of_mapped_files_are_not_a_workers_own_memory(tmp_path):
         job = engine.run(A, "look_through", path=str(large), watched=str(tmp_path / "watched"))
         eventually(lambda: job.progress.text == "mapped")
         assert psutil.Process(pid).memory_info().rss > 600_000_000
-        time.sleep(0.5)  # in which the server looks at the worker
+        before = len(looked)
+        eventually(lambda: len(looked) > before + 1)  # the server has looked at the worker since
         (own,) = (worker.memory_nbytes for worker in engine.workers())
         assert own < 300_000_000
         (tmp_path / "watched").touch()
