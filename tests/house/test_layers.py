@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -250,17 +251,17 @@ def asking(module: str, function: str) -> list[str]:
     return [
         f"{path.name}::{name}"
         for path in reading.TESTS
-        if imports(path, module, function)
+        if (module, function) in imported(path)
         for name in reading.users_of(reading.parsed(path), function)
         if name.startswith("test_") and reading.checks(path, name)
     ]
 
 
-def imports(path: Path, module: str, function: str) -> bool:
-    return any(
-        isinstance(node, ast.ImportFrom) and node.module == module and function in {each.name for each in node.names}
-        for node in ast.walk(reading.parsed(path))
-    )
+@cache
+def imported(path: Path) -> frozenset[tuple[str | None, str]]:
+    """Module and name of everything that a file imports from a module."""
+    nodes = (node for node in ast.walk(reading.parsed(path)) if isinstance(node, ast.ImportFrom))
+    return frozenset((node.module, each.name) for node in nodes for each in node.names)
 
 
 def test_every_function_that_the_catalog_names_takes_what_the_engine_gives():
