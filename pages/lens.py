@@ -13,7 +13,7 @@ from pages._lens import climb as lens_climb
 from pages._lens import grid as lens_grid
 from pages._lens import inputs as lens_inputs
 from pages._lens import rows as lens_rows
-from pages._ui import beside, inputs, parts, session
+from pages._ui import beside, inputs, parts, session, table_files
 from pages._ui.words import listed
 
 checkpoint = session.opened()
@@ -62,8 +62,8 @@ for question, answer in {
     with st.expander(question, expanded=True):
         st.markdown(answer)
 with st.container(horizontal=True):
-    parts.download(lens.cells, name=f"{checkpoint.name}-lens")
-    parts.download(lens.states, name=f"{checkpoint.name}-lens-states", label="CSV of the states")
+    table_files.offer(lens.cells, name=f"{checkpoint.name}-lens", label="Cells")
+    table_files.offer(lens.states, name=f"{checkpoint.name}-lens-states", label="States")
     if len(lens.pinned):
-        parts.download(lens.pinned, name=f"{checkpoint.name}-lens-pinned", label="CSV of pinned tokens")
+        table_files.offer(lens.pinned, name=f"{checkpoint.name}-lens-pinned", label="Pinned tokens")
 parts.elsewhere(checkpoint, request, ladder)

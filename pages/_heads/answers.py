@@ -26,7 +26,7 @@ from inspector.analyses.heads.result import (
 from inspector.plotting.predictions import topk_bars
 from inspector.results.checkpoint import Opened
 from inspector.text import literal, percent_text, plural
-from pages._ui import parts, session
+from pages._ui import parts, session, table_files
 
 COLORS = ("blue", "green", "orange", "violet", "red", "yellow", "primary")
 
@@ -61,7 +61,7 @@ def _labels(asked: Answered, result: Labels) -> None:
     else:
         _bars(asked.checkpoint, result.labels, ("label", "label_id", "score"), what="Labels")
     parts.table(result.labels, alt="Labels with their scores")
-    parts.download(result.labels, name=f"{asked.checkpoint.name}-labels")
+    table_files.offer(result.labels, name=f"{asked.checkpoint.name}-labels")
 
 
 def _bars(checkpoint: Opened, frame: pd.DataFrame, names: tuple[str, str, str], *, what: str) -> None:
@@ -86,7 +86,7 @@ def _token_labels(asked: Answered, result: TokenLabels) -> None:
     st.caption(literal(words.SPANS))
     with st.expander(f"Every token: {plural(len(result.tokens), 'label')}"):
         parts.table(result.tokens, alt="Every token with its most likely label")
-        parts.download(result.tokens, name=f"{asked.checkpoint.name}-token-labels")
+        table_files.offer(result.tokens, name=f"{asked.checkpoint.name}-token-labels")
 
 
 def _marked(text: str, spans: pd.DataFrame, colors: dict[str, str]) -> str:
@@ -135,7 +135,7 @@ def _span(asked: Answered, result: AnswerSpan) -> None:
     _loss(result.loss)
     with st.expander("Every position: start and end"):
         parts.table(result.positions, alt="Start and end scores of every position")
-        parts.download(result.positions, name=f"{asked.checkpoint.name}-positions")
+        table_files.offer(result.positions, name=f"{asked.checkpoint.name}-positions")
 
 
 def _loss(loss: AnswerLoss | None) -> None:
@@ -188,7 +188,7 @@ def _next_tokens(asked: Answered, result: NextTokens) -> None:
         st.caption(words.STEPS)
     with st.expander(f"Table: the {plural(len(result.next), 'most likely next token')}"):
         parts.table(result.next, alt="Most likely next tokens")
-        parts.download(result.next, name=f"{asked.checkpoint.name}-next")
+        table_files.offer(result.next, name=f"{asked.checkpoint.name}-next")
 
 
 def _filled(asked: Answered, result: FilledTokens) -> None:
@@ -196,7 +196,7 @@ def _filled(asked: Answered, result: FilledTokens) -> None:
     parts.page_link("masked_lm")
     with st.expander("Most likely token at every position"):
         parts.table(result.tokens, alt="Most likely token at every position")
-        parts.download(result.tokens, name=f"{asked.checkpoint.name}-filled")
+        table_files.offer(result.tokens, name=f"{asked.checkpoint.name}-filled")
 
 
 _DRAWN: dict[type, Callable[[Answered, Any], None]] = {

@@ -16,7 +16,7 @@ from inspector.analyses.tokenization.result import Tokenization
 from inspector.analyses.tokenization.words import padding
 from inspector.results.checkpoint import Opened
 from inspector.text import literal, plural
-from pages._ui import options, parts, session
+from pages._ui import options, parts, session, table_files
 
 KINDS = {"first": "blue", "second": "green", "special": "violet", "padding": "gray", "unknown": "red"}
 FATES = {MASKED: "orange", REPLACED: "red", KEPT: "green"}
@@ -69,7 +69,7 @@ def pretraining(checkpoint: Opened, overview: Overview, heads: HeadsRequest) -> 
         alt="Every position: id before, id after, label and loss",
         height=min(37 * (len(result.tokens) + 1), 560),
     )
-    parts.download(result.tokens, name=f"{checkpoint.name}-labels-table")
+    table_files.offer(result.tokens, name=f"{checkpoint.name}-labels-table")
     with st.expander("Masked and ignored tokens"):
         st.markdown(literal(MASKING))
     return request
@@ -116,7 +116,7 @@ def tokenization(checkpoint: Opened, heads: HeadsRequest) -> TokenizeRequest | N
     st.markdown(f"**The batch**: {plural(len(result.batch), 'sequence')} of {plural(result.padded_to, 'token')}")
     parts.table(result.batch, alt="Every sequence of the batch with its masks")
     st.caption(literal(padding(result)))
-    parts.download(rows, name=f"{checkpoint.name}-tokens")
+    table_files.offer(rows, name=f"{checkpoint.name}-tokens")
     return request
 
 

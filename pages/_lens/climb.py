@@ -15,7 +15,7 @@ from inspector.request import join_list
 from inspector.results.checkpoint import Opened
 from inspector.text import literal
 from pages._lens import cells as lens_cells
-from pages._ui import parts, session
+from pages._ui import parts, session, table_files
 from pages._ui.words import listed
 
 MOST = 5  # tokens from the top, besides the pinned ones
@@ -41,7 +41,7 @@ def draw(checkpoint: Opened, lens: Lens, request: LadderRequest) -> None:
         parts.table(pd.DataFrame(climb.geometry[columns]), alt="Norm, cosine, dot product and logit of tokens")
         ranks = climb.ranks.assign(rank=climb.ranks["rank"] + 1)
         parts.table(ranks, alt="Rank of each token after each step")
-        parts.download(climb.ranks, name=f"{checkpoint.name}-ladder-{layer}-{position}", label="CSV of the steps")
+        table_files.offer(climb.ranks, name=f"{checkpoint.name}-ladder-{layer}-{position}", label="Steps")
     best = [f"id {index}" for index in ids[:MOST]]
     st.button(f"Pin the top {len(best)} tokens of this cell", icon=":material/keep:", on_click=_pin, args=(best,))
 
@@ -89,7 +89,7 @@ def trajectories(checkpoint: Opened, lens: Lens, *, rung: str, position: int) ->
     parts.chart(
         figure,
         key="trajectories",
-        alt="Rank of each pinned token at every layer; the CSV file of pinned tokens has the numbers",
+        alt="Rank of each pinned token at every layer; the file of pinned tokens has the numbers",
     )
 
 

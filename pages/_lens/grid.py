@@ -165,6 +165,6 @@ def _draw_one(
     lens_cells.draw(
         figure,
         key=key,
-        alt=f"Top token by {view.rung}, layers by positions; the table below shows the chosen cell, the CSV file has "
-        "all cells",
+        alt=f"Top token by {view.rung}, layers by positions; the table below shows the chosen cell, the file has all "
+        "cells",
     )

@@ -15,7 +15,7 @@ from inspector.plotting.predictions import topk_bars
 from inspector.results.checkpoint import Opened
 from inspector.text import literal, percent_text, plural
 from pages._masked_lm.inputs import Sentence
-from pages._ui import parts, session
+from pages._ui import parts, session, table_files
 
 DRAWN = 6  # masks with bars of their own
 BARS = 30
@@ -67,7 +67,7 @@ def draw(checkpoint: Opened, sentence: Sentence, request: PredictRequest, predic
         every = together(masks)
         with st.expander(f"Table of all {len(masks)} masks", icon=":material/table:"):
             parts.table(every, alt="Most likely tokens of every mask")
-            parts.download(every, name=f"{checkpoint.name}-masks")
+            table_files.offer(every, name=f"{checkpoint.name}-masks")
         _joint(checkpoint, request, prediction)
 
 
@@ -106,7 +106,7 @@ def _mask(checkpoint: Opened, sentence: Sentence, mask: Mask, *, several: bool) 
     first = mask.predictions.iloc[0]
     with st.expander(f"Table: {literal(first['token'])} first, {percent_text(first['probability'])}"):
         parts.table(mask.predictions, alt=f"Most likely tokens for the {number}")
-        parts.download(mask.predictions, name=f"{checkpoint.name}-mask-{mask.position}")
+        table_files.offer(mask.predictions, name=f"{checkpoint.name}-mask-{mask.position}")
     if mask.words is not None and max(mask.words["pieces"].tolist(), default=0) > 1:
         _words(checkpoint, mask, mask.words)
 
@@ -120,7 +120,7 @@ def _words(checkpoint: Opened, mask: Mask, words: pd.DataFrame) -> None:
         order=("word", "probability", "log_probability", "tokens"),
         alt=f"Whole words for the mask at position {mask.position}",
     )
-    parts.download(words, name=f"{checkpoint.name}-words-{mask.position}")
+    table_files.offer(words, name=f"{checkpoint.name}-words-{mask.position}")
 
 
 def _joint(checkpoint: Opened, request: PredictRequest, prediction: Prediction) -> None:
@@ -141,4 +141,4 @@ def _joint(checkpoint: Opened, request: PredictRequest, prediction: Prediction) 
         ]
     )
     parts.table(frame, columns=JOINT_COLUMNS, alt=f"{plural(len(frame), 'joint answer')}, most likely first")
-    parts.download(frame, name=f"{checkpoint.name}-joint")
+    table_files.offer(frame, name=f"{checkpoint.name}-joint")

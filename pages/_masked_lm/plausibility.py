@@ -11,7 +11,7 @@ from inspector.analyses.plausibility.result import Plausibility
 from inspector.analyses.plausibility.words import alternatives, totals
 from inspector.results.checkpoint import Opened
 from inspector.text import literal
-from pages._ui import inputs, options, parts, session
+from pages._ui import inputs, options, parts, session, table_files
 
 CAUSAL = (
     "This model is causal: it predicts the next token and cannot fill masks. The page therefore shows how plausible "
@@ -64,10 +64,8 @@ def draw(checkpoint: Opened, request: PlausibilityRequest) -> Plausibility | Non
     shown = shown.assign(alternatives=[instead.get(position, "") for position in shown["position"]])
     parts.table(shown, columns=COLUMNS, order=tuple(COLUMNS), alt="Probability, rank and surprisal of every token")
     with st.container(horizontal=True):
-        parts.download(result.tokens, name=f"{checkpoint.name}-plausibility")
-        parts.download(
-            result.alternatives, name=f"{checkpoint.name}-alternatives", label="CSV of the most likely tokens"
-        )
+        table_files.offer(result.tokens, name=f"{checkpoint.name}-plausibility", label="Tokens")
+        table_files.offer(result.alternatives, name=f"{checkpoint.name}-alternatives", label="Most likely tokens")
     return result
 
 
