@@ -55,11 +55,7 @@ else:
     )
     parts.chart(
         change_heatmap(
-            result.layers,
-            measure=measure or MEASURES[0],
-            title=f"What changed in each layer, {both}",
-            subtitle=words.legend(result.values),
-            theme=session.theme(),
+            result.layers, names=both, values=result.values, measure=measure or MEASURES[0], theme=session.theme()
         ),
         alt="Change by layer and kind of tensor; the downloads below have the same numbers",
         key="layers",

@@ -49,7 +49,7 @@ if "agrees" in lens.states:
                 measure=measure,
                 rungs=lens.rungs,
                 layers=lens.layers,
-                title=f"{MEASURES[measure]}, {checkpoint.name}",
+                name=checkpoint.name,
                 theme=session.theme(),
             )
             parts.chart(lines, key=measure, alt=f"{MEASURES[measure]}, over layers")

@@ -8,7 +8,7 @@ from typing import Any
 from inspector.analyses.compare.figures import change_bars, change_heatmap, changed_outside
 from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import Comparison
-from inspector.analyses.compare.words import MEASURED, legend
+from inspector.analyses.compare.words import MEASURED
 from inspector.report import provenance
 from inspector.report.content import Block, Context, Drawn, Listed, Section, Tabled
 from inspector.request import Request
@@ -32,9 +32,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     if len(layers) and bool(layers["relative_change"].notna().any()):
         yield Drawn(
             "layers",
-            lambda theme: change_heatmap(
-                layers, title=f"What changed in each layer, {both}", theme=theme, subtitle=legend(result.values)
-            ),
+            lambda theme: change_heatmap(layers, names=both, values=result.values, theme=theme),
             "Relative change by layer and kind of tensor",
         )
     rest = changed_outside(result.tensors, most=BARS)
