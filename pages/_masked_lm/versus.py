@@ -59,7 +59,7 @@ def draw(checkpoint: Opened, sentence: Sentence, request: PredictRequest, predic
     request = replace(request, text=moved.sentence.text, masks=moved.sentence.clicked)
     second: Prediction | None = session.ask(request, of=other)
     if second is None and request.targets:  # its vocabulary may lack them
-        st.caption("The comparison below covers the whole vocabulary instead.")
+        st.caption(words.WHOLE_VOCABULARY)
         second = session.ask(replace(request, targets=()), of=other)
     if second is not None:
         _show(checkpoint, other, prediction, second, moved)
