@@ -80,7 +80,7 @@ def _token_labels(asked: Answered, result: TokenLabels) -> None:
         colors[label] = COLORS[len(colors) % len(COLORS)]
     st.markdown(_marked(asked.request.text, result.spans, colors))
     if result.spans.empty:
-        st.info("No span: every token has the label O.", icon=":material/info:")
+        st.info(words.NO_SPAN, icon=":material/info:")
     else:
         parts.table(result.spans, alt="Spans with label, score and position")
     st.caption(literal(words.SPANS))
@@ -106,11 +106,7 @@ def _span(asked: Answered, result: AnswerSpan) -> None:
     with st.container(horizontal=True):
         st.metric("Score of the best span", percent_text(result.score))
         if result.no_answer is not None:
-            st.metric(
-                "No answer",
-                percent_text(result.no_answer),
-                help="The same product at the first special token, which means “no answer” (SQuAD 2.0).",
-            )
+            st.metric("No answer", percent_text(result.no_answer), help=words.NO_ANSWER)
         st.metric("Positions", f"{result.start} to {result.end}")
     st.markdown(f"{literal(before)} :green-background[{literal(result.answer)} **answer**] {literal(after)}")
     tokens = result.positions["token"].tolist()
@@ -162,8 +158,7 @@ def _loss(loss: AnswerLoss | None) -> None:
 
 
 def _choices(asked: Answered, result: Choices) -> None:
-    best = result.choices.iloc[result.best]
-    st.markdown(f"Best: **{literal(best['text'])}**, probability {percent_text(best['probability'])}.")
+    st.markdown(literal(words.best_choice(result)))
     _bars(asked.checkpoint, result.choices, ("text", "choice", "probability"), what="Endings")
     parts.table(result.choices, alt="Choices with their probabilities")
     st.caption(literal(words.choices(asked.answer)))
@@ -178,11 +173,9 @@ def _next_tokens(asked: Answered, result: NextTokens) -> None:
             key="next",
         )
     with right:
-        how = "sampled with the seed" if result.sampled else "the most likely token at each step"
-        st.markdown(f"**Continuation**, {how}:")
+        st.markdown(literal(words.continued(result)))
         grown = asked.request.text + result.continuation
         st.code(grown, language=None, wrap_lines=True)
-        st.caption(f"Generation stopped because {literal(result.stopped)}.")
     if len(result.steps):
         parts.table(result.steps, alt="The continuation step by step")
         st.caption(words.STEPS)
