@@ -42,13 +42,8 @@ with st.container(border=True):
 st.markdown(tables.counts(result))
 
 st.subheader("Layers", anchor=False)
-if result.layers.empty:
-    st.info("The two have no layer names in common.", icon=":material/info:")
-elif bool(result.layers["relative_change"].isna().all()):
-    st.info(
-        "No layer tensor could be measured in both. The table below shows why, for example different shapes.",
-        icon=":material/info:",
-    )
+if reason := words.no_layers(result.layers):
+    st.info(reason, icon=":material/info:")
 else:
     measure = st.segmented_control(
         "Color by", MEASURES, default=MEASURES[0], required=True, key="heat", bind="query-params"

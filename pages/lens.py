@@ -38,10 +38,7 @@ lens_climb.trajectories(checkpoint, lens, rung=view.rung, position=position)
 
 if "agrees" in lens.states:
     st.subheader("How early does the answer form?", anchor=False)
-    st.caption(
-        "Means over all positions of this text for each head step: how often its top token is the model's final one, "
-        "and how close it is to the true logits of the same layer."
-    )
+    st.caption(words.MEANS)
     for measure, place in zip(MEASURES, parts.grid(len(MEASURES), wide=3), strict=False):
         with place:
             lines = rung_lines(

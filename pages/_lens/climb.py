@@ -8,7 +8,7 @@ import streamlit as st
 from inspector.analyses.ladder import figures
 from inspector.analyses.ladder.request import LadderRequest
 from inspector.analyses.ladder.result import Climb
-from inspector.analyses.ladder.words import GEOMETRY, TRANSFORMED, moves, notable
+from inspector.analyses.ladder.words import GEOMETRY, TRANSFORMED, moves, notable, steps_at
 from inspector.analyses.lens.result import Lens
 from inspector.plotting.ranks import rank_lines
 from inspector.request import join_list
@@ -25,7 +25,7 @@ def draw(checkpoint: Opened, lens: Lens, request: LadderRequest) -> None:
     """Show one cell: table, ranks, sentences, geometry."""
     layer, position = request.layer, request.position
     st.subheader(f"Layer {lens.layers[layer]}, position {position}", anchor=False)
-    st.caption(f"Head steps at **{literal(lens.tokens[position])}**: {', then '.join(lens.rungs)}.")
+    st.caption(literal(steps_at(lens.tokens[position], lens.rungs)))
     parts.table(lens_cells.ladder(lens, layer, position), alt="Top tokens of the cell after each step of the head")
     climb: Climb | None = session.ask(request)
     if climb is None:

@@ -142,7 +142,7 @@ def test_an_unknown_token_is_one_sentence_and_the_page_stays(open_app: Open) -> 
     app = open_app("embeddings", token="nosuchtoken")
     assert not app.error
     (warning,) = (each.value for each in app.warning if "No single token" in each.value)
-    assert "demo\\-bert: **nosuchtoken**" in warning
+    assert "nosuchtoken" in warning
     assert metrics(app)["Median norm"]
 
 
@@ -152,7 +152,7 @@ def test_several_words_are_found_and_the_first_has_its_neighbors(open_app: Open)
     city, king = vocabulary["city"], vocabulary["king"]
     assert "2 tokens found" in said(app)
     assert f"**city** · id {city}" in said(app)
-    assert "**nosuchtoken**" in said(app)
+    assert "nosuchtoken" in said(app)
     app.pills(key="found token").set_value(king).run()
     assert f"**king** · id {king}" in said(app)
     assert app.query_params["row"] == str(king)
@@ -203,7 +203,7 @@ def test_the_lens_shows_every_rung_of_the_chosen_cell(open_app: Open) -> None:
         "rank", "dot", "cosine", "dense", "activation", "LayerNorm", "logits",
     ]  # fmt: skip
     assert len(table) == 3
-    assert "**city**" in said(app)
+    assert "Head steps at city:" in said(app)
 
 
 def test_a_cell_beyond_a_shorter_text_moves_inside(open_app: Open) -> None:
