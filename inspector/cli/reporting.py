@@ -13,7 +13,7 @@ from rich.console import Console
 
 from inspector.batch.asking import Ask, Entry, Wait
 from inspector.cli.answering import AsJson, Source, app, refusals, show, waited
-from inspector.cli.fleets import Kept, Listed, Sources, ask_many, leave, seek, show_many, started
+from inspector.cli.batches import Kept, Listed, Sources, ask_many, leave, seek, show_many, started
 from inspector.cli.report_names import file_names
 from inspector.cli.verbs import flagged, gathered
 from inspector.engine.protocol import Engine

@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from inspector.batch.asking import Entry, Fleet, Wait
-from inspector.batch.job import FleetJob
+from inspector.batch.asking import Batch, Entry, Wait
+from inspector.batch.job import BatchJob
 from inspector.errors import CancelledError, InspectorError, RequestError
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
@@ -58,18 +58,18 @@ def _ask_first(snapshot: Snapshot, verb: str, parameters: dict[str, Any]) -> Non
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
-def _job(key: tuple[Any, ...], _verb: str, _parameters: dict[str, Any]) -> FleetJob:
+def _job(key: tuple[Any, ...], _verb: str, _parameters: dict[str, Any]) -> BatchJob:
     engine, snapshots = session.engine(), key[0]
 
     def ask(_: Snapshot, opened: Opened, wait: Wait) -> Any:
         return wait(engine.run(opened.fingerprint, _verb, called=(opened.name,), **_parameters))
 
     workers = max(1, settings().workers - 1)  # one is left to those who ask for little
-    fleet = Fleet(engine, snapshots, ask, workers=workers, release=True)
-    return FleetJob(fleet, len(snapshots))
+    batch = Batch(engine, snapshots, ask, workers=workers, release=True)
+    return BatchJob(batch, len(snapshots))
 
 
-def _wait(job: FleetJob, key: tuple[Any, ...]) -> tuple[Entry, ...]:
+def _wait(job: BatchJob, key: tuple[Any, ...]) -> tuple[Entry, ...]:
     if job.status != "cancelled":
         try:
             return session.wait(job, stopped_key=key)
