@@ -51,7 +51,7 @@ else:
     table_files.offer(row.experiments, name=f"{checkpoint.name}-padding-gradient")
     with st.expander("Model input"):
         st.code("\n".join(result.masked_text), language=None, wrap_lines=True)
-        st.caption(f"Loss {row.gradient.loss:.4f}, {result.device}, {result.dtype}; evaluation mode, no dropout.")
+        st.caption(literal(words.conditions(result, row.gradient)))
 with st.expander("Is it because the model may predict padding?", expanded=True):
     st.markdown(literal(words.MECHANISM))
 
