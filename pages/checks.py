@@ -9,7 +9,7 @@ from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks
 from inspector.text import literal
 from pages._checks import cards as check_cards
-from pages._ui import options, parts, session
+from pages._ui import options, parts, session, table_files
 from pages._ui.words import command
 
 checkpoint = session.opened()
@@ -39,7 +39,7 @@ if len(alarms) < len(ordered):
 
 st.subheader("Export", anchor=False)
 with st.container(horizontal=True, vertical_alignment="center"):
-    parts.download(check_cards.evidence_frame(checks), name=f"{checkpoint.name}-checks", label="All evidence: CSV")
+    table_files.offer(check_cards.evidence_frame(checks), name=f"{checkpoint.name}-checks", label="All evidence")
     st.download_button(
         "All checks: JSON",
         data=lambda: check_cards.as_json(checks),

@@ -36,12 +36,7 @@ with above:
 
     st.subheader("Class hierarchy", anchor=False)
     parts.chart(
-        class_tree(
-            classes.hierarchy,
-            classes.siblings,
-            title=f"The family of {classes.model_class}, {checkpoint.name}",
-            theme=session.theme(),
-        ),
+        class_tree(classes.hierarchy, classes.siblings, name=checkpoint.name, theme=session.theme()),
         alt="Model classes from torch.nn.Module down; the tables below list the same",
     )
     with st.expander("What each class adds"):

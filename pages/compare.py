@@ -42,24 +42,15 @@ with st.container(border=True):
 st.markdown(tables.counts(result))
 
 st.subheader("Layers", anchor=False)
-if result.layers.empty:
-    st.info("The two have no layer names in common.", icon=":material/info:")
-elif bool(result.layers["relative_change"].isna().all()):
-    st.info(
-        "No layer tensor could be measured in both. The table below shows why, for example different shapes.",
-        icon=":material/info:",
-    )
+if reason := words.no_layers(result.layers):
+    st.info(reason, icon=":material/info:")
 else:
     measure = st.segmented_control(
         "Color by", MEASURES, default=MEASURES[0], required=True, key="heat", bind="query-params"
     )
     parts.chart(
         change_heatmap(
-            result.layers,
-            measure=measure or MEASURES[0],
-            title=f"What changed in each layer, {both}",
-            subtitle=words.legend(result.values),
-            theme=session.theme(),
+            result.layers, names=both, values=result.values, measure=measure or MEASURES[0], theme=session.theme()
         ),
         alt="Change by layer and kind of tensor; the downloads below have the same numbers",
         key="layers",

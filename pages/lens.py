@@ -13,7 +13,7 @@ from pages._lens import climb as lens_climb
 from pages._lens import grid as lens_grid
 from pages._lens import inputs as lens_inputs
 from pages._lens import rows as lens_rows
-from pages._ui import beside, inputs, parts, session
+from pages._ui import beside, inputs, parts, session, table_files
 from pages._ui.words import listed
 
 checkpoint = session.opened()
@@ -38,10 +38,7 @@ lens_climb.trajectories(checkpoint, lens, rung=view.rung, position=position)
 
 if "agrees" in lens.states:
     st.subheader("How early does the answer form?", anchor=False)
-    st.caption(
-        "Means over all positions of this text for each head step: how often its top token is the model's final one, "
-        "and how close it is to the true logits of the same layer."
-    )
+    st.caption(words.MEANS)
     for measure, place in zip(MEASURES, parts.grid(len(MEASURES), wide=3), strict=False):
         with place:
             lines = rung_lines(
@@ -49,7 +46,7 @@ if "agrees" in lens.states:
                 measure=measure,
                 rungs=lens.rungs,
                 layers=lens.layers,
-                title=f"{MEASURES[measure]}, {checkpoint.name}",
+                name=checkpoint.name,
                 theme=session.theme(),
             )
             parts.chart(lines, key=measure, alt=f"{MEASURES[measure]}, over layers")
@@ -62,8 +59,8 @@ for question, answer in {
     with st.expander(question, expanded=True):
         st.markdown(answer)
 with st.container(horizontal=True):
-    parts.download(lens.cells, name=f"{checkpoint.name}-lens")
-    parts.download(lens.states, name=f"{checkpoint.name}-lens-states", label="CSV of the states")
+    table_files.offer(lens.cells, name=f"{checkpoint.name}-lens", label="Cells")
+    table_files.offer(lens.states, name=f"{checkpoint.name}-lens-states", label="States")
     if len(lens.pinned):
-        parts.download(lens.pinned, name=f"{checkpoint.name}-lens-pinned", label="CSV of pinned tokens")
+        table_files.offer(lens.pinned, name=f"{checkpoint.name}-lens-pinned", label="Pinned tokens")
 parts.elsewhere(checkpoint, request, ladder)

@@ -7,7 +7,7 @@ import streamlit as st
 
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
-from inspector.analyses.overview.words import HEADS
+from inspector.analyses.overview.words import HEADS, details
 from inspector.names import find_rows
 from inspector.text import bytes_text
 from pages._overview import identity
@@ -50,25 +50,7 @@ with left:
     st.markdown("\n".join(["| Head | Answers | In the files |", "|---|---|---|", *rows]))
 with right:
     st.subheader("Model details", anchor=False)
-    tokenizer = overview.tokenizer
-    twice = overview.listed_parameters - overview.unique_parameters
-    ways = ", ".join(f"{count:,} weights as {way}" for way, count in overview.quantized.items())
-    quantized = {"Quantized": ways} if ways else {}
-    facts = {
-        "Model type": overview.model_type or "no config.json",
-        "Architecture": overview.architecture or "not stated",
-        "Stored as": ", ".join(f"{name} ({n:,})" for name, n in overview.dtypes.items()),
-        **quantized,
-        "Tokenizer": f"{tokenizer.kind}, {tokenizer.size:,} ids" if tokenizer else "none",
-        "Padding token": f"{tokenizer.pad_token} (id {tokenizer.pad_id})"
-        if tokenizer and tokenizer.pad_token
-        else "none",
-        "Mask token": f"{tokenizer.mask_token} (id {tokenizer.mask_id})"
-        if tokenizer and tokenizer.mask_token
-        else "none",
-        "Tied": f"{twice:,} parameters have a second name" if twice else "nothing, according to the headers",
-    }
-    parts.facts(facts)
+    parts.facts(details(overview))
     parts.page_link("sharing", "what is tied, and does the tie hold?")
 
 st.subheader("Tensors", anchor=False)

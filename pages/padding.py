@@ -11,7 +11,7 @@ from inspector.analyses.padding.result import Padding
 from inspector.text import literal
 from pages._embeddings import map as embedding_map
 from pages._padding import vector as padding_vector
-from pages._ui import inputs, options, parts, session
+from pages._ui import inputs, options, parts, session, table_files
 from pages._ui.words import listed
 
 checkpoint = session.opened()
@@ -48,10 +48,10 @@ else:
     for name in ("row_norm", "through look-up", "through softmax", "total"):  # no rounding turns these into zero
         shown[name] = shown[name].map(words.number)
     parts.table(shown.rename(columns={"total": "both"}), alt="Gradients in every experiment")
-    parts.download(row.experiments, name=f"{checkpoint.name}-padding-gradient")
+    table_files.offer(row.experiments, name=f"{checkpoint.name}-padding-gradient")
     with st.expander("Model input"):
         st.code("\n".join(result.masked_text), language=None, wrap_lines=True)
-        st.caption(f"Loss {row.gradient.loss:.4f}, {result.device}, {result.dtype}; evaluation mode, no dropout.")
+        st.caption(literal(words.conditions(result, row.gradient)))
 with st.expander("Is it because the model may predict padding?", expanded=True):
     st.markdown(literal(words.MECHANISM))
 
@@ -64,6 +64,6 @@ if not result.averaging.empty:
         alt="Mean hidden state with and without the attention mask",
     )
     st.caption(literal(words.MEASURES))
-    parts.download(result.averaging, name=f"{checkpoint.name}-padding-averaging")
+    table_files.offer(result.averaging, name=f"{checkpoint.name}-padding-averaging")
 embedding_map.draw_padding_history(checkpoint)
 parts.elsewhere(checkpoint, request)

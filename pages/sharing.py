@@ -74,7 +74,7 @@ what_if.draw(checkpoint, sharing)
 
 st.subheader("Parameters by module", anchor=False)
 parts.chart(
-    parameter_icicle(sharing.tensors, sharing.groups, title=f"Parameters of {checkpoint.name}", theme=session.theme()),
+    parameter_icicle(sharing.tensors, sharing.groups, name=checkpoint.name, theme=session.theme()),
     alt="Modules as boxes; a box's width is its share of the parameters",
 )
 st.caption(":material/ads_click: Click a module to look inside, or its parent to go back.")

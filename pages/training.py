@@ -33,21 +33,14 @@ with st.container(horizontal=True):
     )
 
 st.subheader("Six learning-rate schedules", anchor=False)
-rates = pd.DataFrame(plan.schedules)
 parts.chart(
-    schedule_lines(
-        rates,
-        warmup_steps=plan.warmup_steps,
-        title=f"Learning rate of each update, {checkpoint.name}",
-        subtitle=f"{plural(plan.steps, 'update')}, highest rate {plan.learning_rate:g}, "
-        f"{plural(choice.cycles, 'cosine cycle')}, power {choice.power:g}",
-        theme=session.theme(),
-    ),
+    schedule_lines(plan, choice, name=checkpoint.name, theme=session.theme()),
     alt=(
         "Learning rate over the updates for six schedules; the table below lists chosen updates, the files have all "
         "of them"
     ),
 )
+rates = pd.DataFrame(plan.schedules)
 rows = inputs.choose_rows(plan)
 shown = rates.iloc[list(rows)].rename_axis("update").reset_index()
 parts.table(tables.readable(shown), alt="Learning rates at the chosen updates")

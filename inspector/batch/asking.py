@@ -15,7 +15,7 @@ from inspector.results.checkpoint import Opened
 from inspector.store.origins.snapshots import Snapshot
 
 Status = Literal["done", "refused", "failed"]
-Wait = Callable[[Job[Any]], Any]  # for a job's result; a fleet that is cancelled cancels the job
+Wait = Callable[[Job[Any]], Any]  # for a job's result; a batch that is cancelled cancels the job
 Ask = Callable[[Snapshot, Opened, Wait], Any]
 REFUSALS = (CheckpointError, NotInCheckpointError, RequestError)
 
@@ -31,7 +31,7 @@ class Entry:
     opened: Opened | None = None  # None: it came to nothing before that, or was known
 
 
-class Fleet:
+class Batch:
     """One question to many checkpoints through any engine.
 
     Args:
@@ -63,7 +63,7 @@ class Fleet:
 
         Leaving the iteration cancels the rest. What was cancelled has no entry.
         """
-        pool = ThreadPoolExecutor(max(1, self._workers), thread_name_prefix="fleet")
+        pool = ThreadPoolExecutor(max(1, self._workers), thread_name_prefix="batch")
         futures = [
             pool.submit(copy_context().run, self._answer, number, snapshot)
             for number, snapshot in enumerate(self._snapshots)

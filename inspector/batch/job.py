@@ -1,4 +1,4 @@
-"""A fleet as one job, for a page that waits, shows how far it is, and may stop it."""
+"""A batch as one job, for a page that waits, shows how far it is, and may stop it."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import secrets
 import threading
 from contextvars import copy_context
 
-from inspector.batch.asking import Entry, Fleet
+from inspector.batch.asking import Batch, Entry
 from inspector.engine.protocol import Progress, Status
 from inspector.errors import CancelledError, InspectorError
 
 
-class FleetJob:
+class BatchJob:
     """Implements the engine protocol's Job; what has been answered so far is there at any time.
 
     Args:
         count: Checkpoints in it.
     """
 
-    def __init__(self, fleet: Fleet, count: int) -> None:
+    def __init__(self, batch: Batch, count: int) -> None:
         self.id = secrets.token_urlsafe(16)
-        self._fleet = fleet
+        self._batch = batch
         self._count = count
         self._entries: list[Entry] = []
         self._status: Status = "running"
         self._error: Exception | None = None
         self._settled = threading.Event()
-        threading.Thread(target=copy_context().run, args=(self._run,), name="fleet job", daemon=True).start()
+        threading.Thread(target=copy_context().run, args=(self._run,), name="batch job", daemon=True).start()
 
     @property
     def status(self) -> Status:
@@ -42,7 +42,7 @@ class FleetJob:
     def progress(self) -> Progress:
         """How many have answered, and one that is being asked."""
         done = len(self._entries)
-        busy = self._fleet.busy
+        busy = self._batch.busy
         now = f"; reading {busy[0]}" if busy else ""
         return Progress(done / max(self._count, 1), f"{done:,} of {self._count:,} snapshots{now}")
 
@@ -60,12 +60,12 @@ class FleetJob:
         """Stop the work; see the protocol."""
         if not self._settled.is_set():
             self._status = "cancelled"
-            self._fleet.cancel()
+            self._batch.cancel()
             self._settled.set()
 
     def _run(self) -> None:
         try:
-            for entry in self._fleet.answers():
+            for entry in self._batch.answers():
                 self._entries.append(entry)
         except Exception as error:
             self._error = error  # for `result`; the thread's own traceback goes to the log

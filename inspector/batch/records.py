@@ -1,4 +1,4 @@
-"""Keep what a fleet has answered, a line each, so that an interrupted run goes on where it was."""
+"""Keep what a batch has answered, a line each, so that an interrupted run goes on where it was."""
 
 from __future__ import annotations
 

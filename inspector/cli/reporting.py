@@ -11,10 +11,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from inspector.analyses.placement.request import PlacementRequest
 from inspector.batch.asking import Ask, Entry, Wait
 from inspector.cli.answering import AsJson, Source, app, refusals, show, waited
-from inspector.cli.fleets import Kept, Listed, Sources, ask_many, leave, seek, show_many, started
+from inspector.cli.batches import Kept, Listed, Sources, ask_many, leave, seek, show_many, started
 from inspector.cli.report_names import file_names
 from inspector.cli.verbs import flagged, gathered
 from inspector.engine.protocol import Engine
@@ -51,17 +50,16 @@ def report(
             help=f"Comma-separated list of: {', '.join(BY_SLUG)}; default: all but compare, which --other adds.",
         ),
     ] = "",
-    text: Annotated[str, typer.Option("--text", help="Text that the model reads; default: an example.")] = "",
+    text: Annotated[str, flagged(Setting, "text")] = Setting.text,
     other: Annotated[str, typer.Option("--other", help="A second checkpoint, for the compare section.")] = "",
-    seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
-    device: Annotated[str, flagged(PlacementRequest, "device")] = PlacementRequest.device,
-    dtype: Annotated[str, flagged(PlacementRequest, "dtype")] = PlacementRequest.dtype,
+    device: Annotated[str, flagged(Setting, "device")] = Setting.device,
+    dtype: Annotated[str, flagged(Setting, "dtype")] = Setting.dtype,
+    seed: Annotated[int, flagged(Setting, "seed")] = Setting.seed,
     as_json: AsJson = False,
 ) -> None:
     """Write a self-contained, reproducible report; with several checkpoints, one report each."""
-    with refusals(PlacementRequest):
-        where = gathered(PlacementRequest, {"device": device, "dtype": dtype})
-        setting = Setting(text=text, device=where["device"], dtype=where["dtype"], seed=seed)
+    with refusals(Setting):
+        setting = Setting(**gathered(Setting, {"text": text, "device": device, "dtype": dtype, "seed": seed}))
         chosen = _sections(sections, other)
         sought = seek(checkpoints, listed)
         checkpoint = sought.single

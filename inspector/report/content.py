@@ -9,12 +9,12 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
+from inspector import placing
 from inspector.analyses.overview.result import Overview
-from inspector.analyses.placement.request import PlacementRequest
 from inspector.errors import InspectorError
 from inspector.names import NAME, fold_rows
 from inspector.plotting.theme import Theme
-from inspector.request import Request
+from inspector.request import Request, option
 from inspector.results.checkpoint import Opened
 from inspector.settings import Device, Dtype
 
@@ -78,19 +78,16 @@ class Code:
 Block = Said | Listed | Facts | Drawn | Tabled | Code
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+@dataclass(frozen=True)
+class Setting(Request):
     """What a report is asked for, besides its checkpoint and sections."""
 
-    text: str = ""  # what the model reads; "": an example
-    device: Device = "auto"
-    dtype: Dtype = "auto"
-    seed: int = 0  # of whatever is random in an analysis
+    verb = "report"
 
-    @property
-    def placement(self) -> PlacementRequest:
-        """Where the model runs, for every analysis that runs it."""
-        return PlacementRequest(device=self.device, dtype=self.dtype)
+    text: str = option("", "Text that the model reads; default: an example")
+    device: Device = placing.device()
+    dtype: Dtype = placing.dtype()
+    seed: int = option(0, "Random seed; the same seed gives the same result", least=0, most=2**32 - 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,8 @@ def link(context: Context, slug: str, query: Mapping[str, str]) -> str:
     """Page and query that show a section; a path of this machine stays out of it."""
     named = reference(context.opened)
     first = {"checkpoint": named} if named else {}
-    runs = context.setting.placement.to_query() if "text" in query else {}
+    asked = context.setting.to_query()
+    runs = {name: asked[name] for name in ("device", "dtype") if name in asked and "text" in query}
     return f"/{slug}" + (f"?{urlencode(whole)}" if (whole := {**first, **query, **runs}) else "")
 
 
@@ -95,10 +96,8 @@ def options_of_report(setting: Setting, sections: Sequence[str], other: str | No
         "report.zip",
         "--sections",
         ",".join(sections),
-        f"--text={setting.text}",
+        *setting.to_argv(),
         *((f"--other={other}",) if other else ()),
-        *setting.placement.to_argv(),
-        *((f"--seed={setting.seed}",) if setting.seed else ()),
     )
 
 

@@ -115,10 +115,5 @@ def draw_padding_history(checkpoint: Opened) -> None:
     log = pd.read_csv(demo.training_log) if demo else pd.DataFrame()
     if "pad_norm" not in log:
         return
-    curve = pad_norm_curve(
-        log,
-        title=f"Growth of the padding row while {checkpoint.name} was trained",
-        subtitle="It starts at zero; only the tied output layer trains it, never a look-up",
-        theme=session.theme(),
-    )
+    curve = pad_norm_curve(log, name=checkpoint.name, theme=session.theme())
     parts.chart(curve, alt="Norms of the padding row and of the median row, by training step")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
+from inspector.analyses.embeddings import words
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.vocabulary_map.component import Found
 from inspector.results.checkpoint import Opened
@@ -18,12 +19,7 @@ from pages._ui import parts, table_files
 def found(hits: Found, *, checkpoint: Opened, selected: int | None) -> None:
     """List what the search found, and name what it did not find."""
     if hits.missing:
-        words = ", ".join(f"**{literal(word)}**" for word in hits.missing[:20])
-        st.warning(
-            f"No single token of {literal(checkpoint.name)}: {words}. The tokenizer splits such a word into pieces or "
-            "does not know it. Try a pattern such as `un*`.",
-            icon=":material/search_off:",
-        )
+        st.warning(literal(words.not_found(checkpoint.name, hits.missing[:20])), icon=":material/search_off:")
     if len(hits.tokens) < 2:
         return
     st.caption(f"{plural(len(hits.tokens), 'token')} found and ringed on the map. Neighbors of:")
@@ -69,10 +65,7 @@ def neighbors(answer: Embeddings | None, *, waits: bool, busy: bool, checkpoint:
         st.caption((BUSY if busy else WAITING) if waits else HINT)
         return
     st.markdown(f"**{literal(answer.query)}** · id {answer.query_id}")
-    st.caption(
-        f"Nearest in all {answer.columns:,} dimensions by "
-        f"{answer.metric}{' distance' * (answer.metric == 'euclidean')}; lines on the map point to them."
-    )
+    st.caption(f"{literal(words.nearest(answer))} Lines on the map point to them.")
     named = answer.neighbours.rename(columns={"similarity": MEASURED[answer.metric]})
     parts.table(named, alt=f"Nearest tokens by {answer.metric}")
     table_files.offer(answer.neighbours, name=f"{checkpoint.name}-neighbors-{answer.query_id}")

@@ -26,7 +26,7 @@ from inspector.analyses.heads.result import (
 from inspector.plotting.predictions import topk_bars
 from inspector.results.checkpoint import Opened
 from inspector.text import literal, percent_text, plural
-from pages._ui import parts, session
+from pages._ui import parts, session, table_files
 
 COLORS = ("blue", "green", "orange", "violet", "red", "yellow", "primary")
 
@@ -61,7 +61,7 @@ def _labels(asked: Answered, result: Labels) -> None:
     else:
         _bars(asked.checkpoint, result.labels, ("label", "label_id", "score"), what="Labels")
     parts.table(result.labels, alt="Labels with their scores")
-    parts.download(result.labels, name=f"{asked.checkpoint.name}-labels")
+    table_files.offer(result.labels, name=f"{asked.checkpoint.name}-labels")
 
 
 def _bars(checkpoint: Opened, frame: pd.DataFrame, names: tuple[str, str, str], *, what: str) -> None:
@@ -80,13 +80,13 @@ def _token_labels(asked: Answered, result: TokenLabels) -> None:
         colors[label] = COLORS[len(colors) % len(COLORS)]
     st.markdown(_marked(asked.request.text, result.spans, colors))
     if result.spans.empty:
-        st.info("No span: every token has the label O.", icon=":material/info:")
+        st.info(words.NO_SPAN, icon=":material/info:")
     else:
         parts.table(result.spans, alt="Spans with label, score and position")
     st.caption(literal(words.SPANS))
     with st.expander(f"Every token: {plural(len(result.tokens), 'label')}"):
         parts.table(result.tokens, alt="Every token with its most likely label")
-        parts.download(result.tokens, name=f"{asked.checkpoint.name}-token-labels")
+        table_files.offer(result.tokens, name=f"{asked.checkpoint.name}-token-labels")
 
 
 def _marked(text: str, spans: pd.DataFrame, colors: dict[str, str]) -> str:
@@ -106,11 +106,7 @@ def _span(asked: Answered, result: AnswerSpan) -> None:
     with st.container(horizontal=True):
         st.metric("Score of the best span", percent_text(result.score))
         if result.no_answer is not None:
-            st.metric(
-                "No answer",
-                percent_text(result.no_answer),
-                help="The same product at the first special token, which means “no answer” (SQuAD 2.0).",
-            )
+            st.metric("No answer", percent_text(result.no_answer), help=words.NO_ANSWER)
         st.metric("Positions", f"{result.start} to {result.end}")
     st.markdown(f"{literal(before)} :green-background[{literal(result.answer)} **answer**] {literal(after)}")
     tokens = result.positions["token"].tolist()
@@ -135,7 +131,7 @@ def _span(asked: Answered, result: AnswerSpan) -> None:
     _loss(result.loss)
     with st.expander("Every position: start and end"):
         parts.table(result.positions, alt="Start and end scores of every position")
-        parts.download(result.positions, name=f"{asked.checkpoint.name}-positions")
+        table_files.offer(result.positions, name=f"{asked.checkpoint.name}-positions")
 
 
 def _loss(loss: AnswerLoss | None) -> None:
@@ -162,8 +158,7 @@ def _loss(loss: AnswerLoss | None) -> None:
 
 
 def _choices(asked: Answered, result: Choices) -> None:
-    best = result.choices.iloc[result.best]
-    st.markdown(f"Best: **{literal(best['text'])}**, probability {percent_text(best['probability'])}.")
+    st.markdown(literal(words.best_choice(result)))
     _bars(asked.checkpoint, result.choices, ("text", "choice", "probability"), what="Endings")
     parts.table(result.choices, alt="Choices with their probabilities")
     st.caption(literal(words.choices(asked.answer)))
@@ -178,17 +173,15 @@ def _next_tokens(asked: Answered, result: NextTokens) -> None:
             key="next",
         )
     with right:
-        how = "sampled with the seed" if result.sampled else "the most likely token at each step"
-        st.markdown(f"**Continuation**, {how}:")
+        st.markdown(literal(words.continued(result)))
         grown = asked.request.text + result.continuation
         st.code(grown, language=None, wrap_lines=True)
-        st.caption(f"Generation stopped because {literal(result.stopped)}.")
     if len(result.steps):
         parts.table(result.steps, alt="The continuation step by step")
         st.caption(words.STEPS)
     with st.expander(f"Table: the {plural(len(result.next), 'most likely next token')}"):
         parts.table(result.next, alt="Most likely next tokens")
-        parts.download(result.next, name=f"{asked.checkpoint.name}-next")
+        table_files.offer(result.next, name=f"{asked.checkpoint.name}-next")
 
 
 def _filled(asked: Answered, result: FilledTokens) -> None:
@@ -196,7 +189,7 @@ def _filled(asked: Answered, result: FilledTokens) -> None:
     parts.page_link("masked_lm")
     with st.expander("Most likely token at every position"):
         parts.table(result.tokens, alt="Most likely token at every position")
-        parts.download(result.tokens, name=f"{asked.checkpoint.name}-filled")
+        table_files.offer(result.tokens, name=f"{asked.checkpoint.name}-filled")
 
 
 _DRAWN: dict[type, Callable[[Answered, Any], None]] = {

@@ -10,13 +10,13 @@ from inspector.analyses.heads.result import KEPT, MASKED, NOT_CHOSEN, REPLACED
 from inspector.analyses.overview.result import Overview
 from inspector.analyses.pretraining.request import PretrainRequest
 from inspector.analyses.pretraining.result import Pretraining
-from inspector.analyses.pretraining.words import MASKING, chosen
+from inspector.analyses.pretraining.words import MASKED_LM_LOSS, MASKING, chosen
+from inspector.analyses.tokenization import words
 from inspector.analyses.tokenization.request import TokenizeRequest
 from inspector.analyses.tokenization.result import Tokenization
-from inspector.analyses.tokenization.words import padding
 from inspector.results.checkpoint import Opened
-from inspector.text import literal, plural
-from pages._ui import options, parts, session
+from inspector.text import literal
+from pages._ui import options, parts, session, table_files
 
 KINDS = {"first": "blue", "second": "green", "special": "violet", "padding": "gray", "unknown": "red"}
 FATES = {MASKED: "orange", REPLACED: "red", KEPT: "green"}
@@ -52,9 +52,7 @@ def pretraining(checkpoint: Opened, overview: Overview, heads: HeadsRequest) -> 
         return None
     parts.warnings(result.warnings)
     with st.container(horizontal=True):
-        st.metric(
-            "Masked-LM loss", f"{result.masked_lm_loss:.4f}", help="Mean cross-entropy over the chosen tokens, in nats."
-        )
+        st.metric("Masked-LM loss", f"{result.masked_lm_loss:.4f}", help=MASKED_LM_LOSS)
         if result.next_sentence_loss is not None:
             st.metric(
                 "Next-sentence loss",
@@ -69,7 +67,7 @@ def pretraining(checkpoint: Opened, overview: Overview, heads: HeadsRequest) -> 
         alt="Every position: id before, id after, label and loss",
         height=min(37 * (len(result.tokens) + 1), 560),
     )
-    parts.download(result.tokens, name=f"{checkpoint.name}-labels-table")
+    table_files.offer(result.tokens, name=f"{checkpoint.name}-labels-table")
     with st.expander("Masked and ignored tokens"):
         st.markdown(literal(MASKING))
     return request
@@ -110,13 +108,12 @@ def tokenization(checkpoint: Opened, heads: HeadsRequest) -> TokenizeRequest | N
         st.metric("Unknown", unknown, help="Text that the vocabulary cannot spell.")
         parts.count("Model positions", result.longest, explanation="A longer input has no position embeddings.")
     st.markdown(_badges(pd.DataFrame(first[first["attention"] == 1])))
-    special = ", ".join(f"{role} {token}" for role, token in result.special.items() if token)
-    st.caption(f"Special tokens: {literal(special) or 'none'}.")
+    st.caption(literal(words.special(result)))
     parts.table(first, height=380, alt="Every token of the input with id, position and masks")
-    st.markdown(f"**The batch**: {plural(len(result.batch), 'sequence')} of {plural(result.padded_to, 'token')}")
+    st.markdown(f"**{words.batch(result)}**")
     parts.table(result.batch, alt="Every sequence of the batch with its masks")
-    st.caption(literal(padding(result)))
-    parts.download(rows, name=f"{checkpoint.name}-tokens")
+    st.caption(literal(words.padding(result)))
+    table_files.offer(rows, name=f"{checkpoint.name}-tokens")
     return request
 
 

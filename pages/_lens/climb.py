@@ -8,14 +8,14 @@ import streamlit as st
 from inspector.analyses.ladder import figures
 from inspector.analyses.ladder.request import LadderRequest
 from inspector.analyses.ladder.result import Climb
-from inspector.analyses.ladder.words import GEOMETRY, TRANSFORMED, moves, notable
+from inspector.analyses.ladder.words import GEOMETRY, TRANSFORMED, moves, notable, steps_at
 from inspector.analyses.lens.result import Lens
 from inspector.plotting.ranks import rank_lines
 from inspector.request import join_list
 from inspector.results.checkpoint import Opened
 from inspector.text import literal
 from pages._lens import cells as lens_cells
-from pages._ui import parts, session
+from pages._ui import parts, session, table_files
 from pages._ui.words import listed
 
 MOST = 5  # tokens from the top, besides the pinned ones
@@ -25,7 +25,7 @@ def draw(checkpoint: Opened, lens: Lens, request: LadderRequest) -> None:
     """Show one cell: table, ranks, sentences, geometry."""
     layer, position = request.layer, request.position
     st.subheader(f"Layer {lens.layers[layer]}, position {position}", anchor=False)
-    st.caption(f"Head steps at **{literal(lens.tokens[position])}**: {', then '.join(lens.rungs)}.")
+    st.caption(literal(steps_at(lens.tokens[position], lens.rungs)))
     parts.table(lens_cells.ladder(lens, layer, position), alt="Top tokens of the cell after each step of the head")
     climb: Climb | None = session.ask(request)
     if climb is None:
@@ -41,7 +41,7 @@ def draw(checkpoint: Opened, lens: Lens, request: LadderRequest) -> None:
         parts.table(pd.DataFrame(climb.geometry[columns]), alt="Norm, cosine, dot product and logit of tokens")
         ranks = climb.ranks.assign(rank=climb.ranks["rank"] + 1)
         parts.table(ranks, alt="Rank of each token after each step")
-        parts.download(climb.ranks, name=f"{checkpoint.name}-ladder-{layer}-{position}", label="CSV of the steps")
+        table_files.offer(climb.ranks, name=f"{checkpoint.name}-ladder-{layer}-{position}", label="Steps")
     best = [f"id {index}" for index in ids[:MOST]]
     st.button(f"Pin the top {len(best)} tokens of this cell", icon=":material/keep:", on_click=_pin, args=(best,))
 
@@ -89,7 +89,7 @@ def trajectories(checkpoint: Opened, lens: Lens, *, rung: str, position: int) ->
     parts.chart(
         figure,
         key="trajectories",
-        alt="Rank of each pinned token at every layer; the CSV file of pinned tokens has the numbers",
+        alt="Rank of each pinned token at every layer; the file of pinned tokens has the numbers",
     )
 
 

@@ -100,14 +100,9 @@ def draw(checkpoint: Opened, lens: Lens, view: View, cell: lens_cells.Cell, othe
 
 
 def _badge(lens: Lens) -> None:
-    why = words.agreement(lens)
-    if lens.max_abs_error is None:
-        st.badge("no head: no logits", icon=":material/info:", color="gray", help=why)
-    elif lens.taken_from_model:
-        st.badge("logits: the model's own output", icon=":material/info:", color="gray", help=why)
-    else:
-        label = f"largest error against the model's logits {lens.max_abs_error:.2g}, within {lens.tolerance:.2g}"
-        st.badge(label, icon=":material/verified:", color="green", help=why)
+    verified = lens.max_abs_error is not None and not lens.taken_from_model
+    icon, color = (":material/verified:", "green") if verified else (":material/info:", "gray")
+    st.badge(words.agreement_in_short(lens), icon=icon, color=color, help=words.agreement(lens))
 
 
 def _on_one_scale(view: View, mine: Coloring, lens: Lens) -> tuple[Coloring, Coloring] | None:
@@ -124,18 +119,11 @@ def _on_one_scale(view: View, mine: Coloring, lens: Lens) -> tuple[Coloring, Col
 
 def _draw_other(lens: Lens, view: View, coloring: Coloring | None, other: Other) -> None:
     if view.rung not in other.lens.rungs:
-        st.info(
-            f"{literal(other.title)} has no step {literal(view.rung)}: its steps are "
-            f"{literal(', '.join(other.lens.rungs))}.",
-            icon=":material/info:",
-        )
+        st.info(literal(words.no_step(other.title, view.rung, other.lens)), icon=":material/info:")
         return
     if coloring is None:
         first = lens_colors.offered(view.rung, states=other.lens.states.head(0), pinned=other.lens.pinned.head(0))[0]
-        st.info(
-            f"{literal(other.title)} cannot be colored by {literal(view.color)}, so it shows {first}.",
-            icon=":material/info:",
-        )
+        st.info(literal(words.another_color(other.title, view.color, first)), icon=":material/info:")
         coloring = replace(view, color=first, pin=None).coloring(other.lens)
     found = compare_cells(
         view.cells(lens),
@@ -165,6 +153,6 @@ def _draw_one(
     lens_cells.draw(
         figure,
         key=key,
-        alt=f"Top token by {view.rung}, layers by positions; the table below shows the chosen cell, the CSV file has "
-        "all cells",
+        alt=f"Top token by {view.rung}, layers by positions; the table below shows the chosen cell, the file has all "
+        "cells",
     )

@@ -8,50 +8,29 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
+from inspector.analyses.masked_lm import words
 from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Mask, Prediction
-from inspector.analyses.masked_lm.words import joint
 from inspector.plotting.predictions import topk_bars
 from inspector.results.checkpoint import Opened
 from inspector.text import literal, percent_text, plural
 from pages._masked_lm.inputs import Sentence
-from pages._ui import parts, session
+from pages._ui import parts, session, table_files
 
 DRAWN = 6  # masks with bars of their own
 BARS = 30
 JOINT_COLUMNS = {
-    "probability": st.column_config.NumberColumn(
-        "joint probability",
-        format="percent",
-        help=(
-            "For all masks together: each mask is filled given those already filled, and the probabilities are "
-            "multiplied."
-        ),
-    ),
-    "log_probability": st.column_config.NumberColumn(
-        "joint log", format="%.3f", help="Natural logarithm of the joint probability."
-    ),
-    "independent": st.column_config.NumberColumn(
-        "independent log",
-        format="%.3f",
-        help="Sum of the log probabilities of the same tokens, each scored with every other mask left open. If it is "
-        "larger than the joint one, the tokens fit their places better than each other.",
-    ),
-    "pseudo_log_likelihood": st.column_config.NumberColumn(
-        "pseudo-log-likelihood",
-        format="%.3f",
-        help="For the finished sentence: each of these tokens is masked in turn with the others filled in, and the "
-        "log probabilities are added. It does not depend on the filling order.",
-    ),
+    name: st.column_config.NumberColumn(label, format=form, help=words.JOINT[name])
+    for name, label, form in (
+        ("probability", "joint probability", "percent"),
+        ("log_probability", "joint log", "%.3f"),
+        ("independent", "independent log", "%.3f"),
+        ("pseudo_log_likelihood", "pseudo-log-likelihood", "%.3f"),
+    )
 }
 WORD_COLUMNS = {
-    "tokens": st.column_config.TextColumn("tokens", help="The word's tokens, one mask per token."),
-    "probability": st.column_config.NumberColumn(
-        "probability",
-        format="percent",
-        help="Product over the word's tokens, each predicted from those before it. A word of two tokens takes two "
-        "masks, so compare words with the same number of tokens.",
-    ),
+    "tokens": st.column_config.TextColumn("tokens", help=words.WORDS["tokens"]),
+    "probability": st.column_config.NumberColumn("probability", format="percent", help=words.WORDS["probability"]),
 }
 
 
@@ -67,7 +46,7 @@ def draw(checkpoint: Opened, sentence: Sentence, request: PredictRequest, predic
         every = together(masks)
         with st.expander(f"Table of all {len(masks)} masks", icon=":material/table:"):
             parts.table(every, alt="Most likely tokens of every mask")
-            parts.download(every, name=f"{checkpoint.name}-masks")
+            table_files.offer(every, name=f"{checkpoint.name}-masks")
         _joint(checkpoint, request, prediction)
 
 
@@ -91,8 +70,8 @@ def _mask(checkpoint: Opened, sentence: Sentence, mask: Mask, *, several: bool) 
         (piece.token for piece in sentence.pieces if piece.position == mask.position and piece.kind == "word"), None
     )
     number = f"mask at position {mask.position}"
-    said = [f"in place of “{hidden}”"] if hidden else []
-    said += ["every other mask left open"] if several else []
+    said = [words.in_place(hidden)] if hidden else []
+    said += [words.OTHERS_OPEN] if several else []
     parts.chart(
         topk_bars(
             mask.predictions.head(BARS),
@@ -106,28 +85,28 @@ def _mask(checkpoint: Opened, sentence: Sentence, mask: Mask, *, several: bool) 
     first = mask.predictions.iloc[0]
     with st.expander(f"Table: {literal(first['token'])} first, {percent_text(first['probability'])}"):
         parts.table(mask.predictions, alt=f"Most likely tokens for the {number}")
-        parts.download(mask.predictions, name=f"{checkpoint.name}-mask-{mask.position}")
+        table_files.offer(mask.predictions, name=f"{checkpoint.name}-mask-{mask.position}")
     if mask.words is not None and max(mask.words["pieces"].tolist(), default=0) > 1:
         _words(checkpoint, mask, mask.words)
 
 
-def _words(checkpoint: Opened, mask: Mask, words: pd.DataFrame) -> None:
+def _words(checkpoint: Opened, mask: Mask, found: pd.DataFrame) -> None:
     """Words of several pieces cannot stand among single tokens: they fill more than one mask."""
     st.markdown(f"**Whole words, mask at position {mask.position}**")
     parts.table(
-        words,
+        found,
         columns=WORD_COLUMNS,
         order=("word", "probability", "log_probability", "tokens"),
         alt=f"Whole words for the mask at position {mask.position}",
     )
-    parts.download(words, name=f"{checkpoint.name}-words-{mask.position}")
+    table_files.offer(found, name=f"{checkpoint.name}-words-{mask.position}")
 
 
 def _joint(checkpoint: Opened, request: PredictRequest, prediction: Prediction) -> None:
     if not prediction.joint:
         return
     st.subheader("All masks together", anchor=False)
-    st.caption(f"{literal(joint(request.order))} Choose the other order under Options.")
+    st.caption(f"{literal(words.joint(request.order))} Choose the other order under Options.")
     frame = pd.DataFrame(
         [
             {
@@ -141,4 +120,4 @@ def _joint(checkpoint: Opened, request: PredictRequest, prediction: Prediction) 
         ]
     )
     parts.table(frame, columns=JOINT_COLUMNS, alt=f"{plural(len(frame), 'joint answer')}, most likely first")
-    parts.download(frame, name=f"{checkpoint.name}-joint")
+    table_files.offer(frame, name=f"{checkpoint.name}-joint")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from inspector.analyses.contrast import words
 from inspector.analyses.contrast.figures import figure, names_of
 from inspector.analyses.contrast.request import ContrastRequest
 from inspector.analyses.contrast.result import Contrast
@@ -16,13 +17,7 @@ from pages._ui import options, parts, session, table_files
 KEPT = "masked second"  # the field's text, for coming back
 SUGGESTED = "masked suggested"  # what was put into it last
 COLUMNS = {
-    "difference": st.column_config.NumberColumn(
-        "difference", format="%.3f", help="First minus second: 0.69 means twice as likely, 2.3 ten times."
-    ),
-    "first": st.column_config.NumberColumn(
-        "first", format="%.3f", help="Log probability in the first sentence (natural logarithm)."
-    ),
-    "second": st.column_config.NumberColumn("second", format="%.3f", help="Log probability in the second sentence."),
+    name: st.column_config.NumberColumn(name, format="%.3f", help=meaning) for name, meaning in words.COLUMNS.items()
 }
 # For the demo's examples: the same sentence with another word or two.
 SECONDS = {
@@ -65,12 +60,7 @@ def draw(checkpoint: Opened, prediction: Prediction | None, asked: PredictReques
 def _show(checkpoint: Opened, result: Contrast, targets: tuple[str, ...]) -> None:
     pins = result.tokens[result.tokens["token"].isin(targets)]
     with st.container(horizontal=True):
-        st.metric(
-            "Jensen-Shannon divergence",
-            f"{result.jensen_shannon:.3f} bits",
-            help="Distance between the two distributions over the whole vocabulary: 0 means identical, 1 means "
-            "nothing in common.",
-        )
+        st.metric("Jensen-Shannon divergence", f"{result.jensen_shannon:.3f} bits", help=words.JENSEN_SHANNON)
         st.metric("Tokens compared", f"{result.rows:,}")
         st.metric("Both passes", f"{result.milliseconds:.1f} ms")
     parts.chart(

@@ -14,7 +14,7 @@ from pages._masked_lm import answers as masked_answers
 from pages._masked_lm import inputs as masked_inputs
 from pages._masked_lm import text as masked_text
 from pages._masked_lm.inputs import Sentence
-from pages._ui import parts, session
+from pages._ui import session, table_files
 
 KEY = "masked history"
 MOST, SHOWN = 200, 30
@@ -72,7 +72,7 @@ def draw() -> None:
             )
             st.caption(f"{literal(' · '.join(entry.answers))} ({literal(entry.name)})")
     with st.container(horizontal=True):
-        parts.download(table(entries), name="masked-lm-history")
+        table_files.offer(table(entries), name="masked-lm-history")
         st.button("Clear history", icon=":material/delete:", on_click=st.session_state.pop, args=(KEY, None))
 
 

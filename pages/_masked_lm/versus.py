@@ -17,7 +17,7 @@ from inspector.text import literal
 from pages._masked_lm import inputs as masked_inputs
 from pages._masked_lm import text as masked_text
 from pages._masked_lm.inputs import Sentence
-from pages._ui import beside, parts, session
+from pages._ui import beside, parts, session, table_files
 
 DRAWN = 4  # masks side by side
 BARS = 10
@@ -59,7 +59,7 @@ def draw(checkpoint: Opened, sentence: Sentence, request: PredictRequest, predic
     request = replace(request, text=moved.sentence.text, masks=moved.sentence.clicked)
     second: Prediction | None = session.ask(request, of=other)
     if second is None and request.targets:  # its vocabulary may lack them
-        st.caption("The comparison below covers the whole vocabulary instead.")
+        st.caption(words.WHOLE_VOCABULARY)
         second = session.ask(replace(request, targets=()), of=other)
     if second is not None:
         _show(checkpoint, other, prediction, second, moved)
@@ -116,7 +116,7 @@ def _show(checkpoint: Opened, other: Opened, first: Prediction, second: Predicti
             for number, (mine, theirs) in enumerate(zip(first.masks, second.masks, strict=True), 1)
         ]
     )
-    parts.download(every, name=f"{checkpoint.name}-{other.name}")
+    table_files.offer(every, name=f"{checkpoint.name}-{other.name}")
 
 
 def _mask(checkpoint: Opened, other: Opened, mine: Mask, theirs: Mask) -> None:

@@ -6,11 +6,12 @@ from typing import Any
 
 import streamlit as st
 
+from inspector.analyses.masked_lm import words
 from inspector.analyses.masked_lm.result import Prediction
 from inspector.analyses.plausibility.figures import surprisal_colors
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.results.checkpoint import Opened
-from inspector.text import bytes_text, literal, percent_text, plural
+from inspector.text import bytes_text, literal, percent_text
 from pages._masked_lm import answers as masked_answers
 from pages._masked_lm import editor as masked_editor
 from pages._masked_lm import inputs as masked_inputs
@@ -110,10 +111,7 @@ def draw_device(prediction: Prediction, checkpoint: Opened) -> None:
                 args=(checkpoint.fingerprint,),
                 help="Ends the process that runs the model. Answers stay; the next question loads the model again.",
             )
-    said = [prediction.note] if prediction.note else []
-    if prediction.batch > 1:
-        said.append(f"run together with {plural(prediction.batch - 1, 'other')} in one padded batch")
-    st.caption(literal("; ".join(said)))
+    st.caption(literal(words.batched(prediction)))
     freed = st.session_state.pop("masked freed", None)
     if freed is not None:
         st.toast("The memory has been freed." if freed else "The model is busy: try again in a moment.")

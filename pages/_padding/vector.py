@@ -7,7 +7,7 @@ import streamlit as st
 from inspector.analyses.padding import words
 from inspector.analyses.padding.result import Padding
 from inspector.text import literal
-from pages._ui import parts
+from pages._ui import parts, table_files
 
 
 def draw_early(result: Padding) -> None:
@@ -46,7 +46,7 @@ def draw(result: Padding, *, name: str = "") -> None:
         if not row.nearest.empty:
             parts.table(row.nearest, alt="Nearest rows by cosine")
             if name:
-                parts.download(row.nearest, name=name)
+                table_files.offer(row.nearest, name=name)
         if result.output_row:
             st.caption(literal(words.output_row(result.output_row)))
             parts.table(result.output_row.nearest, alt="Nearest rows in the output matrix")

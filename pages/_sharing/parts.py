@@ -120,10 +120,7 @@ def _draw_group(sharing: Sharing, alike: Sequence[int]) -> None:
     with st.container(border=True):
         st.markdown(f"**{group_letter(number)}** {parts.verdict(group.verdict)} {literal(group.reason)}")
         if len(alike) > 1:
-            st.markdown(
-                f"{plural(len(alike) - 1, 'more group')} of this pattern; in total: "
-                f"{literal(words.sizes(*(sharing.groups[each] for each in alike)))}"
-            )
+            st.markdown(literal(words.alike([sharing.groups[each] for each in alike])))
         st.markdown(truths(group))
         st.markdown(literal(words.sizes(group)))
         _list_names(group.names)

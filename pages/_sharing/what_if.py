@@ -10,7 +10,7 @@ from inspector.analyses.what_if.request import WhatIfRequest
 from inspector.analyses.what_if.result import CHANGES, Edge, Way, WhatIf
 from inspector.results.checkpoint import Opened
 from inspector.text import bytes_text, in_code, literal, plural
-from pages._ui import options, parts, session
+from pages._ui import options, parts, session, table_files
 from pages._ui.words import command
 
 # The word says it; symbol and color repeat it.
@@ -46,7 +46,7 @@ def draw(checkpoint: Opened, sharing: Sharing) -> None:
             _draw_way(result, way)
         with st.expander("As a table"):
             parts.table(result.table, alt="Every pair of names after every change")
-        parts.download(result.table, name=f"{checkpoint.name}-what-if-{change}")
+        table_files.offer(result.table, name=f"{checkpoint.name}-what-if-{change}")
     st.code(command(request.verb, checkpoint, *request.to_argv()), language=None, wrap_lines=True)
 
 

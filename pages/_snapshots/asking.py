@@ -7,13 +7,14 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from inspector.batch.asking import Entry, Fleet, Wait
-from inspector.batch.job import FleetJob
+from inspector.analyses.snapshots import words
+from inspector.batch.asking import Batch, Entry, Wait
+from inspector.batch.job import BatchJob
 from inspector.errors import CancelledError, InspectorError, RequestError
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store.origins.snapshots import Snapshot
-from inspector.text import literal, plural
+from inspector.text import literal
 from pages._snapshots.runs import Run
 from pages._ui import parts, session
 
@@ -58,25 +59,24 @@ def _ask_first(snapshot: Snapshot, verb: str, parameters: dict[str, Any]) -> Non
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
-def _job(key: tuple[Any, ...], _verb: str, _parameters: dict[str, Any]) -> FleetJob:
+def _job(key: tuple[Any, ...], _verb: str, _parameters: dict[str, Any]) -> BatchJob:
     engine, snapshots = session.engine(), key[0]
 
     def ask(_: Snapshot, opened: Opened, wait: Wait) -> Any:
         return wait(engine.run(opened.fingerprint, _verb, called=(opened.name,), **_parameters))
 
     workers = max(1, settings().workers - 1)  # one is left to those who ask for little
-    fleet = Fleet(engine, snapshots, ask, workers=workers, release=True)
-    return FleetJob(fleet, len(snapshots))
+    batch = Batch(engine, snapshots, ask, workers=workers, release=True)
+    return BatchJob(batch, len(snapshots))
 
 
-def _wait(job: FleetJob, key: tuple[Any, ...]) -> tuple[Entry, ...]:
+def _wait(job: BatchJob, key: tuple[Any, ...]) -> tuple[Entry, ...]:
     if job.status != "cancelled":
         try:
             return session.wait(job, stopped_key=key)
         except InspectorError as error:
             st.error(literal(error), icon=":material/error:")
-    answered = plural(len(job.partial), "snapshot")
-    st.info(f"Stopped after results for {answered}.", icon=":material/stop_circle:")
+    st.info(words.stopped(len(job.partial)), icon=":material/stop_circle:")
     st.button("Continue", on_click=_job.clear, args=(key,), icon=":material/play_arrow:")
     return job.partial
 
@@ -84,8 +84,7 @@ def _wait(job: FleetJob, key: tuple[Any, ...]) -> tuple[Entry, ...]:
 def _name_missing(entries: list[Entry], key: tuple[Any, ...]) -> None:
     if not entries:
         return
-    count = plural(len(entries), "snapshot")
-    st.warning(f"No result for {count}, so the figure has a gap.", icon=":material/warning:")
+    st.warning(words.gap(len(entries)), icon=":material/warning:")
     rows = [(entry.snapshot.name, entry.error) for entry in entries]
     parts.table(pd.DataFrame(rows, columns=["snapshot", "why"]), alt="Snapshots without a result")
     if any(entry.status == "failed" for entry in entries):

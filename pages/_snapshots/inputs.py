@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from inspector.analyses.snapshots import words
 from inspector.analyses.snapshots.request import SeriesRequest, VitalsRequest
 from inspector.store.origins.snapshots import Snapshot
 from inspector.text import literal, plural
@@ -77,11 +78,7 @@ def cells(frame: pd.DataFrame, quantity: str) -> pd.DataFrame:
 
 def say_nothing() -> None:
     """End the page where there is nothing to draw."""
-    st.info(
-        "No snapshot has data for this view: no padding row, no special tokens, or no names that share memory. Choose "
-        "another quantity, or type tokens to follow.",
-        icon=":material/info:",
-    )
+    st.info(f"{words.NO_DATA} Choose another quantity, or type tokens to follow.", icon=":material/info:")
     st.stop()
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from inspector.analyses.embeddings import words
 from inspector.analyses.embeddings.figures_health import score_histogram
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.embeddings.result_health import Finding, Health
-from inspector.analyses.embeddings.words import UNTRAINED
 from inspector.results.checkpoint import Opened
 from inspector.text import literal
 from pages._ui import parts, session, table_files
@@ -28,8 +28,7 @@ def draw(result: Embeddings, *, checkpoint: Opened) -> None:
     health = result.health
     st.subheader("Vocabulary health", anchor=False)
     if all(finding.status == "ok" for finding in health.findings):
-        reasons = " ".join(finding.detail for finding in health.findings)
-        st.success(f"No problems found in {result.rows:,} rows: {literal(reasons)}", icon=":material/check_circle:")
+        st.success(literal(words.no_problem(result)), icon=":material/check_circle:")
     else:
         _count(health.findings)
     _draw_undertrained(result, checkpoint=checkpoint)
@@ -62,27 +61,21 @@ def _draw_undertrained(result: Embeddings, *, checkpoint: Opened) -> None:
     st.markdown(literal(indicator.statement))
     if indicator.measure == "none":
         return
+    judged = len(result.health.scores.dropna())
     figure = score_histogram(
         result.health.scores,
         indicator,
         title=f"Scores of all ordinary tokens of {checkpoint.name}",
-        subtitle=f"{len(result.undertrained):,} of {_judged(result.health):,} are listed",
+        subtitle=f"{len(result.undertrained):,} of {judged:,} are listed",
         theme=session.theme(),
     )
     parts.chart(figure, alt="Histogram of scores, with the threshold and the unused rows")
     if result.undertrained.empty:
-        st.info(
-            f"No token is listed: none of {_judged(result.health):,} reaches the threshold.",
-            icon=":material/check_circle:",
-        )
+        st.info(words.none_listed(judged), icon=":material/check_circle:")
     else:
         parts.table(result.undertrained, height=300, alt="Under-trained tokens")
         table_files.offer(result.undertrained, name=f"{checkpoint.name}-undertrained")
-    st.caption(literal(UNTRAINED))
-
-
-def _judged(health: Health) -> int:
-    return len(health.scores.dropna())
+    st.caption(literal(words.UNTRAINED))
 
 
 def _tables(health: Health) -> dict[str, pd.DataFrame]:

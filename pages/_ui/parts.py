@@ -1,11 +1,10 @@
-"""Parts that every page has: its heading, warnings, downloads and the same view elsewhere."""
+"""Parts that every page has: its heading, warnings, figures and the same view elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -13,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from inspector.catalog import PAGES
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
-from inspector.text import as_csv, count_text, literal
+from inspector.text import count_text, literal
 from pages._ui import figure_files, screenshot, session, tables
 from pages._ui.words import command
 
@@ -128,19 +127,6 @@ def grid(count: int, *, wide: int) -> list[DeltaGenerator]:
     while len(places) < count:
         places += st.columns(min(wide, count), gap="large")
     return places
-
-
-def download(frame: pd.DataFrame, *, name: str, label: str = "CSV") -> None:
-    """Offer a frame as a CSV file; it is written only when somebody wants it."""
-    st.download_button(
-        label,
-        data=lambda: as_csv(frame).encode(),
-        file_name=f"{name}.csv",
-        mime="text/csv",
-        key=f"csv {name}",
-        icon=":material/download:",
-        on_click="ignore",
-    )
 
 
 def elsewhere(checkpoint: Opened, *asked: Request | tuple[str, ...]) -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 from array import array
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from safetensors.numpy import load_file
 from streamlit.testing.v1 import AppTest
 
 from inspector.catalog import CATALOG, PAGES
 from inspector.demo import DEMOS
-from pages._ui import figure_files
+from pages._ui import figure_files, table_files
 from tests.app.looking import button, metrics, said
 from tests.families import random_model, save_checkpoint
 
@@ -31,9 +33,25 @@ BERT = DEMOS["demo-bert"].folder
 TENSORS = load_file(BERT / "model.safetensors")
 
 
+@pytest.fixture
+def offered(monkeypatch: pytest.MonkeyPatch) -> list[pd.DataFrame]:
+    """The tables that a page offers as files."""
+    found: list[pd.DataFrame] = []
+    offer = table_files.offer
+
+    def noted(frame: pd.DataFrame, **options: str) -> None:
+        found.append(frame)
+        offer(frame, **options)
+
+    monkeypatch.setattr(table_files, "offer", noted)
+    return found
+
+
 @pytest.mark.parametrize("slug", SLUGS)
 @pytest.mark.parametrize("checkpoint", sorted(DEMOS))
-def test_a_page_names_its_question_and_the_open_checkpoint(slug: str, checkpoint: str, open_app: Open) -> None:
+def test_a_page_names_its_question_and_the_open_checkpoint(
+    slug: str, checkpoint: str, open_app: Open, offered: list[pd.DataFrame]
+) -> None:
     app = open_app(slug, checkpoint=checkpoint)
     assert not app.exception
     assert not app.error
@@ -46,6 +64,13 @@ def test_a_page_names_its_question_and_the_open_checkpoint(slug: str, checkpoint
         title = chart["layout"]["title"]
         assert checkpoint in title["text"]
         assert title["font"]["size"] * PAPER_POINTS / figure_files.WIDTH >= LEAST_POINTS
+    files = [str(each.proto.label) for each in app.get("download_button")]
+    for ending in ("CSV", "Parquet"):
+        assert sum(label.endswith(ending) for label in files) == len(offered)
+    for table in offered:
+        read = pd.read_parquet(io.BytesIO(table_files.as_parquet(table)))
+        assert list(read) == list(table)
+        assert len(read) == len(table)
 
 
 def test_a_png_is_sharp_on_paper() -> None:
@@ -117,7 +142,7 @@ def test_an_unknown_token_is_one_sentence_and_the_page_stays(open_app: Open) -> 
     app = open_app("embeddings", token="nosuchtoken")
     assert not app.error
     (warning,) = (each.value for each in app.warning if "No single token" in each.value)
-    assert "demo\\-bert: **nosuchtoken**" in warning
+    assert "nosuchtoken" in warning
     assert metrics(app)["Median norm"]
 
 
@@ -127,7 +152,7 @@ def test_several_words_are_found_and_the_first_has_its_neighbors(open_app: Open)
     city, king = vocabulary["city"], vocabulary["king"]
     assert "2 tokens found" in said(app)
     assert f"**city** · id {city}" in said(app)
-    assert "**nosuchtoken**" in said(app)
+    assert "nosuchtoken" in said(app)
     app.pills(key="found token").set_value(king).run()
     assert f"**king** · id {king}" in said(app)
     assert app.query_params["row"] == str(king)
@@ -178,7 +203,7 @@ def test_the_lens_shows_every_rung_of_the_chosen_cell(open_app: Open) -> None:
         "rank", "dot", "cosine", "dense", "activation", "LayerNorm", "logits",
     ]  # fmt: skip
     assert len(table) == 3
-    assert "**city**" in said(app)
+    assert "Head steps at city:" in said(app)
 
 
 def test_a_cell_beyond_a_shorter_text_moves_inside(open_app: Open) -> None:

@@ -28,7 +28,7 @@ def test_pinned_tokens_are_followed_and_color_the_map(page: Page, server: Server
     expect_page(page, "lens", "demo-bert")
     fill(page, "Pinned tokens", "spain, river")
     main = page.get_by_test_id("stMain")
-    expect(main.get_by_text("CSV of pinned tokens")).to_be_visible()
+    expect(main.get_by_text("Pinned tokens: CSV")).to_be_visible()
     expect(page).to_have_url(re.compile(r"pins=spain(%2C|,)"))
     page.get_by_label("Color by").click()
     page.get_by_role("option", name="rank of a pinned token").click()

@@ -267,7 +267,7 @@ def test_histogram_leaves_out_what_is_not_a_number() -> None:
 
 def test_pad_curve_names_both_lines_apart() -> None:
     curve = pd.DataFrame({"step": [0, 10, 20], "pad_norm": [0.0, 0.5, 0.9], "median_norm": [1.0, 1.0, 0.95]})
-    figure = pad_norm_curve(curve, title="demo: padding")
+    figure = pad_norm_curve(curve, name="demo")
     assert list(trace(figure, "padding")["y"]) == [0.0, 0.5, 0.9]
     assert trace(figure, "padding")["line"]["dash"] != trace(figure, "median row")["line"]["dash"]
     ends = {a["text"]: a["yanchor"] for a in figure.to_dict()["layout"]["annotations"]}

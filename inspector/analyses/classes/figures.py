@@ -30,18 +30,20 @@ class _Row:
 
 
 def class_tree(
-    hierarchy: Sequence[AncestorClass], siblings: Sequence[SiblingClass], *, title: str, theme: Theme = LIGHT
+    hierarchy: Sequence[AncestorClass], siblings: Sequence[SiblingClass], *, name: str, theme: Theme = LIGHT
 ) -> go.Figure:
     """Draw the model classes from torch.nn.Module down, the siblings marked by what they lack.
 
     Args:
         hierarchy: `ModelClasses.hierarchy`, in method resolution order.
         siblings: `ModelClasses.siblings`, the model's own class first.
+        name: Of the checkpoint.
 
     Returns:
         One row a class; full marks are classes whose weights the file holds.
     """
     rows = list(_rows(hierarchy, siblings))
+    title = f"The family of {hierarchy[0].name}, {name}"
     subtitle = "filled: the file has all weights; hollow: some weights would be random"
     height = look.title_height(title, subtitle) + ROW * len(rows) + 16
     figure = look.figure(

@@ -33,12 +33,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     )
     yield Drawn(
         "family",
-        lambda theme: class_tree(
-            classes.hierarchy,
-            classes.siblings,
-            title=f"The family of {classes.model_class}, {context.name}",
-            theme=theme,
-        ),
+        lambda theme: class_tree(classes.hierarchy, classes.siblings, name=context.name, theme=theme),
         "Model classes from torch.nn.Module down",
     )
     yield Said(words.SIBLINGS)

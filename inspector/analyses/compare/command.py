@@ -13,7 +13,7 @@ from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import EQUAL, Comparison
 from inspector.batch.asking import Ask, Entry, Wait
 from inspector.cli.answering import AsJson, answer, refusals
-from inspector.cli.fleets import Kept, Listed, Sought, Sources, ask_many, leave, names_run, seek, show_many
+from inspector.cli.batches import Kept, Listed, Sought, Sources, ask_many, leave, names_run, seek, show_many
 from inspector.cli.verbs import flagged
 from inspector.engine.protocol import Engine
 from inspector.errors import CheckpointError, RequestError

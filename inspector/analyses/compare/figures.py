@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from inspector.analyses.compare.words import legend
 from inspector.plotting import theme as look
 from inspector.plotting.bars import bar_rows
 from inspector.plotting.frames import column, columns, where
@@ -45,12 +46,14 @@ class _Scale:
 
 
 def change_heatmap(
-    layers: pd.DataFrame, *, measure: str = "relative change", title: str, subtitle: str = "", theme: Theme = LIGHT
+    layers: pd.DataFrame, *, names: str, values: str, measure: str = "relative change", theme: Theme = LIGHT
 ) -> go.Figure:
     """Draw how much each kind of tensor changed in each layer.
 
     Args:
         layers: `Comparison.layers`.
+        names: Of both checkpoints.
+        values: `Comparison.values`.
         measure: One of MEASURES; of the cosine it is 1 - cosine that colors a cell.
 
     Returns:
@@ -61,6 +64,7 @@ def change_heatmap(
     down = list(dict.fromkeys(column(layers, "kind")))
     legible = len(across) * NARROWEST <= WIDTH
     height = CELL if legible else SMALL
+    title, subtitle = f"What changed in each layer, {names}", legend(values)
     above = look.title_height(title, subtitle) + 8
     stride = max(1, math.ceil(len(across) / TICKS))
     figure = look.figure(

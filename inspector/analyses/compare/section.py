@@ -8,9 +8,9 @@ from typing import Any
 from inspector.analyses.compare.figures import change_bars, change_heatmap, changed_outside
 from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import Comparison
-from inspector.analyses.compare.words import MEASURED, legend
+from inspector.analyses.compare.words import MEASURED, no_layers
 from inspector.report import provenance
-from inspector.report.content import Block, Context, Drawn, Listed, Section, Tabled
+from inspector.report.content import Block, Context, Drawn, Listed, Said, Section, Tabled
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
 
@@ -29,12 +29,12 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     yield Listed(result.summary)
     yield Listed(MEASURED)
     layers = result.layers
-    if len(layers) and bool(layers["relative_change"].notna().any()):
+    if reason := no_layers(layers):
+        yield Said(reason)
+    else:
         yield Drawn(
             "layers",
-            lambda theme: change_heatmap(
-                layers, title=f"What changed in each layer, {both}", theme=theme, subtitle=legend(result.values)
-            ),
+            lambda theme: change_heatmap(layers, names=both, values=result.values, theme=theme),
             "Relative change by layer and kind of tensor",
         )
     rest = changed_outside(result.tensors, most=BARS)

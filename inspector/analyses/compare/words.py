@@ -95,6 +95,19 @@ def legend(values: str) -> str:
     return f"by kind of tensor{sample}; = unchanged, – not measured"
 
 
+def no_layers(layers: pd.DataFrame) -> str:
+    """Why the layers cannot be drawn; "" if they can.
+
+    Args:
+        layers: `Comparison.layers`.
+    """
+    if layers.empty:
+        return "The two have no layer names in common."
+    if bool(layers["relative_change"].isna().all()):
+        return "No layer tensor could be measured in both. The table below shows why, for example different shapes."
+    return ""
+
+
 def _same(names: tuple[str, str]) -> str:
     if names[0] == names[1]:
         which = f"{names[0]} is compared with itself: the same files, byte for byte."

@@ -105,19 +105,20 @@ def mark_place(
     )
 
 
-def pad_norm_curve(curve: pd.DataFrame, *, title: str, subtitle: str = "", theme: Theme = LIGHT) -> go.Figure:
+def pad_norm_curve(curve: pd.DataFrame, *, name: str, theme: Theme = LIGHT) -> go.Figure:
     """Draw how padding's row grows while training goes on, against the median row.
 
     Args:
         curve: step, pad_norm, median_norm, by step.
+        name: Of the checkpoint.
 
     Returns:
         A figure with one line for padding and one for the median row, named at their ends.
     """
     steps = column(curve, "step")
     figure = look.figure(
-        title,
-        subtitle,
+        f"Growth of the padding row while {name} was trained",
+        "It starts at zero; only the tied output layer trains it, never a look-up",
         theme=theme,
         height=360,
         xaxis={
@@ -130,10 +131,10 @@ def pad_norm_curve(curve: pd.DataFrame, *, title: str, subtitle: str = "", theme
         dragmode=False,
         margin={"r": 100},
     )
-    for name, field, color, dash, symbol in _lines(theme):
+    for line, field, color, dash, symbol in _lines(theme):
         figure.add_trace(
             go.Scatter(
-                name=name,
+                name=line,
                 x=curve["step"],
                 y=curve[field],
                 mode="lines+markers" if len(curve) <= 12 else "lines",

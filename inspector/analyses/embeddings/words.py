@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.embeddings.result_health import Finding, Health
 from inspector.analyses.padding.words import MECHANISM
@@ -125,6 +127,30 @@ def _undertrained(health: Health, count: int) -> Finding:
         return Finding(name, 0, NOTED, indicator.statement)
     detail = "Their rows look untrained or barely trained, so the model knows little about them."
     return _finding(name, count, "No ordinary token's row looks untrained.", ODD, detail)
+
+
+def no_problem(result: Embeddings) -> str:
+    """That nothing was found, and what was looked for."""
+    return f"No problems found in {result.rows:,} rows: {' '.join(each.detail for each in result.health.findings)}"
+
+
+def none_listed(judged: int) -> str:
+    """That no token looks under-trained."""
+    return f"No token is listed: none of {judged:,} reaches the threshold."
+
+
+def not_found(name: str, texts: Sequence[str]) -> str:
+    """Why a search found no token."""
+    return (
+        f"No single token of {name}: {', '.join(texts)}. The tokenizer splits such a word into pieces or does not know "
+        "it. Try a pattern such as un*."
+    )
+
+
+def nearest(result: Embeddings) -> str:
+    """How the neighbors were measured."""
+    measure = "euclidean distance" if result.metric == "euclidean" else result.metric
+    return f"Nearest in all {result.columns:,} dimensions by {measure}."
 
 
 def explain_padding(result: Embeddings) -> tuple[str, str]:

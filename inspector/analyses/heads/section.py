@@ -19,7 +19,7 @@ from inspector.analyses.heads.result import (
     default_head,
 )
 from inspector.plotting.predictions import topk_bars
-from inspector.report.content import Block, Context, Drawn, Facts, Said, Section, Tabled
+from inspector.report.content import Block, Code, Context, Drawn, Facts, Said, Section, Tabled
 from inspector.text import percent_text
 
 
@@ -70,7 +70,10 @@ def _labels(context: Context, result: Labels) -> Iterator[Block]:
 
 
 def _token_labels(_: Context, result: TokenLabels) -> Iterator[Block]:
-    yield Tabled("spans", "Spans", result.spans)
+    if result.spans.empty:
+        yield Said(words.NO_SPAN)
+    else:
+        yield Tabled("spans", "Spans", result.spans)
     yield Said(words.SPANS)
     yield Tabled("token-labels", "Label of every token", result.tokens)
 
@@ -82,6 +85,7 @@ def _span(context: Context, result: AnswerSpan) -> Iterator[Block]:
 
 
 def _choices(_: Context, result: Choices) -> Iterator[Block]:
+    yield Said(words.best_choice(result))
     yield Tabled("choices", "The endings with their probabilities", result.choices)
 
 
@@ -92,7 +96,8 @@ def _next_tokens(context: Context, result: NextTokens) -> Iterator[Block]:
         "Most likely next tokens, as bars",
     )
     yield Tabled("next", "Most likely next tokens", result.next)
-    yield Said(f"Continued greedily: {context.setting.text}{result.continuation}")
+    yield Said(words.continued(result))
+    yield Code(context.setting.text + result.continuation)
     yield Tabled("continuation", "The continuation, step by step", result.steps)
     yield Said(words.STEPS)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from inspector.analyses.heads.result import AnswerLoss, AnswerSpan, HeadAnswer, NextSentence
+from inspector.analyses.heads.result import AnswerLoss, AnswerSpan, Choices, HeadAnswer, NextSentence, NextTokens
 from inspector.analyses.overview.words import HEADS
 from inspector.text import percent_text, shape_text
 
@@ -60,6 +60,8 @@ STEPS = (
     "Probability, rank (0 is the most likely) and entropy (in nats) are computed over the whole vocabulary, before "
     "temperature."
 )
+NO_SPAN = "No span: every token has the label O."
+NO_ANSWER = "The same product at the first special token, which means “no answer” (SQuAD 2.0)."
 INSTEAD_OF = (
     "config.json names {named}, but the file lacks that head's weights. The {shown} is shown instead, because the "
     "file has it."
@@ -118,6 +120,18 @@ def follows(result: NextSentence) -> str:
         f"from a softmax over the head's two scores, {result.logits[0]:.4f} (label 0: it follows) and "
         f"{result.logits[1]:.4f} (label 1: it does not)."
     )
+
+
+def best_choice(result: Choices) -> str:
+    """The ending that fits best."""
+    best = result.choices.iloc[result.best]
+    return f"Best: {best['text']}, probability {percent_text(best['probability'])}."
+
+
+def continued(result: NextTokens) -> str:
+    """How the text was continued, and why the continuation ends."""
+    how = "sampled with the seed" if result.sampled else "the most likely token at each step"
+    return f"Continuation, {how}; generation stopped because {result.stopped}."
 
 
 def span(result: AnswerSpan, longest: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from inspector.analyses.ladder.result import Climb
@@ -16,6 +18,11 @@ GEOMETRY = (
 TRANSFORMED = (
     "The top token by logits may be anywhere: between the dot product and the logits, the head still changes h."
 )
+
+
+def steps_at(token: str, rungs: Sequence[str]) -> str:
+    """Which steps lead from a cell's hidden state to its tokens."""
+    return f"Head steps at {token}: {', then '.join(rungs)}."
 
 
 def moves(climb: Climb, token_id: int) -> str:

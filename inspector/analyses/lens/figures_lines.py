@@ -39,7 +39,7 @@ def rung_means(states: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 
 def rung_lines(
-    states: pd.DataFrame, *, measure: str, rungs: Sequence[str], layers: Sequence[str], title: str, theme: Theme = LIGHT
+    states: pd.DataFrame, *, measure: str, rungs: Sequence[str], layers: Sequence[str], name: str, theme: Theme = LIGHT
 ) -> go.Figure:
     """Draw the mean of a measure over layers, one line a step.
 
@@ -48,10 +48,11 @@ def rung_lines(
         measure: One of MEASURES.
         rungs: In the ladder's order, which keeps a rung's color and symbol.
         layers: Label of each layer.
-        title: Of the figure.
+        name: Of the checkpoint.
         theme: Colors.
     """
     means = rung_means(states, measure)
+    title = f"{MEASURES[measure]}, {name}"
     above = look.title_height(title, "")
     low = min([0.0, *column(means, measure)])
     shares = {} if measure == "correlation" else {"tickformat": ".0%"}

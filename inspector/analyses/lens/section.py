@@ -9,7 +9,7 @@ import pandas as pd
 
 from inspector.analyses.lens import words
 from inspector.analyses.lens.figures import token_heatmap
-from inspector.analyses.lens.figures_lines import MEASURES, rung_lines
+from inspector.analyses.lens.figures_lines import rung_lines
 from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.lens.result import Lens
 from inspector.report.content import Block, Context, Drawn, Listed, Said, Section, Tabled
@@ -54,12 +54,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
         yield Drawn(
             "agreement",
             lambda theme: rung_lines(
-                lens.states,
-                measure="agrees",
-                rungs=lens.rungs,
-                layers=lens.layers,
-                title=f"{MEASURES['agrees']}, {context.name}",
-                theme=theme,
+                lens.states, measure="agrees", rungs=lens.rungs, layers=lens.layers, name=context.name, theme=theme
             ),
             "How often each step's top token is the model's final one, over layers",
         )

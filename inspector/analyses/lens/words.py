@@ -22,6 +22,11 @@ TYING = (
     "moves the last hidden states toward the embeddings of their tokens."
 )
 
+MEANS = (
+    "Means over all positions of this text for each head step: how often its top token is the model's final one, and "
+    "how close it is to the true logits of the same layer."
+)
+
 
 def so_far(rows: LensRows, rung: str, *, most: int = MOST_ACROSS) -> str:
     """Which layers are there while the others are computed; `most` as in `top_tokens`."""
@@ -52,6 +57,25 @@ def agreement(lens: Lens) -> str:
         f"largest difference from its logits is {lens.max_abs_error:.2g}, within the {lens.tolerance:.2g} that "
         f"rounding in {lens.dtype} explains."
     )
+
+
+def agreement_in_short(lens: Lens) -> str:
+    """The same as a label."""
+    if lens.max_abs_error is None or lens.tolerance is None:
+        return "no head: no logits"
+    if lens.taken_from_model:
+        return "logits: the model's own output"
+    return f"largest error against the model's logits {lens.max_abs_error:.2g}, within {lens.tolerance:.2g}"
+
+
+def no_step(title: str, rung: str, lens: Lens) -> str:
+    """Why another heat map is not shown."""
+    return f"{title} has no step {rung}: its steps are {', '.join(lens.rungs)}."
+
+
+def another_color(title: str, color: str, shown: str) -> str:
+    """Why another heat map is colored by something else."""
+    return f"{title} cannot be colored by {color}, so it shows {shown}."
 
 
 def best_by_cosine(lens: Lens) -> str:

@@ -9,11 +9,11 @@ import pandas as pd
 
 from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Mask, Prediction
-from inspector.analyses.masked_lm.words import HOW, joint
+from inspector.analyses.masked_lm.words import HOW, NO_MASK, OTHERS_OPEN, joint
 from inspector.analyses.plausibility.figures import figure
 from inspector.analyses.plausibility.request import PlausibilityRequest
 from inspector.analyses.plausibility.result import Plausibility
-from inspector.analyses.plausibility.words import totals
+from inspector.analyses.plausibility.words import CAUSAL, totals
 from inspector.plotting.predictions import topk_bars
 from inspector.report.content import Block, Context, Drawn, Said, Section, Tabled
 from inspector.request import Request
@@ -38,7 +38,9 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     if isinstance(answers[0], Prediction):
         yield from _prediction(context, answers[0])
     elif not _is_causal(context):
-        yield Said("The text has no mask, so there is nothing to predict.")
+        yield Said(NO_MASK)
+    else:
+        yield Said(CAUSAL)
     judged = answers[-1]
     if isinstance(judged, Plausibility) and judged.judged:
         yield from _plausibility(context, judged)
@@ -74,7 +76,12 @@ def _bars(context: Context, mask: Mask, number: int, *, several: bool) -> Drawn:
     place = f"mask {number} at position {mask.position}" if several else "the mask"
     return Drawn(
         f"mask-{number}",
-        lambda theme: topk_bars(mask.predictions, title=f"What {context.name} predicts for {place}", theme=theme),
+        lambda theme: topk_bars(
+            mask.predictions,
+            title=f"What {context.name} predicts for {place}",
+            subtitle=OTHERS_OPEN if several else "",
+            theme=theme,
+        ),
         f"The most likely tokens of {place}, as bars",
     )
 

@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
+from inspector.analyses.masked_lm.result import Prediction
+from inspector.text import plural
+
 JOINT_UP_TO = "Joint answers are available for up to {masks} masks."
 HOW = (
     "The text goes through the encoder once. At each mask the head turns the hidden state into one logit per token "
     "(dense layer, activation, LayerNorm, product with the word embeddings, bias), and a softmax over the whole "
     "vocabulary turns the logits into probabilities, even if only some words are compared."
 )
+
+NO_MASK = "The text has no mask, so there is nothing to predict."
+WHOLE_VOCABULARY = "The comparison below covers the whole vocabulary instead."
+OTHERS_OPEN = "every other mask left open"
+JOINT = {  # column of the joint answers -> what its numbers mean
+    "probability": "For all masks together: each mask is filled given those already filled, and the probabilities are "
+    "multiplied.",
+    "log_probability": "Natural logarithm of the joint probability.",
+    "independent": "Sum of the log probabilities of the same tokens, each scored with every other mask left open. If "
+    "it is larger than the joint one, the tokens fit their places better than each other.",
+    "pseudo_log_likelihood": "For the finished sentence: each of these tokens is masked in turn with the others filled "
+    "in, and the log probabilities are added. It does not depend on the filling order.",
+}
+WORDS = {  # the same of whole words
+    "tokens": "The word's tokens, one mask per token.",
+    "probability": "Product over the word's tokens, each predicted from those before it. A word of two tokens takes "
+    "two masks, so compare words with the same number of tokens.",
+}
+
+
+def in_place(hidden: str) -> str:
+    """What a clicked token's mask covers."""
+    return f"in place of “{hidden}”"
+
+
+def batched(prediction: Prediction) -> str:
+    """How the pass was run, and with how many other requests."""
+    others = f"run together with {plural(prediction.batch - 1, 'other')} in one padded batch"
+    return "; ".join(filter(None, (prediction.note, others if prediction.batch > 1 else "")))
 
 
 def joint(order: str) -> str:

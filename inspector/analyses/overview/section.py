@@ -9,7 +9,7 @@ import pandas as pd
 
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
-from inspector.analyses.overview.words import HEADS
+from inspector.analyses.overview.words import HEADS, details
 from inspector.report.content import Block, Context, Facts, Said, Section, Tabled
 from inspector.text import bytes_text
 
@@ -44,31 +44,19 @@ def show(_: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
 
 
 def _facts(overview: Overview) -> dict[str, str]:
-    twice = overview.listed_parameters - overview.unique_parameters
-    tokenizer = overview.tokenizer
     return {
-        "Model type": overview.model_type or "no config.json",
-        "Architecture": overview.architecture or "not stated",
-        "Parameters": f"{overview.unique_parameters:,}, counting each stored number once"
-        + (f"; {twice:,} more have a second name" if twice else ""),
+        "Parameters": f"{overview.unique_parameters:,}, counting each stored number once",
         "Layers": _number(overview.layers),
         "Hidden size": _number(overview.d_model),
         "Vocabulary rows": _number(overview.vocab_rows),
-        "Stored as": ", ".join(f"{name} ({count:,})" for name, count in overview.dtypes.items()),
         "On disk": f"{bytes_text(overview.nbytes_on_disk)}, all files",
         "In memory": f"{bytes_text(overview.nbytes_in_memory)}, the weights as they are stored",
-        "Tokenizer": f"{tokenizer.kind}, {tokenizer.size:,} ids" if tokenizer else "none",
-        "Padding token": _token(tokenizer.pad_token, tokenizer.pad_id) if tokenizer else "none",
-        "Mask token": _token(tokenizer.mask_token, tokenizer.mask_id) if tokenizer else "none",
+        **details(overview),
     }
 
 
 def _number(value: int | None) -> str:
     return "not stated" if value is None else f"{value:,}"
-
-
-def _token(token: str | None, token_id: int | None) -> str:
-    return f"{token} (id {token_id})" if token else "none"
 
 
 SECTION = Section("overview", ask=lambda _: (OverviewRequest(),), show=show)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inspector.analyses.overview.result import ListedTensor
+from inspector.analyses.overview.result import ListedTensor, Overview
 from inspector.names import group_names, list_pattern
 from inspector.text import bytes_text, plural, shape_text
 
@@ -31,6 +31,27 @@ MANY_ROWS = (
     "The embedding matrix has {more:,} more rows than the tokenizer has ids ({rows:,} versus {ids:,}): no text can "
     "reach them."
 )
+
+
+def details(overview: Overview) -> dict[str, str]:
+    """What configuration, headers and tokenizer say of the model."""
+    tokenizer = overview.tokenizer
+    twice = overview.listed_parameters - overview.unique_parameters
+    ways = ", ".join(f"{count:,} weights as {way}" for way, count in overview.quantized.items())
+    return {
+        "Model type": overview.model_type or "no config.json",
+        "Architecture": overview.architecture or "not stated",
+        "Stored as": ", ".join(f"{name} ({count:,})" for name, count in overview.dtypes.items()),
+        **({"Quantized": ways} if ways else {}),
+        "Tokenizer": f"{tokenizer.kind}, {tokenizer.size:,} ids" if tokenizer else "none",
+        "Padding token": _token(tokenizer.pad_token, tokenizer.pad_id) if tokenizer else "none",
+        "Mask token": _token(tokenizer.mask_token, tokenizer.mask_id) if tokenizer else "none",
+        "Tied": f"{twice:,} parameters have a second name" if twice else "nothing, according to the headers",
+    }
+
+
+def _token(token: str | None, token_id: int | None) -> str:
+    return f"{token} (id {token_id})" if token else "none"
 
 
 def tensor_lines(tensors: Sequence[ListedTensor]) -> list[str]:

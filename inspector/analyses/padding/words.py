@@ -251,6 +251,11 @@ def explain_gradient(row: PaddingRow, gradient: PaddingGradient) -> tuple[str, .
     )
 
 
+def conditions(result: Padding, gradient: PaddingGradient) -> str:
+    """How the gradients were computed."""
+    return f"Loss {gradient.loss:.4f}, {result.device}, {result.dtype}; evaluation mode, no dropout."
+
+
 def _softmax(gradient: PaddingGradient) -> str:
     pushed = f"it pushes {gradient.rows_output:,} of {gradient.rows:,} output vectors"
     if gradient.output_matrix is None:

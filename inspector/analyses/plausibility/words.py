@@ -5,6 +5,16 @@ from __future__ import annotations
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.text import percent_text
 
+CAUSAL = (
+    "This model is causal: it predicts the next token and cannot fill masks. Instead, the answer is how plausible each "
+    "token of a text is, given the tokens before it."
+)
+COLUMNS = {  # of the tokens -> what the numbers mean
+    "rank": "1 is the most likely token of the vocabulary at this position.",
+    "bits": "-log2 of the probability; 0 is certain.",
+    "log_probability": "Natural logarithm.",
+}
+
 
 def subtitle(result: Plausibility) -> str:
     """What the colored text shows, in a line below its title."""
@@ -30,6 +40,38 @@ def totals(result: Plausibility) -> str:
         f"{result.judged} tokens have a pseudo-log-likelihood of {result.pseudo_log_likelihood:.3f} and a "
         f"pseudo-perplexity of {result.pseudo_perplexity:.2f}."
     )
+
+
+def measures(result: Plausibility) -> dict[str, tuple[float, str]]:
+    """Name -> the value for the whole text, and what it means."""
+    if result.log_likelihood is not None and result.perplexity is not None:
+        return {
+            "Log-likelihood": (
+                result.log_likelihood,
+                "Sum of the judged tokens' log probabilities (natural logarithm), each predicted from the tokens "
+                "before it. Closer to zero is more plausible; longer texts have lower values.",
+            ),
+            "Perplexity": (
+                result.perplexity,
+                "exp of the mean loss: the model is as uncertain as if it chose each token from this many equally "
+                "likely ones. Comparable between texts of different lengths, and between models with the same "
+                "tokenizer.",
+            ),
+        }
+    if result.pseudo_log_likelihood is None or result.pseudo_perplexity is None:
+        return {}
+    return {
+        "Pseudo-log-likelihood": (
+            result.pseudo_log_likelihood,
+            "Sum of the tokens' log probabilities, each judged with all others visible (Salazar et al. 2020). Closer "
+            "to zero is more plausible; longer texts have lower values.",
+        ),
+        "Pseudo-perplexity": (
+            result.pseudo_perplexity,
+            "exp of the negative mean of these log probabilities: the model is as uncertain as if it chose each token "
+            "from this many equally likely ones. Comparable between texts of different lengths.",
+        ),
+    }
 
 
 def judged(result: Plausibility) -> str:

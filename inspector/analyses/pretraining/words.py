@@ -16,6 +16,8 @@ MASKING = (
     "their sum. Both are in nats."
 )
 
+MASKED_LM_LOSS = "Mean cross-entropy over the chosen tokens, in nats."
+
 
 def chosen(result: Pretraining) -> str:
     """How many tokens were chosen, and what the next-sentence head answers."""

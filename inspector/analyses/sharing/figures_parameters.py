@@ -46,7 +46,7 @@ class _Box:
 
 
 def parameter_icicle(
-    tensors: pd.DataFrame, groups: Sequence[SharedGroup] = (), *, title: str, theme: Theme = LIGHT
+    tensors: pd.DataFrame, groups: Sequence[SharedGroup] = (), *, name: str, theme: Theme = LIGHT
 ) -> go.Figure:
     """Draw the modules as boxes whose width is their number of parameters.
 
@@ -54,6 +54,7 @@ def parameter_icicle(
         tensors: `Sharing.tensors`: name, parameters, group (-1: not shared), in the model's order.
         groups: `Sharing.groups`. Of the names that are one tensor, the first of the largest counts
             and the others do not appear; copies count each.
+        name: Of the checkpoint.
 
     Returns:
         A figure whose ids are the full names of modules and parameters, below `ROOT`. The values
@@ -65,7 +66,10 @@ def parameter_icicle(
     total = max(tree.parameters, 1)
     colors = [_color(box.branch, theme) for box in boxes]
     figure = look.figure(
-        title, f"{tree.parameters:,} parameters, each shared tensor counted once", theme=theme, height=430
+        f"Parameters of {name}",
+        f"{tree.parameters:,} parameters, each shared tensor counted once",
+        theme=theme,
+        height=430,
     )
     figure.add_trace(
         go.Icicle(

@@ -39,9 +39,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
         )
     yield Drawn(
         "parameters",
-        lambda theme: parameter_icicle(
-            sharing.tensors, sharing.groups, title=f"Parameters of {context.name}", theme=theme
-        ),
+        lambda theme: parameter_icicle(sharing.tensors, sharing.groups, name=context.name, theme=theme),
         "Modules as boxes; a box's width is its share of the parameters",
     )
     letters = [group_letter(group) if group >= 0 else None for group in sharing.tensors["group"]]

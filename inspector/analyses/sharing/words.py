@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.text import bytes_text, percent_text, plural, shape_text
@@ -79,6 +79,11 @@ def sizes(*counted: Sharing | SharedGroup) -> str:
         f"{listed:,} parameters by name, {unique:,} unique; {bytes_text(listed_nbytes)} by name, "
         f"{bytes_text(unique_nbytes)} unique; {saving}."
     )
+
+
+def alike(others: Sequence[SharedGroup]) -> str:
+    """How many groups follow one pattern, the first not counted, and what all of them take."""
+    return f"{plural(len(others) - 1, 'more group')} of this pattern; in total: {sizes(*others)}"
 
 
 def explain(sharing: Sharing) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from inspector.analyses.snapshots.frames import DRAWN, Series, follow, read_vitals
 from inspector.analyses.snapshots.request import SeriesRequest, VitalsRequest
 from inspector.cli.answering import AsJson, answer, refusals
-from inspector.cli.fleets import Kept, Listed, Sources, ask_many, asking, leave, seek, show_many
+from inspector.cli.batches import Kept, Listed, Sources, ask_many, asking, leave, seek, show_many
 from inspector.cli.verbs import flagged, gathered
 from inspector.results.plain import to_json
 from inspector.store.origins.snapshots import Snapshot

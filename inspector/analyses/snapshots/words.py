@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inspector.analyses.snapshots.frames import Series
+from inspector.text import plural
 
 MEASURES = {
     "padding": "length of the row",
@@ -23,6 +24,18 @@ READS = {
     "ties": "Names are compared in memory after loading, and in the file. Point at a square to see the reason.",
     "checks": "Point at a square to see the finding; the Checks page has the evidence.",
 }
+
+NO_DATA = "No snapshot has data for this view: no padding row, no special tokens, or no names that share memory."
+
+
+def stopped(answered: int) -> str:
+    """How far a run came that was stopped."""
+    return f"Stopped after results for {plural(answered, 'snapshot')}."
+
+
+def gap(missing: int) -> str:
+    """Why the figure has a gap."""
+    return f"No result for {plural(missing, 'snapshot')}, so the figure has a gap."
 
 
 def figure_title(quantity: str, run: str, series: Series | None) -> str:

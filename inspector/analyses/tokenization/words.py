@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inspector.analyses.tokenization.result import Tokenization
+from inspector.text import plural
 
 NO_PADDING = "The tokenizer of {name} has no padding token: id 0 fills the batch, and the attention mask hides it."
 
@@ -10,6 +11,17 @@ NO_PADDING = "The tokenizer of {name} has no padding token: id 0 fills the batch
 def too_long(name: str, tokens: int, positions: int) -> str:
     """A text that the model cannot read."""
     return f"The text has {tokens:,} tokens, more than the {positions:,} positions of {name}: the model cannot read it."
+
+
+def special(result: Tokenization) -> str:
+    """Which special tokens there are."""
+    named = ", ".join(f"{role} {token}" for role, token in result.special.items() if token)
+    return f"Special tokens: {named or 'none'}."
+
+
+def batch(result: Tokenization) -> str:
+    """The size of the batch."""
+    return f"The batch: {plural(len(result.batch), 'sequence')} of {plural(result.padded_to, 'token')}"
 
 
 def padding(result: Tokenization) -> str:

@@ -7,6 +7,8 @@ import math
 import pandas as pd
 import plotly.graph_objects as go
 
+from inspector.analyses.training.request import TrainingRequest
+from inspector.analyses.training.result import TrainingPlan
 from inspector.plotting import theme as look
 from inspector.plotting.frames import column
 from inspector.plotting.theme import LIGHT, Theme
@@ -17,18 +19,23 @@ HEIGHT = 420
 DASHES = ("solid", "dash", "solid", "dot", "dashdot", "longdash")  # told apart without color
 
 
-def schedule_lines(
-    rates: pd.DataFrame, *, warmup_steps: int, title: str, subtitle: str = "", theme: Theme = LIGHT
-) -> go.Figure:
-    """Draw learning-rate schedules over the updates.
+def schedule_lines(plan: TrainingPlan, choice: TrainingRequest, *, name: str, theme: Theme = LIGHT) -> go.Figure:
+    """Draw the learning-rate schedules over the updates; warm-up is marked.
 
     Args:
-        rates: One column a schedule, one row an update, the first at 0; finite.
-        warmup_steps: Marked from the left where it is above 0.
+        plan: The answer.
+        choice: The question.
+        name: Of the checkpoint.
 
     Returns:
-        One line a column, thinned to what can be seen: every drawn point is one of the rows.
+        One line a schedule, thinned to what can be seen: every drawn point is an update's own.
     """
+    title = f"Learning rate of each update, {name}"
+    subtitle = (
+        f"{plural(plan.steps, 'update')}, highest rate {plan.learning_rate:g}, "
+        f"{plural(choice.cycles, 'cosine cycle')}, power {choice.power:g}"
+    )
+    rates, warmup_steps = pd.DataFrame(plan.schedules), plan.warmup_steps
     drawn = rates.loc[drawn_steps(rates)]
     top = look.title_height(title, subtitle)
     highest = max(float(rates.max().max()), 1e-12)
@@ -64,12 +71,12 @@ def schedule_lines(
             yanchor="bottom",
             font={"size": 12, "color": theme.muted},
         )
-    for number, name in enumerate(rates.columns):
+    for number, schedule in enumerate(rates.columns):
         figure.add_trace(
             go.Scatter(
-                name=plain(str(name).replace("_", " ")),
+                name=plain(str(schedule).replace("_", " ")),
                 x=drawn.index.tolist(),
-                y=column(drawn, name),
+                y=column(drawn, schedule),
                 mode="lines" if len(drawn) > 1 else "markers",
                 line={
                     "width": 2.4,

@@ -12,13 +12,8 @@ from inspector.analyses.training.figures import schedule_lines
 from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.training.result import TrainingPlan
 from inspector.report.content import Block, Code, Context, Drawn, Listed, Said, Section, Tabled
-from inspector.request import Request
-from inspector.text import plural
 
-
-def ask(_: Context) -> tuple[Request, ...]:
-    """The plan with the page's first numbers."""
-    return (TrainingRequest(),)
+ASKED = TrainingRequest()  # the plan with the page's first numbers
 
 
 def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
@@ -32,22 +27,16 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     sizes = {name: f"{name}_nbytes" for name in memory.columns if name != "precision"}
     yield Tabled("memory", "Training memory without activations", memory.rename(columns=sizes))
     yield Said(words.MEMORY_NOTE)
-    rates = pd.DataFrame(plan.schedules)
     yield Drawn(
         "schedules",
-        lambda theme: schedule_lines(
-            rates,
-            warmup_steps=plan.warmup_steps,
-            theme=theme,
-            title=f"Learning rate of each update, {context.name}",
-            subtitle=f"{plural(plan.steps, 'update')}, highest rate {plan.learning_rate:g}",
-        ),
+        lambda theme: schedule_lines(plan, ASKED, name=context.name, theme=theme),
         "Learning rate over the updates for six schedules",
     )
+    rates = pd.DataFrame(plan.schedules)
     yield Tabled("learning-rates", "Learning rates", rates.rename_axis("update").reset_index(), rows=8)
     yield Tabled("parameters", "Every parameter with its group", plan.parameters)
     yield Said("The same groups in Python:")
     yield Code(plan.snippet)
 
 
-SECTION = Section("training", ask=ask, show=show)
+SECTION = Section("training", ask=lambda _: (ASKED,), show=show)

@@ -35,7 +35,7 @@ GIVEN = "given"  # in a worker's folder: what the server links there
 NAMED = 3  # uploads that a refusal names at most
 # Folder below home -> what it holds, and when that is removed to make room.
 KINDS = {
-    UPLOADS: ("uploads", "when you delete it"),
+    UPLOADS: ("uploads", "when you delete them"),
     OPENED: ("copies of configurations and tokenizers", "first, unless in use"),
     MAPS: ("maps and neighbors", "first"),
     COMPILED: ("compiled code", "never: small, but slow to rebuild"),

@@ -38,7 +38,7 @@ SIBLINGS = (
 
 
 def figure(theme=LIGHT) -> Any:
-    return class_tree(HIERARCHY, SIBLINGS, title="<x>", theme=theme)
+    return class_tree(HIERARCHY, SIBLINGS, name="<x>", theme=theme)
 
 
 def drawn() -> tuple[Any, Any]:
@@ -71,7 +71,7 @@ def test_full_marks_are_what_the_file_holds():
 
 def test_the_models_own_class_is_hollow_too_where_the_file_lacks_its_weights():
     own = sibling("XForMaskedLM", present=False, missing=2)
-    marks: Any = class_tree(HIERARCHY, (own, *SIBLINGS[1:]), title="x").data[1]
+    marks: Any = class_tree(HIERARCHY, (own, *SIBLINGS[1:]), name="x").data[1]
     assert marks.marker.symbol[3] == "circle-open"
     assert "this checkpoint's class · 2 tensors would be random" in marks.text[3]
 

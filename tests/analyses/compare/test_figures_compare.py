@@ -26,6 +26,10 @@ def layers(count: int = 2) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
+def heatmap(frame: pd.DataFrame, **options: Any) -> Any:
+    return change_heatmap(frame, names="a and b", values="all", **options)
+
+
 def tensors() -> pd.DataFrame:
     return pd.DataFrame(
         {
@@ -44,7 +48,7 @@ def only(figure: Any) -> Any:
 
 
 def test_cells_lie_where_their_layer_and_kind_meet():
-    figure: Any = change_heatmap(layers(), title="What changed, a and b", theme=LIGHT)
+    figure = heatmap(layers(), theme=LIGHT)
     (cells,) = figure.data
     assert list(cells.z[0]) == [-2.0, -1.0]
     assert list(cells.z[1]) == [-2.0, -2.0]  # the palest
@@ -54,15 +58,15 @@ def test_cells_lie_where_their_layer_and_kind_meet():
     assert list(figure.layout.yaxis.ticktext) == [KINDS[0], "&lt;b&gt;bias&lt;/b&gt;"]
     assert "cosine 0.9" in cells.hovertext[0][0]
     assert "(2 tensors)<br>no difference" in cells.hovertext[1][0]
-    assert figure.layout.title.text == "<b>What changed, a and b</b>"
+    assert figure.layout.title.text == "<b>What changed in each layer, a and b</b>"
 
 
 def test_the_cosine_colors_by_its_distance_from_one():
-    cells = only(change_heatmap(layers(), measure="cosine", title="t"))
+    cells = only(heatmap(layers(), measure="cosine"))
     assert cells.z[0][0] == pytest.approx(math.log10(0.1))
     assert cells.text[0][0] == "0.900"
     near = layers().assign(cosine=[1 - 3e-6, 1.0, 1.0, 1.0])
-    close = only(change_heatmap(near, measure="cosine", title="t"))
+    close = only(heatmap(near, measure="cosine"))
     assert list(close.text[0]) == ["1−3e-6", "1"]
     assert cells.colorbar.title.text.strip() == "1 − cosine"
 
@@ -70,7 +74,7 @@ def test_the_cosine_colors_by_its_distance_from_one():
 def test_what_was_not_measured_is_marked():
     frame = layers()
     frame.loc[0, ["relative_change", "cosine", "max_abs"]] = math.nan
-    cells = only(change_heatmap(frame, title="t"))
+    cells = only(heatmap(frame))
     assert cells.text[0][0] == NO_NUMBER
     assert cells.z[0][0] == cells.zmin
     assert "not measured" in cells.hovertext[0][0]
@@ -78,7 +82,7 @@ def test_what_was_not_measured_is_marked():
 
 @pytest.mark.parametrize("count", [0, 1, 48, 200])
 def test_any_number_of_layers_has_a_figure(count):
-    figure: Any = change_heatmap(layers(count), title="t", theme=DARK)
+    figure = heatmap(layers(count), theme=DARK)
     (cells,) = figure.data
     assert len(cells.z) == (2 if count else 0)
     assert len(figure.layout.xaxis.ticktext) <= 41
@@ -87,7 +91,7 @@ def test_any_number_of_layers_has_a_figure(count):
 
 def test_nothing_that_changed_is_drawn_without_a_scale_that_breaks():
     frame = layers().assign(relative_change=0.0, unequal=0, cosine=1.0)
-    cells = only(change_heatmap(frame, title="t"))
+    cells = only(heatmap(frame))
     assert {value for row in cells.z for value in row} == {cells.zmin}  # NaN would not be drawn
     assert cells.zmin < cells.zmax
     assert not cells.showscale
@@ -95,7 +99,7 @@ def test_nothing_that_changed_is_drawn_without_a_scale_that_breaks():
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
 def test_numbers_can_be_read_on_every_color(theme):
-    cells = only(change_heatmap(layers(), title="t", theme=theme))
+    cells = only(heatmap(layers(), theme=theme))
     assert cells.textfont.color == theme.ramp_ink
     assert min(contrast(theme.ramp_ink, color) for _, color in cells.colorscale) >= 4.5
 

@@ -159,7 +159,7 @@ def test_rungs_are_averaged_over_positions_without_comparing_logits_to_themselve
     assert means.to_dict() == {("dot", 0): 0.5, ("dot", 1): 0.75}
     assert set(rung_means(states, "agrees")["rung"]) == {"dot", "logits"}
     figure = rung_lines(states, measure="agrees", rungs=("dot", "logits"),
-                        layers=("embeddings", "1"), title="t").to_dict()  # fmt: skip
+                        layers=("embeddings", "1"), name="x").to_dict()  # fmt: skip
     assert [list(line["y"]) for line in figure["data"]] == [[0.5, 1.0], [0.5, 1.0]]
 
 

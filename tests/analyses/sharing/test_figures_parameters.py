@@ -20,7 +20,7 @@ SIZES = {"wte.weight": 100, "h.0.mlp.weight": 30, "h.0.mlp.bias": 3, "h.1.mlp.we
 
 def draw(sizes: dict[str, int], groups: Sequence[SharedGroup] = ()) -> dict[str, tuple[str, int]]:
     frame = tensors(list(sizes), groups, sizes=sizes)
-    return boxes(parameter_icicle(frame, groups, title="demo: parameters"))
+    return boxes(parameter_icicle(frame, groups, name="demo"))
 
 
 def boxes(figure: go.Figure) -> dict[str, tuple[str, int]]:
@@ -68,14 +68,14 @@ def test_a_view_counts_with_the_whole_that_it_is_a_part_of() -> None:
 
 def test_the_leaves_are_the_unique_parameters_of_every_family(open_model, architecture) -> None:
     result = sharing(open_model(architecture), progress=silent)
-    found = boxes(parameter_icicle(result.tensors, result.groups, title="t"))
+    found = boxes(parameter_icicle(result.tensors, result.groups, name="t"))
     assert sum(leaves(found).values()) == result.unique_parameters
 
 
 def test_buffers_are_no_parameters() -> None:
     frame = tensors(["a.w", "b.w"], sizes={"a.w": 7, "b.w": 9})
     frame.loc[1, "kind"] = "buffer"
-    assert leaves(boxes(parameter_icicle(frame, title="t"))) == {"a.w": 7}
+    assert leaves(boxes(parameter_icicle(frame, name="t"))) == {"a.w": 7}
 
 
 @pytest.mark.parametrize("shape", ["wide", "deep", "experts"])

@@ -368,9 +368,10 @@ def test_landmarks_are_updates(steps, warmup, open_model):
 
 
 def test_the_figure_draws_true_points_and_both_sides_of_every_restart(open_model):
-    plan = ask(open_model("BertModel"), steps=100_000, warmup_steps=333, cycles=4, power=2.0)
+    choice = TrainingRequest(steps=100_000, warmup_steps=333, cycles=4, power=2.0)
+    plan = inspect.unwrap(training)(open_model("BertModel"), choice, progress=silent)
     rates = pd.DataFrame(plan.schedules)
-    figure = schedule_lines(rates, warmup_steps=333, title="a <b> title")
+    figure = schedule_lines(plan, choice, name="a <b> name")
     assert [line.name for line in figure.data] == [name.replace("_", " ") for name in SCHEDULES]  # type: ignore[union-attr]
     for line, name in zip(figure.data, SCHEDULES, strict=True):
         assert len(line.x) <= POINTS + 60  # type: ignore[union-attr]

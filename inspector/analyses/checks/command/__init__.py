@@ -17,7 +17,7 @@ from inspector.analyses.checks.command.many import check_many, is_failing
 from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks
 from inspector.cli.answering import AsJson, ask, refusals, show
-from inspector.cli.fleets import Kept, Listed, Sources, leave, seek
+from inspector.cli.batches import Kept, Listed, Sources, leave, seek
 from inspector.cli.verbs import flagged
 from inspector.errors import RequestError
 

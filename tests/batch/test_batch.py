@@ -16,8 +16,8 @@ from inspector.analyses.embeddings.result import Norms
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.analyses.snapshots.frames import QUANTITIES, check_frame, follow, kept_shares, tie_frame
 from inspector.analyses.snapshots.result import Vitals
-from inspector.batch.asking import Entry, Fleet
-from inspector.batch.job import FleetJob
+from inspector.batch.asking import Batch, Entry
+from inspector.batch.job import BatchJob
 from inspector.batch.records import Records
 from inspector.engine.protocol import Progress
 from inspector.errors import CancelledError, CheckpointError, RequestError, WorkerError
@@ -95,16 +95,16 @@ def snapshots(*names: str) -> tuple[Snapshot, ...]:
     )
 
 
-def fleet(engine: Any, *names: str, workers: int = 2, **options: Any) -> Fleet:
+def batch(engine: Any, *names: str, workers: int = 2, **options: Any) -> Batch:
     def ask(_: Snapshot, opened: Opened, wait: Any) -> Any:
         return wait(engine.run(opened.fingerprint, "echo"))
 
-    return Fleet(engine, snapshots(*names), ask, workers=workers, **options)
+    return Batch(engine, snapshots(*names), ask, workers=workers, **options)
 
 
 def test_one_failure_does_not_end_the_rest() -> None:
     engine = StandInEngine(b=StandInJob(WorkerError("b's worker died.")), c=StandInJob(RequestError("c cannot.")))
-    entries = {e.snapshot.name: e for e in fleet(engine, "a", "b", "bad", "c", "d").answers()}
+    entries = {e.snapshot.name: e for e in batch(engine, "a", "b", "bad", "c", "d").answers()}
     assert {name: (e.status, e.result, e.error) for name, e in entries.items()} == {
         "a": ("done", "echo of a", None),
         "b": ("failed", None, "b's worker died."),
@@ -119,7 +119,7 @@ def test_one_failure_does_not_end_the_rest() -> None:
 def test_as_many_are_asked_at_once_as_there_are_workers() -> None:
     jobs = {name: StandInJob(settled=False) for name in "abcd"}
     engine = StandInEngine(**jobs)
-    asked = fleet(engine, *jobs, workers=3, release=True)
+    asked = batch(engine, *jobs, workers=3, release=True)
     found: list[Entry] = []
     thread = threading.Thread(target=lambda: found.extend(asked.answers()))
     thread.start()
@@ -139,7 +139,7 @@ def test_as_many_are_asked_at_once_as_there_are_workers() -> None:
 def test_canceling_stops_what_runs_and_starts_nothing_more() -> None:
     running = StandInJob(settled=False)
     engine = StandInEngine(b=running)
-    job = FleetJob(fleet(engine, "a", "b", "c", workers=1), 3)
+    job = BatchJob(batch(engine, "a", "b", "c", workers=1), 3)
     assert engine.ran.acquire(timeout=SECONDS)
     assert engine.ran.acquire(timeout=SECONDS)
     assert job.progress.text == "1 of 3 snapshots; reading b"
@@ -157,7 +157,7 @@ def test_canceling_stops_what_runs_and_starts_nothing_more() -> None:
 
 def test_work_that_somebody_else_stopped_is_a_failure_of_that_one_alone() -> None:
     engine = StandInEngine(b=StandInJob(CancelledError("stopped elsewhere")))
-    job = FleetJob(fleet(engine, "a", "b", "c"), 3)
+    job = BatchJob(batch(engine, "a", "b", "c"), 3)
     statuses = {entry.snapshot.name: entry.status for entry in job.result(timeout=SECONDS)}
     assert statuses == {"a": "done", "b": "failed", "c": "done"}
     assert job.status == "done"

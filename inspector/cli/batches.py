@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from inspector.batch.asking import Ask, Entry, Fleet, Wait
+from inspector.batch.asking import Ask, Batch, Entry, Wait
 from inspector.batch.records import Records, describe
 from inspector.cli import answering
 from inspector.cli.answering import REFUSED
@@ -116,8 +116,8 @@ def ask_many(
             line = records.known_by(opened.fingerprint, opened.name) if by_content else None
             return line["result"] if line else asked(snapshot, opened, wait)
 
-        fleet = Fleet(engine, tuple(waiting), recall, workers=settings().workers)
-        for entry in fleet.answers():
+        batch = Batch(engine, tuple(waiting), recall, workers=settings().workers)
+        for entry in batch.answers():
             line = lines[entry.snapshot.name] = _public(records.add(entry))
             say(f"{entry.snapshot.name}: {_told(line, tell)}")
     names = [e.name if isinstance(e, Snapshot) else e.snapshot.name for e in sought]

@@ -1,0 +1,24 @@
+"""Sentences about the ways to run a model."""
+
+from __future__ import annotations
+
+from inspector.results.placement import Way
+
+HOW = {"spread": "offloaded to memory and disk", "stream": "streamed one block at a time"}
+
+
+def how(way: Way) -> str:
+    """A way in a few words."""
+    return HOW.get(way.device, f"entirely on {way.device}")
+
+
+def pass_time(way: Way) -> str:
+    """How long a streamed pass takes, or why that is not known; "" if the way says neither."""
+    if way.seconds is not None:
+        return f"A streamed pass takes about {duration(way.seconds)}, not counting the head. {way.note}"
+    return f"{how(way).capitalize()}: {way.note}" if way.note else ""
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a table shows them."""
+    return f"{seconds:,.0f} s" if seconds >= 1 else "less than a second"
