@@ -273,7 +273,7 @@ def test_every_figures_title_names_the_checkpoint(bert):
     for each in drawn:
         layout = each.draw(get_theme("light")).to_dict()["layout"]
         title = layout["title"]
-        assert "demo-bert" in title["text"], each.name
+        assert "demo-bert" in title["text"] + title["subtitle"]["text"], each.name
         assert layout["height"] >= 150
 
 

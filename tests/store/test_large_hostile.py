@@ -183,7 +183,7 @@ def test_a_disk_that_is_full_while_a_map_is_kept(tmp_path, settings, open_path):
     with full_disk(settings.home) as tried:
         first = project(checkpoint, progress=silent)
     assert tried
-    assert not [path for path in settings.home.rglob(f"*{SUFFIX}")]
+    assert not list(settings.home.rglob(f"*{SUFFIX}"))
     again = project(checkpoint, progress=silent)
     assert (first.cached, again.cached) == (False, False)
     assert first.points.equals(again.points)

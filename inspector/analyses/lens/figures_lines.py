@@ -52,14 +52,14 @@ def rung_lines(
         theme: Colors.
     """
     means = rung_means(states, measure)
-    title = f"{MEASURES[measure]}, {name}"
-    above = look.title_height(title, "")
+    title = MEASURES[measure]  # three stand side by side: the name takes a line of its own
+    above = look.title_height(title, name)
     low = min([0.0, *column(means, measure)])
     shares = {} if measure == "correlation" else {"tickformat": ".0%"}
     stops = thinned(len(layers))
     figure = look.figure(
         title,
-        "",
+        name,
         theme=theme,
         height=HEIGHT + above,
         title={"font": {"size": 15}},
