@@ -55,7 +55,7 @@ def draw(place: Place, way: Way) -> None:
             on_click=_take,
             args=(place, way, key),
         )
-        st.caption("Add the missing files, then open them.")
+        st.caption("If any files are missing, add them first.")
 
 
 def show_refusal(place: Place) -> None:
