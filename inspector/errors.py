@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from inspector.text import escaped
 
 STOPPED = "Stopped. Run it again."
@@ -34,6 +36,14 @@ class NotInCheckpointError(InspectorError):
 
 class RequestError(InspectorError):
     """The parameters of a request do not fit the checkpoint, such as a text that is too long."""
+
+
+def cannot_write(path: Path, error: OSError) -> RequestError:
+    """What to raise if a file cannot be written."""
+    return RequestError(
+        f"{path.name} cannot be written ({error.strerror or 'no access'}): choose a file in an existing folder that "
+        "you can write to."
+    )
 
 
 class WorkerError(InspectorError):

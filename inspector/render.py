@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from inspector.errors import RequestError
+from inspector.errors import cannot_write
 from inspector.text import as_csv, escaped
 
 if TYPE_CHECKING:  # half a second of every verb
@@ -32,10 +32,7 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
         else:
             path.write_text(as_csv(frame), encoding="utf-8", newline="")
     except OSError as error:
-        raise RequestError(
-            f"{path.name} cannot be written ({error.strerror or 'no access'}): choose a file in an existing folder "
-            "that you can write to."
-        ) from error
+        raise cannot_write(path, error) from error
 
 
 def write_table(plain: dict[str, Any], console: Console) -> None:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from inspector.batch.asking import Entry
-from inspector.errors import RequestError
+from inspector.errors import RequestError, cannot_write
 from inspector.store.files import lock_whole
 
 FIELDS = ("question", "identity", "status")  # that every line has
@@ -77,10 +77,7 @@ class Records:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         except OSError as error:
-            raise RequestError(
-                f"{path.name} cannot be written ({error.strerror or 'no access'}): choose a file in an existing folder "
-                "that you can write to."
-            ) from error
+            raise cannot_write(path, error) from error
         try:
             if not lock_whole(descriptor):
                 raise RequestError(f"Another run is writing {path.name}: wait until it ends, or choose another file.")

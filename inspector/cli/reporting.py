@@ -17,7 +17,7 @@ from inspector.cli.batches import Kept, Listed, Sources, ask_many, leave, seek, 
 from inspector.cli.report_names import file_names
 from inspector.cli.verbs import flagged, gathered
 from inspector.engine.protocol import Engine
-from inspector.errors import RequestError
+from inspector.errors import RequestError, cannot_write
 from inspector.report.bundle import write_bundle
 from inspector.report.content import Report, Setting
 from inspector.report.making import COMPARING, DEFAULT, check_sections, make_report
@@ -186,10 +186,7 @@ def _save(output: Path, data: bytes) -> None:
         part.write_bytes(data)
         part.replace(output)
     except OSError as error:
-        raise RequestError(
-            f"{output.name} cannot be written ({error.strerror or 'no access'}): choose a file in an existing folder "
-            "that you can write to."
-        ) from error
+        raise cannot_write(output, error) from error
 
 
 def _summary(made: Report, output: Path, nbytes: int, problem: str | None) -> dict[str, Any]:
