@@ -266,6 +266,12 @@ CATALOG = {question.verb: question for question in _QUESTIONS}
 PAGES = {analysis.slug: analysis for analysis in reversed(_QUESTIONS)}  # first entry of a slug wins
 
 
+def find(reference: str) -> Any:
+    """What "package.module:name" names."""
+    module, _, name = reference.partition(":")
+    return getattr(import_module(module), name)
+
+
 def answer(verb: str, checkpoint: Any, **parameters: Any) -> Any:
     """Answer a question in this process; how one room asks another, and only there torch comes in.
 
@@ -275,8 +281,7 @@ def answer(verb: str, checkpoint: Any, **parameters: Any) -> Any:
     Returns:
         The result of the room's function.
     """
-    module, _, function = CATALOG[verb].function.partition(":")
-    return getattr(import_module(module), function)(checkpoint, **parameters)
+    return find(CATALOG[verb].function)(checkpoint, **parameters)
 
 
 def request_of(verb: str) -> type[Request]:

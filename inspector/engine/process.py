@@ -8,13 +8,12 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from inspector.catalog import Needs
+from inspector.catalog import Needs, find
 from inspector.encoding import DecodeError, decode, encode
 from inspector.engine.desk import Desk
 from inspector.engine.filling import kept_nbytes
@@ -142,12 +141,11 @@ class WorkerProcess:
                     discard_upload(reference.value, settings=self._settings)
 
     def _receive(self, job: LocalJob, reference: CheckpointRef, told: Opened) -> Opened:
-        module, _, name = self._setup.functions.receive.partition(":")
         if is_unpacked(reference, self._settings):
             self.spent = True
             self.kill()
             self._process.wait()
-        return getattr(import_module(module), name)(
+        return find(self._setup.functions.receive)(
             told,
             reference,
             own=self._desk.own,

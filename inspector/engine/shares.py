@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Protocol
 
@@ -23,16 +22,6 @@ def asker() -> str:
 def ask_as(name: str) -> None:
     """Ask in somebody's name from now on, in this thread and in those that copy its context."""
     _ASKER.set(name)
-
-
-@contextmanager
-def asking_as(name: str) -> Iterator[None]:
-    """Ask in somebody's name meanwhile."""
-    token = _ASKER.set(name)
-    try:
-        yield
-    finally:
-        _ASKER.reset(token)
 
 
 class Shares:

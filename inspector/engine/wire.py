@@ -10,12 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from inspector import errors
-from inspector.catalog import Needs
+from inspector.catalog import Needs, find
 from inspector.encoding import DecodeError, decode, encode
 from inspector.engine.protocol import Confinement, Progress
 from inspector.errors import InspectorError, WorkerError
@@ -213,7 +212,7 @@ def read_partial(said: Partial, asked: OpenRequest | RunRequest, *, number: int)
         raise DecodeError("This question has no partial answers.")
     if said.number != number or number > MOST_PARTIALS or len(said.value) > MAX_PARTIAL:
         raise DecodeError("A partial answer is too large or out of order.")
-    value = decode(said.value, _class(asked.partial))
+    value = decode(said.value, find(asked.partial))
     _refuse_other_answer(value, asked)
     return value
 
@@ -240,12 +239,7 @@ def result_class(request: OpenRequest | RunRequest) -> Any:
     """The class of a request's answer; Any: plain values."""
     if isinstance(request, OpenRequest):
         return Fetched if request.downloads else Opened
-    return _class(request.result) if request.result else Any
-
-
-def _class(name: str) -> Any:
-    module, _, attribute = name.partition(":")
-    return getattr(import_module(module), attribute)
+    return find(request.result) if request.result else Any
 
 
 def as_message(value: Any) -> Any:

@@ -21,6 +21,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from inspector import errors
+from inspector.catalog import find
 from inspector.encoding import decode, encode
 from inspector.engine import limits
 from inspector.engine.protocol import Confinement, Progress
@@ -119,15 +120,15 @@ class Worker:
         checkpoint.called = first.called
         if first.batch is None:
             shows = {"show": self._show} if first.partial else {}
-            return [_find(first.function)(checkpoint, progress=self._progress, **shows, **first.parameters)]
+            return [find(first.function)(checkpoint, progress=self._progress, **shows, **first.parameters)]
         asked = [request.parameters for request in requests if isinstance(request, RunRequest)]
-        return _find(first.batch)(checkpoint, asked, progress=self._progress)
+        return find(first.batch)(checkpoint, asked, progress=self._progress)
 
     def _open(self, request: OpenRequest) -> Opened | Fetched:
         if request.downloads:
-            folder = _find(self._setup.functions.download)(request.reference.value, progress=self._progress)
+            folder = find(self._setup.functions.download)(request.reference.value, progress=self._progress)
             return Fetched(folder.name)
-        manifest, reference = _find(self._setup.functions.open)(
+        manifest, reference = find(self._setup.functions.open)(
             request.reference,
             settings=self._setup.settings,
             progress=self._progress,
@@ -146,19 +147,19 @@ class Worker:
         """Find out what most questions need of a checkpoint, while the server puts it into the store."""
         if self._opened is not None:
             opened, self._opened = self._opened, None
-            prepare = _find(self._setup.functions.prepare)
+            prepare = find(self._setup.functions.prepare)
             with suppress(Exception):  # a question that needs it meets the same, and says so
                 prepare(opened, settings=self._setup.settings)
 
     def _load(self, fingerprint: str) -> Any:
         """The checkpoint, once its files are known to be those that were opened."""
         functions, settings = self._setup.functions, self._setup.settings
-        manifest = _find(functions.load_manifest)(fingerprint, settings=settings)
+        manifest = find(functions.load_manifest)(fingerprint, settings=settings)
         files = getattr(manifest, "files", ())
         loaded = fingerprint, *(file.path for file in files)  # equal files may have been opened elsewhere since
         if self._loaded != loaded:
             self._admitted = False
-            self._checkpoint = _find(functions.checkpoint)(manifest, settings=settings)
+            self._checkpoint = find(functions.checkpoint)(manifest, settings=settings)
             self._loaded = loaded
         return self._checkpoint
 
@@ -234,11 +235,6 @@ def _listen(connection: Connection, put: Callable[[Any], None]) -> None:
 def _reads_names(request: OpenRequest | RunRequest) -> bool:
     """Whether a request needs no numbers, but perhaps a hundred thousand names."""
     return not request.downloads if isinstance(request, OpenRequest) else request.needs == "names"
-
-
-def _find(function: str) -> Any:
-    module, _, name = function.partition(":")
-    return getattr(import_module(module), name)
 
 
 def _import_quietly(module: str) -> None:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import copy_context
 from pathlib import Path
 
-from inspector.engine.shares import asker, asking_as
+from inspector.engine.shares import ask_as, asker
 from tests.engine.engine_harness import WAIT, A, B, C, answer, demo, eventually, running, start_step
 from tests.engine.engine_stand_ins import fingerprint_of
 
 D = fingerprint_of("demo-d")
+
+
+@contextmanager
+def asking_as(name: str) -> Iterator[None]:
+    before = asker()
+    ask_as(name)
+    yield
+    ask_as(before)
 
 
 def test_one_users_work_leaves_a_worker_to_others(tmp_path: Path):
