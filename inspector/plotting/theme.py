@@ -30,6 +30,11 @@ class Theme:
     ramp_ink: str  # readable on the whole ramp
     kinds: dict[str, str]  # kind of token -> color
 
+    @property
+    def scale(self) -> list[list[Any]]:
+        """The ramp as Plotly takes it."""
+        return [[step / (len(self.ramp) - 1), color] for step, color in enumerate(self.ramp)]
+
 
 LIGHT = Theme(
     name="light",

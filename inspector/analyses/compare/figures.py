@@ -153,7 +153,6 @@ def _cells(
     z[told & np.isnan(z)] = low  # no change, or none that is known: the palest, and its sign
     percent = measure == "relative change"
     scale = _Scale(low, high, measure if percent else "1 − cosine", percent)
-    steps = len(theme.ramp) - 1
     return go.Heatmap(
         z=z,
         zmin=low,
@@ -166,7 +165,7 @@ def _cells(
         hoverongaps=True,
         xgap=2 if legible else 1,
         ygap=2 if legible else 1,
-        colorscale=[[step / steps, color] for step, color in enumerate(theme.ramp)],
+        colorscale=theme.scale,
         colorbar=look.colorbar(scale.name, theme=theme) | scale.ticks,
         showscale=bool(len(finite)),
     )

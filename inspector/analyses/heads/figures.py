@@ -58,7 +58,6 @@ def span_heatmap(
         dragmode="zoom",
         showlegend=False,
     )
-    steps = len(theme.ramp) - 1
     figure.add_trace(
         go.Heatmap(
             name="spans",
@@ -66,7 +65,7 @@ def span_heatmap(
             zmin=0,
             xgap=1 if count <= NAMED else 0,
             ygap=1 if count <= NAMED else 0,
-            colorscale=[[step / steps, color] for step, color in enumerate(theme.ramp)],
+            colorscale=theme.scale,
             colorbar={
                 "title": {"text": "score", "font": {"color": theme.muted}},
                 "tickfont": {"color": theme.muted},

@@ -171,9 +171,8 @@ def _colors(top: pd.DataFrame, grid: Grid, *, coloring: Coloring, theme: Theme) 
         text[layer, position] = (sign + shown).strip()
     if grid.down:
         z, text = z.T, text.T
-    steps = len(theme.ramp) - 1
     gap = 2 if not grid.small else 1 if grid.columns <= 64 else 0
-    scale = [[step / steps, color] for step, color in enumerate(theme.ramp)]
+    scale = theme.scale
     return go.Heatmap(
         name="colors",
         z=z,

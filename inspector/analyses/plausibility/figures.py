@@ -115,8 +115,7 @@ def surprisal_colors(bits: Sequence[float], *, theme: Theme = LIGHT) -> list[str
         bits: Surprisal of every judged token, finite, at least 0.
         theme: Colors; its `ramp_ink` is readable on all of them.
     """
-    steps = len(theme.ramp) - 1
-    colors = []
+    colors, steps = [], len(theme.ramp) - 1
     for value in bits:
         place = min(max(value / _top(bits), 0.0), 1.0) * steps
         low = min(int(place), steps - 1)
@@ -182,12 +181,11 @@ def _hover(row: _Token) -> str:
 
 def _surprise(rows: list[_Token], theme: Theme) -> dict[str, object]:
     bits = [row.bits for row in rows if row.colored]
-    steps = len(theme.ramp) - 1
     return {
         "color": bits,
         "cmin": 0,
         "cmax": _top(bits),
-        "colorscale": [[step / steps, color] for step, color in enumerate(theme.ramp)],
+        "colorscale": theme.scale,
         "showscale": bool(bits),
         "cornerradius": CORNER,
         "line": {"color": theme.edge, "width": 1},
