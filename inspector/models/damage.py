@@ -23,15 +23,14 @@ def refuse_damaged(name: str, loaded: Loaded, scores: torch.Tensor) -> None:
 
 def damaged(name: str, loaded: Loaded) -> CheckpointError:
     """What to raise where a model answers with NaN: which tensor holds it, or that the dtype is too small."""
-    dtype = str(loaded.dtype).removeprefix("torch.")
     if loaded.stream or loaded.spread:
-        why = f"its weights are damaged, or they overflow in {dtype}; run the checks to find out which."
+        why = f"its weights are damaged, or they overflow in {loaded.precision}; run the checks to find out which."
     elif tensor := _first_damaged(loaded):
         why = f"its {tensor} contains NaN or infinity; the checks list every damaged tensor. Open an undamaged copy."
     elif loaded.dtype == torch.float32:
         why = "its weights contain neither, but its activations overflow on this input; try another text."
     else:
-        why = f"its weights contain neither, so its activations overflow in {dtype}; use float32."
+        why = f"its weights contain neither, so its activations overflow in {loaded.precision}; use float32."
     return CheckpointError(f"{name} returns NaN or infinity, so there is no answer to show: {why}")
 
 

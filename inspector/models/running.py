@@ -46,6 +46,11 @@ class Loaded:
         return (self.reason,) if self.stream else ()
 
     @property
+    def precision(self) -> str:
+        """The name of its dtype, such as "float32"."""
+        return str(self.dtype).removeprefix("torch.")
+
+    @property
     def input_embedding(self) -> torch.Tensor:
         """(vocab, d_model), on the model's device, detached."""
         return input_embedding(self.model).detach()

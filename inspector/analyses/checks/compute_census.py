@@ -67,9 +67,7 @@ def take_census(manifest: Manifest, progress: Progress, *, sample: bool = False)
     Raises:
         CheckpointError: If a file cannot be read, or has changed.
     """
-    places = {
-        _place_of(tensor): tensor for tensor in manifest.tensors if tensor.nbytes
-    }  # names on the same bytes: once
+    places = {tensor.place: tensor for tensor in manifest.tensors if tensor.nbytes}  # names on the same bytes: once
     packed = [tensor for tensor in places.values() if is_packed(tensor)]
     loose = [] if sample else [tensor for tensor in places.values() if not is_packed(tensor)]
     parts = list(sampled_parts(packed)) if sample else list(whole_parts(packed, in_rows=True))
@@ -77,13 +75,13 @@ def take_census(manifest: Manifest, progress: Progress, *, sample: bool = False)
     pace = Pace(progress, what, sum(part.nbytes for part in parts) + sum(tensor.nbytes for tensor in loose))
     found: dict[Any, Census] = {}
     for part, each in _looked_at(manifest, parts, loose):
-        place = _place_of(part.tensor)
+        place = part.tensor.place
         found[place] = _add(found.get(place, Census(part.tensor)), part, each)
         pace.add(part.nbytes)
     return [
-        replace(found[_place_of(tensor)], tensor=tensor)
+        replace(found[tensor.place], tensor=tensor)
         for tensor in manifest.tensors
-        if tensor.nbytes and _place_of(tensor) in found
+        if tensor.nbytes and tensor.place in found
     ]
 
 
@@ -163,7 +161,3 @@ def _add(census: Census, part: Part, found: Found) -> Census:
         zero=census.zero and found.zero,
         constant_rows=census.constant_rows + found.constant_rows,
     )
-
-
-def _place_of(tensor: TensorInfo) -> tuple[Any, ...]:
-    return tensor.file, tensor.begin, tensor.dtype, tensor.shape, tensor.strides

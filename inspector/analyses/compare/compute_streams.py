@@ -52,7 +52,7 @@ class Stored:
         """Where and how it lies; the same for names on the same bytes."""
         if self.quantized:
             return (self.info.name,)
-        return _place_of(self.info)
+        return self.info.place
 
     @property
     def nbytes(self) -> int:
@@ -111,10 +111,6 @@ def _key(pair: Two) -> Key:
     return tuple(each.place for each in pair)
 
 
-def _place_of(tensor: TensorInfo) -> tuple[Any, ...]:
-    return tensor.file, tensor.begin, tensor.dtype, tensor.shape, tensor.strides
-
-
 def _side_by_side(pairs: Mapping[Key, Two], found: Mapping[Key, Found], pace: Pace, most: int | None) -> Looked:
     """Compare what lies in one order in both, as the files have it."""
     if not pairs:
@@ -125,14 +121,14 @@ def _side_by_side(pairs: Mapping[Key, Two], found: Mapping[Key, Found], pace: Pa
     def unknown() -> Iterator[Row]:
         """Leave out the rest of a tensor that is known to differ, where no more than that is asked."""
         for row in _rows(pairs.values(), most):
-            key = tuple(_place_of(part.tensor) for part in row)
+            key = tuple(part.tensor.place for part in row)
             if names[key] or found[key].equal:
                 yield row
             else:
                 pace.add(sum(part.nbytes for part in row))
 
     for row, piece in stream_together([each.manifest for each in two], unknown(), _compare_parts):
-        yield tuple(_place_of(part.tensor) for part in row), piece
+        yield tuple(part.tensor.place for part in row), piece
         pace.add(sum(part.nbytes for part in row))
 
 

@@ -56,7 +56,7 @@ def contrast(checkpoint: Checkpoint, request: ContrastRequest, *, progress: Prog
         first_text=first,
         second_text=second,
         device=str(loaded.device),
-        dtype=str(loaded.dtype).removeprefix("torch."),
+        dtype=loaded.precision,
         # Texts of much different lengths have a pass each; those of one pass tell its time twice.
         milliseconds=sum({answered.milliseconds for answered in answers}),
         rows=len(one),

@@ -67,7 +67,7 @@ def heads(checkpoint: Checkpoint, request: HeadsRequest, *, progress: Progress) 
         heads=checkpoint.heads,
         output_class=case.run.output_class,
         device=str(loaded.device),
-        dtype=str(loaded.dtype).removeprefix("torch."),
+        dtype=loaded.precision,
         milliseconds=case.run.milliseconds,
         tokens=given.tokens(checkpoint.require_tokens()),
         warnings=tuple(warnings),

@@ -61,7 +61,7 @@ def lens(checkpoint: Checkpoint, request: LensRequest, *, progress: Progress, sh
         layers=layer_names(count),
         tolerance=None if setting.error is None else setting.tolerance,
         device=str(setting.loaded.device),
-        dtype=str(setting.loaded.dtype).removeprefix("torch."),
+        dtype=setting.loaded.precision,
         milliseconds=setting.run.milliseconds - reading.milliseconds,
         left_out=setting.left_out,
     )

@@ -136,7 +136,7 @@ def _answer_together(
         predictions.append(
             Prediction(
                 device=str(loaded.device),
-                dtype=str(loaded.dtype).removeprefix("torch."),
+                dtype=loaded.precision,
                 milliseconds=ranked[0].milliseconds,
                 tokens=tuple(tokens.visible(index) for index in asked.text.ids),
                 masks=tuple(map(Mask, asked.text.masks, (each.frame for each in ranked), words)),

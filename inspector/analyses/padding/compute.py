@@ -231,7 +231,7 @@ def _answer(
         warnings=(*not_finite_warning(vocabulary, torch.from_numpy(finite)), *measured.warnings),
         row=row,
         device=str(loaded.device) if loaded else "",
-        dtype=str(loaded.dtype).removeprefix("torch.") if loaded else "",
+        dtype=loaded.precision if loaded else "",
         masked_text=_lines(checkpoint, measured.batch),
     )
 

@@ -69,7 +69,7 @@ def judge_causal(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
         text=request.text,
         by=request.by,
         device=str(loaded.device),
-        dtype=str(loaded.dtype).removeprefix("torch."),
+        dtype=loaded.precision,
         milliseconds=run.milliseconds,
         tokens=token_frame(
             tokens, encoding, readings, special=[bool(added) or index in special for added, index in _marked(encoding)]

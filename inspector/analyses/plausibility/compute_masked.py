@@ -70,7 +70,7 @@ def judge_masked(
         text=request.text,
         by=request.by,
         device=str(loaded.device),
-        dtype=str(loaded.dtype).removeprefix("torch."),
+        dtype=loaded.precision,
         milliseconds=milliseconds,
         tokens=token_frame(
             tokens, encoding, readings, special=[place not in readings for place in range(len(encoding.ids))]

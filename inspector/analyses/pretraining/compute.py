@@ -87,7 +87,7 @@ def pretrain(checkpoint: Checkpoint, request: PretrainRequest, *, progress: Prog
         loss=run.fields["loss"].item(),
         output=run.output,
         device=str(loaded.device),
-        dtype=str(loaded.dtype).removeprefix("torch."),
+        dtype=loaded.precision,
         warnings=tuple(warnings),
     )
 

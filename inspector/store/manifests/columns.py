@@ -26,6 +26,11 @@ class TensorInfo(NamedTuple):
     storage: str  # equal for two tensors exactly if they were saved on one storage
     storage_nbytes: int  # size of that storage
 
+    @property
+    def place(self) -> tuple[str, int, str, tuple[int, ...], tuple[int, ...]]:
+        """Equal for names of the same numbers in the same file."""
+        return self.file, self.begin, self.dtype, self.shape, self.strides
+
 
 # What files store although no gradient ever changes it.
 BUFFERS = (

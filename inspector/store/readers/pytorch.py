@@ -17,11 +17,11 @@ from inspector.store.readers.pickles import ITEMSIZES, MAX_PICKLE_NBYTES, Storag
 from inspector.store.readers.pieces import ZipPieces
 from inspector.store.readers.safetensors import (
     MAX_NDIM,
-    MAX_TENSORS,
     Header,
     refuse_foreign,
     refuse_huge,
     refuse_long_names,
+    refuse_many,
 )
 from inspector.text import quoted
 
@@ -76,7 +76,7 @@ def _read_zip(file: IO[bytes], name: str) -> tuple[Any, dict[str, _Place]]:
     try:
         with zipfile.ZipFile(ZipPieces(file, MAX_PICKLE_NBYTES)) as archive:  # type: ignore[arg-type]
             members = {info.filename: info for info in archive.infolist()}
-            _refuse_many(sum("/data/" in member for member in members), name)
+            refuse_many(sum("/data/" in member for member in members), name)
             pickles = [member for member in members if member.endswith("/data.pkl")]
             if any("/code/" in m or m.endswith("/constants.pkl") for m in members):
                 raise CheckpointError(
@@ -222,21 +222,13 @@ def _has_tensors(values: dict[Any, Any]) -> bool:
 
 
 def _checked(state: dict[Any, Any], name: str) -> dict[str, Any]:
-    _refuse_many(len(state), name)
+    refuse_many(len(state), name)
     if odd := [key for key in state if not _is_name(key)]:
         kind = type(odd[0]).__name__
         which = quoted(odd[0], 40) if isinstance(odd[0], str) else f"with a value of type {kind}"
         raise CheckpointError(f"{name} names a tensor {which}, which is not a valid name: {AS_WEIGHTS}")
     refuse_long_names(state, name)
     return state
-
-
-def _refuse_many(count: int, name: str) -> None:
-    if count > MAX_TENSORS:
-        raise CheckpointError(
-            f"{name} lists {count:,} tensors, more than the limit of {MAX_TENSORS:,}: check that "
-            "it is a model's checkpoint."
-        )
 
 
 def _is_name(key: Any) -> bool:

@@ -103,7 +103,7 @@ def read_safetensors(path: Path, name: str) -> Header:
                 f"{MAX_HEADER_NBYTES:,}: check that it is a model's checkpoint."
             )
         data = file.read(length)
-    _refuse_many(data.count(b"{") - 1, name)  # one object a tensor, counted before any is built
+    refuse_many(data.count(b"{") - 1, name)  # one object a tensor, counted before any is built
     refuse_many_values(data, f"the header of {name}")
     return header_by_column(data, name, file_nbytes) or header_by_tensor(data, name, file_nbytes)
 
@@ -116,7 +116,7 @@ def header_by_tensor(data: bytes, name: str, file_nbytes: int) -> Header:
     metadata = header.pop(METADATA, {})
     if not header:
         raise CheckpointError(f"{name} contains no tensors: its header is empty. Check that it is the right file.")
-    _refuse_many(len(header), name)
+    refuse_many(len(header), name)
     refuse_long_names(header, name)
     start = 8 + len(data)
     tensors = sorted(
@@ -261,7 +261,12 @@ def _tensor(key: str, entry: Any, file: str, start: int) -> TensorInfo:
     return TensorInfo(key, torch_dtype, sizes, strides, file, start + begin, nbytes, f"{file}:{key}", nbytes)
 
 
-def _refuse_many(count: int, name: str) -> None:
+def refuse_many(count: int, name: str) -> None:
+    """Refuse a file that lists more tensors than a model has.
+
+    Raises:
+        CheckpointError: If it does.
+    """
     if count > MAX_TENSORS:
         raise CheckpointError(
             f"{name} lists {count:,} tensors, more than the limit of {MAX_TENSORS:,}: check that "
