@@ -1,4 +1,4 @@
-"""The options of every question that runs a model: where, and in which precision."""
+"""The options that many questions share: where a model runs, in which precision, and with which random seed."""
 
 from __future__ import annotations
 
@@ -26,3 +26,8 @@ def dtype() -> Any:
         "wherever float32 does not fit",
         choices=get_args(Dtype),
     )
+
+
+def seed() -> Any:
+    """Define the option `seed`."""
+    return option(0, "Random seed; the same seed gives the same result", least=0, most=2**32 - 1)

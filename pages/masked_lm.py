@@ -18,7 +18,7 @@ from pages._ui import inputs, parts, session
 checkpoint = session.opened()
 parts.heading("masked_lm", checkpoint)
 
-if inputs.is_causal():
+if session.run("overview").is_causal:
     masked_plausibility.draw_causal(checkpoint)
     st.stop()
 inputs.require_head("masked_lm", verb="predict")

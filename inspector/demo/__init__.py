@@ -48,6 +48,14 @@ DEMOS: dict[str, DemoInfo] = {
     )
 }
 
+PLAIN = "the capital and largest city of {}."  # for checkpoints that bring no example
+
+
+def examples_of(reference: str, mask: str | None) -> tuple[str, ...]:
+    """Texts for a checkpoint: a demo's own, or one with a mask in it where it has a mask token."""
+    return DEMOS[reference].examples if reference in DEMOS else (PLAIN.format(mask or "France"),)
+
+
 RUN_STEPS = (0, 10, 30, 100, 200, 300, 400, 600, 800, 1000)
 
 # Run -> reference of each snapshot -> the snapshot, in the order of training.

@@ -87,7 +87,7 @@ class Setting(Request):
     text: str = option("", "Text that the model reads; default: an example")
     device: Device = placing.device()
     dtype: Dtype = placing.dtype()
-    seed: int = option(0, "Random seed; the same seed gives the same result", least=0, most=2**32 - 1)
+    seed: int = placing.seed()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Context:
     @property
     def mask(self) -> str | None:
         """The tokenizer's mask token."""
-        return self.overview.tokenizer.mask_token if self.overview.tokenizer else None
+        return self.overview.mask_token
 
 
 @dataclass(frozen=True, slots=True)

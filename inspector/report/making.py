@@ -9,7 +9,7 @@ from typing import Any
 
 from inspector.analyses.overview.result import Overview
 from inspector.catalog import PAGES
-from inspector.demo import DEMOS
+from inspector.demo import examples_of
 from inspector.engine.protocol import Engine, Job
 from inspector.errors import InspectorError, NotInCheckpointError, RequestError
 from inspector.report import provenance
@@ -19,7 +19,6 @@ from inspector.request import Request
 from inspector.results.checkpoint import Opened
 
 DEFAULT = tuple(section.slug for section in SECTIONS if section.quick)
-PLAIN = "the capital and largest city of {}."  # for checkpoints that bring no example
 COMPARING = "compare"  # the section that needs a second checkpoint
 NO_SECOND = "The section compare needs a second checkpoint: name one (--other), or leave the section out."
 POLL_SECONDS = 0.1
@@ -93,16 +92,10 @@ def make_report(
     )
 
 
-def default_text(opened: Opened, overview: Overview) -> str:
-    """A text for a report that was given none: a demo's example, or one with a mask in it."""
-    if opened.reference in DEMOS:
-        return DEMOS[opened.reference].examples[0]
-    mask = overview.tokenizer.mask_token if overview.tokenizer else None
-    return PLAIN.format(mask or "France")
-
-
 def _with_text(setting: Setting, opened: Opened, overview: Overview) -> Setting:
-    return setting if setting.text.strip() else replace(setting, text=default_text(opened, overview))
+    if setting.text.strip():
+        return setting
+    return replace(setting, text=examples_of(opened.reference, overview.mask_token)[0])
 
 
 def _part(engine: Engine, context: Context, section: Section, tell: Callable[[str], None]) -> Part:

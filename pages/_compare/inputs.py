@@ -9,10 +9,10 @@ import streamlit as st
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
 from inspector.catalog import PAGES
-from inspector.demo import DEMOS
+from inspector.demo import DEMOS, examples_of
 from inspector.results.checkpoint import Opened
 from inspector.text import literal
-from pages._ui import address, beside, inputs, session
+from pages._ui import address, beside, session
 from pages._ui.opening import arrivals, uploading
 
 TEACHES = """
@@ -124,8 +124,4 @@ def _sentence(checkpoint: Opened, overview: Overview | None) -> str:
     """One's own text from another page, else an example that the checkpoint can read."""
     if own := st.session_state.get("own text"):
         return own
-    if checkpoint.reference in DEMOS:
-        return DEMOS[checkpoint.reference].examples[0]
-    tokenizer = overview.tokenizer if overview else None
-    mask = tokenizer.mask_token if tokenizer else None
-    return inputs.PLAIN.replace("France", mask) if mask else inputs.PLAIN
+    return examples_of(checkpoint.reference, overview.mask_token if overview else None)[0]

@@ -54,8 +54,7 @@ def draw(checkpoint: Opened, sentence: Sentence, request: PredictRequest, predic
     if overview.heads["masked_lm"] != "present":
         st.info(literal(words.no_head(other.name)), icon=":material/info:")
         return
-    mask = overview.tokenizer.mask_token if overview.tokenizer else None
-    moved = move(sentence, other, mask=mask)
+    moved = move(sentence, other, mask=overview.mask_token)
     request = replace(request, text=moved.sentence.text, masks=moved.sentence.clicked)
     second: Prediction | None = session.ask(request, of=other)
     if second is None and request.targets:  # its vocabulary may lack them
@@ -71,16 +70,16 @@ def move(sentence: Sentence, other: Opened, *, mask: str | None) -> Moved:
     Args:
         mask: Its mask token.
     """
-    text, kept = _with_mask(sentence, mask or "", written=True, clicked=False)
+    text, kept = _with_mask(sentence, mask or "", clicked=False)
     there = masked_inputs.tokenized(text, of=other)
     clicked = masked_text.standing(kept, there)
     if len(clicked) == len(sentence.clicked):
         return Moved(Sentence(text, there, clicked, ()), exact=True)
-    text, _ = _with_mask(sentence, mask or "", written=True, clicked=True)
+    text, _ = _with_mask(sentence, mask or "", clicked=True)
     return Moved(Sentence(text, (), (), ()), exact=False)
 
 
-def _with_mask(sentence: Sentence, mask: str, *, written: bool, clicked: bool) -> tuple[str, set[masked_text.Place]]:
+def _with_mask(sentence: Sentence, mask: str, *, clicked: bool) -> tuple[str, set[masked_text.Place]]:
     """Write another mask token into the text; gives also where the clicked tokens then stand."""
     text, moved = sentence.text, 0
     kept: set[masked_text.Place] = set()
@@ -90,7 +89,7 @@ def _with_mask(sentence: Sentence, mask: str, *, written: bool, clicked: bool) -
         if is_clicked and not clicked:
             start, end, number = spots[piece.position]
             kept.add((start + moved, end + moved, number))
-        if (piece.kind == "mask" and written) or (is_clicked and clicked):
+        if piece.kind == "mask" or (is_clicked and clicked):
             space = " " if text[piece.start + moved : piece.end + moved].startswith(" ") else ""
             text = text[: piece.start + moved] + space + mask + text[piece.end + moved :]
             moved += len(space + mask) - (piece.end - piece.start)

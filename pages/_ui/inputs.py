@@ -9,14 +9,12 @@ from streamlit.delta_generator import DeltaGenerator
 
 from inspector.analyses.overview.result import Overview
 from inspector.analyses.placement.request import PlacementRequest
-from inspector.demo import DEMOS
+from inspector.demo import examples_of
 from inspector.results.checkpoint import Opened
 from inspector.results.placement import Placement
 from inspector.settings import Device, Dtype
 from inspector.text import literal
 from pages._ui import options, parts, running, session, ways
-
-PLAIN = "the capital and largest city of France."  # for checkpoints that bring no example
 
 
 def text(
@@ -46,7 +44,7 @@ def text(
 
 def begin(checkpoint: Opened, *, slug: str, examples: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Have a text in the field "text" before it is drawn; gives the examples to offer."""
-    examples = examples or _examples(checkpoint, mask_token())
+    examples = examples or examples_of(checkpoint.reference, mask_token())
     _fill_in(examples, page=slug, fingerprint=checkpoint.fingerprint)
     return examples
 
@@ -83,7 +81,7 @@ def offer(examples: tuple[str, ...], *, on_take: Callable[[], None] | None = Non
 def mask_token() -> str | None:
     """The mask token of the open checkpoint."""
     overview: Overview = session.run("overview")
-    return overview.tokenizer.mask_token if overview.tokenizer else None
+    return overview.mask_token
 
 
 def _fill_in(examples: tuple[str, ...], *, page: str, fingerprint: str) -> None:
@@ -96,12 +94,6 @@ def _fill_in(examples: tuple[str, ...], *, page: str, fingerprint: str) -> None:
     elif state["text of"] != fingerprint and not own:
         state["text"] = examples[0]
     state["text on"], state["text of"] = page, fingerprint
-
-
-def is_causal() -> bool:
-    """Whether the open checkpoint predicts the next token, and no masked one."""
-    heads = session.run("overview").heads
-    return heads["masked_lm"] != "present" and heads["causal_lm"] == "present"
 
 
 def require_head(head: str, *, verb: str) -> None:
@@ -160,12 +152,6 @@ def planned(below: DeltaGenerator) -> tuple[Device, Dtype, Callable[[], None]]:
                 ways.draw(found)
 
     return device, dtype, time_pass
-
-
-def _examples(checkpoint: Opened, mask: str | None) -> tuple[str, ...]:
-    if checkpoint.reference in DEMOS:
-        return DEMOS[checkpoint.reference].examples
-    return (PLAIN.replace("France", mask) if mask else PLAIN,)
 
 
 def _insert(mask: str) -> None:

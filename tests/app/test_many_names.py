@@ -23,6 +23,7 @@ from inspector.analyses.placement.request import PlacementRequest
 from inspector.analyses.sharing.request import SharingRequest
 from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.what_if.request import WhatIfRequest
+from inspector.demo import examples_of
 from inspector.engine.protocol import Engine
 from inspector.report.making import make_report
 from inspector.report.page import write_page
@@ -31,7 +32,7 @@ from inspector.settings import settings
 from inspector.store.hashing import HASHES
 from inspector.store.manifests.entries import MAPS
 from inspector.store.reference import CheckpointRef
-from pages._ui import inputs, running, table_files
+from pages._ui import running, table_files
 from tests.app.conftest import allowing
 from tests.models.sizes import peak_nbytes, told
 from tools.bench._sparse import SHAPES, tensors_of, write
@@ -45,8 +46,8 @@ SLUGS: dict[str, dict[str, str]] = {
 }  # fmt: skip
 # By them, how it would be placed, and what would become of its ties.
 ASKED = (
-    SharingRequest(), ClassesRequest(text=inputs.PLAIN), TrainingRequest(), OverviewRequest(), PlacementRequest(),
-    CheckRequest(values="none"), WhatIfRequest(),
+    SharingRequest(), ClassesRequest(text=examples_of("", None)[0]), TrainingRequest(), OverviewRequest(),
+    PlacementRequest(), CheckRequest(values="none"), WhatIfRequest(),
 )  # fmt: skip
 SECONDS = 600  # on a busy machine
 MOST_NBYTES = 300_000  # of a page's first picture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from inspector.errors import RequestError
-from inspector.placing import device, dtype
+from inspector.placing import device, dtype, seed
 from inspector.request import Request, option
 from inspector.results.checkpoint import HEADS
 from inspector.settings import Device, Dtype
@@ -32,7 +32,7 @@ class HeadsRequest(Request):
         most=10,
         step=0.1,
     )
-    seed: int = option(0, "Random seed; the same seed gives the same result", least=0, most=2**32 - 1)
+    seed: int = seed()
     longest_answer: int = option(15, "Maximum length of an answer span in tokens", least=1, most=500)
     right_answer: tuple[int, ...] = option(
         (), "Positions of the right answer's first and last token, such as 3,5, for the loss"

@@ -23,7 +23,7 @@ def ask(context: Context) -> tuple[Request, ...]:
     """The masks of the text, if it has any, and the text itself; of a causal model the text alone."""
     setting = context.setting
     judge = PlausibilityRequest(text=setting.text, device=setting.device, dtype=setting.dtype)
-    masks = not _is_causal(context) and bool(context.mask and context.mask in setting.text)
+    masks = not context.overview.is_causal and bool(context.mask and context.mask in setting.text)
     return (_request(context), judge) if masks else (judge,)
 
 
@@ -37,17 +37,13 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     yield Said(f"The text: {context.setting.text}")
     if isinstance(answers[0], Prediction):
         yield from _prediction(context, answers[0])
-    elif not _is_causal(context):
+    elif not context.overview.is_causal:
         yield Said(NO_MASK)
     else:
         yield Said(CAUSAL)
     judged = answers[-1]
     if isinstance(judged, Plausibility) and judged.judged:
         yield from _plausibility(context, judged)
-
-
-def _is_causal(context: Context) -> bool:
-    return context.overview.heads["masked_lm"] != "present" and context.overview.heads["causal_lm"] == "present"
 
 
 def _prediction(context: Context, prediction: Prediction) -> Iterator[Block]:

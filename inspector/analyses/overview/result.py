@@ -64,6 +64,16 @@ class Overview:
     listed_tensors: tuple[ListedTensor, ...] | None = None  # None: not requested
 
     @property
+    def mask_token(self) -> str | None:
+        """The tokenizer's mask token."""
+        return self.tokenizer.mask_token if self.tokenizer else None
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether the model predicts the next token, and no masked one."""
+        return self.heads["masked_lm"] != "present" and self.heads["causal_lm"] == "present"
+
+    @property
     def tensors(self) -> pd.DataFrame:
         """The stored tensors: name, shape (text), dtype, parameters, nbytes, file."""
         return self.stored.frame

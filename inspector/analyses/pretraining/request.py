@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from inspector.placing import device, dtype
+from inspector.placing import device, dtype, seed
 from inspector.request import Request, option
 from inspector.settings import Device, Dtype
 
@@ -21,6 +21,6 @@ class PretrainRequest(Request):
         True, "The next-sentence label", label="The second text follows the first", flag="--follows/--does-not-follow"
     )
     share: float = option(0.15, "Share of the ordinary tokens to choose for masking", above=0, most=1, step=0.05)
-    seed: int = option(0, "Random seed; the same seed gives the same result", least=0, most=2**32 - 1)
+    seed: int = seed()
     device: Device = device()
     dtype: Dtype = dtype()
