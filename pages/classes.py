@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
 from inspector.analyses.classes import words
 from inspector.analyses.classes.figures import class_tree
+from inspector.analyses.classes.frames import used_classes
 from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.classes.result import ModelClasses
 from inspector.names import find_rows
@@ -94,20 +94,7 @@ with above:
             height=420,
         )
     with by_class:
-        parts.table(
-            pd.DataFrame(
-                {
-                    "class": each.name,
-                    "modules": each.modules,
-                    "own_parameters": each.own_parameters,
-                    "defined_in": each.module,
-                    "what_it_is": each.summary,
-                }
-                for each in classes.used_classes
-            ),
-            alt="Classes of the modules, most parameters first",
-            height=420,
-        )
+        parts.table(used_classes(classes), alt="Classes of the modules, most parameters first", height=420)
 
 with returned:
     output = classes.output

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
 from inspector.analyses.sharing.figures import figure
 from inspector.analyses.sharing.figures_parameters import parameter_icicle
+from inspector.analyses.sharing.frames import reused_modules
 from inspector.analyses.sharing.request import SharingRequest
 from inspector.analyses.sharing.result import Sharing
-from inspector.analyses.sharing.words import explain
+from inspector.analyses.sharing.words import REUSED, explain
 from inspector.text import bytes_text, literal, percent_text
 from pages._sharing import parts as sharing_parts
 from pages._sharing import what_if
@@ -62,8 +62,8 @@ if not sharing.groups:
     st.info("Checkpoints with tied input and output embeddings, such as demo-bert, show a group here.")
 sharing_parts.draw_groups(sharing)
 if sharing.reused_modules:
-    st.markdown("**Modules that one forward pass runs more than once**")
-    parts.table(pd.DataFrame([{"name": m.name, "uses": m.uses} for m in sharing.reused_modules]), alt="Reused modules")
+    st.markdown(f"**{REUSED}**")
+    parts.table(reused_modules(sharing), alt="Reused modules")
 
 st.subheader("Explanations", anchor=False)
 for question, answer in explain(sharing):

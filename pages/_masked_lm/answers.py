@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import pandas as pd
 import streamlit as st
 
 from inspector.analyses.masked_lm import words
+from inspector.analyses.masked_lm.frames import joint_answers
 from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Mask, Prediction
 from inspector.plotting.predictions import topk_bars
@@ -107,17 +107,6 @@ def _joint(checkpoint: Opened, request: PredictRequest, prediction: Prediction) 
         return
     st.subheader("All masks together", anchor=False)
     st.caption(f"{literal(words.joint(request.order))} Choose the other order under Options.")
-    frame = pd.DataFrame(
-        [
-            {
-                "tokens": " · ".join(answer.tokens),
-                "probability": math.exp(answer.log_probability),
-                "log_probability": answer.log_probability,
-                "independent": answer.independent,
-                "pseudo_log_likelihood": answer.pseudo_log_likelihood,
-            }
-            for answer in prediction.joint
-        ]
-    )
+    frame = joint_answers(prediction)
     parts.table(frame, columns=JOINT_COLUMNS, alt=f"{plural(len(frame), 'joint answer')}, most likely first")
     table_files.offer(frame, name=f"{checkpoint.name}-joint")

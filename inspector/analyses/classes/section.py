@@ -9,6 +9,7 @@ import pandas as pd
 
 from inspector.analyses.classes import words
 from inspector.analyses.classes.figures import class_tree
+from inspector.analyses.classes.frames import used_classes
 from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.classes.result import ExampleOutput, ModelClasses
 from inspector.report.content import Block, Code, Context, Drawn, Facts, Said, Section, Tabled
@@ -51,19 +52,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
             for each in classes.siblings
         ),
     )
-    yield Tabled(
-        "used-classes",
-        "Classes of its modules",
-        pd.DataFrame(
-            {
-                "class": each.name,
-                "modules": each.modules,
-                "own_parameters": each.own_parameters,
-                "defined_in": each.module,
-            }
-            for each in classes.used_classes
-        ),
-    )
+    yield Tabled("used-classes", "Classes of its modules", used_classes(classes))
     if classes.output:
         yield from _output(classes.output)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
-
+from inspector.analyses.masked_lm.frames import joint_answers
 from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Mask, Prediction
 from inspector.analyses.masked_lm.words import HOW, NO_MASK, OTHERS_OPEN, joint
@@ -54,18 +53,7 @@ def _prediction(context: Context, prediction: Prediction) -> Iterator[Block]:
     yield Said(HOW)
     if len(prediction.masks) > 1 and prediction.joint:
         yield Said(joint(_request(context).order))
-        yield Tabled(
-            "joint",
-            "All masks together",
-            pd.DataFrame(
-                {
-                    "tokens": " ".join(each.tokens),
-                    "log_probability": each.log_probability,
-                    "independent": each.independent,
-                }
-                for each in prediction.joint
-            ),
-        )
+        yield Tabled("joint", "All masks together", joint_answers(prediction))
 
 
 def _bars(context: Context, mask: Mask, number: int, *, several: bool) -> Drawn:

@@ -27,3 +27,8 @@ def group_table(sharing: Sharing) -> pd.DataFrame:
         }
         for number, group in enumerate(sharing.groups)
     )
+
+
+def reused_modules(sharing: Sharing) -> pd.DataFrame:
+    """One row a module that a pass runs more than once: name, uses."""
+    return pd.DataFrame({"name": each.name, "uses": each.uses} for each in sharing.reused_modules)

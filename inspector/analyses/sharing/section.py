@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
-
 from inspector.analyses.sharing import words
 from inspector.analyses.sharing.figures import figure
 from inspector.analyses.sharing.figures_parameters import parameter_icicle
 from inspector.analyses.sharing.figures_words import group_letter
-from inspector.analyses.sharing.frames import group_table
+from inspector.analyses.sharing.frames import group_table, reused_modules
 from inspector.analyses.sharing.request import SharingRequest
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.report.content import Block, Context, Drawn, Listed, Said, Section, Tabled
@@ -32,11 +30,7 @@ def show(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
         yield Tabled("groups", "Groups of names", group_table(sharing))
     yield Listed(tuple(f"{question} {answer}" for question, answer in words.explain(sharing)))
     if sharing.reused_modules:
-        yield Tabled(
-            "reused-modules",
-            "Modules that one forward pass runs more than once",
-            pd.DataFrame({"name": each.name, "uses": each.uses} for each in sharing.reused_modules),
-        )
+        yield Tabled("reused-modules", words.REUSED, reused_modules(sharing))
     yield Drawn(
         "parameters",
         lambda theme: parameter_icicle(sharing.tensors, sharing.groups, name=context.name, theme=theme),
