@@ -19,7 +19,7 @@ def offer(frame: pd.DataFrame, *, name: str, label: str = "") -> None:
         label: What is in them, where the page shows several tables.
     """
     before = f"{label}: " if label else ""
-    with st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, width="content", gap="small"):
         for ending, write, mime in (
             ("CSV", _csv, "text/csv"),
             ("Parquet", as_parquet, "application/vnd.apache.parquet"),
