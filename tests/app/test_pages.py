@@ -60,9 +60,9 @@ def test_a_page_names_its_question_and_the_open_checkpoint(
     assert checkpoint.replace("-", r"\-") in app.caption[0].value
     charts = [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
     assert charts or (slug, checkpoint) not in FIGURES
-    for chart in charts:  # a saved picture is named after its title, and says it in itself
+    for chart in charts:  # a saved picture says in itself what it is of
         title = chart["layout"]["title"]
-        assert checkpoint in title["text"]
+        assert checkpoint in title["text"] + title.get("subtitle", {}).get("text", "")
         assert title["font"]["size"] * PAPER_POINTS / figure_files.WIDTH >= LEAST_POINTS
     files = [str(each.proto.label) for each in app.get("download_button")]
     for ending in ("CSV", "Parquet"):
