@@ -49,7 +49,8 @@ if "agrees" in lens.states:
                 name=checkpoint.name,
                 theme=session.theme(),
             )
-            parts.chart(lines, key=measure, alt=f"{MEASURES[measure]}, over layers")
+            title = MEASURES[measure]
+            parts.chart(lines, key=measure, alt=f"{title}, over layers", file=f"{title}, {checkpoint.name}")
 
 for question, answer in {
     "How does the head map a hidden state back to a token?": listed([*words.steps(lens), words.agreement(lens)]),

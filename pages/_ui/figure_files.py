@@ -32,17 +32,17 @@ _mount = component(
 )
 
 
-def offer(figure: go.Figure, *, key: str | None = None) -> None:
-    """Offer the chart that was drawn last as files named after its title.
+def offer(figure: go.Figure, *, key: str | None = None, file: str | None = None) -> None:
+    """Offer the chart that was drawn last as files.
 
     Args:
         figure: With a title; what is saved is the chart as it is shown, zoom and selection too.
         key: Of the chart, where two of a page have one title.
+        file: What the files are named after; None: the title.
     """
     title = plain_title(figure)
-    _mount(
-        key=f"files {key or title}", data={"title": title, "filename": file_name(title), "width": WIDTH, "scale": SCALE}
-    )
+    data = {"title": title, "filename": file_name(file or title), "width": WIDTH, "scale": SCALE}
+    _mount(key=f"files {key or title}", data=data)
 
 
 def plain_title(figure: go.Figure) -> str:

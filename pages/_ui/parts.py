@@ -59,10 +59,10 @@ def count(label: str, number: int | None, *, explanation: str = "") -> None:
     st.metric(label, count_text(number) if number >= 100_000 else exact, help=f"{exact}. {explanation}")
 
 
-def chart(figure: go.Figure, *, alt: str, key: str | None = None) -> None:
-    """Draw a figure that is only looked at, and offer it as PNG and SVG."""
+def chart(figure: go.Figure, *, alt: str, key: str | None = None, file: str | None = None) -> None:
+    """Draw a figure that is only looked at, and offer it as PNG and SVG, by default named after its title."""
     st.plotly_chart(_opaque(figure), theme=None, key=key, config=CHART, alt=alt)
-    figure_files.offer(figure, key=key)
+    figure_files.offer(figure, key=key, file=file)
 
 
 def _opaque(figure: go.Figure) -> go.Figure:

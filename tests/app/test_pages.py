@@ -47,10 +47,24 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> list[pd.DataFrame]:
     return found
 
 
+@pytest.fixture
+def pictures(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the picture files of a page are called."""
+    found: list[str] = []
+    name = figure_files.file_name
+
+    def noted(title: str) -> str:
+        found.append(name(title))
+        return found[-1]
+
+    monkeypatch.setattr(figure_files, "file_name", noted)
+    return found
+
+
 @pytest.mark.parametrize("slug", SLUGS)
 @pytest.mark.parametrize("checkpoint", sorted(DEMOS))
 def test_a_page_names_its_question_and_the_open_checkpoint(
-    slug: str, checkpoint: str, open_app: Open, offered: list[pd.DataFrame]
+    slug: str, checkpoint: str, open_app: Open, offered: list[pd.DataFrame], pictures: list[str]
 ) -> None:
     app = open_app(slug, checkpoint=checkpoint)
     assert not app.exception
@@ -64,6 +78,8 @@ def test_a_page_names_its_question_and_the_open_checkpoint(
         title = chart["layout"]["title"]
         assert checkpoint in title["text"] + title.get("subtitle", {}).get("text", "")
         assert title["font"]["size"] * PAPER_POINTS / figure_files.WIDTH >= LEAST_POINTS
+    assert [name for name in pictures if checkpoint not in name] == []
+    assert len(pictures) == len(charts)
     files = [str(each.proto.label) for each in app.get("download_button")]
     for ending in ("CSV", "Parquet"):
         assert sum(label.endswith(ending) for label in files) == len(offered)
