@@ -159,40 +159,45 @@ def look(numbers: torch.Tensor) -> Found:
     if numbers.dtype in NO_NUMBERS:
         return _look_at_float8(numbers)
     if not numbers.is_floating_point():
-        return _look_for_maxima(numbers)
+        return _look_for_extremes(numbers)
     if numbers.dtype.itemsize == 1:
-        return _look_for_maxima(numbers.float())  # rare, and small: powers of two that scale codes
+        return _look_for_extremes(numbers.float())  # rare, and small: powers of two that scale codes
     return _look_at_floats(numbers)
 
 
 def _look_at_floats(numbers: torch.Tensor) -> Found:
-    """Add up squares: a sum that is neither tiny nor infinite also tells that all numbers are finite, and not all 0."""
-    squares, sure = 0.0, True
+    """Add up squares: a sum that is neither tiny nor infinite also tells that all are finite, and not all 0."""
+    squares, zero, finite = 0.0, True, True
     room = torch.empty(min(len(numbers), AT_ONCE))
     for some in numbers.split(AT_ONCE):
         wide = some if some.dtype in SUMMED else room[: len(some)].copy_(some)
         square = float(wide.dot(wide))
         if not LEAST_SQUARES < square < math.inf:
-            square, sure = _add_exactly(some), False
-        squares += square
-    found = Found(zero=False) if sure else _look_for_maxima(numbers)
-    return replace(found, squares=squares)
+            low, high = _extremes(some)
+            if low == high == 0:
+                continue
+            finite = finite and math.isfinite(low) and math.isfinite(high)
+            square = _add_exactly(some)
+        squares, zero = squares + square, False
+    return replace(Found(zero) if finite else _count(numbers), squares=squares)
 
 
 def _add_exactly(numbers: torch.Tensor) -> float:
     """The sum of the squares of those that are finite, in float64."""
-    low, high = numbers.aminmax()
-    if low == high == 0:
-        return 0.0
     wide = numbers.double()
     finite = wide[wide.isfinite()]
     return float(finite.dot(finite))
 
 
-def _look_for_maxima(numbers: torch.Tensor) -> Found:
-    plain = numbers.view(NO_MAXIMA.get(numbers.dtype, numbers.dtype))
-    low, high = (float(each) for each in plain.aminmax())
-    if not (math.isfinite(low) and math.isfinite(high)):  # NaN in either where one number is NaN
+def _extremes(numbers: torch.Tensor) -> tuple[float, float]:
+    """The least and the most; both are NaN if one number is."""
+    low, high = numbers.view(NO_MAXIMA.get(numbers.dtype, numbers.dtype)).aminmax()
+    return float(low), float(high)
+
+
+def _look_for_extremes(numbers: torch.Tensor) -> Found:
+    low, high = _extremes(numbers)
+    if not (math.isfinite(low) and math.isfinite(high)):
         return _count(numbers)
     return Found(zero=low == high == 0)
 
