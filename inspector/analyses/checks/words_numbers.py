@@ -104,10 +104,11 @@ def _of_scales(count: int, read: int, numbers: int) -> str:
 
 def scales(zeros: int, negative: int, read: int, numbers: int, tensors: int) -> str:
     """What was found in all scales of quantized weights."""
-    which = f"All {numbers:,}" if read == numbers else f"A sample of {read:,} of the {numbers:,}"
-    found = [f"{count:,} {what}" for count, what in ((zeros, "are 0"), (negative, "are negative")) if count]
+    which = plural(numbers, "scale") if read == numbers else f"A sample of {read:,} of the {numbers:,} scales"
+    counts = ((zeros, "0"), (negative, "negative"))
+    found = [f"{count:,} {'is' if count == 1 else 'are'} {what}" for count, what in counts if count]
     said = " and ".join(found) or "none is 0 or negative"
-    return f"{which} scales in {plural(tensors, 'tensor')} of quantized weights were read: {said}."
+    return f"{which} in {plural(tensors, 'tensor')} of quantized weights: {said}."
 
 
 def kept_in(tensors: Sequence[str], numbers: int) -> str:

@@ -153,7 +153,7 @@ def test_scales_that_are_zero_or_negative_are_counted(stored, way, values):
         (name, "scales of 0", "minor", 2), (name, "negative scales", "note", 1),
     ]  # fmt: skip
     assert found.status == "warn"
-    assert found.detail.endswith("scales in 1 tensor of quantized weights were read: 2 are 0 and 1 are negative.")
+    assert found.detail.endswith("scales in 1 tensor of quantized weights: 2 are 0 and 1 is negative.")
     assert f"used to dequantize {WEIGHT}" in found.evidence[0].detail
 
 
