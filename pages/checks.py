@@ -37,6 +37,8 @@ if len(alarms) < len(ordered):
     for check in ordered[len(alarms) :]:
         check_cards.draw(check)
 
+check_cards.draw_norms(checks, name=checkpoint.name)
+
 st.subheader("Export", anchor=False)
 with st.container(horizontal=True, vertical_alignment="center"):
     table_files.offer(check_cards.evidence_frame(checks), name=f"{checkpoint.name}-checks", label="All evidence")

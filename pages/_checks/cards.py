@@ -7,14 +7,14 @@ import json
 import pandas as pd
 import streamlit as st
 
-from inspector.analyses.checks import words
-from inspector.analyses.checks.frames import SUBJECT, as_frame
+from inspector.analyses.checks import words, words_magnitudes
+from inspector.analyses.checks.frames import SUBJECT, as_frame, norm_frame
 from inspector.analyses.checks.result import Check, Checks
 from inspector.catalog import PAGES
 from inspector.names import find_rows
 from inspector.results.plain import to_json
 from inspector.text import literal
-from pages._ui import address, parts
+from pages._ui import address, parts, table_files
 from pages._ui.health import STATUS
 
 # check -> slug of the page that shows more of it, and inputs there
@@ -25,6 +25,8 @@ MORE: dict[str, tuple[str, dict[str, str]]] = {
     "Ties": ("sharing", {}),
     "NaN and infinity": ("overview", {}),
     "Zero tensors": ("overview", {}),
+    "Weight magnitudes": ("overview", {}),
+    "Quantization scales": ("overview", {}),
     "Number types": ("overview", {}),
     "Tokenizer and rows": ("embeddings", {}),
     "Zero rows": ("embeddings", {}),
@@ -34,8 +36,12 @@ MORE: dict[str, tuple[str, dict[str, str]]] = {
     "Pickle formats": ("overview", {}),
     "Files": ("overview", {}),
 }
+RMS = {
+    f"{which}_rms": st.column_config.NumberColumn(f"{which} RMS", format="%.4g")
+    for which in ("lowest", "median", "highest")
+}
 LOOK = {"Broken": (st.error, "error"), "Worth a look": (st.warning, "warning"), "Sound": (st.success, "check_circle")}
-SEARCHABLE = frozenset({"Left-over tensors", "NaN and infinity", "Zero tensors"})  # by tensor
+SEARCHABLE = frozenset({"Left-over tensors", "NaN and infinity", "Zero tensors", "Quantization scales"})  # by tensor
 
 
 def sum_up(checks: Checks) -> None:
@@ -76,6 +82,21 @@ def draw(check: Check, *, place: str = "") -> None:
         if check.evidence:
             _draw_evidence(check, place)
         _link(check, place)
+
+
+def draw_norms(checks: Checks, *, name: str) -> None:
+    """Draw how large the weights are, by pattern of names.
+
+    Args:
+        name: Of the checkpoint, for the files.
+    """
+    if not checks.norms:
+        return
+    st.subheader(words_magnitudes.HEADING, anchor=False)
+    st.markdown(literal(words_magnitudes.table(checks)))
+    frame = norm_frame(checks.norms)
+    parts.table(frame, alt="Weight magnitudes by pattern of names", columns=RMS)
+    table_files.offer(frame, name=f"{name}-norms", label=words_magnitudes.HEADING)
 
 
 def evidence_frame(checks: Checks) -> pd.DataFrame:

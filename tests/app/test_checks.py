@@ -10,12 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from safetensors.numpy import load_file, save
 from streamlit.testing.v1 import AppTest
 
 from inspector.analyses.checks.command.baseline import compare, read_baseline
 from inspector.analyses.checks.compute import ORDER
+from inspector.analyses.checks.frames import norm_frame
 from inspector.analyses.checks.result import Checks
 from inspector.analyses.checks.section import SECTION
 from inspector.catalog import PAGES
@@ -23,7 +25,7 @@ from inspector.demo import DEMOS
 from inspector.report.content import Tabled
 from inspector.store.readers.safetensors import read_safetensors
 from pages._checks import cards as check_cards
-from pages._ui import session
+from pages._ui import session, table_files
 from tests.app.looking import button, said
 from tools.bench._sparse import DEEPSEEK_V3, Shape, write
 
@@ -56,10 +58,26 @@ def test_a_sound_checkpoint_is_said_to_be_sound(open_app: Open, checkpoint: str)
     app = open_app("checks", checkpoint=checkpoint)
     assert not app.exception
     assert [each.value for each in app.success] == [f"**Sound.** None of {len(ORDER)} checks found anything wrong."]
-    assert [each.value for each in app.subheader] == ["Passed checks", "Export"]
+    assert [each.value for each in app.subheader] == ["Passed checks", "Weight magnitudes", "Export"]
     assert "Next step" not in said(app)
     assert app.code[-1].value == f"python -m inspector check {checkpoint}"
     assert f"check {checkpoint} --baseline baseline.json" in app.code[0].value
+
+
+def test_magnitudes_are_listed_by_pattern_and_can_be_saved(open_app: Open) -> None:
+    app = open_app("checks", checkpoint="demo-bert")
+    found: Checks = session.engine().run(app.session_state["opened"].fingerprint, "check").result()
+    table = app.dataframe[-1].value
+    assert table["pattern"].tolist() == [row.pattern for row in found.norms]
+    assert max(table["tensors"].tolist()) == 4
+    labels = [getattr(each, "label", "") for each in app.get("download_button")]
+    assert {"Weight magnitudes: CSV", "Weight magnitudes: Parquet"} <= set(labels)
+    frame = norm_frame(found.norms)
+    saved = pd.read_parquet(io.BytesIO(table_files.as_parquet(frame)))
+    assert saved["shape"].tolist()[0] == "128 × 160"
+    app = open_app("checks", checkpoint="demo-bert", values="none")
+    assert not app.exception
+    assert "Weight magnitudes" not in [each.value for each in app.subheader]
 
 
 def test_alarms_come_first_with_evidence_a_next_step_and_a_link(damaged: AppTest) -> None:
@@ -71,7 +89,7 @@ def test_alarms_come_first_with_evidence_a_next_step_and_a_link(damaged: AppTest
         "Findings", "Passed checks",
     ]  # fmt: skip
     badges = [each.value for each in damaged.markdown if "-badge[" in each.value]
-    assert len(badges) == 14
+    assert len(badges) == len(ORDER)
     assert badges[0] == ":red-badge[:material/error: broken · critical] **NaN and infinity**"
     assert badges[1] == ":orange-badge[:material/warning: worth a look · minor] **Duplicated rows**"
     assert sum("Next step:" in each.value for each in damaged.markdown) == 2

@@ -36,7 +36,7 @@ def bytes_of(tensor: torch.Tensor) -> bytes:
 
 
 @pytest.mark.parametrize("piece", [7, 64, 1_000, 1 << 24])
-@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("threads", [None, 1, 2, 5])
 def test_every_byte_comes_once_and_in_order(opened, monkeypatch, piece, threads):
     monkeypatch.setattr(streams, "PIECE", piece)
     checkpoint, tensors = opened
@@ -47,6 +47,15 @@ def test_every_byte_comes_once_and_in_order(opened, monkeypatch, piece, threads)
         assert len(data) == part.nbytes <= piece
         read[part.tensor.name] = read.get(part.tensor.name, b"") + data
     assert read == {name: bytes_of(tensor) for name, tensor in tensors.items() if tensor.numel()}
+
+
+@pytest.mark.parametrize(("processors", "threads"), [(1, 2), (2, 2), (5, 5), (64, 8)])
+def test_threads_are_as_many_as_processors_that_may_be_used(monkeypatch, processors, threads):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)), raising=False)
+    assert streams.count_threads() == threads
+    monkeypatch.delattr(os, "sched_getaffinity")  # of Linux alone
+    monkeypatch.setattr(os, "cpu_count", lambda: processors)
+    assert streams.count_threads() == threads
 
 
 def test_a_sample_is_pages_of_every_tensor_and_small_ones_whole(opened, monkeypatch):

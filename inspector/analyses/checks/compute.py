@@ -6,13 +6,18 @@ from collections import Counter
 
 from inspector.analyses.checks.compute_census import take_census
 from inspector.analyses.checks.compute_files import FILES, PICKLES, check_files, check_pickles
+from inspector.analyses.checks.compute_magnitudes import MAGNITUDES, check_magnitudes, find_siblings, list_norms
 from inspector.analyses.checks.compute_numbers import (
     DTYPES,
     NUMBERS,
+    SCALES,
     ZEROS,
     check_dtypes,
     check_numbers,
+    check_scales,
     check_zero_tensors,
+    stored_scales,
+    weights_of_parts,
 )
 from inspector.analyses.checks.compute_padding import PADDING, check_padding
 from inspector.analyses.checks.compute_parts import not_read
@@ -30,7 +35,7 @@ from inspector.analyses.checks.compute_structure import (
 )
 from inspector.analyses.checks.compute_vocabulary import VOCABULARY, check_vocabulary
 from inspector.analyses.checks.request import WHOLE_GB, CheckRequest
-from inspector.analyses.checks.result import STATUSES, Check, Checks
+from inspector.analyses.checks.result import STATUSES, Check, Checks, Norms
 from inspector.analyses.sharing.result import Sharing
 from inspector.catalog import answer
 from inspector.errors import InspectorError
@@ -39,7 +44,8 @@ from inspector.progress import Progress
 from inspector.request import answers
 
 KEPT = "checks by headers"
-ORDER = (SHAPES, WEIGHTS, LEFT_OVER, TIES, NUMBERS, ZEROS, DTYPES, *VOCABULARY, PADDING, PICKLES, FILES)
+READ = (NUMBERS, ZEROS, MAGNITUDES, SCALES)
+ORDER = (SHAPES, WEIGHTS, LEFT_OVER, TIES, *READ, DTYPES, *VOCABULARY, PADDING, PICKLES, FILES)
 
 
 @answers(CheckRequest)
@@ -52,9 +58,9 @@ def check(checkpoint: Checkpoint, request: CheckRequest, *, progress: Progress) 
     numbers are stored in.
     """
     values = _values(checkpoint, request.values)
-    by_name = {
-        each.name: each for each in (*_by_headers(checkpoint, progress), *_by_numbers(checkpoint, values, progress))
-    }
+    of_headers = _by_headers(checkpoint, progress)
+    of_numbers, norms = _by_numbers(checkpoint, values, progress)
+    by_name = {each.name: each for each in (*of_headers, *of_numbers)}
     counted = Counter(each.status for each in by_name.values())
     return Checks(
         name=checkpoint.name,
@@ -62,6 +68,7 @@ def check(checkpoint: Checkpoint, request: CheckRequest, *, progress: Progress) 
         counts={status: counted[status] for status in STATUSES},
         checks=tuple(by_name[name] for name in ORDER),
         values=values,
+        norms=norms,
     )
 
 
@@ -88,18 +95,24 @@ def _by_headers(checkpoint: Checkpoint, progress: Progress) -> tuple[Check, ...]
     return found
 
 
-def _by_numbers(checkpoint: Checkpoint, values: str, progress: Progress) -> tuple[Check, ...]:
-    """The checks that need numbers."""
+def _by_numbers(checkpoint: Checkpoint, values: str, progress: Progress) -> tuple[tuple[Check, ...], tuple[Norms, ...]]:
+    """The checks that need numbers, and the sizes of the weights."""
     if values == "none":
-        return tuple(map(not_read, (NUMBERS, ZEROS, *VOCABULARY, PADDING)))
-    census = take_census(checkpoint.manifest, progress, sample=values == "sample")
+        return tuple(map(not_read, (*READ, *VOCABULARY, PADDING))), ()
+    manifest, quantized = checkpoint.manifest, checkpoint.quantized
+    scales = [manifest.by_name[name] for name in stored_scales(quantized)]
+    census = take_census(manifest, progress, sample=values == "sample", scales=scales)
+    siblings = find_siblings(census, weights_of_parts(quantized))
     progress(None, "Checking the vocabulary")
-    return (
-        check_numbers(census, checkpoint.quantized),
+    checks = (
+        check_numbers(census, quantized),
         check_zero_tensors(census, checkpoint),
+        check_magnitudes(siblings, whole=values == "all"),
+        check_scales(census, quantized),
         *check_vocabulary(checkpoint, progress),
         check_padding(checkpoint),
     )
+    return checks, list_norms(siblings)
 
 
 def _values(checkpoint: Checkpoint, asked: str) -> str:

@@ -1,15 +1,15 @@
-"""Read stored numbers once, in the type that they are stored in: NaN, infinity, and nothing but zeros."""
+"""Read stored numbers once, in their stored type: NaN, infinity, nothing but zeros, the sum of their squares."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 
+from inspector.models.placing.threads import single_threaded
 from inspector.models.tensors import read_tensors, view_numbers
 from inspector.progress import Pace, Progress
 from inspector.store.copies import is_packed
@@ -23,6 +23,10 @@ from inspector.store.readers.streams import Part, sampled_parts, stream, whole_p
 NO_NUMBERS = {torch.float8_e4m3fn: (0x7F, 0xFF), torch.float8_e5m2: (0x7C, 0xFC)}
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by the bytes of a number
 MATRIX, WIDE = 2, 16  # axes of a matrix, and columns from which on equal numbers of a row are no chance
+SUMMED = (torch.float32, torch.float64)  # types whose squares are added up as they are; others in float32
+AT_ONCE = 1 << 18  # numbers whose squares are added up at once: 1 MB in float32 stays in a processor's cache
+# Smaller sums of that many squares may have lost some of them: float32's smallest normal number is 1e-38.
+LEAST_SQUARES = 1e-25
 NO_MAXIMA = {torch.bool: torch.uint8, torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 
 
@@ -35,6 +39,9 @@ class Found:
     infinite: int = 0
     first: int | None = None
     constant_rows: int = 0  # that lie in them whole, and hold one number all over
+    squares: float = 0.0  # sum over the finite ones; 0 for whole numbers and floats of one byte, which may be codes
+    zeros: int = 0  # counted in scales alone
+    negative: int = 0  # likewise
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +55,38 @@ class Census:
     first: int | None = None  # place of the first number that is not finite, in the file's order
     zero: bool = True  # every number is 0
     constant_rows: int = 0  # of a matrix, that hold one number all over
+    squares: float = (
+        0.0  # sum over the finite numbers read, to about 1e-5 of it; 0 for whole numbers and floats of one byte
+    )
+    zeros: int = 0  # numbers that are 0, counted in scales alone
+    negative: int = 0  # numbers below 0, likewise
 
     @property
     def numbers(self) -> int:
         """How many the tensor has."""
         return math.prod(self.tensor.shape)
 
+    @property
+    def rms(self) -> float:
+        """Root mean square of the finite numbers read; NaN where there is none."""
+        finite = self.read - self.nan - self.infinite
+        return math.sqrt(self.squares / finite) if finite > 0 else math.nan
 
-def take_census(manifest: Manifest, progress: Progress, *, sample: bool = False) -> list[Census]:
+
+def take_census(
+    manifest: Manifest,
+    progress: Progress,
+    *,
+    sample: bool = False,
+    scales: Iterable[TensorInfo] = (),
+    threads: int | None = None,
+) -> list[Census]:
     """Read every tensor of the files once, or evenly spaced pages of each.
 
     Args:
         sample: Read about a gigabyte in all; what lies in memory with gaps is left out.
+        scales: Tensors whose zeros and negative numbers are counted.
+        threads: That read and count; None: as many as processors, which changes no answer.
 
     Returns:
         One entry a tensor that was read, in the manifest's order.
@@ -74,10 +101,11 @@ def take_census(manifest: Manifest, progress: Progress, *, sample: bool = False)
     what = "Reading a sample of the numbers" if sample else "Reading every number"
     pace = Pace(progress, what, sum(part.nbytes for part in parts) + sum(tensor.nbytes for tensor in loose))
     found: dict[Any, Census] = {}
-    for part, each in _looked_at(manifest, parts, loose):
-        place = part.tensor.place
-        found[place] = _add(found.get(place, Census(part.tensor)), part, each)
-        pace.add(part.nbytes)
+    with single_threaded():
+        for part, each in _looked_at(manifest, parts, loose, {tensor.place for tensor in scales}, threads):
+            place = part.tensor.place
+            found[place] = _add(found.get(place, Census(part.tensor)), part, each)
+            pace.add(part.nbytes)
     return [
         replace(found[tensor.place], tensor=tensor)
         for tensor in manifest.tensors
@@ -85,11 +113,16 @@ def take_census(manifest: Manifest, progress: Progress, *, sample: bool = False)
     ]
 
 
-def look_at_part(part: Part, data: np.ndarray) -> Found:
-    """Say what the numbers of a part are, and which of its rows hold one number all over."""
-    numbers = view_numbers(part, data)
+def look_at_part(part: Part, numbers: torch.Tensor, *, scales: bool = False) -> Found:
+    """Say what the numbers of a part are, and which of its rows hold one number all over.
+
+    Args:
+        scales: Count zeros and negative numbers, too.
+    """
     found = look(numbers)
-    return replace(found, constant_rows=_count_constant(part, numbers, zero=found.zero))
+    zeros, negative = _count_signs(numbers) if scales else (0, 0)
+    constant = _count_constant(part, numbers, zero=found.zero)
+    return replace(found, constant_rows=constant, zeros=zeros, negative=negative)
 
 
 def _count_constant(part: Part, numbers: torch.Tensor, *, zero: bool) -> int:
@@ -109,17 +142,62 @@ def _count_constant(part: Part, numbers: torch.Tensor, *, zero: bool) -> int:
     return int((few == few[:, :1]).all(dim=1).sum()) if len(few) else 0
 
 
+def _count_signs(numbers: torch.Tensor) -> tuple[int, int]:
+    """How many are 0, and how many are less."""
+    zeros = negative = 0
+    for some in numbers.split(AT_ONCE):
+        wide = some.float() if some.dtype.itemsize == 1 else some  # torch orders no float8
+        zeros += int((wide == 0).sum())
+        negative += int((wide < 0).sum())
+    return zeros, negative
+
+
 def look(numbers: torch.Tensor) -> Found:
     """Say what the numbers of one dimension are, in one pass where nothing is wrong with them."""
     if numbers.is_complex():
         return look(torch.view_as_real(numbers).reshape(-1))
     if numbers.dtype in NO_NUMBERS:
         return _look_at_float8(numbers)
-    if numbers.is_floating_point() and numbers.dtype.itemsize == 1:
-        numbers = numbers.float()  # rare, and small: powers of two that scale codes
-    plain = numbers.view(NO_MAXIMA.get(numbers.dtype, numbers.dtype))
-    low, high = (float(each) for each in plain.aminmax())
-    if not (math.isfinite(low) and math.isfinite(high)):  # NaN in either where one number is NaN
+    if not numbers.is_floating_point():
+        return _look_for_extremes(numbers)
+    if numbers.dtype.itemsize == 1:
+        return _look_for_extremes(numbers.float())  # rare, and small: powers of two that scale codes
+    return _look_at_floats(numbers)
+
+
+def _look_at_floats(numbers: torch.Tensor) -> Found:
+    """Add up squares: a sum that is neither tiny nor infinite also tells that all are finite, and not all 0."""
+    squares, zero, finite = 0.0, True, True
+    room = torch.empty(min(len(numbers), AT_ONCE))
+    for some in numbers.split(AT_ONCE):
+        wide = some if some.dtype in SUMMED else room[: len(some)].copy_(some)
+        square = float(wide.dot(wide))
+        if not LEAST_SQUARES < square < math.inf:
+            low, high = _extremes(some)
+            if low == high == 0:
+                continue
+            finite = finite and math.isfinite(low) and math.isfinite(high)
+            square = _add_exactly(some)
+        squares, zero = squares + square, False
+    return replace(Found(zero) if finite else _count(numbers), squares=squares)
+
+
+def _add_exactly(numbers: torch.Tensor) -> float:
+    """The sum of the squares of those that are finite, in float64."""
+    wide = numbers.double()
+    finite = wide[wide.isfinite()]
+    return float(finite.dot(finite))
+
+
+def _extremes(numbers: torch.Tensor) -> tuple[float, float]:
+    """The least and the most; both are NaN if one number is."""
+    low, high = numbers.view(NO_MAXIMA.get(numbers.dtype, numbers.dtype)).aminmax()
+    return float(low), float(high)
+
+
+def _look_for_extremes(numbers: torch.Tensor) -> Found:
+    low, high = _extremes(numbers)
+    if not (math.isfinite(low) and math.isfinite(high)):
         return _count(numbers)
     return Found(zero=low == high == 0)
 
@@ -138,13 +216,25 @@ def _count(numbers: torch.Tensor) -> Found:
     return Found(zero=False, nan=nan, infinite=len(bad) - nan, first=int(bad[0]))
 
 
-def _looked_at(manifest: Manifest, parts: Iterable[Part], loose: Iterable[TensorInfo]) -> Iterator[tuple[Part, Found]]:
-    yield from stream(manifest, parts, look_at_part)
+def _looked_at(
+    manifest: Manifest, parts: Iterable[Part], loose: Iterable[TensorInfo], scales: Collection[Any], threads: int | None
+) -> Iterator[tuple[Part, Found]]:
+    """What was found in each part.
+
+    Args:
+        scales: Places of tensors whose signs are counted.
+    """
+
+    def look_at(part: Part, numbers: torch.Tensor) -> Found:
+        return look_at_part(part, numbers, scales=part.tensor.place in scales)
+
+    yield from stream(manifest, parts, lambda part, data: look_at(part, view_numbers(part, data)), threads=threads)
     for tensor in loose:  # a view with gaps, of old files: as it is mapped
         whole = read_tensors(manifest, [tensor.name])[tensor.name]
         size = tensor.nbytes // len(whole)
-        for row, part in enumerate(whole.split(1)):
-            yield Part(tensor, row * size, size), look(part.reshape(-1))
+        for row, numbers in enumerate(whole.split(1)):
+            part = Part(tensor, row * size, size)
+            yield part, look_at(part, numbers.reshape(-1))
 
 
 def _add(census: Census, part: Part, found: Found) -> Census:
@@ -160,4 +250,7 @@ def _add(census: Census, part: Part, found: Found) -> Census:
         first=first,
         zero=census.zero and found.zero,
         constant_rows=census.constant_rows + found.constant_rows,
+        squares=census.squares + found.squares,
+        zeros=census.zeros + found.zeros,
+        negative=census.negative + found.negative,
     )

@@ -1,4 +1,4 @@
-"""Check what was found in the stored numbers: NaN, infinity, tensors of zeros; and the types they are kept in."""
+"""Check what was found in the stored numbers: NaN, infinity, zeros, scales; and the types they are kept in."""
 
 from __future__ import annotations
 
@@ -23,18 +23,22 @@ from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers.safetensors import contiguous_strides
 
 NUMBERS, ZEROS, DTYPES = "NaN and infinity", "Zero tensors", "Number types"
+SCALES = "Quantization scales"
+SCALING = ("scale", "absmax")  # parts of a quantized weight that its codes are multiplied by
 FORMER = re.compile("|".join(FORMER_BUFFERS))
+BIASED = "affine"  # the kind whose numbers are scale · code + bias
+SIGNED = ("float32", "bfloat16", "float16", "float64", "float8_e4m3fn", "float8_e5m2")  # types with 0 and a sign
 FEW_ROWS = 8  # of a quantized weight that is sampled
 MOST_ROWS = 1 << 10  # of a quantized weight that are dequantized at once
 
 
 def check_numbers(census: Sequence[Census], quantized: Mapping[str, Quantized]) -> Check:
     """No number of any tensor is NaN or infinite."""
-    weights = _weights_of_parts(quantized)
+    weights = weights_of_parts(quantized)
     evidence = []
     for each in census:
         name = each.tensor.name
-        severity: Severity = "note" if _is_table(each.tensor) else "critical"
+        severity: Severity = "note" if is_table(each.tensor) else "critical"
         for count, what in ((each.nan, "NaN"), (each.infinite, "infinity")):
             if count:
                 detail = words.not_finite(
@@ -57,14 +61,14 @@ def check_numbers(census: Sequence[Census], quantized: Mapping[str, Quantized]) 
 
 def check_zero_tensors(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
     """No weight matrix is zero all over; codes count as what they stand for."""
-    parts = _weights_of_parts(checkpoint.quantized)
+    parts = weights_of_parts(checkpoint.quantized)
     whole = all(each.read == each.numbers for each in census)
     filled = {each.tensor.name for each in census if not each.zero}
     rows = None if whole else FEW_ROWS
     found = [
         (each.tensor.name, each.numbers, words.zero_tensor(each.tensor.shape, each.read, each.numbers))
         for each in census
-        if each.zero and _is_matrix(each.tensor) and not _is_table(each.tensor) and each.tensor.name not in parts
+        if each.zero and is_matrix(each.tensor) and not is_table(each.tensor) and each.tensor.name not in parts
     ]
     found += [
         (each.name, math.prod(each.shape), words.zero_weight(each.shape, each.scheme, rows))
@@ -87,10 +91,38 @@ def _rows_of_one_number(census: Sequence[Census], checkpoint: Checkpoint, parts:
         vocabulary = None
     for each in census:
         tensor, count = each.tensor, each.constant_rows
-        if not count or each.zero or _is_table(tensor) or tensor.name in parts or tensor.shape == vocabulary:
+        if not count or each.zero or is_table(tensor) or tensor.name in parts or tensor.shape == vocabulary:
             continue
         detail = words.constant_rows(count, each.numbers // tensor.shape[-1], whole=each.read == each.numbers)
         yield Evidence(tensor.name, "rows of one number", "note", count, detail)
+
+
+def stored_scales(quantized: Mapping[str, Quantized]) -> dict[str, Quantized]:
+    """Name of a stored tensor of scales -> what they scale; powers of two, and scales that are codes, are no such."""
+    parts = ((each.parts.get(role), each) for each in quantized.values() for role in SCALING)
+    return {part.name: each for part, each in parts if part is not None and part.dtype in SIGNED}
+
+
+def check_scales(census: Sequence[Census], quantized: Mapping[str, Quantized]) -> Check:
+    """No scale of a quantized weight is 0 or negative."""
+    scales = stored_scales(quantized)
+    if not scales:
+        return conclude(SCALES, (), words.NO_SCALES)
+    found = [each for each in census if each.tensor.name in scales]
+    evidence = []
+    for each in found:
+        name, weight = each.tensor.name, scales[each.tensor.name]
+        biased = weight.kind == BIASED
+        if each.zeros:
+            detail = words.zero_scales(each.zeros, each.read, each.numbers, weight.name, biased=biased)
+            evidence.append(Evidence(name, "scales of 0", "minor", each.zeros, detail))
+        if each.negative and not biased:  # MLX's own quantizer writes them
+            detail = words.negative_scales(each.negative, each.read, each.numbers, weight.name)
+            evidence.append(Evidence(name, "negative scales", "note", each.negative, detail))
+    read, numbers = (sum(getattr(each, of) for each in found) for of in ("read", "numbers"))
+    zeros = sum(each.zeros for each in found)
+    negative = sum(each.count or 0 for each in evidence if each.severity == "note")
+    return conclude(SCALES, evidence, words.scales(zeros, negative, read, numbers, len(found)), words.SCALES_STEP)
 
 
 def _is_product(quantized: Quantized, filled: Collection[str]) -> bool:
@@ -111,17 +143,17 @@ def _stands_for_zeros(manifest: Manifest, quantized: Quantized, *, most: int | N
     return True
 
 
-def _weights_of_parts(quantized: Mapping[str, Quantized]) -> dict[str, str]:
+def weights_of_parts(quantized: Mapping[str, Quantized]) -> dict[str, str]:
     """Name of what is stored of a weight (codes, scales, ...) -> name of the weight."""
     return {part.name: name for name, each in quantized.items() for part in each.parts.values()}
 
 
 def check_dtypes(checkpoint: Checkpoint) -> Check:
     """All weights are kept in one floating type; codes and their scales have types of their own."""
-    parts = _weights_of_parts(checkpoint.quantized)
+    parts = weights_of_parts(checkpoint.quantized)
     by_dtype: defaultdict[str, list[TensorInfo]] = defaultdict(list)
     for tensor in checkpoint.manifest.tensors:
-        if not _is_table(tensor) and tensor.name not in parts:
+        if not is_table(tensor) and tensor.name not in parts:
             by_dtype[tensor.dtype].append(tensor)
     if not (by_dtype or parts):
         return conclude(DTYPES, (), words.ONLY_TABLES)
@@ -169,10 +201,11 @@ def _numel(tensor: TensorInfo) -> int:
     return math.prod(tensor.shape)
 
 
-def _is_matrix(tensor: TensorInfo) -> bool:
+def is_matrix(tensor: TensorInfo) -> bool:
+    """Whether it has two axes or more that are longer than 1."""
     return sum(size > 1 for size in tensor.shape) > 1
 
 
-def _is_table(tensor: TensorInfo) -> bool:
+def is_table(tensor: TensorInfo) -> bool:
     """Whether it is a constant table that no training changes."""
     return is_buffer(tensor) or FORMER.search(tensor.name) is not None

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from inspector.analyses.checks.result import Evidence
+from inspector.analyses.checks.result import Evidence, Norms
+from inspector.text import shape_text
 
 SUBJECT = "subject"  # the column of names
+PATTERN = "pattern"  # likewise, of `norm_frame`
 COLUMNS = [field.name for field in dataclasses.fields(Evidence)]
 
 
@@ -17,3 +19,10 @@ def as_frame(evidence: Iterable[Evidence]) -> pd.DataFrame:
     """One row a piece of evidence; a large model can have a hundred thousand."""
     rows = ([getattr(each, name) for name in COLUMNS] for each in evidence)
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def norm_frame(norms: Iterable[Norms]) -> pd.DataFrame:
+    """One row a pattern of names and shape (text)."""
+    columns = [field.name for field in dataclasses.fields(Norms)]
+    frame = pd.DataFrame([[getattr(each, name) for name in columns] for each in norms], columns=columns)
+    return frame.assign(shape=[shape_text(shape) for shape in frame["shape"]])

@@ -42,6 +42,20 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class Norms:
+    """How large the numbers of matrices are that share a shape and whose names differ only in their places in lists."""
+
+    pattern: str  # with the spans of these places: "layers.[0–11].mlp.weight"; of one matrix its name
+    shape: tuple[int, ...]
+    tensors: int
+    lowest_rms: float  # root mean square of a matrix's finite numbers: its norm over the root of their count
+    median_rms: float
+    highest_rms: float
+    lowest_tensor: str  # name of the matrix with the least
+    highest_tensor: str  # name of the matrix with the most
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """One piece of evidence that is new, worse, better or gone since an earlier run."""
 
@@ -72,6 +86,7 @@ class Checks:
     checks: tuple[Check, ...]  # in a fixed order
     baseline: Baseline | None = None  # None: no baseline was given
     values: str = "all"  # stored numbers that were read: "all", "sample" or "none"
+    norms: tuple[Norms, ...] = ()  # of float matrices, by name pattern and shape, in the files' order; at most 300
 
     def worst_first(self) -> list[Check]:
         """The checks in the order in which they should be read."""
@@ -101,4 +116,5 @@ def read_checks(plain: dict[str, Any]) -> Checks:
     checks = (check | {"evidence": tuple(Evidence(**each) for each in check["evidence"])} for check in plain["checks"])
     named = {name: plain[name] for name in ("name", "fingerprint", "counts")}
     named["values"] = plain.get("values", "all")  # results that are kept from before had no choice
-    return Checks(**named, checks=tuple(Check(**check) for check in checks))
+    norms = (Norms(**(row | {"shape": tuple(row["shape"])})) for row in plain.get("norms", ()))
+    return Checks(**named, checks=tuple(Check(**check) for check in checks), norms=tuple(norms))

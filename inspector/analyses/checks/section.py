@@ -7,15 +7,15 @@ from typing import Any
 
 import pandas as pd
 
-from inspector.analyses.checks import words
-from inspector.analyses.checks.frames import SUBJECT, as_frame
+from inspector.analyses.checks import words, words_magnitudes
+from inspector.analyses.checks.frames import PATTERN, SUBJECT, as_frame, norm_frame
 from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks
 from inspector.report.content import Block, Context, Listed, Said, Section, Tabled
 
 
 def show(_: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
-    """The result in a sentence, what to do next, all checks, all evidence."""
+    """The result in a sentence, what to do next, all checks, all evidence, sizes of weights."""
     checks: Checks = answers[0]
     word, said = words.verdict(checks)
     yield Said(f"{word}. {said}")
@@ -37,6 +37,9 @@ def show(_: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     if len(evidence):
         evidence.insert(0, "check", [check.name for check in ordered for _ in check.evidence])
         yield Tabled("evidence", "Evidence", evidence, by=SUBJECT)
+    if checks.norms:
+        yield Said(words_magnitudes.table(checks))
+        yield Tabled("norms", words_magnitudes.HEADING, norm_frame(checks.norms), by=PATTERN)
 
 
 SECTION = Section("checks", ask=lambda _: (CheckRequest(),), show=show)

@@ -20,6 +20,11 @@ ZEROS_STEP = (
     "Compare the file's digest with the source and copy the file again. If the source has the zeros, too, the weights "
     "were never written or never trained."
 )
+NO_SCALES = "The files contain no quantization scales that could be 0 or negative."
+SCALES_STEP = (
+    "Compare the file's digest with the source and copy the file again. If the source has the zeros, too, look at the "
+    "weights before they were quantized: a block may be all zeros, or too small for the scale's type."
+)
 ONLY_TABLES = "The files contain only constant tables and no weights."
 ONE_DTYPE = "If this is not intended, load the model with one dtype and save it again."
 
@@ -80,6 +85,30 @@ def zeros(count: int, first: str) -> str:
     """Some matrices are all zeros."""
     matrices = plural(count, "weight matrix is", "weight matrices are")
     return f"{matrices} all zeros {such_as(count, first)}: whatever passes through is lost."
+
+
+def zero_scales(count: int, read: int, numbers: int, weight: str, *, biased: bool) -> str:
+    """How many scales of a quantized weight are 0, and what that makes of its codes."""
+    lost = "all numbers of a group equal its bias" if biased else "all numbers that a scale of 0 multiplies are 0"
+    return f"{_of_scales(count, read, numbers)} 0, used to dequantize {weight}: {lost}."
+
+
+def negative_scales(count: int, read: int, numbers: int, weight: str) -> str:
+    """How many scales of a quantized weight are negative."""
+    return f"{_of_scales(count, read, numbers)} negative, used to dequantize {weight}: most libraries write none."
+
+
+def _of_scales(count: int, read: int, numbers: int) -> str:
+    return f"{count:,} of {read:,} scales{'' if read == numbers else ' read'} {'is' if count == 1 else 'are'}"
+
+
+def scales(zeros: int, negative: int, read: int, numbers: int, tensors: int) -> str:
+    """What was found in all scales of quantized weights."""
+    which = plural(numbers, "scale") if read == numbers else f"A sample of {read:,} of the {numbers:,} scales"
+    counts = ((zeros, "0"), (negative, "negative"))
+    found = [f"{count:,} {'is' if count == 1 else 'are'} {what}" for count, what in counts if count]
+    said = " and ".join(found) or "none is 0 or negative"
+    return f"{which} in {plural(tensors, 'tensor')} of quantized weights: {said}."
 
 
 def kept_in(tensors: Sequence[str], numbers: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import inspector
 from inspector.settings import Settings
 from inspector.store.keeping.compiled import CHECKED, OWN, compiled_folder
+from inspector.store.processors import count_processors
 
 KEPT = {
     "CUDA_HOME",
@@ -95,6 +95,5 @@ def worker_environment(
 
 def worker_threads(*, workers: int) -> int:
     """Threads of one worker: all cores of a small machine, a share of a large one."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    cores = count_processors()
     return min(cores, max(4, cores // workers))

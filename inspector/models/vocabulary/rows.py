@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 import torch
 
+from inspector.models.placing.threads import single_threaded
+from inspector.store.readers.streams import work_ahead
+
 BLOCK_NUMEL = 1 << 22  # numbers in one block: 16 MB in float32
+MEASURED_NUMEL = 1 << 20  # of rows that are measured: 4 MB, which stay in a processor's cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +34,12 @@ def blocks(matrix: torch.Tensor, *, numel: int = BLOCK_NUMEL) -> Iterator[tuple[
     Yields:
         Which rows, and the block; where the matrix is float32 itself, a view of it.
     """
-    rows = max(1, numel // max(1, matrix.shape[1]))
-    for start in range(0, len(matrix), rows):
-        part = matrix[start : start + rows]
-        yield slice(start, start + len(part)), part.float()
+    for place in _slices(matrix, numel):
+        yield place, matrix[place].float()
 
 
-def read_facts(matrix: torch.Tensor, *, numel: int = BLOCK_NUMEL) -> RowFacts:
-    """Measure every row once.
+def read_facts(matrix: torch.Tensor, *, numel: int = MEASURED_NUMEL) -> RowFacts:
+    """Measure every row once, in several threads.
 
     Args:
         matrix: (rows, columns), of any floating dtype.
@@ -47,7 +49,10 @@ def read_facts(matrix: torch.Tensor, *, numel: int = BLOCK_NUMEL) -> RowFacts:
     finite = torch.ones(len(matrix), dtype=torch.bool)
     zero = torch.zeros(len(matrix), dtype=torch.bool)
     total = torch.zeros(matrix.shape[1], dtype=torch.float64)
-    for place, block in blocks(matrix, numel=numel):
+
+    def measure(place: slice) -> torch.Tensor:
+        """Fill in what is known of some rows, and add up those that are finite."""
+        block = matrix[place].float()
         lengths = torch.linalg.vector_norm(block, dim=1)
         norms[place] = lengths
         # Only a length of 0 or one that is no number leaves a doubt: squares may under- or overflow
@@ -56,9 +61,18 @@ def read_facts(matrix: torch.Tensor, *, numel: int = BLOCK_NUMEL) -> RowFacts:
         short = (lengths == 0).nonzero()[:, 0]
         zero[place.start + short] = (block[short] == 0).all(dim=1)
         whole = finite[place]
-        total += (block if whole.all() else block[whole]).sum(dim=0).double()
+        return (block if whole.all() else block[whole]).sum(dim=0)
+
+    with single_threaded():
+        for part in work_ahead(_slices(matrix, numel), measure):
+            total += part.double()
     mean = (total / finite.sum().clamp_min(1)).float()
     return RowFacts(norms, finite, zero, mean)
+
+
+def _slices(matrix: torch.Tensor, numel: int) -> Iterator[slice]:
+    rows = max(1, numel // max(1, matrix.shape[1]))
+    return (slice(start, min(start + rows, len(matrix))) for start in range(0, len(matrix), rows))
 
 
 def cosines(matrix: torch.Tensor, mean: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:

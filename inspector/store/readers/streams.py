@@ -23,10 +23,11 @@ from inspector.errors import CheckpointError
 from inspector.store.hashing import stamp_of
 from inspector.store.manifests.columns import TensorInfo
 from inspector.store.manifests.manifest import Manifest
+from inspector.store.processors import count_processors
 
 PIECE = 1 << 24  # bytes that a thread reads at once
 NEAR = 1 << 12  # bytes between two parts that are read together
-THREADS = 2  # one reads while the other computes
+LEAST_THREADS, MOST_THREADS = 2, 8  # one reads while the other computes; each holds a piece
 AHEAD = 2  # pieces that wait for each thread
 LINE = 64  # bytes; an address keeps its place in it
 PAGE, PAGES = 1 << 14, 64  # of a tensor that is sampled
@@ -54,6 +55,11 @@ Row = tuple[Part, ...]  # one part of each checkpoint
 Work = Callable[[Part, np.ndarray], T]  # the bytes are the thread's own until it returns
 JointWork = Callable[[Row, tuple[np.ndarray, ...]], T]
 Run = tuple[int, int, int]  # first byte in the file, how many, and where in the buffer
+
+
+def count_threads() -> int:
+    """Threads that read and compute: as many as processors that this process may use, 2 to 8."""
+    return max(LEAST_THREADS, min(count_processors(), MOST_THREADS))
 
 
 def whole_parts(tensors: Iterable[TensorInfo], *, in_rows: bool = False) -> Iterator[Part]:
@@ -91,13 +97,14 @@ def sampled_parts(tensors: Collection[TensorInfo], *, nbytes: int = SAMPLED_NBYT
 
 
 def stream(
-    manifest: Manifest, parts: Iterable[Part], work: Work[T], *, threads: int = THREADS
+    manifest: Manifest, parts: Iterable[Part], work: Work[T], *, threads: int | None = None
 ) -> Generator[tuple[Part, T]]:
     """Read parts and work on each of them.
 
     Args:
         parts: File after file, rising in each.
         work: Called in a thread of its own, with a part and its bytes.
+        threads: How many; None: `count_threads`.
 
     Yields:
         Each part, and what was made of it, in their order.
@@ -111,13 +118,14 @@ def stream(
 
 
 def stream_together(
-    manifests: Sequence[Manifest], rows: Iterable[Row], work: JointWork[T], *, threads: int = THREADS
+    manifests: Sequence[Manifest], rows: Iterable[Row], work: JointWork[T], *, threads: int | None = None
 ) -> Generator[tuple[Row, T]]:
     """Read parts of several checkpoints side by side, and work on those of each row.
 
     Args:
         rows: A part of each, in the order of `manifests`; rising in the first one's files.
         work: Called in a thread of its own, with a row and the bytes of its parts.
+        threads: As for `stream`.
 
     Yields:
         Each row, and what was made of it, in their order.
@@ -146,17 +154,23 @@ def stream_together(
 
 
 def work_ahead(
-    items: Iterable[Item], work: Callable[[Item], T], *, threads: int = THREADS, start: Callable[[], None] | None = None
+    items: Iterable[Item],
+    work: Callable[[Item], T],
+    *,
+    threads: int | None = None,
+    start: Callable[[], None] | None = None,
 ) -> Generator[T]:
     """Work on items in several threads, a few ahead of what is asked for.
 
     Args:
         items: Taken in the caller's thread, one by one.
+        threads: As for `stream`.
         start: Called first in each of them.
 
     Yields:
         What was made of the items, in their order.
     """
+    threads = threads or count_threads()
     waiting: deque[Future[T]] = deque()
     pool = ThreadPoolExecutor(threads, initializer=start)
     left = iter(items)

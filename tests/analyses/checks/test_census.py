@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 from inspector.analyses.checks import compute_census
 from inspector.analyses.checks.command.baseline import Earlier, compare
 from inspector.analyses.checks.compute import check
-from inspector.analyses.checks.compute_census import look, take_census
+from inspector.analyses.checks.compute_census import Found, look, take_census
 from inspector.analyses.checks.result import read_checks
 from inspector.analyses.checks.words import reading
 from inspector.errors import RequestError
@@ -37,7 +37,7 @@ def test_every_code_of_every_float_of_eight_bits(dtype):
 @pytest.mark.parametrize("bad", [torch.nan, -torch.nan, torch.inf, -torch.inf])
 def test_numbers_that_are_not_finite_are_counted(dtype, bad):
     numbers = torch.linspace(-1, 1, 1_001).to(dtype)
-    assert look(numbers) == compute_census.Found(zero=False)
+    assert look(numbers) == Found(zero=False, squares=look(numbers).squares)
     numbers[[17, 900]] = bad
     found = look(numbers)
     assert (found.nan, found.infinite) == ((2, 0) if bad != bad else (0, 2))  # noqa: PLR0124 - NaN is none of itself
@@ -52,6 +52,75 @@ def test_zeros_of_every_type(dtype):
     assert not look(numbers).zero
     if dtype.is_floating_point:
         assert look(-torch.zeros(3).to(dtype)).zero
+
+
+SQUARED = [*OTHERS, torch.complex64]
+LONG = 300_007  # more than are added up at once
+CLOSE = 1e-5  # relative error of a sum in float32
+
+
+@pytest.mark.parametrize("dtype", SQUARED)
+@pytest.mark.parametrize("size", [1e-45, 1e-40, 1e-30, 1e-20, 1e-7, 1.0, 6e4, 1e19, 1e25, 3e38, 1e100])
+@pytest.mark.parametrize("count", [1, 1_000, LONG])
+def test_squares_are_those_that_torch_adds_up_in_float64(dtype, size, count):
+    """Subnormal numbers, and squares that are too small or too large for float32."""
+    numbers = torch.rand(count, generator=torch.manual_seed(1), dtype=torch.float64).add(0.5).mul(size).to(dtype)
+    numbers = numbers[torch.view_as_real(numbers).isfinite().all(dim=1) if dtype.is_complex else numbers.isfinite()]
+    if not len(numbers):  # of float16 nothing is that large
+        return
+    expected = norm_of(numbers)
+    found = look(numbers)
+    assert found.squares**0.5 == pytest.approx(expected, rel=CLOSE, abs=0)
+    assert (found.zero, found.nan, found.infinite) == (not bool((numbers != 0).any()), 0, 0)
+
+
+def norm_of(numbers: torch.Tensor) -> float:
+    wide = torch.complex128 if numbers.is_complex() else torch.float64
+    return float(torch.linalg.vector_norm(numbers, dtype=wide))
+
+
+@pytest.mark.parametrize("dtype", OTHERS)
+def test_squares_are_of_the_numbers_that_are_finite(dtype):
+    numbers = torch.randn(LONG, generator=torch.manual_seed(2)).to(dtype)
+    finite = norm_of(numbers)
+    numbers[[5, LONG - 3]] = 0
+    expected = norm_of(numbers)
+    numbers[5], numbers[LONG - 3] = torch.nan, -torch.inf
+    found = look(numbers)
+    assert found.squares**0.5 == pytest.approx(expected, rel=CLOSE)
+    assert expected < finite
+    assert (found.nan, found.infinite, found.first) == (1, 1, 5)
+
+
+def test_a_stretch_of_zeros_is_no_tensor_of_zeros():
+    numbers = torch.zeros(LONG, dtype=torch.bfloat16)
+    numbers[-1] = 0.5
+    assert look(numbers) == Found(zero=False, squares=0.25)
+    numbers[-1] = -0.0
+    assert look(numbers) == Found(zero=True)
+
+
+@pytest.mark.parametrize("dtype", [*WHOLES, torch.int64, *FLOATS8])
+def test_what_may_be_codes_is_not_squared(dtype):
+    assert look(torch.ones(10).to(dtype)).squares == 0
+
+
+def test_answers_are_the_same_with_any_number_of_threads(tmp_path, open_path, monkeypatch):
+    monkeypatch.setattr(streams, "PIECE", 10_000)
+    generator = torch.manual_seed(3)
+    state = {f"model.{place}.weight": torch.randn(90, 70, generator=generator) for place in range(9)}
+    state["model.4.weight"][11] = torch.nan
+    state |= {f"model.{place}.half": torch.randn(70, 30, generator=generator).bfloat16() for place in range(9)}
+    save_file(state, tmp_path / "model.safetensors")
+    manifest = open_path(tmp_path).manifest
+    scales = [each for each in manifest.tensors if each.name.endswith("half")]
+    one, two, five = (take_census(manifest, silent, scales=scales, threads=threads) for threads in (1, 2, 5))
+    assert one == two == five == take_census(manifest, silent, scales=scales)
+    for each in one:
+        numbers = state[each.tensor.name]
+        finite = numbers[numbers.isfinite()].double()
+        assert each.rms == pytest.approx(float(finite.square().mean().sqrt()), rel=1e-6)
+        assert (each.zeros, each.negative) == (0, int((numbers < 0).sum()) if each.tensor in scales else 0)
 
 
 def test_the_first_number_that_is_none_is_found_in_whichever_piece(tmp_path, open_path, monkeypatch):
@@ -121,13 +190,13 @@ def test_without_values_headers_alone_decide(bert, open_path, monkeypatch):
     assert reading(found).startswith("Only headers were read")
     unread = {each.name for each in found.checks if not each.checked}
     assert unread == {
-        "NaN and infinity", "Zero tensors", "Tokenizer and rows", "Zero rows", "Duplicated rows",
-        "Under-trained tokens", "Padding",
+        "NaN and infinity", "Zero tensors", "Weight magnitudes", "Quantization scales", "Tokenizer and rows",
+        "Zero rows", "Duplicated rows", "Under-trained tokens", "Padding",
     }  # fmt: skip
     by_name = {each.name: each for each in whole.checks}
     assert [each.name for each in found.checks] == list(by_name)
     assert all(each == by_name[each.name] for each in found.checks if each.checked)
-    assert found.counts == {"ok": 13, "warn": 1, "fail": 0}
+    assert found.counts == {"ok": 15, "warn": 1, "fail": 0}
     assert by_name["NaN and infinity"].status == "fail"
 
 

@@ -447,3 +447,18 @@ def test_a_file_without_config_is_judged_too(tmp_path, open_path):
     save_file({"embed_tokens.weight": made.matrix.bfloat16()}, folder / "model.safetensors")
     result = embeddings(open_path(folder), progress=silent)
     assert set(result.undertrained["token_id"]) == made.planted
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("numel", [1, 40, 1_000, 1 << 20])
+def test_facts_of_rows_are_the_same_in_whichever_blocks(dtype, numel):
+    matrix = torch.randn(211, 20, generator=torch.manual_seed(8)).to(dtype)
+    matrix[3], matrix[60, 4], matrix[61, 5], matrix[210] = 0, torch.nan, torch.inf, 1e-30
+    facts = read_facts(matrix, numel=numel)
+    numbers = matrix.double().numpy()
+    finite = np.isfinite(numbers).all(axis=1)
+    assert facts.finite.numpy().tolist() == finite.tolist()
+    assert facts.zero.nonzero().tolist() == [[3]]
+    lengths = np.linalg.norm(numbers[finite], axis=1)
+    assert facts.norms.numpy()[finite] == pytest.approx(lengths, rel=1e-6, abs=1e-29)
+    assert facts.mean.numpy() == pytest.approx(numbers[finite].mean(axis=0), abs=1e-6)
