@@ -15,14 +15,13 @@ from inspector.analyses.contrast.figures_cells import Cells, count_cells
 from inspector.analyses.contrast.result import Contrast
 from inspector.plotting import theme as look
 from inspector.plotting.frames import column, columns, where
-from inspector.plotting.lettering import Rectangle, place_labels, text_width
+from inspector.plotting.labels import Named, write_labels
 from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import count_text, percent_text, plain, plural, shorten
 
-HEIGHT, NARROWEST = 500, 560  # pixels of the plot: labels keep apart there, and on wider pages
+HEIGHT, RADIUS = 500, 4.0  # pixels of the plot, and of a mark
 POINTS = 400  # tokens with a mark of their own
-LABELS, LETTERS = 48, 16  # tokens that get a label where there is room
-SIZE, RADIUS = 13, 4.0
+LABELS = 48  # tokens that get a label where there is room
 DECADE = math.log(10)
 ENDS = " .,;:!?"  # punctuation that tells no texts apart
 LEAST_RANGE = math.log(2)  # of the vertical axis: texts that are the same have no spread
@@ -255,36 +254,20 @@ def _add_labels(
 ) -> None:
     """Write what tokens are, where the text touches no other label and no mark."""
     chosen = _to_label(marked, pins)
-    if not len(chosen):
-        return
-    rows = columns(chosen, "token", "likelihood", "difference")
     rest = where(marked, ~marked["token_id"].isin(column(chosen, "token_id")))
-    left, right, top = cells.across[0], cells.across[-1], cells.up[-1]
-    marks, others = (
+    write_labels(
+        figure,
         [
-            (NARROWEST * (x - left) / (right - left), HEIGHT * (top - y) / (2 * top))
-            for x, y in columns(frame, "likelihood", "difference")
-        ]
-        for frame in (chosen, rest)
+            Named(token, x, y, (sides[0] if y >= 0 else sides[1]).color)
+            for token, x, y in columns(chosen, "token", "likelihood", "difference")
+        ],
+        columns(rest, "likelihood", "difference"),
+        across=(cells.across[0], cells.across[-1]),
+        up=(-cells.up[-1], cells.up[-1]),
+        height=HEIGHT,
+        radius=RADIUS,
+        theme=theme,
     )
-    texts = [shorten(token, LETTERS) for token, _, _ in rows]
-    sizes = [(text_width(text, SIZE) + 4, SIZE + 5.0) for text in texts]
-    frame = Rectangle(0, 0, NARROWEST, HEIGHT)
-    for label in place_labels(marks, sizes, within=frame, radius=RADIUS, others=others):
-        _, x, y = rows[label.mark]
-        figure.add_annotation(
-            x=x,
-            y=y,
-            text=plain(texts[label.mark]),
-            showarrow=False,
-            borderpad=1,
-            font={"size": SIZE, "color": (sides[0] if y >= 0 else sides[1]).color},
-            bgcolor=look.alpha(theme.page, 0.72),
-            xanchor={1: "left", 0: "center", -1: "right"}[label.across],
-            yanchor={1: "bottom", 0: "middle", -1: "top"}[label.up],
-            xshift=label.across * RADIUS,
-            yshift=label.up * RADIUS,
-        )
 
 
 def _to_label(marked: pd.DataFrame, pins: Sequence[int]) -> pd.DataFrame:

@@ -11,11 +11,13 @@ import plotly.graph_objects as go
 from inspector.analyses.ladder.result import Climb
 from inspector.plotting import theme as look
 from inspector.plotting.frames import column, columns, where
+from inspector.plotting.labels import Named, write_labels
 from inspector.plotting.ranks import SYMBOLS, rank_lines
 from inspector.plotting.theme import LIGHT, Theme
-from inspector.text import plain, shorten
+from inspector.text import plain
 
-HEIGHT = 430
+HEIGHT, TOP, FOOT = 430, 8, 90  # pixels below the title, and of them those beside the plot
+WINNER = 13  # pixels of a mark that a step ranks first
 COMPARED = ("cosine", "dot", "logits")  # rungs whose winners are marked
 NAMED = 18  # tokens whose text is written
 CURVE_POINTS = 80
@@ -53,7 +55,7 @@ def geometry_plot(
         xaxis={**look.axis(title="cosine with the hidden state", theme=theme), "range": cosines},
         yaxis={**look.axis(title="norm of the embedding", theme=theme), "range": norms},
         legend={"orientation": "h", "x": 0, "y": -0.16, "yanchor": "top", "font": {"size": 13, "color": theme.ink}},
-        margin={"t": above + 8, "r": 60, "b": 90},
+        margin={"t": above + TOP, "r": 60, "b": FOOT},
         hovermode="closest",
     )
     for dot in dot_levels(geometry):
@@ -63,10 +65,26 @@ def geometry_plot(
     for index, pinned in columns(geometry, "token_id", "pinned"):
         name = f"first by {' and '.join(firsts[index])}" if index in firsts else ("pinned" if pinned else "others")
         groups.setdefault(name, []).append(index)
-    shown = _named(ranks, set(firsts)) | set(column(where(geometry, geometry["pinned"]), "token_id"))
     for number, name in enumerate(sorted(groups, key=lambda name: (name == "others", name))):
         rows = where(geometry, geometry["token_id"].isin(groups[name]))
-        _add_tokens(figure, rows, name, number=number, shown=shown, theme=theme)
+        _add_tokens(figure, rows, name, number=number, theme=theme)
+    marked = set(firsts) | set(column(where(geometry, geometry["pinned"]), "token_id"))
+    shown = _named(ranks, set(firsts)) | marked
+    rows = columns(geometry, "token", "cosine", "norm", "token_id")
+    write_labels(
+        figure,
+        [
+            Named(token, x, y, theme.ink if index in marked else theme.muted)
+            for token, x, y, index in sorted(rows, key=lambda row: row[3] not in marked)
+            if index in shown
+        ],
+        [(x, y) for _, x, y, index in rows if index not in shown],
+        across=cosines,
+        up=norms,
+        height=HEIGHT - TOP - FOOT,
+        radius=WINNER / 2,
+        theme=theme,
+    )
     return figure
 
 
@@ -87,10 +105,10 @@ def dot_levels(geometry: pd.DataFrame) -> list[float]:
     return [largest, largest * 0.75, largest * 0.5, largest * 0.25] if largest > 0 else []
 
 
-def _limits(values: Sequence[float]) -> list[float]:
+def _limits(values: Sequence[float]) -> tuple[float, float]:
     low, high = min(values), max(values)
     edge = 0.1 * (high - low) or 0.1 * abs(high) or 0.1
-    return [low - edge, high + 1.5 * edge]
+    return low - edge, high + 1.5 * edge
 
 
 def _add_curve(
@@ -131,26 +149,17 @@ def _named(ranks: pd.DataFrame, firsts: set[int]) -> set[int]:
     return firsts | set(list(dict.fromkeys(index for _, index in order))[:NAMED])
 
 
-def _add_tokens(
-    figure: go.Figure, rows: pd.DataFrame, name: str, *, number: int, shown: set[int], theme: Theme
-) -> None:
+def _add_tokens(figure: go.Figure, rows: pd.DataFrame, name: str, *, number: int, theme: Theme) -> None:
     quiet = name == "others"
     figure.add_trace(
         go.Scatter(
             name=name,
             x=column(rows, "cosine"),
             y=column(rows, "norm"),
-            mode="markers+text",
-            text=[
-                f" {plain(shorten(token, 16))}" if index in shown else ""
-                for index, token in columns(rows, "token_id", "token")
-            ],
-            textposition=_sides(column(rows, "cosine")),
-            textfont={"size": 12 if quiet else 13, "color": theme.muted if quiet else theme.ink},
-            cliponaxis=False,
+            mode="markers",
             marker={
                 "symbol": "circle-open" if quiet else SYMBOLS[number % len(SYMBOLS)],
-                "size": 8 if quiet else 13,
+                "size": 8 if quiet else WINNER,
                 "color": theme.muted if quiet else theme.groups[number % len(theme.groups)],
             },
             hovertext=[
@@ -160,15 +169,6 @@ def _add_tokens(
             hoverinfo="text",
         )
     )
-
-
-def _sides(cosines: Sequence[float]) -> list[str]:
-    """Put texts above and below in turn, from left to right: neighbors overlap less."""
-    order = sorted(range(len(cosines)), key=lambda at: cosines[at])
-    sides = [""] * len(cosines)
-    for turn, at in enumerate(order):
-        sides[at] = ("top center", "bottom center")[turn % 2]
-    return sides
 
 
 def figure(result: Climb, *, name: str, ids: Collection[int] | None = None, theme: Theme = LIGHT) -> go.Figure:

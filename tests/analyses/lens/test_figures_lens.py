@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import pandas as pd
@@ -14,6 +14,8 @@ from inspector.analyses.lens.figures import token_heatmap
 from inspector.analyses.lens.figures_colors import color_cells, offered, on_one_scale
 from inspector.analyses.lens.figures_compare import comparable, compare_cells, same_top
 from inspector.analyses.lens.figures_lines import rung_lines, rung_means
+from inspector.plotting.labels import NARROWEST, SIZE
+from inspector.plotting.lettering import Rectangle, text_width
 from inspector.plotting.ranks import rank_lines, spread
 
 STATES = pd.DataFrame(
@@ -150,6 +152,40 @@ def test_the_geometry_marks_who_wins_by_which_rung() -> None:
     assert curves[0]["name"] == "h·e = 3"
     for x, y in zip(curves[0]["x"], curves[0]["y"], strict=True):
         assert 2.0 * x * y == pytest.approx(3.0)
+
+
+def test_names_in_the_geometry_touch_neither_each_other_nor_marks() -> None:
+    """Tokens close together: each name that is written has room at the narrowest width of the plot."""
+    count = 14
+    turns = [(place * 0.37) % 1 for place in range(count)]
+    geometry = pd.DataFrame(
+        {"token": [f"token {place}" for place in range(count)], "token_id": range(count),
+         "norm": [0.8 + 0.1 * turn for turn in turns], "cosine": [0.05 * place / count for place in range(count)],
+         "dot": 1.0, "pinned": False}
+    )  # fmt: skip
+    ranks = pd.DataFrame({"token_id": range(count), "rung": "dot", "rank": range(count)})
+    figure: Any = geometry_plot(geometry, ranks, hidden_norm=2.0, title="t")
+    layout = figure.to_dict()["layout"]
+    height = layout["height"] - layout["margin"]["t"] - layout["margin"]["b"]
+    (left, right), (low, high) = layout["xaxis"]["range"], layout["yaxis"]["range"]
+
+    def spot(x: float, y: float) -> tuple[float, float]:
+        return NARROWEST * (x - left) / (right - left), height * (high - y) / (high - low)
+
+    def box(label: dict[str, Any]) -> Rectangle:
+        (x, y), width, tall = spot(label["x"], label["y"]), text_width(label["text"], SIZE) + 2, SIZE
+        x, y = x + label["xshift"], y - label["yshift"]
+        start = x - {"left": 0, "center": width / 2, "right": width}[label["xanchor"]]
+        top = y - {"top": 0, "middle": tall / 2, "bottom": tall}[label["yanchor"]]
+        return Rectangle(start, top, start + width, top + tall)
+
+    boxes = [box(label) for label in layout["annotations"] if label["text"].startswith("token")]
+    boxes += [
+        Rectangle(x - 3, y - 3, x + 3, y + 3)
+        for x, y in (spot(*each) for each in zip(geometry["cosine"], geometry["norm"], strict=True))
+    ]
+    assert len(boxes) > count + count // 2  # most have a name
+    assert not [pair for pair in combinations(boxes, 2) if pair[0].touches(pair[1])]
 
 
 def test_rungs_are_averaged_over_positions_without_comparing_logits_to_themselves() -> None:
