@@ -41,7 +41,9 @@ RMS = {
     for which in ("lowest", "median", "highest")
 }
 LOOK = {"Broken": (st.error, "error"), "Worth a look": (st.warning, "warning"), "Sound": (st.success, "check_circle")}
-SEARCHABLE = frozenset({"Left-over tensors", "NaN and infinity", "Zero tensors", "Quantization scales"})  # by tensor
+SEARCHABLE = frozenset(  # by tensor
+    {"Left-over tensors", "NaN and infinity", "Zero tensors", "Weight magnitudes", "Quantization scales"}
+)
 
 
 def sum_up(checks: Checks) -> None:

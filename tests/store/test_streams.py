@@ -51,10 +51,18 @@ def test_every_byte_comes_once_and_in_order(opened, monkeypatch, piece, threads)
 
 @pytest.mark.parametrize(("processors", "threads"), [(1, 2), (2, 2), (5, 5), (64, 8)])
 def test_threads_are_as_many_as_processors_that_may_be_used(monkeypatch, processors, threads):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)), raising=False)
     assert streams.count_threads() == threads
     monkeypatch.delattr(os, "sched_getaffinity")  # of Linux alone
     monkeypatch.setattr(os, "cpu_count", lambda: processors)
+    assert streams.count_threads() == threads
+
+
+@pytest.mark.parametrize(("told", "threads"), [("4", 4), ("1", 2), ("32", 8), ("4,2", 8), ("", 8)])
+def test_a_workers_threads_are_its_share_of_the_processors(monkeypatch, told, threads):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", told)
     assert streams.count_threads() == threads
 
 

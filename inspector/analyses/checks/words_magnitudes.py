@@ -48,6 +48,5 @@ def in_sample(said: str) -> str:
 
 def far_off(rms: float, median: float, matrices: int) -> str:
     """How far a matrix is from the median of its siblings."""
-    ratio = rms / median
-    times = f"{ratio:.3g} times" if ratio > 1 else f"1/{median / rms:.3g} of"
+    times = f"1/{median / rms:.3g} of" if 0 < rms < median else f"{rms / median:.3g} times"
     return f"RMS {rms:.3g}: {times} the median {median:.3g} of {matrices:,} matrices with this name pattern and shape."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from inspector.results.placement import Way
 
+MANY_SECONDS = 120  # that are told as minutes
 HOW = {"spread": "offloaded to memory and disk", "stream": "streamed one block at a time"}
 
 
@@ -20,5 +21,7 @@ def pass_time(way: Way) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a table shows them."""
+    """Seconds as a table shows them; minutes where there are many."""
+    if seconds >= MANY_SECONDS:
+        return f"{seconds / 60:,.0f} min"
     return f"{seconds:,.0f} s" if seconds >= 1 else "less than a second"

@@ -58,8 +58,9 @@ Run = tuple[int, int, int]  # first byte in the file, how many, and where in the
 
 
 def count_threads() -> int:
-    """Threads that read and compute: as many as processors that this process may use, 2 to 8."""
-    return max(LEAST_THREADS, min(count_processors(), MOST_THREADS))
+    """Threads that read and compute: as many as processors that this process may use, or a worker's share; 2 to 8."""
+    share = os.environ.get("OMP_NUM_THREADS", "")
+    return max(LEAST_THREADS, min(count_processors(), int(share) if share.isdecimal() else MOST_THREADS, MOST_THREADS))
 
 
 def whole_parts(tensors: Iterable[TensorInfo], *, in_rows: bool = False) -> Iterator[Part]:

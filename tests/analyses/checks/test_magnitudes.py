@@ -89,6 +89,22 @@ def test_what_has_few_siblings_or_is_zero_is_not_compared(tmp_path, deep, open_p
     assert magnitudes(check(open_path(deep), progress=silent)).evidence == ()  # it is among the zero tensors
 
 
+@pytest.mark.parametrize("exponent", [-200, -160, 160])
+def test_numbers_whose_squares_no_float_holds_are_answered(deep, open_path, exponent):
+    """1e-200 is not 0, but its square is; the square of 1e160 is infinite."""
+    name = QUERY.format(2)
+    changed(deep, **{name: lambda weight: torch.full(weight.shape, 10.0**exponent, dtype=torch.float64)})
+    found = check(open_path(deep), progress=silent)
+    (row,) = (each for each in found.norms if "query" in each.pattern)
+    pieces = {piece.subject: piece.detail for piece in magnitudes(found).evidence}
+    if exponent > 0:
+        assert (row.tensors, pieces) == (5, {})
+    else:
+        assert (row.tensors, row.lowest_tensor) == (6, name)
+        assert pieces.keys() == {name}
+        assert pieces[name].startswith("RMS 0: 0 times" if exponent == -200 else "RMS 1e-160: 1/")
+
+
 def test_numbers_that_are_not_finite_do_not_count(deep, open_path):
     def spoil(weight):
         weight[0, 0], weight[1] = torch.inf, torch.nan

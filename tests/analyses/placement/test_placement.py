@@ -13,6 +13,7 @@ import torch
 from inspector.analyses.lens.compute import lens
 from inspector.analyses.masked_lm.compute import predict
 from inspector.analyses.padding.compute import padding
+from inspector.analyses.placement import words
 from inspector.analyses.placement.compute import placement
 from inspector.analyses.placement.request import PlacementRequest
 from inspector.errors import RequestError
@@ -21,6 +22,7 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.models.loading import load, plan_for
 from inspector.models.running import forward
 from inspector.request import options
+from inspector.results.placement import Way
 from inspector.results.plain import to_json
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
@@ -177,3 +179,13 @@ def test_what_cannot_be_planned_is_refused(open_model):
 
 def test_every_task_that_can_be_built_can_be_placed():
     assert options(PlacementRequest)["task"].choices == tuple(TASKS)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(0.2, "less than a second"), (4.6, "5 s"), (119.4, "119 s"), (627, "10 min"), (90_000, "1,500 min")],
+)
+def test_long_passes_are_told_in_minutes(seconds, told):
+    assert words.duration(seconds) == told
+    way = Way("stream", "bfloat16", 0, 0, fits=True, seconds=seconds, note="Measured.")
+    assert words.pass_time(way) == f"A streamed pass takes about {told}, not counting the head. Measured."
