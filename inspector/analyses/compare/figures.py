@@ -14,6 +14,7 @@ from inspector.analyses.compare.words import legend
 from inspector.plotting import theme as look
 from inspector.plotting.bars import bar_rows
 from inspector.plotting.frames import column, columns, where
+from inspector.plotting.lettering import text_width
 from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import plain, shorten_name
 
@@ -25,6 +26,7 @@ LABEL = 34  # characters of a kind of tensor
 FLOOR = 1e-8  # a smaller share is drawn as this one
 TICKS = 40  # layers that are named along the axis
 BAR = 26
+TICK_SIZE, TICK_GAP = 12, 8  # pixels of a color bar's numbers, and between two
 NOTHING, NO_NUMBER = "=", "–"  # beside the color: nothing changed; not measured
 
 
@@ -39,10 +41,14 @@ class _Scale:
 
     @property
     def ticks(self) -> dict[str, Any]:
-        powers = range(math.floor(self.low), math.ceil(self.high) + 1)
-        shown = [power for power in powers if self.low - 1e-9 <= power <= self.high + 1e-9]
+        """Powers of ten, as many as have room side by side."""
+        powers = range(math.ceil(self.low - 1e-9), math.floor(self.high + 1e-9) + 1)
         text = _share if self.percent else "{:g}".format
-        return {"tickvals": shown, "ticktext": [text(10.0**power) for power in shown]}
+        texts = [text(10.0**power) for power in powers]
+        apart = look.COLOR_BAR / max(self.high - self.low, 1e-9)  # pixels from one power to the next
+        widest = max((text_width(each, TICK_SIZE) for each in texts), default=0.0)
+        step = max(1, math.ceil((widest + TICK_GAP) / apart))
+        return {"tickvals": list(powers)[::step], "ticktext": texts[::step]}
 
 
 def change_heatmap(

@@ -297,7 +297,7 @@ def describe_rotation(match: VocabularyMatch) -> str:
 
 
 def _share(share: float) -> str:
-    return f"{100 * share:.3g} %"
+    return f"{100 * share:,.0f} %" if share >= 10 else f"{100 * share:.3g} %"
 
 
 def _cosine(cosine: float) -> str:

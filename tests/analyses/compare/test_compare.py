@@ -197,6 +197,19 @@ def test_a_zero_tensor_has_neither_direction_nor_share(saved):
     assert row["max_abs"] == model.cls.predictions.bias.abs().max().item()
 
 
+@pytest.mark.parametrize(("factor", "told"), [(7_567.0, "756,600 %"), (1.5, "50 %"), (1 + 2**-13, "0.0122 %")])
+def test_shares_are_told_in_digits(saved, factor, told):
+    """A row that hardly existed before may grow by any number of times."""
+
+    def scaled(tensors):
+        tensors[BIAS] = tensors[BIAS] * factor
+        return tensors
+
+    model = random_model("BertForMaskedLM")
+    said = " ".join(ask(saved(model, "before"), saved(model, "after", scaled)).summary)
+    assert f"own length is {told}, in {BIAS}" in said
+
+
 def test_what_cannot_be_read_as_floats_is_named(saved):
     model = random_model("BertForMaskedLM")
     dense = "bert.encoder.layer.0.output.dense.weight"

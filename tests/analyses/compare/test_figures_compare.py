@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from inspector.analyses.compare.figures import NO_NUMBER, NOTHING, change_bars, change_heatmap
-from inspector.plotting.theme import DARK, LIGHT, contrast
+from inspector.plotting.lettering import text_width
+from inspector.plotting.theme import COLOR_BAR, DARK, LIGHT, contrast
 
 KINDS = ("query.weight", "<b>bias</b>")
 
@@ -69,6 +71,18 @@ def test_the_cosine_colors_by_its_distance_from_one():
     close = only(heatmap(near, measure="cosine"))
     assert list(close.text[0]) == ["1−3e-6", "1"]
     assert cells.colorbar.title.text.strip() == "1 − cosine"
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.01, 0.1), (1e-5, 0.1), (0.02, 7_566.38), (1e-8, 1e12), (0.5, 0.5)])
+def test_numbers_of_the_color_bar_stand_apart(low, high):
+    frame = layers(2).assign(relative_change=[low, 0.0, high, 0.0])
+    bar = only(heatmap(frame)).colorbar
+    cells = only(heatmap(frame))
+    pixels = [COLOR_BAR * (value - cells.zmin) / max(cells.zmax - cells.zmin, 1e-9) for value in bar.tickvals]
+    widths = [text_width(text, bar.tickfont.size) for text in bar.ticktext]
+    ends = [(at - width / 2, at + width / 2) for at, width in zip(pixels, widths, strict=True)]
+    assert all(left[1] < right[0] for left, right in pairwise(ends))
+    assert high == low or len(ends) >= 2 or high / low < 100
 
 
 def test_what_was_not_measured_is_marked():
