@@ -130,8 +130,8 @@ def best_choice(result: Choices) -> str:
 
 def continued(result: NextTokens) -> str:
     """How the text was continued, and why the continuation ends."""
-    how = "sampled with the seed" if result.sampled else "the most likely token at each step"
-    return f"Continuation, {how}; generation stopped because {result.stopped}."
+    how = "sampled with the seed" if result.sampled else "with the most likely token at each step"
+    return f"Continuation {how}; generation stopped because {result.stopped}."
 
 
 def span(result: AnswerSpan, longest: int) -> str:
