@@ -16,11 +16,14 @@ if __name__ == "__main__":
     finally:  # a page may have ended the script
         import pandas  # noqa: F401  # half a second that the first page with a table need not take
 else:
+    from functools import partial
+
     from starlette.middleware import Middleware
 
     from inspector.engine.sandbox.confinement import missing_here
     from inspector.errors import SettingsError
     from inspector.settings import settings
+    from inspector.store.arriving import Arriving
     from serving.door import Door
     from serving.headers import Headers, failure
     from serving.people import check_sign_in
@@ -44,7 +47,7 @@ else:
             Middleware(Headers),
             Middleware(Door, settings=serving()),
             Middleware(Talk, script=SCRIPT),
-            Middleware(Uploads),
+            Middleware(Uploads, begin=partial(Arriving, settings=settings()), most_nbytes=settings().upload_nbytes),
         ],
         exception_handlers={Exception: failure},
     )

@@ -1,4 +1,4 @@
-"""Which uploads a page left behind when it was reloaded or closed.
+"""Uploads on their way: to the disk, and which of them a page left behind when it was reloaded or closed.
 
 A reload starts a new session that knows nothing of the old one. The cookie with which Streamlit
 protects uploads is the browser's, not the session's, so it connects the two. A proxy that collects
@@ -16,9 +16,12 @@ from typing import Any
 from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.runtime import Runtime
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
 from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
+from serving.bodies import Begin, Body, Receipt
 from serving.door import local_path
 
 ADDRESS = "_stcore/upload_file/"
@@ -128,20 +131,42 @@ def _has_page(session: str) -> bool:
     return Runtime.exists() and Runtime.instance().is_active_session(session)
 
 
+def _keep(session: str, file: str, received: object) -> None:
+    manager = Runtime.instance().uploaded_file_mgr
+    if not isinstance(manager, MemoryUploadedFileManager) or not _has_page(session):
+        return
+    for record in manager.get_files(session, [file]):
+        manager.add_file(session, UploadedFileRec(record.file_id, record.name, record.type, Receipt.of(received)))
+
+
 LEDGER = Ledger(_has_page)
 
 
 class Uploads:
-    """Note in the ledger which files come, and which do not arrive.
+    """Put files on the disk while they come, and note in the ledger which of them do not arrive.
 
     Args:
         app: What comes next.
+        begin: Begins a file on the disk.
+        most_nbytes: Of a file.
         ledger: Where to note it.
+        keep: Has Streamlit keep what was received instead of what its handler got.
     """
 
-    def __init__(self, app: ASGIApp, *, ledger: Ledger = LEDGER) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        begin: Begin,
+        most_nbytes: int,
+        ledger: Ledger = LEDGER,
+        keep: Callable[[str, str, object], None] = _keep,
+    ) -> None:
         self._app = app
+        self._begin = begin
+        self._most_nbytes = most_nbytes
         self._ledger = ledger
+        self._keep = keep
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Watch a file that is uploaded or removed; anything else passes."""
@@ -150,18 +175,23 @@ class Uploads:
         if not browser or scope["method"] not in {"PUT", "DELETE"}:
             await self._app(scope, receive, send)
             return
-        if scope["method"] == "PUT":
-            self._ledger.start(browser, session, file)
-        else:
+        if scope["method"] == "DELETE":
             self._ledger.end(session, (file,))
+            await self._app(scope, receive, send)
+            return
+        self._ledger.start(browser, session, file)
+        body = Body(scope, receive, begin=self._begin, most_nbytes=self._most_nbytes)
 
         async def send_watched(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] >= 400:
-                self._ledger.end(session, (file,))
+            if message["type"] == "http.response.start":
+                if message["status"] >= 400:
+                    self._ledger.end(session, (file,))
+                elif body.received:
+                    self._keep(session, file, body.received)
             await send(message)
 
         try:
-            await self._app(scope, receive, send_watched)
+            await self._app(scope, body.replaced, send_watched)
         except ClientDisconnect:  # nobody is left to answer
             self._ledger.cut(session, file)
 

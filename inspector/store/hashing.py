@@ -46,6 +46,7 @@ MAX_HEADER = 1 << 25  # more is refused when the header is read
 PIECE = 1 << 20
 THREADS = 4
 POLL_SECONDS = 0.2
+REMEMBERED = 10_000  # files
 HASHES = "hashes.json"  # with what was computed of a checkpoint: digests of its files where they lie
 
 
@@ -72,6 +73,16 @@ def fingerprint_of(digests: Mapping[str, str]) -> str:
     """The fingerprint of a checkpoint's files by their names and digests."""
     lines = "".join(f"{name}\n{digest}\n" for name, digest in sorted(digests.items()))
     return hashlib.sha256(lines.encode()).hexdigest()
+
+
+_remembered: dict[tuple[int, ...], str] = {}  # of files that this process received, oldest first
+
+
+def remember(path: Path, sha256: str) -> None:
+    """Keep the SHA-256 of a file that was hashed while it was written, wherever it is moved, until it changes."""
+    _remembered[_size_and_stamp(path)] = sha256
+    while len(_remembered) > REMEMBERED:
+        del _remembered[next(iter(_remembered))]
 
 
 class Ahead:
@@ -120,9 +131,10 @@ def identify(
     weights = {name for name in files if weight_format(name)}
     if owned or sum(path.stat().st_size for path in files.values()) <= WHOLE_NBYTES:
         weights.clear()
-    whole = {name: path for name, path in files.items() if name not in weights}
-    digests = hash_files(whole, progress=progress)
-    found = {name: Identity(digest, None) for name, digest in digests.items()}
+    digests = {name: digest for name, path in files.items() if (digest := _remembered.get(_size_and_stamp(path)))}
+    whole = {name: path for name, path in files.items() if name not in weights and name not in digests}
+    digests |= hash_files(whole, progress=progress)
+    found = {name: Identity(digest, None) for name, digest in digests.items() if name not in weights}
     tell = told_rarely(progress)
     for number, name in enumerate(sorted(weights), start=1):
         tell(None, f"Sampling file {number} of {len(weights)}")

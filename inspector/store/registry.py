@@ -58,13 +58,31 @@ def write_upload(folder: Path, name: str, data: bytes | memoryview | Iterable[by
     Raises:
         CheckpointError: If the name is too long.
     """
+    pieces = [data] if isinstance(data, bytes | memoryview) else data
+    with create_file(_place(folder, name)) as file:
+        for piece in pieces:
+            file.write(piece)
+
+
+def move_upload(folder: Path, name: str, received: Path) -> None:
+    """Make a file that lies in the store part of an upload.
+
+    Args:
+        folder: From `new_upload`.
+        name: As in `write_upload`.
+        received: Where the file is.
+
+    Raises:
+        CheckpointError: If the name is too long.
+    """
+    received.rename(_place(folder, name))
+
+
+def _place(folder: Path, name: str) -> Path:
     stored = _PREFIX + quote(name, safe="", errors="replace")
     if len(stored) > MAX_FILE_NAME_NBYTES or not name:
         raise CheckpointError(f"The file name {quoted(name)} is too long: rename the file or its folder.")
-    pieces = [data] if isinstance(data, bytes | memoryview) else data
-    with create_file(folder / stored) as file:
-        for piece in pieces:
-            file.write(piece)
+    return folder / stored
 
 
 def read_names(folder: Path) -> dict[str, Path]:

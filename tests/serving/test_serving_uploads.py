@@ -84,6 +84,10 @@ def test_it_is_forgotten_after_a_while_and_bounded(server):
     assert server.ledger.claim("theirs") == INTERRUPTED
 
 
+def nothing_comes(nbytes: int):
+    pytest.fail(f"A file of {nbytes} bytes was begun.")
+
+
 def request(server: Server, method: str, *, status: int | None, path="_stcore/upload_file/old/a"):
     """Send a request through; None: the browser goes before the answer."""
 
@@ -100,7 +104,7 @@ def request(server: Server, method: str, *, status: int | None, path="_stcore/up
 
     headers = [(b"cookie", f"_streamlit_xsrf={cookie('ours')}".encode())]
     scope = {"type": "http", "path": f"/{path}", "method": method, "headers": headers}
-    run(Uploads(app, ledger=server.ledger)(scope, receive, ignore))
+    run(Uploads(app, begin=nothing_comes, most_nbytes=0, ledger=server.ledger)(scope, receive, ignore))
 
 
 @pytest.mark.parametrize(

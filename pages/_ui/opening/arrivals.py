@@ -12,17 +12,19 @@ from typing import Literal
 
 import streamlit as st
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
-from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.scriptrunner import ScriptRunContext, get_script_run_ctx
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from inspector.errors import CheckpointError, InspectorError
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store import registry
+from inspector.store.arriving import Received
 from inspector.store.disk import disk_sentence
 from inspector.store.keeping import quota
 from inspector.text import bytes_text
 from pages._ui import session
+from serving.bodies import Receipt
 from serving.uploads import LEDGER, browser_of
 
 Place = Literal["sidebar", "snapshots", "second"]  # where files can be given
@@ -32,21 +34,21 @@ INTERRUPTED = "An upload was interrupted before it was complete. Nothing was sto
 
 
 class Arrival:
-    """Files that were uploaded together: at first in memory, then in the store.
+    """Files that were uploaded together.
 
     Args:
-        files: As the browser sent them.
+        files: Their names, with what is on the disk or in memory.
         kind: `incoming`, or `snapshots` for an archive of several checkpoints.
     """
 
-    def __init__(self, files: Sequence[UploadedFile], kind: str) -> None:
+    def __init__(self, files: Sequence[tuple[str, Received | bytes]], kind: str) -> None:
         self._files = files
         self._kind = kind
         self._upload: str | None = None
         self._discard: Callable[[], object] | None = None
 
     def store(self) -> str:
-        """Write the files into the store, once.
+        """Make the files one upload in the store, once.
 
         Returns:
             The reference by which the upload is opened.
@@ -56,35 +58,35 @@ class Arrival:
             OSError: If the disk refuses.
         """
         if self._upload is None:
-            nbytes = sum(file.size for file in self._files)
+            nbytes = sum(each.nbytes if isinstance(each, Received) else len(each) for _, each in self._files)
             if nbytes > settings().upload_nbytes:
                 raise CheckpointError(
                     f"The upload has {bytes_text(nbytes)}, but the limit is {bytes_text(settings().upload_nbytes)}: "
                     "open it by hub id or path instead."
                 )
-            with st.spinner("Storing the upload"):
-                self._write(nbytes)
+            for _, each in self._files:
+                if isinstance(each, Received) and each.trouble:
+                    raise each.trouble
+            self._write()
         return f"{self._kind}:{self._upload}"
 
     def release(self) -> None:
         """Let go of memory and disk; the store keeps what was opened elsewhere."""
-        self._close()
+        self._files = ()
         if self._discard:
             self._discard()
 
-    def _write(self, nbytes: int) -> None:
-        upload, place = quota.reserve_upload(nbytes, settings())
+    def _write(self) -> None:
+        in_memory = sum(len(each) for _, each in self._files if isinstance(each, bytes))  # others count already
+        upload, place = quota.reserve_upload(in_memory, settings())
         # A session can end before it has opened this: then nobody else lets go of it.
         self._discard = weakref.finalize(self, registry.discard_upload, upload, settings=settings())
-        for file in self._files:
-            registry.write_upload(place, file.name, file.getvalue())
-        self._upload = upload
-        self._close()
-
-    def _close(self) -> None:
-        for file in self._files:
-            file.close()  # Streamlit keeps the object for a while, but not its bytes
-        self._files = ()
+        for name, each in self._files:
+            if isinstance(each, bytes):
+                registry.write_upload(place, name, each)
+            elif each.path:
+                registry.move_upload(place, name, each.path)
+        self._upload, self._files = upload, ()
 
 
 def take(place: Place, files: Sequence[UploadedFile], *, kind: str) -> None:
@@ -92,16 +94,23 @@ def take(place: Place, files: Sequence[UploadedFile], *, kind: str) -> None:
     forget_refusal(place)
     if place == "sidebar":
         st.session_state.pop("wanted", None)  # what is uploaded later is shown instead
-    _queue(place).append(Arrival(files, kind))
     context = get_script_run_ctx()
+    _queue(place).append(Arrival([(file.name, _content(file, context)) for file in files], kind))
     if context is None:
         return
     LEDGER.end(context.session_id, [file.file_id for file in files])
     if browser := browser_of(st.context.cookies):
         LEDGER.hold(browser, context.session_id, st.session_state[QUEUES])
     if isinstance(context.uploaded_file_mgr, MemoryUploadedFileManager):
-        for file in files:  # Streamlit would keep the bytes until the session ends
+        for file in files:  # Streamlit would keep it until the session ends
             context.uploaded_file_mgr.remove_file(context.session_id, file.file_id)
+
+
+def _content(file: UploadedFile, context: ScriptRunContext | None) -> Received | bytes:
+    """What arrived, by the receipt that Streamlit keeps for it; without one, the bytes."""
+    records = context.uploaded_file_mgr.get_files(context.session_id, [file.file_id]) if context else []
+    receipts = (each.data.received for each in records if isinstance(each.data, Receipt))
+    return next((each for each in receipts if isinstance(each, Received)), None) or file.getvalue()
 
 
 def open_all(place: Place, then: Callable[[Opened], None]) -> None:

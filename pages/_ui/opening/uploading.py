@@ -24,9 +24,7 @@ HINT = (
     "config.json, weights (.safetensors or .bin, sharded or not) and tokenizer files, or one .zip, .tar or .tar.gz "
     "that holds them."
 )
-OTHER_WAY = (
-    "An upload passes through this server's memory: for several gigabytes, use a hub id or a folder path instead."
-)
+OTHER_WAY = "Files are copied to this server. A folder path or a hub id avoids the copy."
 SHARED = "Everyone with access to this server can see, rename and delete uploads."
 LABELS: dict[Way, str] = {"Files": "Checkpoint files", "Folder": "Checkpoint folder", "Archive": "Archive of snapshots"}
 

@@ -1,0 +1,146 @@
+"""Uploads in pieces: the body of a request goes to the disk, and Streamlit gets a receipt for it.
+
+Streamlit would keep each file in memory until a page's script takes it. Its own handler still checks
+the request and answers it, but gets a few bytes as the content. What Streamlit keeps for the session
+is a `Receipt`: when it forgets that, the file on the disk goes as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import Message, Receive, Scope
+
+if TYPE_CHECKING:
+    from python_multipart.multipart import MultipartCallbacks
+
+PIECE = 1 << 20  # bytes that are written at a time
+FRAME_NBYTES = 1 << 16  # at most, of what is around a file in a request's body
+STANDS_IN = b"on the disk"
+NO_FILE = "Expected one file, as a browser sends it."
+
+
+class File(Protocol):
+    """Where the bytes of an upload go."""
+
+    def write(self, data: bytes | bytearray) -> None:
+        """Add to the file."""
+
+    def close(self) -> object:
+        """Complete the file; returns what refers to it."""
+
+    def discard(self) -> None:
+        """Remove the file."""
+
+
+Begin = Callable[[int], File]  # with the bytes that the file has at most
+
+
+class Receipt(bytes):
+    """What Streamlit keeps as the content of a file that is on the disk."""
+
+    received: object
+
+    @classmethod
+    def of(cls, received: object) -> Receipt:
+        """The receipt for a file."""
+        receipt = cls(STANDS_IN)
+        receipt.received = received
+        return receipt
+
+
+class Body:
+    """The body of a request that uploads one file, as one part of a form.
+
+    Args:
+        scope: Of the request.
+        receive: Yields the body.
+        begin: Begins the file.
+        most_nbytes: Of the file.
+
+    Attributes:
+        received: What refers to the file, once the body has been read.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, *, begin: Begin, most_nbytes: int) -> None:
+        self.received: object = None
+        self._begin = begin
+        self._most_nbytes = most_nbytes + FRAME_NBYTES
+        self._request = Request(scope, receive)
+        self._receive = receive
+        self._read = False
+        self._headers: list[tuple[bytearray, bytearray]] = []  # of the part: names and values
+        self._data = bytearray()
+        self._parts = 0
+        self._complete = False
+
+    async def replaced(self) -> Message:
+        """Read the whole body, and give Streamlit's handler a short one with the same headers.
+
+        Raises:
+            HTTPException: If the body is too long, or not one file of a form.
+            ClientDisconnect: If the browser ends the transfer.
+        """
+        if self._read:
+            return await self._receive()
+        self._read = True
+        _, options = parse_options_header(self._request.headers.get("content-type"))
+        boundary = options.get(b"boundary", b"")
+        try:
+            self.received = await self._store(MultipartParser(boundary, self._callbacks()))
+        except FormParserError as error:
+            raise HTTPException(400, NO_FILE) from error
+        headers = b"".join(b"%b: %b\r\n" % header for header in self._headers)
+        short = b"--%b\r\n%b\r\n%b\r\n--%b--\r\n" % (boundary, headers, STANDS_IN, boundary)
+        return {"type": "http.request", "body": short, "more_body": False}
+
+    async def _store(self, parser: MultipartParser) -> object:
+        most = self._most_nbytes
+        expected = int(self._request.headers.get("content-length", most))  # the handler has refused what is no number
+        file = await run_in_threadpool(self._begin, min(expected, most))
+        nbytes, writing = 0, asyncio.ensure_future(asyncio.sleep(0))
+        try:
+            async for chunk in self._request.stream():
+                nbytes += len(chunk)
+                if nbytes > most:
+                    raise HTTPException(413, "File too large")
+                parser.write(chunk)
+                if len(self._data) >= PIECE:
+                    await writing  # of the piece before
+                    writing = asyncio.ensure_future(run_in_threadpool(file.write, self._take()))
+            if self._parts != 1 or not self._complete:
+                raise HTTPException(400, NO_FILE)
+            await writing
+            await run_in_threadpool(file.write, self._take())
+            return file.close()
+        except BaseException:
+            await writing
+            await run_in_threadpool(file.discard)
+            raise
+
+    def _callbacks(self) -> MultipartCallbacks:
+        def begin_part() -> None:
+            self._parts += 1
+
+        def end() -> None:
+            self._complete = True
+
+        return {
+            "on_part_begin": begin_part,
+            "on_header_begin": lambda: self._headers.append((bytearray(), bytearray())),
+            "on_header_field": lambda data, start, end: self._headers[-1][0].extend(data[start:end]),
+            "on_header_value": lambda data, start, end: self._headers[-1][1].extend(data[start:end]),
+            "on_part_data": lambda data, start, end: self._data.extend(data[start:end]),
+            "on_end": end,
+        }
+
+    def _take(self) -> bytearray:
+        data, self._data = self._data, bytearray()
+        return data
