@@ -131,6 +131,7 @@ def run_as_worker(home: Path, own: Path) -> dict[str, tuple[int, int]]:
     return {name: (int(hits), int(misses)) for name, hits, misses in rows}
 
 
+@pytest.mark.compiling
 def test_the_engine_compiles_all_that_a_map_runs_and_poison_is_not_loaded(tmp_path):
     home = tmp_path / "home"
     settings = read_settings({"INSPECTOR_HOME": str(home)})

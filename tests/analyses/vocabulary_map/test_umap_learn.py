@@ -86,6 +86,7 @@ def test_it_is_judged_as_ours_is_and_stands_beside_it(open_matrix):
     assert table["found"].tolist() == [1, 1]
 
 
+@pytest.mark.compiling
 def test_its_approximate_search_is_measured(open_matrix):
     """From 4,096 rows on umap-learn searches neighbors by descent."""
     matrix = torch.randn((4_100, 24), generator=torch.Generator().manual_seed(2))
