@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ from inspector.store.tokenizer_files import stage_tokenizer
 READERS: dict[str, Callable[[Path, str], Header]] = {"safetensors": read_safetensors, "pytorch": read_pytorch}
 NO_CONFIG = "There is no config.json: the tensors can be listed, but no model can be built from them."
 NO_TOKENIZER = "There is no tokenizer in this checkpoint: tokens are shown by their ids."
+COMMON = re.compile(r"(pytorch_)?model[-.]")  # how the names of most weight files begin
 CODE = "The checkpoint contains Python files: they are not read and never run."
 
 
@@ -56,6 +58,7 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
     # Before anything is read: what changes from now on has changed since it was opened.
     stamps = {} if source.owned else {name: stamp_of(p) for name, p in source.files.items()}
     contents = _read(source, progress)
+    name = clean_name(_name(source, contents.config or {}))
     used = {
         name: path
         for name, path in sorted(source.files.items())
@@ -84,7 +87,7 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
         entry = settings.home / (UPLOADS if source.owned else OPENED) / fingerprint
         manifest = Manifest(
             fingerprint=fingerprint,
-            name=clean_name(source.name),
+            name=name,
             source=source.kind,
             folder=entry / FOLDER,
             files=tuple(
@@ -109,13 +112,20 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
         save_manifest(manifest, entry, built=built)
         if source.owned:
             nbytes = sum(file.nbytes for file in manifest.files)
-            write_entry(built, name=source.name, nbytes=nbytes)
+            write_entry(built, name=name, nbytes=nbytes)
         progress(None, "Storing")
         put_folder(built, entry, keep=lambda there: is_kept(there, manifest, owned=source.owned))
     if settings.given is not None or not source.owned:
         return manifest
     # An upload that was there already keeps its entry, and the name that it was given.
     return load_manifest(fingerprint, settings=settings)
+
+
+def _name(source: Source, config: dict[str, Any]) -> str:
+    """The source's name; of loose files that are called as all are, the class in config.json."""
+    classes = config.get("architectures")
+    known = source.kind == "upload" and COMMON.match(source.name) and isinstance(classes, list) and classes
+    return str(classes[0]) if known else source.name
 
 
 def _server_knows(source: Source, settings: Settings) -> bool:

@@ -74,7 +74,7 @@ def test_every_family_answers_as_when_it_is_whole(open_model, architecture):
     assert any(parameter.is_meta for parameter in model.parameters())
     stored = set(model.state_dict())
     assert not any(buffer.is_meta for name, buffer in model.named_buffers() if name not in stored)
-    assert any(text.startswith("Streamed in float32: in every pass, ") for text in found.warnings)
+    assert any(text.startswith("Streamed in float32: every pass reads ") for text in found.warnings)
     same_predictions(plain, small)
 
 
@@ -255,7 +255,7 @@ def test_the_plan_is_shown_before_anything_is_read(open_model):
     assert (plan.streamed, plan.spread, plan.dtype) == (True, False, "float32")
     assert {place.device: place.nbytes for place in plan.places} == {"cpu": plan.nbytes - layers, "disk": layers}
     assert plan.reason == (
-        f"Streamed in float32: in every pass, 2 blocks of layers ({layers / 1e6:.1f} MB) are read from the files one "
+        f"Streamed in float32: every pass reads 2 blocks of layers ({layers / 1e6:.1f} MB) from the files, one "
         f"at a time; the model has {plan.nbytes / 1e6:.1f} MB in total, and the limit for weights on cpu is "
         f"{(plan.places[0].allowed_nbytes or 0) / 1e6:.1f} MB."
     )

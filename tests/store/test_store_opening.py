@@ -61,7 +61,7 @@ def by_path(folder, settings):
 def test_uploaded_files_and_folders(folder, by_path, settings, prefix):
     manifest, reference = opened(upload_of(settings, folder, prefix=prefix), settings)
     assert reference == CheckpointRef("upload", by_path.fingerprint)
-    assert manifest.name == ("mini" if prefix else "model.safetensors")
+    assert manifest.name == ("mini" if prefix else "BertForMaskedLM")
     assert {file.name for file in manifest.files} == READ
     assert manifest.tensors == by_path.tensors
     assert all(file.path.is_relative_to(settings.home) for file in manifest.files)

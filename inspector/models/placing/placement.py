@@ -21,6 +21,7 @@ from transformers import PreTrainedModel
 from inspector.models.placing.device import pick_device, pick_dtype
 from inspector.results.placement import DISK, Place, Placement
 from inspector.settings import MB, Device, Dtype, Settings
+from inspector.text import plural
 
 SHARE = 0.9  # of a GPU's free memory that weights may take: a pass needs some, too
 RAM_SHARE = 0.8  # of the machine's memory, likewise
@@ -258,9 +259,9 @@ def _reason_spread(precision: torch.dtype, places: tuple[Place, ...]) -> str:
 def _reason_stream(precision: torch.dtype, places: tuple[Place, ...], nbytes: int, blocks: int) -> str:
     beside, on_disk = places
     return (
-        f"Streamed in {_words(precision)}: in every pass, {blocks} blocks of layers ({shown_size(on_disk.nbytes)}) are "
-        f"read from the files one at a time; the model has {shown_size(nbytes)} in total, and the limit for weights on "
-        f"{beside.device} is {shown_size(beside.allowed_nbytes or 0)}.{_cost(precision)}"
+        f"Streamed in {_words(precision)}: every pass reads {plural(blocks, 'block')} of layers "
+        f"({shown_size(on_disk.nbytes)}) from the files, one at a time; the model has {shown_size(nbytes)} in total, "
+        f"and the limit for weights on {beside.device} is {shown_size(beside.allowed_nbytes or 0)}.{_cost(precision)}"
     )
 
 

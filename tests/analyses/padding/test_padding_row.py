@@ -176,7 +176,7 @@ def test_the_row_is_shown_before_a_block_is_read(open_model):
 
     found = padding(checkpoint, progress=lambda _, text: told.append(text), show=show, text=TEXT, device="stream")
     assert any(text.startswith("Block 2 of ") for text in told)
-    assert "Streamed in float32: in every pass, " in found.averaging_note
+    assert "Streamed in float32: every pass reads " in found.averaging_note
     (known,) = shown
     assert known.gradient is None
     assert known.averaging.empty
