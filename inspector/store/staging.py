@@ -123,9 +123,10 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
 
 def _name(source: Source, config: dict[str, Any]) -> str:
     """The source's name; of loose files that are called as all are, the class in config.json."""
+    if source.kind != "upload" or not COMMON.match(source.name):
+        return source.name
     classes = config.get("architectures")
-    known = source.kind == "upload" and COMMON.match(source.name) and isinstance(classes, list) and classes
-    return str(classes[0]) if known else source.name
+    return str(classes[0]) if isinstance(classes, list) and classes else source.name
 
 
 def _server_knows(source: Source, settings: Settings) -> bool:
