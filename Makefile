@@ -18,6 +18,9 @@ DAILY := not (cluster or faults or scan or fuzz or crowd or compiling or servers
 # The tests of a room and its page, or a folder of tests.
 TESTS = $(or $(wildcard tests/analyses/$(ROOM) tests/app/test_$(ROOM).py),tests/$(ROOM))
 
+# The tests start hundreds of processes: each would compile all modules again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: run test check every lint bench faults fuzz pins sbom clean
 
 run: $(VENV)/run.stamp

@@ -51,7 +51,8 @@ def imported() -> dict[str, set[Path]]:
 
 
 IMPORTED = imported()
-PROVIDERS = {name: {each.lower() for each in packages_distributions().get(name, [])}
+DISTRIBUTIONS = packages_distributions()
+PROVIDERS = {name: {each.lower() for each in DISTRIBUTIONS.get(name, [])}
              for name in IMPORTED}  # fmt: skip
 
 
