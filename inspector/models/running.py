@@ -148,8 +148,8 @@ def forward(
         WorkerError: If the device has too little memory.
     """
     # What brings a spread model's parts in hangs on its methods, which a replay would replace.
-    some = by_blocks_from is not None and head and not capture and not loaded.spread
-    later = some and _keeps_some(loaded.model, ids, by_blocks_from)
+    some = head and not capture and not loaded.spread
+    later = some and by_blocks_from is not None and _keeps_some(loaded.model, ids, by_blocks_from)
     model = loaded.model if head and not later else loaded.model.base_model
     # Of some models the base model is the one with the head, which gives no last_hidden_state.
     every = every_layer or head or (model is loaded.model and has_output_layer(model))

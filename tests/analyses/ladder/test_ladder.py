@@ -172,7 +172,7 @@ def test_a_family_without_a_row_is_captured(tmp_path, open_path):
     assert set(result.cells.query("rung == 'logits'")["layer"]) == {2}
     assert result.max_abs_error is not None
     assert result.max_abs_error <= (result.tolerance or 0)
-    logits, _ = outputs(random_model("LlamaForCausalLM"), list(checkpoint.tokens.encode(TEXT).ids))
+    logits, _ = outputs(random_model("LlamaForCausalLM"), list(checkpoint.require_tokens().encode(TEXT).ids))
     found = result.cells.query("rung == 'logits'")["token_id"].tolist()
     assert found == logits.topk(2, dim=1).indices.flatten().tolist()
 
@@ -224,7 +224,7 @@ def test_climbing_ranks_as_the_lens_at_every_layer_and_as_the_model_at_the_last(
 def test_climbing_a_family_without_a_row_reads_the_captured_logits_of_its_position(tmp_path, open_path):
     folder = save_checkpoint(random_model("LlamaForCausalLM"), tmp_path / "unlisted")
     checkpoint = without_table(open_path(folder))
-    logits, _ = outputs(random_model("LlamaForCausalLM"), list(checkpoint.tokens.encode(TEXT).ids))
+    logits, _ = outputs(random_model("LlamaForCausalLM"), list(checkpoint.require_tokens().encode(TEXT).ids))
     for position in (0, 2, len(logits) - 1):
         ranks = climb(checkpoint, progress=silent, text=TEXT, layer=2, position=position, k=2).ranks
         top = ranks[ranks["rung"] == "logits"].set_index("rank")["token_id"]
