@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+EVERY = 0.2  # seconds between two reports of a pace
+
 # Called with a fraction in 0..1, or None while nobody can tell, and what is being done.
 Progress = Callable[[float | None, str], None]
 # Called with what is known of an answer while the rest is computed: of the class that the catalog names.
@@ -33,14 +35,20 @@ def told_rarely(progress: Progress, *, every: float = 0.1) -> Progress:
 class Pace:
     """Tells how much of a known number of bytes has been read, how fast, and how long the rest takes."""
 
-    EVERY = 0.2  # seconds between two reports
     STEADY = 1.0  # seconds from which a pace can be told
 
     def __init__(
-        self, progress: Progress, what: str, total: int, *, clock: Callable[[], float] = time.monotonic
+        self,
+        progress: Progress,
+        what: str,
+        total: int,
+        *,
+        every: float = EVERY,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Args: who is told, what is being done, bytes in all, and a clock in seconds."""
+        """Args: who is told, what is being done, bytes in all, seconds between two reports, and a clock in seconds."""
         self._progress, self._what, self._total = progress, what, max(1, total)
+        self._every = every
         self._clock, self._begin = clock, clock()
         self._told, self._done = self._begin, 0
         progress(0.0, what)
@@ -49,7 +57,7 @@ class Pace:
         """Count bytes that have been read."""
         self._done = min(self._done + nbytes, self._total)  # what is told of a sample beforehand is about right
         now = self._clock()
-        if now - self._told >= self.EVERY or self._done >= self._total:
+        if now - self._told >= self._every or self._done >= self._total:
             self._told = now
             self._progress(self._done / self._total, self._text(now - self._begin))
 

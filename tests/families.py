@@ -74,6 +74,13 @@ UNLISTED: dict[str, dict[str, Any]] = {
     "EsmForMaskedLM": ENCODER | {"pad_token_id": 1, "mask_token_id": 4,
                                  "token_dropout": False},
 }  # fmt: skip
+# Others, that fill masks: padding leaks into the first two, whatever the attention mask says.
+UNLISTED_MASKED: dict[str, dict[str, Any]] = {
+    "ConvBertForMaskedLM": ENCODER | {"embedding_size": 32, "head_ratio": 1},
+    "FNetForMaskedLM": ENCODER,
+    "ModernBertForMaskedLM": ENCODER | {"pad_token_id": 0, "cls_token_id": 2, "sep_token_id": 3,
+                                        "bos_token_id": 2, "eos_token_id": 3},
+}  # fmt: skip
 # Families whose tensors are renamed, merged or split when they are loaded.
 RENAMED: dict[str, dict[str, Any]] = {
     "MixtralForCausalLM": DECODER | {"num_local_experts": 4, "sliding_window": None},
@@ -105,7 +112,7 @@ def random_model(architecture: str, *, seed: int = 0, **changes: Any) -> Any:
     """Build a small model; every parameter is random, norms and biases too."""
     model_class = getattr(transformers, architecture)
     config = model_class.config_class(
-        **((MODELS | WITHOUT_HEAD | ENCODER_DECODER | UNLISTED | RENAMED)[architecture] | changes)
+        **((MODELS | WITHOUT_HEAD | ENCODER_DECODER | UNLISTED | UNLISTED_MASKED | RENAMED)[architecture] | changes)
     )
     torch.manual_seed(seed)
     model = model_class(config).eval()

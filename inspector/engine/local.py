@@ -39,7 +39,7 @@ from inspector.engine.process import WorkerProcess
 from inspector.engine.protocol import Ending, Progress, WorkerStatus
 from inspector.engine.sandbox.outside import Outside, find_outside
 from inspector.engine.shares import asker
-from inspector.engine.waiting import Waiting
+from inspector.engine.waiting import PATIENCE_SECONDS, Waiting
 from inspector.engine.wire import (
     Answers,
     Failure,
@@ -81,6 +81,7 @@ class LocalEngine:
         apart: True: open a checkpoint in another process than the one that answers, as `Pool` says.
         catalog: The analyses that may be asked for.
         functions: What the workers import.
+        patience: Seconds that a job waits while a loaded model serves those that came after it.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class LocalEngine:
         apart: bool = False,
         catalog: Iterable[Analysis] = CATALOG.values(),
         functions: WorkerFunctions | None = None,
+        patience: float = PATIENCE_SECONDS,
     ) -> None:
         self._settings = settings
         self._setup = Setup(veiled(settings), functions or WorkerFunctions(), restrict_paths)
@@ -99,7 +101,7 @@ class LocalEngine:
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._book = JobBook()
-        self._waiting = Waiting()
+        self._waiting = Waiting(patience=patience)
         self._compiler = Compiler(settings)
         self._carrier = Carrier(settings, Hooks(self.open, self._proceed, self._carried))
         self._endings: deque[Ending] = deque(maxlen=ENDINGS)

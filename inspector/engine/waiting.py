@@ -11,13 +11,18 @@ from inspector.engine.jobs import LocalJob
 from inspector.engine.wire import RunRequest
 
 MAX_BATCH = 64  # jobs that a worker takes at once
-PATIENCE_SECONDS = 5.0  # a job waits while a loaded model serves those that came after it
+PATIENCE_SECONDS = 5.0
 
 
 class Waiting:
-    """Jobs without a worker, in order of arrival; the engine guards every call by its lock."""
+    """Jobs without a worker, in order of arrival; the engine guards every call by its lock.
 
-    def __init__(self) -> None:
+    Args:
+        patience: Seconds that a job waits while a loaded model serves those that came after it.
+    """
+
+    def __init__(self, *, patience: float = PATIENCE_SECONDS) -> None:
+        self._patience = patience
         self._jobs: list[LocalJob] = []
 
     def __iter__(self) -> Iterator[LocalJob]:
@@ -43,6 +48,6 @@ class Waiting:
 
     def wanted(self, job: LocalJob) -> set[str]:
         """Checkpoints that others than a job wait for, unless it has been patient enough."""
-        if time.monotonic() - job.asked > PATIENCE_SECONDS:
+        if time.monotonic() - job.asked > self._patience:
             return set()
         return {other.request.fingerprint for other in self._jobs if isinstance(other.request, RunRequest)}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # torch and transformers are imported when a model is first n
 
 
 BLOCK = 1 << 20  # numbers compared at once
-MANY_NAMES = 5_000  # in a file, from which a loader is given what it would make of them, in less time
+MANY_NAMES = 5_000  # in a file: to load what a loader would make of them takes less time
 # Embeddings of other things than tokens.
 NO_VOCABULARY = r"pos|wpe|token_type|relative|lang_|langs|segment|patch|visi|visual"
 
@@ -43,11 +43,16 @@ def prepare(manifest: Manifest, *, settings: Settings) -> None:
 
 
 class Checkpoint:
-    """A staged checkpoint and what has been read of it so far."""
+    """A staged checkpoint and what has been read of it so far.
 
-    def __init__(self, manifest: Manifest, *, settings: Settings) -> None:
+    Args:
+        families: The table of model families, by model type.
+    """
+
+    def __init__(self, manifest: Manifest, *, settings: Settings, families: Mapping[str, Family] = FAMILIES) -> None:
         self.manifest = manifest
         self.settings = settings
+        self._families = families
         self.called: tuple[str, ...] = ()  # by who asks: this one, and the second one
         self.kept: dict[str, Any] = {}  # what was found for one question, and others need
         self._places: dict[type[PreTrainedModel], Places] = {}
@@ -75,7 +80,7 @@ class Checkpoint:
     @property
     def family(self) -> Family | None:
         """The table's row for its model type; None: not in the table."""
-        return FAMILIES.get((self.manifest.config or {}).get("model_type", ""))
+        return self._families.get((self.manifest.config or {}).get("model_type", ""))
 
     @cached_property
     def config(self) -> PreTrainedConfig:
@@ -187,12 +192,15 @@ class Checkpoint:
         return checked_hollow(model_class, self.config, [tensor.shape for tensor in self.tensors], name=self.name)
 
     def outline(
-        self, model_class: type[PreTrainedModel], *, dtype: torch.dtype | None = None
+        self, model_class: type[PreTrainedModel], *, dtype: torch.dtype | None = None, many: int = MANY_NAMES
     ) -> tuple[PreTrainedModel, frozenset[str]]:
         """Build a model class as `build.build_model` does, without its numbers.
 
         Names, shapes, dtypes, ties and storages are those of the loaded model. Only where a class
         ties two tensors that the file holds both are those two read, to see whether they are equal.
+
+        Args:
+            many: Names in the file, from which on the loader is given what it would make of them.
 
         Returns:
             The model on the meta device, and the names of parameters that the file does not hold.
@@ -211,7 +219,7 @@ class Checkpoint:
             dtype=dtype or build.stored_dtype(self.outlines),
             same=self._same_numbers,
         )
-        if len(self.outlines) > MANY_NAMES:
+        if len(self.outlines) > many:
             with suppress(Exception):  # the loader itself says below what is wrong, by the names in the file
                 if made := self._merged(model_class):
                     return built(made)

@@ -51,10 +51,11 @@ class Copies(Protocol):
 class StoredCopies:
     """Tensors of a checkpoint's files, read piece by piece."""
 
-    def __init__(self, manifest: Manifest, held: Mapping[str, str]) -> None:
-        """Args: the manifest, and model name -> name in the file of what is stored plainly."""
+    def __init__(self, manifest: Manifest, held: Mapping[str, str], *, block: int = BLOCK) -> None:
+        """Args: the manifest, model name -> name in the file of what is stored plainly, and numbers of a piece."""
         self._manifest = manifest
         self._held = held
+        self._block = block
         self._compared: dict[frozenset[str], bool] = {}
 
     def same(self, first: str, second: str) -> bool:
@@ -74,12 +75,12 @@ class StoredCopies:
         if one.shape != other.shape:
             return None
         if is_packed(one) and is_packed(other) and one.strides == other.strides:
-            blocks = -(-math.prod(one.shape) // BLOCK)
+            blocks = -(-math.prod(one.shape) // self._block)
             every = 1 if blocks <= MOST_BLOCKS else blocks // SAMPLED_BLOCKS
             pairs = zip(self._blocks(one, every), self._blocks(other, every), strict=True)
             return replace(measure(pairs), share=-(-blocks // every) / max(blocks, 1))
         read = read_tensors(self._manifest, [one.name, other.name])
-        return measure(_pairs(read[one.name], read[other.name]))
+        return measure(_pairs(read[one.name], read[other.name], self._block))
 
     def equal_groups(self) -> list[tuple[str, ...]]:
         """Groups of tensors in places of their own that are equal, constant ones left out."""
@@ -92,15 +93,16 @@ class StoredCopies:
 
     def _blocks(self, tensor: TensorInfo, every: int) -> Iterator[torch.Tensor]:
         dtype = getattr(torch, tensor.dtype)
-        for piece in read_pieces(self._manifest, tensor, count=BLOCK, every=every):
+        for piece in read_pieces(self._manifest, tensor, count=self._block, every=every):
             yield torch.frombuffer(bytearray(piece), dtype=dtype)
 
 
 class LiveCopies:
     """Tensors of a module in memory."""
 
-    def __init__(self, tensors: Mapping[str, torch.Tensor], searched: Sequence[str]) -> None:
-        """Args: tensors by name, and which of them `equal_groups` searches."""
+    def __init__(self, tensors: Mapping[str, torch.Tensor], searched: Sequence[str], *, block: int = BLOCK) -> None:
+        """Args: tensors by name, which of them `equal_groups` searches, and numbers that are compared at once."""
+        self._block = block
         self._tensors = tensors
         self._searched = searched
 
@@ -113,7 +115,7 @@ class LiveCopies:
         one, other = self._tensors[first], self._tensors[second]
         if one.shape != other.shape or "meta" in (one.device.type, other.device.type):
             return None
-        return measure(_pairs(one, other.to(one.device)))
+        return measure(_pairs(one, other.to(one.device), self._block))
 
     def equal_groups(self) -> list[tuple[str, ...]]:
         """Groups of tensors in places of their own that are equal, constant ones left out."""
@@ -162,8 +164,8 @@ def measure(pairs: Pairs) -> Difference:
     )
 
 
-def _pairs(first: torch.Tensor, second: torch.Tensor) -> Pairs:
-    one, other = (tensor.detach().reshape(-1).split(BLOCK) for tensor in (first, second))
+def _pairs(first: torch.Tensor, second: torch.Tensor, block: int = BLOCK) -> Pairs:
+    one, other = (tensor.detach().reshape(-1).split(block) for tensor in (first, second))
     return zip(one, other, strict=True)
 
 

@@ -129,7 +129,7 @@ def forward(
     decoder_ids: torch.Tensor | None = None,
     capture: bool = False,
     attention: torch.Tensor | None = None,
-    by_blocks: bool = False,
+    by_blocks_from: int | None = None,
 ) -> Forward:
     """Run a model on token ids.
 
@@ -141,14 +141,15 @@ def forward(
         decoder_ids: (batch, positions) that the decoder reads, where the model has one.
         capture: Whether to keep what the output layer receives.
         attention: 1 where a token is, 0 for padding, same shape; None: no padding.
-        by_blocks: Logits are asked for with `logits_of`; many are then never made at once.
+        by_blocks_from: Numbers, from which on logits are made a block at a time by `logits_of`, if the model can
+            make some alone; None: they are always made at once.
 
     Raises:
         WorkerError: If the device has too little memory.
     """
     # What brings a spread model's parts in hangs on its methods, which a replay would replace.
-    some = by_blocks and head and not capture and not loaded.spread
-    later = some and _keeps_some(loaded.model, ids)
+    some = head and not capture and not loaded.spread
+    later = some and by_blocks_from is not None and _keeps_some(loaded.model, ids, by_blocks_from)
     model = loaded.model if head and not later else loaded.model.base_model
     # Of some models the base model is the one with the head, which gives no last_hidden_state.
     every = every_layer or head or (model is loaded.model and has_output_layer(model))
@@ -196,9 +197,9 @@ def has_output_layer(model: Any) -> bool:
     return model.get_output_embeddings() is not None
 
 
-def _keeps_some(model: PreTrainedModel, ids: torch.Tensor) -> bool:
+def _keeps_some(model: PreTrainedModel, ids: torch.Tensor, by_blocks_from: int) -> bool:
     """Whether logits are too many to be made at once, and the model can make some of them."""
-    many = ids.numel() * getattr(model.config, "vocab_size", 0) >= LARGE_LOGITS
+    many = ids.numel() * getattr(model.config, "vocab_size", 0) >= by_blocks_from
     return many and "logits_to_keep" in inspect.signature(model.forward).parameters
 
 

@@ -14,6 +14,7 @@ from inspector.analyses.ladder.compute import climb
 from inspector.analyses.lens.compute import lens
 from inspector.analyses.overview.compute import overview
 from inspector.analyses.sharing.compute import sharing
+from inspector.models.checkpoint import Checkpoint
 from inspector.models.reading import ladder as ladder_module
 from inspector.results.plain import to_json
 from tests.conftest import silent
@@ -47,11 +48,10 @@ def test_scales_caps_and_extra_biases_are_in_the_logits(open_model, tmp_path, ar
     assert last["logit"].tolist() == pytest.approx(logits[-1].tolist(), abs=1e-5)
 
 
-def test_a_plain_output_layer_is_not_called_taken(open_model, monkeypatch):
-    from inspector.models import checkpoint as module
-
-    monkeypatch.setattr(module, "FAMILIES", {})
-    result = lens(open_model("LlamaForCausalLM"), progress=silent, text=TEXT, **ON_CPU)
+def test_a_plain_output_layer_is_not_called_taken(open_model):
+    listed = open_model("LlamaForCausalLM")
+    checkpoint = Checkpoint(listed.manifest, settings=listed.settings, families={})
+    result = lens(checkpoint, progress=silent, text=TEXT, **ON_CPU)
     assert not result.taken_from_model
     assert not any("taken from" in warning for warning in result.warnings)
 

@@ -72,8 +72,10 @@ def _nothing_left(_store: None) -> Iterator[None]:
 def open_app() -> Callable[..., AppTest]:
     """Open the app at a page, as a link does."""
 
-    def opened(slug: str = "overview", *, agreed: str | tuple[str, ...] = (), **query: str) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS)
+    def opened(
+        slug: str = "overview", *, agreed: str | tuple[str, ...] = (), timeout: float = SECONDS, **query: str
+    ) -> AppTest:
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=timeout)
         for name, value in query.items():
             app.query_params[name] = value
         if agreed:  # opened by this session before

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.app.looking import said
@@ -16,15 +15,12 @@ Open = Callable[..., AppTest]
 SECONDS = 600  # umap-learn is compiled first, on a busy machine
 
 
-def test_both_maps_are_made_and_judged_side_by_side(
-    open_app: Open, roots: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tests.app.conftest.SECONDS", SECONDS)
+def test_both_maps_are_made_and_judged_side_by_side(open_app: Open, roots: Path) -> None:
     save_checkpoint(random_model("BertModel"), roots / "small")
     small = f"path:{roots / 'small'}"
     app = open_app(
         "embeddings", agreed=small, checkpoint=small, method="umap", neighbors="5",
-        implementation="umap-learn", min_dist="0.25", stability="true",
+        implementation="umap-learn", min_dist="0.25", stability="true", timeout=SECONDS,
     )  # fmt: skip
     assert not app.exception
     assert not app.error

@@ -10,6 +10,7 @@ from typing import Any
 
 from inspector.engine.local import LocalEngine
 from inspector.engine.protocol import WorkerStatus
+from inspector.engine.waiting import PATIENCE_SECONDS
 from inspector.settings import read_settings
 from inspector.store.reference import CheckpointRef
 from tests.engine.engine_stand_ins import CATALOG, FUNCTIONS, fingerprint_of
@@ -20,7 +21,13 @@ WAIT = 60.0  # seconds until a test gives up; nothing is measured by it
 
 @contextmanager
 def running(
-    *, spare: bool = False, apart: bool = False, functions: Any = FUNCTIONS, restrict_paths: bool = True, **limits: Any
+    *,
+    spare: bool = False,
+    apart: bool = False,
+    functions: Any = FUNCTIONS,
+    restrict_paths: bool = True,
+    patience: float = PATIENCE_SECONDS,
+    **limits: Any,
 ) -> Iterator[LocalEngine]:
     """An engine on the stand-ins; `limits` are environment variables without their prefix."""
     environ = {f"INSPECTOR_{name.upper()}": str(value) for name, value in limits.items()}
@@ -31,6 +38,7 @@ def running(
         restrict_paths=restrict_paths,
         catalog=CATALOG,
         functions=functions,
+        patience=patience,
     )
     try:
         yield engine

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inspector.engine import waiting
 from inspector.engine.wire import WorkerFunctions
 from inspector.errors import CancelledError, CheckpointError, RequestError, WorkerError
 from inspector.results.checkpoint import Opened
@@ -251,9 +250,8 @@ def test_a_busy_worker_is_waited_for(tmp_path):
 
 
 @pytest.mark.parametrize(("patience", "stays"), [(60.0, True), (0.0, False)])
-def test_a_loaded_model_serves_those_who_wait_for_it_within_reason(monkeypatch, tmp_path, patience, stays):
-    monkeypatch.setattr(waiting, "PATIENCE_SECONDS", patience)
-    with running(workers=1) as engine:
+def test_a_loaded_model_serves_those_who_wait_for_it_within_reason(tmp_path, patience, stays):
+    with running(workers=1, patience=patience) as engine:
         start_step(engine, A, tmp_path / "go")
         pid = held(engine)[A].pid
         other = engine.run(B, "echo")

@@ -8,7 +8,6 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from inspector.models import copies as module
 from inspector.models.copies import LiveCopies, StoredCopies, equal_bytes, measure
 from inspector.store import copies as stored
 from inspector.store.copies import equal_copies, same_bytes
@@ -101,16 +100,15 @@ def test_names_on_one_storage_are_one_copy(tmp_path, open_path):
                                     (torch.bfloat16, torch.float32),
                                     (torch.float16, torch.bfloat16)])  # fmt: skip
 @pytest.mark.parametrize("block", [7, 1 << 20])
-def test_differences_are_those_of_the_whole(open_tensors, monkeypatch, dtypes, block):
-    monkeypatch.setattr(module, "BLOCK", block)
+def test_differences_are_those_of_the_whole(open_tensors, dtypes, block):
     generator = torch.Generator().manual_seed(1)
     first = torch.randn(11, 5, generator=generator).to(dtypes[0])
     second = (first.float() + torch.randn(11, 5, generator=generator) / 10).to(dtypes[1])
     checkpoint = open_tensors({"first": first, "second": second})
     one, other = first.double().flatten(), second.double().flatten()
     held = {"x": "first", "y": "second"}
-    for copies in (StoredCopies(checkpoint.manifest, held),
-                   LiveCopies({"x": first, "y": second}, ["x", "y"])):  # fmt: skip
+    for copies in (StoredCopies(checkpoint.manifest, held, block=block),
+                   LiveCopies({"x": first, "y": second}, ["x", "y"], block=block)):  # fmt: skip
         found = copies.difference("x", "y")
         assert found is not None
         assert found.max_abs == (one - other).abs().max().item()

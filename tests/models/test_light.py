@@ -15,7 +15,6 @@ from transformers import PreTrainedModel, core_model_loading
 from transformers.core_model_loading import WeightConverter, dot_natural_key
 
 from inspector.models import build
-from inspector.models import checkpoint as models_checkpoint
 from inspector.models.checkpoint import MANY_NAMES, Checkpoint
 from inspector.models.light import SYNCHRONOUS, light_loading, natural_key
 from tests.families import ENCODER_DECODER, MODELS, RENAMED, UNLISTED, random_model, save_checkpoint
@@ -34,10 +33,9 @@ def outlined(
     checkpoint = Checkpoint(checkpoint.manifest, settings=checkpoint.settings)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build, "light_loading", loading)
-        patch.setattr(models_checkpoint, "MANY_NAMES", many)
         try:
-            checkpoint.outline(model_class)  # what is kept of the first serves the second
-            model, missing = checkpoint.outline(model_class)
+            checkpoint.outline(model_class, many=many)  # what is kept of the first serves the second
+            model, missing = checkpoint.outline(model_class, many=many)
         except Exception as error:
             return [type(error).__name__, str(error)]
     every = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
@@ -81,9 +79,8 @@ def test_a_class_loads_what_its_loader_would_make(tmp_path, open_path, monkeypat
         given.append(len(state))
         return build_model(model_class, config, state, **options)
 
-    monkeypatch.setattr(models_checkpoint, "MANY_NAMES", 0)
     monkeypatch.setattr(build, "build_model", noted)
-    checkpoint.outline(type(model))
+    checkpoint.outline(type(model), many=0)
     assert len(given) == 1
     assert family not in EXPERTS or given[0] < len(checkpoint.tensors)
 

@@ -13,15 +13,8 @@ from inspector.models.loading import load
 from inspector.models.masking import head as masked
 from inspector.models.masking.head import Room, Row, masked_logits
 from inspector.models.running import Loaded
-from tests.families import ENCODER, MODELS, VOCAB, random_model
+from tests.families import MODELS, UNLISTED_MASKED, VOCAB, random_model
 
-# Families outside the table: padding leaks into the first two, whatever the attention mask says.
-OTHERS = {
-    "ConvBertForMaskedLM": ENCODER | {"embedding_size": 32, "head_ratio": 1},
-    "FNetForMaskedLM": ENCODER,
-    "ModernBertForMaskedLM": ENCODER | {"pad_token_id": 0, "cls_token_id": 2, "sep_token_id": 3,
-                                        "bos_token_id": 2, "eos_token_id": 3},
-}  # fmt: skip
 MASKED = sorted(name for name in MODELS if name.endswith(("MaskedLM", "PreTraining")))
 # Fill masks by writing the text again, the decoder reading it one token later.
 INFILLING = ["BartForConditionalGeneration", "MBartForConditionalGeneration"]
@@ -50,24 +43,18 @@ def alone(model: torch.nn.Module, row: Row) -> torch.Tensor:
     return logits[0, list(row.positions)]
 
 
-@pytest.fixture
-def open_any(open_model, monkeypatch):
-    monkeypatch.setattr("tests.families.MODELS", MODELS | OTHERS)
-    return open_model
-
-
 @pytest.mark.parametrize(
     ("architecture", "block"),
     [
-        *((name, Room().block) for name in (*MASKED, *INFILLING, *OTHERS)),
+        *((name, Room().block) for name in (*MASKED, *INFILLING, *UNLISTED_MASKED)),
         ("BertForMaskedLM", 2 * VOCAB),
         ("ConvBertForMaskedLM", 2 * VOCAB),
     ],
 )
-def test_a_batch_is_each_row_alone(open_any, architecture, block):
+def test_a_batch_is_each_row_alone(open_model, architecture, block):
     room = Room(block=block, padding=(("cpu", 1_000),))  # all in one pass, where padding is safe
     rows = some_rows()
-    checkpoint = open_any(architecture)
+    checkpoint = open_model(architecture)
     model = random_model(architecture)
     found: dict[int, list[torch.Tensor]] = {index: [] for index in range(len(rows))}
     for answer in masked_logits(checkpoint, load(checkpoint, "masked_lm", device="cpu"), rows, room=room):
@@ -81,11 +68,11 @@ def test_a_batch_is_each_row_alone(open_any, architecture, block):
 
 
 @pytest.mark.parametrize("architecture", ["ConvBertForMaskedLM", "FNetForMaskedLM"])
-def test_why_other_families_are_not_padded(open_any, monkeypatch, architecture):
+def test_why_other_families_are_not_padded(open_model, monkeypatch, architecture):
     """With padding, these models answer otherwise: the rule is needed."""
     monkeypatch.setattr(masked, "passes", lambda rows, *_, **__: iter([[0, 1]]))
     rows = [Row((5, 6, 7), (0,) * 3, (1,)), Row((8, 9, 10, 11, 12), (0,) * 5, (1,))]
-    checkpoint = open_any(architecture)
+    checkpoint = open_model(architecture)
     answers = masked_logits(checkpoint, load(checkpoint, "masked_lm", device="cpu"), rows)
     short = next(answer.logits for answer in answers if answer.index == 0)
     assert (short - alone(random_model(architecture), rows[0])).abs().max() > 1e-4

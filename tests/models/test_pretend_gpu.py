@@ -18,8 +18,8 @@ from inspector.analyses.masked_lm.result import Prediction
 from inspector.analyses.padding.compute import padding
 from inspector.analyses.plausibility.compute import plausibility
 from inspector.analyses.pretraining.compute import pretrain
-from inspector.analyses.vocabulary_map.compute import project
-from inspector.analyses.vocabulary_map.compute_umap import layout
+from inspector.analyses.vocabulary_map.compute_maps import Mapper
+from inspector.analyses.vocabulary_map.request import ProjectRequest
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
 from tests.models import alike
@@ -134,25 +134,23 @@ def test_padding(open_model, name):
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 @pytest.mark.parametrize("method", ["pca", "umap"])
-def test_maps(tmp_path, open_path, monkeypatch, method, metric):
+def test_maps(tmp_path, open_path, method, metric):
     """The map of a GPU keeps as many neighbors as the CPU's; its places are others."""
-    monkeypatch.setattr(layout, "EPOCHS", {False: 10, True: 10})
     model = random_model("BertForMaskedLM", vocab_size=300)
     folder = save_checkpoint(model, tmp_path / "a")
-    options = {"progress": silent, "method": method, "metric": metric, "trust": True}
-    here = project(open_path(folder), **options)
+    request = ProjectRequest(method=method, metric=metric, trust=True)
+    here = Mapper(open_path(folder), progress=silent, epochs=10).make(request)
     with pytest.MonkeyPatch.context() as patch, pretended_gpu(patch):
         opened = open_path(folder)
         opened.settings = replace(opened.settings, home=tmp_path / "other", device="cuda")
-        there = project(opened, **options)
-    assert np.isfinite(there.points[["x", "y"]].to_numpy()).all()
+        there = Mapper(opened, progress=silent, epochs=10).make(request)
+    assert there.places.shape == (300, 2)
+    assert np.isfinite(there.places).all()
     assert there.kept_neighbours == pytest.approx(here.kept_neighbours, abs=0.05)
 
 
-def test_the_benchmark_of_a_gpu_runs(gpu, monkeypatch, capsys):
+def test_the_benchmark_of_a_gpu_runs(gpu, capsys):
     """What it times, and not how long that takes."""
-    monkeypatch.setattr(benchmark, "CASES", {"small": (64, 16, 500)})
-    monkeypatch.setattr(benchmark.lens, "ROUNDS", 2)
-    benchmark.readings()
+    benchmark.readings({"small": (64, 16, 500)}, rounds=2)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines] == ["lens, small, float32", "lens, small, bfloat16"]

@@ -14,15 +14,10 @@ from inspector.models.reading import scores as module
 from inspector.models.reading.scores import COSINE, DOT, Scorer, build_scorer
 from tests.conftest import silent
 from tests.models import alike
-from tests.models.test_streaming import PASSING, TEXT, too_small
+from tests.models.test_streaming import PASSING, TEXT
 
-ROWS, WIDTH = 60, 48
-
-
-@pytest.fixture
-def at_once(monkeypatch):
-    """Seven rows at a time, so that the last piece is a smaller one."""
-    monkeypatch.setattr(module, "AT_ONCE", 7 * WIDTH)
+ROWS, WIDTH = 100_000, 48
+assert module.AT_ONCE < ROWS * WIDTH, "several pieces, of which the last is a smaller one"
 
 
 def test_rows_without_a_finite_length_are_looked_at_number_by_number(open_model):
@@ -36,7 +31,6 @@ def test_rows_without_a_finite_length_are_looked_at_number_by_number(open_model)
     assert found.unusable.tolist() == [9, 20, 33]
 
 
-@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_products_and_cosines_of_pieces_are_those_in_double_precision(dtype):
     generator = torch.Generator().manual_seed(0)
@@ -48,13 +42,13 @@ def test_products_and_cosines_of_pieces_are_those_in_double_precision(dtype):
     found = {rung: given.clone() for rung, given in scorer.score(hidden, last=False, received=None)}
     truth = hidden.double() @ matrix.double().T
     torch.testing.assert_close(found[DOT].double(), truth, rtol=1e-5, atol=1e-5)
-    expected = torch.nn.functional.cosine_similarity(hidden.double()[:, None], matrix.double()[None], dim=2)
+    lengths = [torch.linalg.vector_norm(each.double(), dim=1) for each in (hidden, matrix)]
+    expected = truth / torch.outer(*lengths)
     torch.testing.assert_close(found[COSINE].double(), expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.usefixtures("at_once")
 def test_a_streamed_lens_is_the_whole_ones_whatever_the_pieces(open_model):
-    plain = open_model("LlamaForCausalLM")
+    plain = open_model("LlamaForCausalLM", vocab_size=ROWS)
     options = {"text": TEXT, "dtype": "bfloat16", "progress": silent}
-    streamed = lens(too_small(plain), **{**options, "device": "stream"})
+    streamed = lens(plain, **{**options, "device": "stream"})
     alike.same(streamed, lens(plain, **options), leaving=PASSING)

@@ -24,8 +24,9 @@ from inspector.analyses.plausibility.compute import plausibility
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.loading import load, plan_for
-from inspector.models.placing import routing
-from inspector.models.running import forward
+from inspector.models.placing.routing import AT_ONCE
+from inspector.models.placing.streaming import stream_model
+from inspector.models.running import Loaded, forward
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, RENAMED, UNLISTED, random_model, save_checkpoint
 from tests.models import alike
@@ -308,11 +309,10 @@ def mixture(request, tmp_path, open_path) -> Callable[..., Checkpoint]:
     return make
 
 
-@pytest.mark.parametrize("at_once", [1, routing.AT_ONCE])
+@pytest.mark.parametrize("at_once", [1, AT_ONCE])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("coded", [False, True])
 def test_only_the_experts_that_tokens_are_routed_to_are_read(mixture, monkeypatch, coded, dtype, at_once):
-    monkeypatch.setattr(routing, "AT_ONCE", at_once)
     plain = mixture(coded=coded, dtype=dtype)
     loaded = load(plain, "causal_lm", device="cpu")
     routed: set[tuple[str, int]] = set()
@@ -327,8 +327,9 @@ def test_only_the_experts_that_tokens_are_routed_to_are_read(mixture, monkeypatc
     assert 2 * len(experts) <= len(routed) < 5 * len(experts), "two tokens use four of eight experts at most"
 
     asked: list[str] = []
-    streamed = load(plain, "causal_lm", device="stream")
-    stream: Any = streamed.stream
+    plan = plan_for(plain, "causal_lm", device="stream")
+    stream = stream_model(plain, "causal_lm", plan, experts_nbytes=at_once)
+    streamed = Loaded(stream.model, plan.device, plan.dtype, stream=stream)
     monkeypatch.setattr(stream, "read", lambda names: asked.extend(names) or plain.read(names))
     found: Any = forward(streamed, IDS[:, :2], head=True, every_layer=True)
     assert torch.equal(found.logits, whole.logits)
@@ -339,7 +340,7 @@ def test_only_the_experts_that_tokens_are_routed_to_are_read(mixture, monkeypatc
     assert all(parameter.is_meta for parameter in stream.model.model.layers.parameters())
 
 
-def test_experts_that_no_token_uses_need_no_memory(mixture, monkeypatch):
+def test_experts_that_no_token_uses_need_no_memory(mixture):
     """The block as a whole is more than weights may take, and the experts of one pass are not."""
     plain = mixture(coded=True, dtype=torch.float32)
     expert = 4 * 3 * 48 * 32  # three matrices in float32
@@ -347,5 +348,10 @@ def test_experts_that_no_token_uses_need_no_memory(mixture, monkeypatch):
     small = within(plain, beside + expert)
     with pytest.raises(RequestError, match=r"^To stream mixture as"):
         lens(small, progress=silent, text="w1 w2", device="stream")
-    monkeypatch.setattr(routing, "AT_ONCE", expert)
-    lens(within(plain, beside + expert), progress=silent, text="w1 w2", device="stream")
+    plan = plan_for(small, "causal_lm", device="stream")
+    stream = stream_model(small, "causal_lm", plan, experts_nbytes=expert)
+    found = forward(Loaded(stream.model, plan.device, plan.dtype, stream=stream), IDS[:, :2], head=True)
+    whole = forward(load(plain, "causal_lm", device="cpu"), IDS[:, :2], head=True)
+    assert found.logits is not None
+    assert whole.logits is not None
+    assert torch.equal(found.logits, whole.logits)

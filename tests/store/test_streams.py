@@ -37,12 +37,12 @@ def bytes_of(tensor: torch.Tensor) -> bytes:
 
 @pytest.mark.parametrize("piece", [7, 64, 1_000, 1 << 24])
 @pytest.mark.parametrize("threads", [None, 1, 2, 5])
-def test_every_byte_comes_once_and_in_order(opened, monkeypatch, piece, threads):
-    monkeypatch.setattr(streams, "PIECE", piece)
+def test_every_byte_comes_once_and_in_order(opened, piece, threads):
     checkpoint, tensors = opened
     read: dict[str, bytes] = {}
-    parts = list(whole_parts(checkpoint.manifest.tensors))
-    for part, data in stream(checkpoint.manifest, parts, lambda _, data: data.tobytes(), threads=threads):
+    parts = list(whole_parts(checkpoint.manifest.tensors, piece=piece))
+    flowing = stream(checkpoint.manifest, parts, lambda _, data: data.tobytes(), threads=threads, piece=piece)
+    for part, data in flowing:
         assert part.place == len(read.get(part.tensor.name, b""))
         assert len(data) == part.nbytes <= piece
         read[part.tensor.name] = read.get(part.tensor.name, b"") + data
@@ -66,11 +66,10 @@ def test_a_workers_threads_are_its_share_of_the_processors(monkeypatch, told, th
     assert streams.count_threads() == threads
 
 
-def test_a_sample_is_pages_of_every_tensor_and_small_ones_whole(opened, monkeypatch):
-    monkeypatch.setattr(streams, "PAGE", 128)
+def test_a_sample_is_pages_of_every_tensor_and_small_ones_whole(opened):
     checkpoint, tensors = opened
     held = checkpoint.manifest.tensors
-    parts = list(sampled_parts(held, nbytes=4 * 128 * len(held)))
+    parts = list(sampled_parts(held, nbytes=4 * 128 * len(held), page=128))
     assert {part.tensor.name for part in parts} == {name for name, tensor in tensors.items() if tensor.numel()}
     pages = [part for part in parts if part.tensor.name == "b.long"]
     # 12,000 bytes: the middles of four quarters, moved down to the next line
@@ -81,12 +80,11 @@ def test_a_sample_is_pages_of_every_tensor_and_small_ones_whole(opened, monkeypa
         assert part.nbytes in (len(whole), 128)
 
 
-def test_a_reader_that_stops_early_reads_no_further(opened, monkeypatch):
-    monkeypatch.setattr(streams, "PIECE", 64)
+def test_a_reader_that_stops_early_reads_no_further(opened):
     checkpoint, _ = opened
     seen = []
-    parts = list(whole_parts(checkpoint.manifest.tensors))
-    flowing = stream(checkpoint.manifest, parts, lambda part, _: seen.append(part), threads=2)
+    parts = list(whole_parts(checkpoint.manifest.tensors, piece=64))
+    flowing = stream(checkpoint.manifest, parts, lambda part, _: seen.append(part), threads=2, piece=64)
     next(flowing)
     flowing.close()
     assert len(seen) <= 1 + 2 * streams.AHEAD < len(parts)
@@ -105,7 +103,6 @@ def test_a_disk_that_fails_is_one_sentence(opened, monkeypatch):
 
 def test_a_slow_disk_is_told_of_and_can_be_left_at_any_piece(opened, monkeypatch):
     """Each piece takes two seconds: the reader says how long the rest takes, and stops when it is told to."""
-    monkeypatch.setattr(streams, "PIECE", 4_000)
     now, told, read = [10.0], [], []
 
     class Slow(io.FileIO):
@@ -124,13 +121,13 @@ def test_a_slow_disk_is_told_of_and_can_be_left_at_any_piece(opened, monkeypatch
             raise StoppedError
 
     checkpoint, _ = opened
-    parts = list(whole_parts(checkpoint.manifest.tensors))
+    parts = list(whole_parts(checkpoint.manifest.tensors, piece=4_000))
     total = sum(part.nbytes for part in parts)
     monkeypatch.setattr(Path, "open", lambda path, *_, **__: Slow(path))
     pace = Pace(tell, "Reading", total, clock=lambda: now[0])
 
     def read_all() -> None:
-        for part, _ in stream(checkpoint.manifest, parts, lambda *_: None, threads=1):
+        for part, _ in stream(checkpoint.manifest, parts, lambda *_: None, threads=1, piece=4_000):
             pace.add(part.nbytes)
 
     with pytest.raises(StoppedError):

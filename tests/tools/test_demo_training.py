@@ -250,12 +250,11 @@ def test_orthogonalizing_brings_singular_values_near_one():
         assert values.max() < 1.3
 
 
-def test_the_command_writes_a_card_with_the_quality(tmp_path, monkeypatch):
+def test_the_command_writes_a_card_with_the_quality(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("\n".join(LINES), encoding="utf-8")
-    monkeypatch.setattr(train, "RECIPES", TINY)
     out = tmp_path / "out"
-    train.main(["gpt2", "--text", str(text), "--out", str(out), "--seed", "5"])
+    train.main(["gpt2", "--text", str(text), "--out", str(out), "--seed", "5"], recipes=TINY)
     card = (out / "README.md").read_text(encoding="utf-8")
     assert "Perplexity per token: " in card
     assert "--seed 5 --steps 8" in card

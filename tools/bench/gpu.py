@@ -11,6 +11,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,14 +61,14 @@ def maps(folder: Path) -> None:
     print(f"map: {statistics.median(ratios):.1f} times the CPU in the median; the bar is {MAP_BAR:g}")
 
 
-def readings() -> None:
+def readings(cases: Mapping[str, tuple[int, int, int]] = CASES, *, rounds: int = lens.ROUNDS) -> None:
     """Print the lens' reading beside the bare product."""
-    for name, (states, width, rows) in CASES.items():
+    for name, (states, width, rows) in cases.items():
         for dtype in (torch.float32, torch.bfloat16):
             hidden, matrix = (each.to(dtype) for each in lens.inputs(states, width, rows, device=DEVICE))
             if dtype == torch.float32:
                 lens.compare(hidden[:512], matrix)
-            found = lens.seconds(hidden, matrix, "bare product", "inspector")
+            found = lens.seconds(hidden, matrix, "bare product", "inspector", rounds=rounds)
             pairs = [one / other for one, other in zip(found["inspector"], found["bare product"], strict=True)]
             print(
                 f"lens, {name}, {str(dtype).removeprefix('torch.')}: bare product "

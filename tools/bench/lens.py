@@ -91,17 +91,17 @@ def extra_memory(name: str) -> int:
     return peak() - before
 
 
-def seconds(hidden: torch.Tensor, matrix: torch.Tensor, *ways: str) -> dict[str, list[float]]:
+def seconds(hidden: torch.Tensor, matrix: torch.Tensor, *ways: str, rounds: int = ROUNDS) -> dict[str, list[float]]:
     """Every way in turn, round after round."""
     found: dict[str, list[float]] = {name: [] for name in ways or WAYS}
     with torch.inference_mode():
-        for _ in range(ROUNDS):
-            for name, rounds in found.items():
+        for _ in range(rounds):
+            for name, taken in found.items():
                 wait(hidden.device)
                 begin = time.perf_counter()
                 WAYS[name](hidden, matrix)
                 wait(hidden.device)
-                rounds.append(time.perf_counter() - begin)
+                taken.append(time.perf_counter() - begin)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -31,14 +32,14 @@ OPTIONS = {
 """Settings of a recipe that the command line can change."""
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str] | None = None, *, recipes: Mapping[str, Recipe] = RECIPES) -> None:
     """Train, measure and describe one checkpoint."""
     options = _parse(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     settings = {name: options[name] for name in OPTIONS if options[name] is not None}
-    recipe = replace(RECIPES[options["kind"]], **settings)
+    recipe = replace(recipes[options["kind"]], **settings)
     split = data.split_lines(data.read_lines(options["text"]), recipe.seed)
     logger.info("%s", recipe)
     trainee = PREPARE[recipe.kind](recipe, split.train)

@@ -42,6 +42,7 @@ from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 from inspector.progress import Progress
 from inspector.request import answers
+from inspector.store.manifests.manifest import Manifest
 
 KEPT = "checks by headers"
 READ = (NUMBERS, ZEROS, MAGNITUDES, SCALES)
@@ -57,7 +58,7 @@ def check(checkpoint: Checkpoint, request: CheckRequest, *, progress: Progress) 
     is no defect. Headers are looked at first; then the files are read once, in the types that their
     numbers are stored in.
     """
-    values = _values(checkpoint, request.values)
+    values = choose_values(checkpoint.manifest, request.values)
     of_headers = _by_headers(checkpoint, progress)
     of_numbers, norms = _by_numbers(checkpoint, values, progress)
     by_name = {each.name: each for each in (*of_headers, *of_numbers)}
@@ -115,10 +116,11 @@ def _by_numbers(checkpoint: Checkpoint, values: str, progress: Progress) -> tupl
     return checks, list_norms(siblings)
 
 
-def _values(checkpoint: Checkpoint, asked: str) -> str:
+def choose_values(manifest: Manifest, asked: str, *, whole_gb: float = WHOLE_GB) -> str:
+    """Choose which numbers to read: those asked for; "auto" is all of up to so many gigabytes, or else a sample."""
     if asked != "auto":
         return asked
-    return "all" if sum(tensor.nbytes for tensor in checkpoint.manifest.tensors) <= WHOLE_GB * 1e9 else "sample"
+    return "all" if sum(tensor.nbytes for tensor in manifest.tensors) <= whole_gb * 1e9 else "sample"
 
 
 def _build(checkpoint: Checkpoint, progress: Progress) -> tuple[Built | str, Sharing | str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from inspector.store.copies import is_packed
 from inspector.store.manifests.columns import TensorInfo
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers.safetensors import contiguous_strides
-from inspector.store.readers.streams import Part, sampled_parts, stream, whole_parts
+from inspector.store.readers.streams import PIECE, Part, sampled_parts, stream, whole_parts
 
 # Codes of float8, as signed and as unsigned bytes, from which on they are no numbers: positive ones are the largest
 # of signed bytes, negative ones of unsigned bytes, so that two maxima tell.
@@ -80,6 +80,7 @@ def take_census(
     sample: bool = False,
     scales: Iterable[TensorInfo] = (),
     threads: int | None = None,
+    piece: int = PIECE,
 ) -> list[Census]:
     """Read every tensor of the files once, or evenly spaced pages of each.
 
@@ -87,6 +88,7 @@ def take_census(
         sample: Read about a gigabyte in all; what lies in memory with gaps is left out.
         scales: Tensors whose zeros and negative numbers are counted.
         threads: That read and count; None: as many as processors, which changes no answer.
+        piece: Bytes that each reads at once; rows that are longer are not looked at as rows.
 
     Returns:
         One entry a tensor that was read, in the manifest's order.
@@ -97,12 +99,24 @@ def take_census(
     places = {tensor.place: tensor for tensor in manifest.tensors if tensor.nbytes}  # names on the same bytes: once
     packed = [tensor for tensor in places.values() if is_packed(tensor)]
     loose = [] if sample else [tensor for tensor in places.values() if not is_packed(tensor)]
-    parts = list(sampled_parts(packed)) if sample else list(whole_parts(packed, in_rows=True))
+    parts = list(sampled_parts(packed, piece=piece)) if sample else list(whole_parts(packed, in_rows=True, piece=piece))
     what = "Reading a sample of the numbers" if sample else "Reading every number"
     pace = Pace(progress, what, sum(part.nbytes for part in parts) + sum(tensor.nbytes for tensor in loose))
     found: dict[Any, Census] = {}
+    signed = {tensor.place for tensor in scales}
+
+    def look_at(part: Part, numbers: torch.Tensor) -> Found:
+        return look_at_part(part, numbers, scales=part.tensor.place in signed)
+
+    def looked_at() -> Iterator[tuple[Part, Found]]:
+        yield from stream(
+            manifest, parts, lambda part, data: look_at(part, view_numbers(part, data)), threads=threads, piece=piece
+        )
+        for part, numbers in _mapped(manifest, loose):
+            yield part, look_at(part, numbers)
+
     with single_threaded():
-        for part, each in _looked_at(manifest, parts, loose, {tensor.place for tensor in scales}, threads):
+        for part, each in looked_at():
             place = part.tensor.place
             found[place] = _add(found.get(place, Census(part.tensor)), part, each)
             pace.add(part.nbytes)
@@ -216,25 +230,13 @@ def _count(numbers: torch.Tensor) -> Found:
     return Found(zero=False, nan=nan, infinite=len(bad) - nan, first=int(bad[0]))
 
 
-def _looked_at(
-    manifest: Manifest, parts: Iterable[Part], loose: Iterable[TensorInfo], scales: Collection[Any], threads: int | None
-) -> Iterator[tuple[Part, Found]]:
-    """What was found in each part.
-
-    Args:
-        scales: Places of tensors whose signs are counted.
-    """
-
-    def look_at(part: Part, numbers: torch.Tensor) -> Found:
-        return look_at_part(part, numbers, scales=part.tensor.place in scales)
-
-    yield from stream(manifest, parts, lambda part, data: look_at(part, view_numbers(part, data)), threads=threads)
-    for tensor in loose:  # a view with gaps, of old files: as it is mapped
+def _mapped(manifest: Manifest, tensors: Iterable[TensorInfo]) -> Iterator[tuple[Part, torch.Tensor]]:
+    """The rows of views with gaps, of old files, as they are mapped."""
+    for tensor in tensors:
         whole = read_tensors(manifest, [tensor.name])[tensor.name]
         size = tensor.nbytes // len(whole)
         for row, numbers in enumerate(whole.split(1)):
-            part = Part(tensor, row * size, size)
-            yield part, look_at(part, numbers.reshape(-1))
+            yield Part(tensor, row * size, size), numbers.reshape(-1)
 
 
 def _add(census: Census, part: Part, found: Found) -> Census:

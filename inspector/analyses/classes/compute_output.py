@@ -38,7 +38,7 @@ class _Example:
 
 
 def model_output(
-    checkpoint: Checkpoint, model: PreTrainedModel, text: str
+    checkpoint: Checkpoint, model: PreTrainedModel, text: str, *, layers: int = LAYERS
 ) -> tuple[ExampleOutput | None, dict[int, int] | None, list[str]]:
     """Run an example and describe every field of what comes back.
 
@@ -48,6 +48,7 @@ def model_output(
 
     Args:
         model: On the meta device, or with its numbers on the CPU.
+        layers: In the second pass of a model that has more of them.
 
     Returns:
         The output; how often each module ran (by its id); and warnings. None and None where the
@@ -62,7 +63,7 @@ def model_output(
         return None, None, [words.NO_OUTPUT.format(error=error)]
     except Exception as error:
         return None, None, [words.DID_NOT_RUN.format(model=type(model).__name__, error=type(error).__name__)]
-    other, second = look_again(_shallow(model), example, first)
+    other, second = look_again(_shallow(model, layers), example, first)
     if other is None:  # few layers may not run by themselves
         other, second = look_again(model, example, first)
     shown = ExampleOutput(
@@ -142,16 +143,16 @@ def _without_numbers(model: PreTrainedModel) -> Iterator[None]:
             model.set_experts_implementation(experts)
 
 
-def _shallow(model: PreTrainedModel) -> PreTrainedModel:
+def _shallow(model: PreTrainedModel, layers: int) -> PreTrainedModel:
     """The same class with few layers, whose output has the same axes; the model itself where there is no such thing."""
     config = copy.deepcopy(model.config)
-    if model.device.type != "meta" or (getattr(config, "num_hidden_layers", None) or 0) <= LAYERS:
+    if model.device.type != "meta" or (getattr(config, "num_hidden_layers", None) or 0) <= layers:
         return model
     try:
-        config.num_hidden_layers = LAYERS
+        config.num_hidden_layers = layers
         for name, value in vars(config).items():  # one kind a layer
             if isinstance(value, list) and len(value) == model.config.num_hidden_layers:
-                setattr(config, name, value[:LAYERS])
+                setattr(config, name, value[:layers])
         return hollow_model(type(model), config).eval()
     except Exception:  # a configuration may refuse it in any class of error
         return model

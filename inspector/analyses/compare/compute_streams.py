@@ -66,12 +66,25 @@ Key = tuple[tuple[Any, ...], ...]  # where both lie
 Looked = Generator[tuple[Key, Found]]
 
 
-def find_differences(pairs: Sequence[Two], progress: Progress, *, sample: bool = False) -> list[Found]:
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """What all pairs are read with."""
+
+    found: dict[Key, Found]  # so far
+    pace: Pace
+    most: int | None  # bytes of a tensor, from all over it; None: all of them
+    piece: int  # bytes of a tensor that a thread reads at once
+
+
+def find_differences(
+    pairs: Sequence[Two], progress: Progress, *, sample: bool = False, piece: int = streams.PIECE
+) -> list[Found]:
     """Compare pairs of tensors of one shape, those of the same bytes once.
 
     Args:
         pairs: Of the same two checkpoints each; both readable, or of one dtype.
         sample: Read evenly spaced parts of each, about a gigabyte of either checkpoint in all.
+        piece: Bytes of a tensor that a thread reads at once; no less than a page of a sample.
 
     Returns:
         What was found of each pair; the sums of a sample are those that the whole pair would have.
@@ -90,10 +103,11 @@ def find_differences(pairs: Sequence[Two], progress: Progress, *, sample: bool =
         most = min(max(streams.SAMPLED_NBYTES // max(1, len(whole)), streams.PAGE), streams.PAGES * streams.PAGE)
     total = sum(min(each.nbytes, most or each.nbytes) for pair in whole.values() for each in pair)
     pace = Pace(progress, "Comparing a sample of the numbers" if sample else "Comparing every number", total)
+    walk = _Walk(found, pace, most, piece)
     with single_threaded():
         for way, held in ways.items():
-            for key, piece in way(held, found, pace, most):
-                found[key].add(piece)
+            for key, more in way(held, walk):
+                found[key].add(more)
     for key, (one, _) in whole.items() if sample else ():
         found[key].sums.scale(math.prod(one.info.shape) / max(1, found[key].read))
     return [found[_key(pair)] for pair in pairs]
@@ -111,7 +125,7 @@ def _key(pair: Two) -> Key:
     return tuple(each.place for each in pair)
 
 
-def _side_by_side(pairs: Mapping[Key, Two], found: Mapping[Key, Found], pace: Pace, most: int | None) -> Looked:
+def _side_by_side(pairs: Mapping[Key, Two], walk: _Walk) -> Looked:
     """Compare what lies in one order in both, as the files have it."""
     if not pairs:
         return
@@ -120,35 +134,32 @@ def _side_by_side(pairs: Mapping[Key, Two], found: Mapping[Key, Found], pace: Pa
 
     def unknown() -> Iterator[Row]:
         """Leave out the rest of a tensor that is known to differ, where no more than that is asked."""
-        for row in _rows(pairs.values(), most):
+        for row in _rows(pairs.values(), walk):
             key = tuple(part.tensor.place for part in row)
-            if names[key] or found[key].equal:
+            if names[key] or walk.found[key].equal:
                 yield row
             else:
-                pace.add(sum(part.nbytes for part in row))
+                walk.pace.add(sum(part.nbytes for part in row))
 
-    for row, piece in stream_together([each.manifest for each in two], unknown(), _compare_parts):
-        yield tuple(part.tensor.place for part in row), piece
-        pace.add(sum(part.nbytes for part in row))
+    manifests = [each.manifest for each in two]
+    for row, found in stream_together(manifests, unknown(), _compare_parts, piece=walk.piece):
+        yield tuple(part.tensor.place for part in row), found
+        walk.pace.add(sum(part.nbytes for part in row))
 
 
-def _rows(pairs: Iterable[Two], most: int | None) -> Iterator[Row]:
-    """The same numbers of both; of what is compared for equality alone, pages all over it first.
-
-    Args:
-        most: Bytes of a tensor, from pages all over it; None: all of them.
-    """
+def _rows(pairs: Iterable[Two], walk: _Walk) -> Iterator[Row]:
+    """The same numbers of both; of what is compared for equality alone, pages all over it first."""
     for one, other in sorted(pairs, key=lambda pair: (pair[0].info.file, pair[0].info.begin)):
         numbers = math.prod(one.info.shape)
         if not numbers:
             continue
         size, other_size = one.info.nbytes // numbers, other.info.nbytes // numbers
-        count = max(1, streams.PIECE // max(size, other_size))
-        if most or not one.readable:
-            for part in sampled_parts([one.info], nbytes=most or streams.SAMPLED_NBYTES):
+        count = max(1, walk.piece // max(size, other_size))
+        if walk.most or not one.readable:
+            for part in sampled_parts([one.info], nbytes=walk.most or streams.SAMPLED_NBYTES, piece=walk.piece):
                 begin, more = part.place // size, part.nbytes // size
                 yield part, Part(other.info, begin * other_size, more * other_size)
-        for begin in range(0, 0 if most else numbers, count):
+        for begin in range(0, 0 if walk.most else numbers, count):
             more = min(count, numbers - begin)
             yield Part(one.info, begin * size, more * size), Part(other.info, begin * other_size, more * other_size)
 
@@ -161,15 +172,15 @@ def _compare_parts(row: Row, data: tuple[np.ndarray, ...]) -> Found:
     return found
 
 
-def _mapped(pairs: Mapping[Key, Two], found: Mapping[Key, Found], pace: Pace, most: int | None) -> Looked:
+def _mapped(pairs: Mapping[Key, Two], walk: _Walk) -> Looked:
     """Compare tensors whose numbers lie in different orders in the files, some rows at a time."""
     for key, (one, other) in pairs.items():
         compare = compare_numbers if one.readable else compare_bits
         pieces = list(zip(_split(one), _split(other), strict=True))
-        for place in _spread(len(pieces), most and most // BLOCK):
+        for place in _spread(len(pieces), walk.most and walk.most // BLOCK):
             a, b = pieces[place]
             yield key, compare(a.reshape(-1), b.reshape(-1))
-            pace.add((one.nbytes + other.nbytes) // len(pieces))
+            walk.pace.add((one.nbytes + other.nbytes) // len(pieces))
 
 
 def _split(stored: Stored) -> tuple[torch.Tensor, ...]:
@@ -208,7 +219,7 @@ class _Matrices:
         return found
 
 
-def _dequantized(pairs: Mapping[Key, Two], found: Mapping[Key, Found], pace: Pace, most: int | None) -> Looked:
+def _dequantized(pairs: Mapping[Key, Two], walk: _Walk) -> Looked:
     """Compare what codes stand for, with other codes or with plain floats."""
 
     def blocks() -> Iterator[tuple[Key, _Matrices, slice, int]]:
@@ -218,18 +229,18 @@ def _dequantized(pairs: Mapping[Key, Two], found: Mapping[Key, Found], pace: Pac
             columns = one.info.shape[-2 if turned else -1]
             rows = math.prod(one.info.shape) // columns
             matrix = _matrix(one, turned=turned)
-            copied = not most and _is_copy(one, other)
+            copied = not walk.most and _is_copy(one, other)
             matrices = _Matrices(pair, matrix, matrix if copied else _matrix(other, turned=turned))
-            for part in _slices(rows, columns, most):
+            for part in _slices(rows, columns, walk.most):
                 yield key, matrices, part, (one.nbytes + other.nbytes) * (part.stop - part.start) // rows
 
     def compare(block: tuple[Key, _Matrices, slice, int]) -> tuple[Key, Found, int]:
         key, matrices, part, nbytes = block
         return key, matrices.compare(part), nbytes
 
-    for key, piece, nbytes in work_ahead(blocks(), compare):
-        yield key, piece
-        pace.add(nbytes)
+    for key, found, nbytes in work_ahead(blocks(), compare):
+        yield key, found
+        walk.pace.add(nbytes)
 
 
 def _slices(rows: int, columns: int, most: int | None) -> Iterator[slice]:

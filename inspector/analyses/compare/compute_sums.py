@@ -80,16 +80,19 @@ class Found:
         self.read += other.read
 
 
-def compare_numbers(one: torch.Tensor, other: torch.Tensor) -> Found:
+def compare_numbers(one: torch.Tensor, other: torch.Tensor, *, span: int = SPAN) -> Found:
     """Compare two vectors of floats, of one length and any dtypes; they are widened to float64 exactly.
 
     Where either holds NaN or infinity, that place is counted and left out of the sums.
+
+    Args:
+        span: Numbers that are widened at once.
     """
     found = Found(read=len(one))
     if not len(one):
         return found
-    room = torch.empty(3, min(SPAN, len(one)), dtype=torch.float64)
-    for a, b in zip(one.split(SPAN), other.split(SPAN), strict=True):
+    room = torch.empty(3, min(span, len(one)), dtype=torch.float64)
+    for a, b in zip(one.split(span), other.split(span), strict=True):
         if not _take_equal(found, a, b, room):
             _take(found, a, b, room)
     return found

@@ -68,10 +68,11 @@ class Reading:
         request: Which layers and tokens are read.
         tokens: Names the ids.
         show: Takes the rows that are known before the pass ends; None: nobody does.
+        most_rows: That it takes.
     """
 
-    def __init__(self, request: LensRequest, tokens: Tokens, show: Show | None) -> None:
-        self._request, self._tokens, self._show = request, tokens, show
+    def __init__(self, request: LensRequest, tokens: Tokens, show: Show | None, *, most_rows: int = MOST_ROWS) -> None:
+        self._request, self._tokens, self._show, self._most_rows = request, tokens, show, most_rows
         self._early: dict[tuple[int, ...], _Early] = {}
         self.milliseconds = 0.0  # of the pass that were spent here
 
@@ -132,7 +133,7 @@ class Reading:
             return
         cells = by_layer([frame for early in self._early.values() for frame in early.frames["cells"]])
         best = pd.DataFrame(cells[(cells["rank"] == 0) & cells["rung"].isin(rungs)]).reset_index(drop=True)
-        if len(best) <= MOST_ROWS:
+        if len(best) <= self._most_rows:
             named = with_tokens(best, self._tokens, place=4)
             self._show(LensRows(tokens=setting.tokens, layers=layer_names(count), rungs=rungs, cells=named))
 

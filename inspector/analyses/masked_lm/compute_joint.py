@@ -27,7 +27,7 @@ class _Partial:
     last: tuple[int, float]  # position filled last, and its part of the total
 
 
-def fill_together(text: MaskedText, tokens: Tokens, order: str) -> Question:
+def fill_together(text: MaskedText, tokens: Tokens, order: str, *, beam: int = BEAM) -> Question:
     """Search for the most likely ways to fill all masks.
 
     Every order is a chain of conditional probabilities; a masked-LM head was not trained to make
@@ -37,25 +37,26 @@ def fill_together(text: MaskedText, tokens: Tokens, order: str) -> Question:
     Args:
         order: "left" fills from left to right; "sure" fills the mask whose best token is
             most likely, then looks again (easiest first).
+        beam: Answers kept.
 
     Returns:
-        Up to five joint answers, most likely first; none for more than LARGEST_JOINT masks.
+        Up to so many joint answers, most likely first; none for more than LARGEST_JOINT masks.
     """
     if len(text.masks) > LARGEST_JOINT:
         return ()
     first = (yield [Wanted(text.row, _keep_scores)])[0]
     if not all(len(scores) for scores in first):
         return ()
-    best = [[_best(scores) for scores in first]]
+    best = [[_best(scores, beam) for scores in first]]
     partials = [_Partial(text.ids, text.masks, 0.0, (0, 0.0))]
     while True:
-        partials = _grow(partials, best, order)
+        partials = _grow(partials, best, order, beam)
         if not partials[0].open:
             break
         best = yield [
             Wanted(
                 Row(each.ids, text.type_ids, each.open[:1] if order == "left" else each.open),
-                lambda reading: [_best(scores) for scores in reading.log_probability],
+                lambda reading: [_best(scores, beam) for scores in reading.log_probability],
             )
             for each in partials
         ]
@@ -77,13 +78,13 @@ def _keep_scores(reading: Reading) -> list[torch.Tensor]:
     return [each if fine else each[:0] for each, fine in zip(scores, reading.finite, strict=True)]
 
 
-def _best(scores: torch.Tensor) -> list[tuple[float, int]]:
+def _best(scores: torch.Tensor, beam: int) -> list[tuple[float, int]]:
     """The best tokens of one mask: log probability and id, best first."""
-    best = scores.topk(min(BEAM, len(scores)))
+    best = scores.topk(min(beam, len(scores)))
     return list(zip(best.values.tolist(), best.indices.tolist(), strict=True))
 
 
-def _grow(partials: list[_Partial], best: list[list[list[tuple[float, int]]]], order: str) -> list[_Partial]:
+def _grow(partials: list[_Partial], best: list[list[list[tuple[float, int]]]], order: str, beam: int) -> list[_Partial]:
     """Fill one mask more of each, and keep the best of all."""
     grown = []
     for each, masks in zip(partials, best, strict=True):
@@ -94,7 +95,7 @@ def _grow(partials: list[_Partial], best: list[list[list[tuple[float, int]]]], o
             left = (*each.open[:place], *each.open[place + 1 :])
             total = each.total + log_probability
             grown.append(_Partial(ids, left, total, (position, log_probability)))
-    return sorted(grown, key=lambda each: -each.total)[:BEAM]
+    return sorted(grown, key=lambda each: -each.total)[:beam]
 
 
 def _pseudo_log_likelihoods(text: MaskedText, filled: list[_Partial]) -> Question:

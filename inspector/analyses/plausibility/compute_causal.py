@@ -22,13 +22,15 @@ from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.loading import load
 from inspector.models.reading.readout import block_states
-from inspector.models.running import Forward, Loaded, forward, memory_guard
+from inspector.models.running import LARGE_LOGITS, Forward, Loaded, forward, memory_guard
 from inspector.progress import Progress
 
 ROUNDING = 8  # units in the last place by which a state may differ from its twin in the same pass
 
 
-def judge_causal(checkpoint: Checkpoint, request: PlausibilityRequest, *, progress: Progress) -> Plausibility:
+def judge_causal(
+    checkpoint: Checkpoint, request: PlausibilityRequest, *, progress: Progress, by_blocks_from: int = LARGE_LOGITS
+) -> Plausibility:
     """Judge token i by the model's own logits at position i - 1.
 
     Every token but the first is judged, special ones too, as in the loss of transformers, whose exponential is
@@ -37,6 +39,7 @@ def judge_causal(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
     Args:
         checkpoint: With the head of a causal language model.
         request: A text of at least two tokens.
+        by_blocks_from: Numbers, from which on logits are not all made at once where that can be.
 
     Raises:
         NotInCheckpointError: If there is no tokenizer, or the model sees later tokens.
@@ -58,7 +61,7 @@ def judge_causal(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
         )
     loaded = load(checkpoint, "causal_lm", device=request.device, dtype=request.dtype, progress=progress)
     progress(None, "Running the model")
-    run = _run(checkpoint, loaded, encoding)
+    run = _run(checkpoint, loaded, encoding, by_blocks_from)
     readings: dict[int, Reading] = {}
     for found in _read(loaded, run, encoding.ids, block_states(checkpoint.embedding.shape[0]), k=request.k):
         readings |= found
@@ -90,7 +93,7 @@ def _marked(encoding: Encoding) -> list[tuple[int, int]]:
     return list(zip(encoding.special_tokens_mask, encoding.ids, strict=True))
 
 
-def _run(checkpoint: Checkpoint, loaded: Loaded, encoding: Encoding) -> Forward:
+def _run(checkpoint: Checkpoint, loaded: Loaded, encoding: Encoding, by_blocks_from: int) -> Forward:
     """Run the text once.
 
     Of a family that is not in the table, nobody knows that it reads from left to right. A second line in the same
@@ -105,7 +108,7 @@ def _run(checkpoint: Checkpoint, loaded: Loaded, encoding: Encoding) -> Forward:
         changed = ids.clone()
         changed[0, -1] = (changed[0, -1] + 1) % checkpoint.embedding.shape[0]
         ids, type_ids = torch.cat([ids, changed]), torch.cat([type_ids, type_ids])
-    run = forward(loaded, ids, type_ids, head=True, by_blocks=True)
+    run = forward(loaded, ids, type_ids, head=True, by_blocks_from=by_blocks_from)
     if len(ids) > 1 and _differs(run.hidden_states[-1][:, :-1], loaded.dtype):
         raise NotInCheckpointError(
             f"{checkpoint.name} reads later tokens before it predicts a token "

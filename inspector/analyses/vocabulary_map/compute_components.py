@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from inspector.models.vocabulary.rows import BLOCK_NUMEL, blocks
-from inspector.progress import Pace, Progress, untold
+from inspector.progress import EVERY, Pace, Progress, untold
 
 DENSE_COLUMNS = 1_024  # beyond, only the wanted eigenvectors are computed
 SUMMED_ROWS = 1 << 13  # whose products are added in float32, before they go into the sum in float64
@@ -19,6 +19,7 @@ def principal_components(
     progress: Progress = untold,
     numel: int = BLOCK_NUMEL,
     summed_rows: int = SUMMED_ROWS,
+    every: float = EVERY,
 ) -> tuple[np.ndarray, tuple[float, ...]]:
     """Project centered rows on the directions of largest variance (Pearson 1901).
 
@@ -28,6 +29,7 @@ def principal_components(
         progress: Told how much of the matrix is done, and how long the rest takes.
         numel: Numbers in one block.
         summed_rows: Whose products are added in float32.
+        every: Seconds between two reports of progress.
 
     Returns:
         Places, (rows, dimensions) in float32, and each axis' share of the variance, 0..1. Signs
@@ -38,7 +40,8 @@ def principal_components(
     for _, block in blocks(matrix, numel=numel):
         mean += block.sum(dim=0, dtype=torch.float64)
     middle = (mean / len(matrix)).float()
-    covariance = _covariance(matrix, middle, progress, numel=numel, summed_rows=summed_rows)
+    pace = Pace(progress, "Computing the principal components", matrix.nbytes, every=every)
+    covariance = _covariance(matrix, middle, pace, numel=numel, summed_rows=summed_rows)
     values, vectors = _largest(covariance, dimensions)
     largest = vectors.abs().argmax(dim=0)
     vectors = vectors * vectors[largest, torch.arange(dimensions)].sign()
@@ -50,13 +53,12 @@ def principal_components(
 
 
 def _covariance(
-    matrix: torch.Tensor, middle: torch.Tensor, progress: Progress, *, numel: int, summed_rows: int
+    matrix: torch.Tensor, middle: torch.Tensor, pace: Pace, *, numel: int, summed_rows: int
 ) -> torch.Tensor:
     """Covariance of the columns, (columns, columns) in float64; of wide matrices it takes minutes."""
     columns = matrix.shape[1]
     covariance = torch.zeros((columns, columns), dtype=torch.float64)
     products, rows = torch.zeros((columns, columns)), 0
-    pace = Pace(progress, "Computing the principal components", matrix.nbytes)
     for place, block in blocks(matrix, numel=numel):
         centerd = block - middle
         products.addmm_(centerd.T, centerd)

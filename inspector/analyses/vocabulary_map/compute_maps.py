@@ -51,12 +51,16 @@ class Mapper:
 
     Args:
         search: How far neighbors are searched for.
+        epochs: Of a UMAP's layout; None: as many as are enough.
     """
 
-    def __init__(self, checkpoint: Checkpoint, *, progress: Progress, search: Search = USUAL) -> None:
+    def __init__(
+        self, checkpoint: Checkpoint, *, progress: Progress, search: Search = USUAL, epochs: int | None = None
+    ) -> None:
         self._checkpoint = checkpoint
         self._progress = progress
         self._search = search
+        self._epochs = epochs
         self._home = checkpoint.settings.home
         chosen = pick_device(checkpoint.settings.device)
         self._device = "cuda" if chosen.type == "cuda" else "cpu"
@@ -152,7 +156,15 @@ class Mapper:
         self._progress(None, "Weighting neighbors")
         k = request.neighbors - 1  # UMAP counts a row as its own first neighbor
         graph = fuzzy_graph(found.indices[:, :k], found.distances[:, :k])
-        places = lay_out(graph, start, seed=request.seed, home=self._home, progress=self._progress, device=self._device)
+        places = lay_out(
+            graph,
+            start,
+            seed=request.seed,
+            home=self._home,
+            progress=self._progress,
+            device=self._device,
+            epochs=self._epochs,
+        )
         return places, found.recall
 
     def _neighbors(self, request: ProjectRequest) -> Neighbors:

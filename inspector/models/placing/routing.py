@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from inspector.models.naming import Recipe
 
 EXPERT = re.compile(r"\bexperts\.(\d+)\.")
-AT_ONCE = 1_000_000_000  # bytes of experts that are read at once; one expert at least
+AT_ONCE = 1_000_000_000  # bytes of experts that are read at once
 # Every expert's rows are computed by themselves and joined afterwards; other ways join them as they go.
 APART = "grouped_mm"
 
@@ -32,11 +32,12 @@ class Experts:
     recipes: tuple[Recipe, ...]
     names: frozenset[str]  # of the module's tensors, all of them by expert
     nbytes: int  # of one expert
+    most_nbytes: int  # that are read at once; one expert at least
 
     @property
     def at_once(self) -> int:
         """How many are read together."""
-        return min(self.count, max(1, AT_ONCE // self.nbytes))
+        return min(self.count, max(1, self.most_nbytes // self.nbytes))
 
     def of(self, chosen: Iterable[int]) -> Iterator[Recipe]:
         """What makes some of them, in rising order."""
@@ -51,6 +52,7 @@ def find_experts(
     held: Mapping[str, torch.Tensor],
     recipes: Mapping[int, Recipe],
     outlines: Mapping[str, torch.Tensor],
+    most_nbytes: int,
 ) -> list[Experts]:
     """Find the modules whose experts are stored one by one, and that compute them one by one.
 
@@ -59,6 +61,7 @@ def find_experts(
         held: Name in the model -> what stands for it.
         recipes: id of what stands for a tensor -> what makes it.
         outlines: The stored tensors, on the meta device.
+        most_nbytes: Of experts that are read at once; one expert at least.
     """
     found = []
     for path, module in model.named_modules():
@@ -66,7 +69,8 @@ def find_experts(
             names = [f"{path}.{name}" for name, _ in (*module.named_parameters(), *module.named_buffers())]
             made = {id(recipe): recipe for name in names if (recipe := recipes.get(id(held[name])))}
             count: Any = module.num_experts
-            experts = Experts(path, count, tuple(made.values()), frozenset(names), _nbytes(held, names, count))
+            nbytes = _nbytes(held, names, count)
+            experts = Experts(path, count, tuple(made.values()), frozenset(names), nbytes, most_nbytes)
             if made and _are_apart(model, experts, held, outlines):
                 found.append(experts)
     return found

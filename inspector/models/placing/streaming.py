@@ -28,7 +28,7 @@ from inspector.models.build import own_config, require, task_class
 from inspector.models.memory import named_tensors
 from inspector.models.naming import Recipe
 from inspector.models.placing.placement import Plan, find_blocks, shown_size
-from inspector.models.placing.routing import Experts, find_experts, join, run_routed
+from inspector.models.placing.routing import AT_ONCE, Experts, find_experts, join, run_routed
 from inspector.progress import Progress
 from inspector.settings import MB
 
@@ -129,12 +129,13 @@ class Stream:
         module.forward = forward
 
 
-def stream_model(checkpoint: Checkpoint, task: str, plan: Plan) -> Stream:
+def stream_model(checkpoint: Checkpoint, task: str, plan: Plan, *, experts_nbytes: int = AT_ONCE) -> Stream:
     """Build the model for a task with what is beside its blocks, and have these read in turn.
 
     Args:
         task: One of build.TASKS.
         plan: In which precision, and where it computes.
+        experts_nbytes: Of a mixture's experts that are read at once; one expert at least.
 
     Raises:
         NotInCheckpointError: If the file lacks weights that the task needs.
@@ -149,7 +150,7 @@ def stream_model(checkpoint: Checkpoint, task: str, plan: Plan) -> Stream:
     for recipe in checkpoint.places(model).recipes:
         for name in recipe.names:
             recipes.setdefault(id(held[name]), recipe)
-    mixtures = find_experts(model, held, recipes, checkpoint.outlines)
+    mixtures = find_experts(model, held, recipes, checkpoint.outlines, experts_nbytes)
     stream = Stream(model, checkpoint.read, plan.device, held, recipes, mixtures=mixtures)
     routed = frozenset().union(*(experts.names for experts in mixtures))
     blocks = {

@@ -17,7 +17,7 @@ from inspector.models.placing.following import following
 from inspector.models.reading.ladder import Unembedding, build_ladder
 from inspector.models.reading.readout import block_states
 from inspector.models.reading.scores import Scorer, build_scorer
-from inspector.models.running import Forward, Loaded, forward, memory_guard
+from inspector.models.running import LARGE_LOGITS, Forward, Loaded, forward, memory_guard
 from inspector.models.vocabulary.labels import find_row
 from inspector.progress import Progress
 from inspector.settings import Device, Dtype
@@ -137,6 +137,7 @@ def prepare(
     device: Device,
     dtype: Dtype,
     follow: Callable[[Setting, Sequence[torch.Tensor], int], None] | None = None,
+    by_blocks_from: int = LARGE_LOGITS,
 ) -> Setting:
     """Run a text through a checkpoint, and find what its hidden states can be compared with.
 
@@ -149,6 +150,7 @@ def prepare(
         device: Where it runs.
         dtype: In which precision.
         follow: Called while a streamed pass goes on, with the setting, the hidden states so far and their final number.
+        by_blocks_from: Numbers, from which on logits are not all made at once where that can be.
 
     Raises:
         NotInCheckpointError: If the file lacks the base model or a tokenizer.
@@ -194,7 +196,7 @@ def prepare(
             every_layer=True,
             decoder_ids=decoder_ids,
             capture=output is not None,
-            by_blocks=True,
+            by_blocks_from=by_blocks_from,
         )
     _check_states(checkpoint, run, len(shown))
     if not torch.isfinite(run.hidden_states[-1]).all():

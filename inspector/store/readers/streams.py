@@ -63,14 +63,15 @@ def count_threads() -> int:
     return max(LEAST_THREADS, min(count_processors(), int(share) if share.isdecimal() else MOST_THREADS, MOST_THREADS))
 
 
-def whole_parts(tensors: Iterable[TensorInfo], *, in_rows: bool = False) -> Iterator[Part]:
+def whole_parts(tensors: Iterable[TensorInfo], *, in_rows: bool = False, piece: int = PIECE) -> Iterator[Part]:
     """Cut tensors into parts, file after file.
 
     Args:
         in_rows: Between two lines of the last axis, where one is no longer than a part.
+        piece: Bytes of a part at most.
     """
     for tensor in sorted(tensors, key=lambda each: (each.file, each.begin)):
-        most = PIECE - (PIECE % _line_nbytes(tensor) if in_rows else 0) or PIECE
+        most = piece - (piece % _line_nbytes(tensor) if in_rows else 0) or piece
         for place in range(0, tensor.nbytes, most):
             yield Part(tensor, place, min(most, tensor.nbytes - place))
 
@@ -81,24 +82,28 @@ def _line_nbytes(tensor: TensorInfo) -> int:
     return max(1, tensor.nbytes // max(1, lines)) if tensor.shape else 1
 
 
-def sampled_parts(tensors: Collection[TensorInfo], *, nbytes: int = SAMPLED_NBYTES) -> Iterator[Part]:
+def sampled_parts(
+    tensors: Collection[TensorInfo], *, nbytes: int = SAMPLED_NBYTES, page: int = PAGE, piece: int = PIECE
+) -> Iterator[Part]:
     """Take evenly spaced pages of each tensor; a small one whole.
 
     Args:
         nbytes: About as many are read in all; one page a tensor at least, and `PAGES` at most.
+        page: Bytes of a page.
+        piece: Bytes of a part at most, as of `whole_parts`; no less than a page.
     """
-    pages = min(max(nbytes // (max(1, len(tensors)) * PAGE), 1), PAGES)
+    pages = min(max(nbytes // (max(1, len(tensors)) * page), 1), PAGES)
     for tensor in sorted(tensors, key=lambda each: (each.file, each.begin)):
-        if tensor.nbytes <= pages * PAGE:
-            yield from whole_parts([tensor])
+        if tensor.nbytes <= pages * page:
+            yield from whole_parts([tensor], piece=piece)
             continue
-        for page in range(pages):
-            place = (tensor.nbytes - PAGE) * (2 * page + 1) // (2 * pages)
-            yield Part(tensor, place - place % LINE, PAGE)
+        for number in range(pages):
+            place = (tensor.nbytes - page) * (2 * number + 1) // (2 * pages)
+            yield Part(tensor, place - place % LINE, page)
 
 
 def stream(
-    manifest: Manifest, parts: Iterable[Part], work: Work[T], *, threads: int | None = None
+    manifest: Manifest, parts: Iterable[Part], work: Work[T], *, threads: int | None = None, piece: int = PIECE
 ) -> Generator[tuple[Part, T]]:
     """Read parts and work on each of them.
 
@@ -106,6 +111,7 @@ def stream(
         parts: File after file, rising in each.
         work: Called in a thread of its own, with a part and its bytes.
         threads: How many; None: `count_threads`.
+        piece: Bytes that each of them reads at once; no part is longer.
 
     Yields:
         Each part, and what was made of it, in their order.
@@ -114,12 +120,18 @@ def stream(
         CheckpointError: If a file cannot be read, or is no longer the one that was opened.
     """
     rows = ((part,) for part in parts)
-    for (part,), made in stream_together((manifest,), rows, lambda row, data: work(row[0], data[0]), threads=threads):
+    joint = stream_together((manifest,), rows, lambda row, data: work(row[0], data[0]), threads=threads, piece=piece)
+    for (part,), made in joint:
         yield part, made
 
 
 def stream_together(
-    manifests: Sequence[Manifest], rows: Iterable[Row], work: JointWork[T], *, threads: int | None = None
+    manifests: Sequence[Manifest],
+    rows: Iterable[Row],
+    work: JointWork[T],
+    *,
+    threads: int | None = None,
+    piece: int = PIECE,
 ) -> Generator[tuple[Row, T]]:
     """Read parts of several checkpoints side by side, and work on those of each row.
 
@@ -127,6 +139,7 @@ def stream_together(
         rows: A part of each, in the order of `manifests`; rising in the first one's files.
         work: Called in a thread of its own, with a row and the bytes of its parts.
         threads: As for `stream`.
+        piece: As for `stream`, of each checkpoint.
 
     Yields:
         Each row, and what was made of it, in their order.
@@ -138,16 +151,16 @@ def stream_together(
     opened: list[_Reader] = []
 
     def start() -> None:
-        own.readers = [_Reader(manifest) for manifest in manifests]
+        own.readers = [_Reader(manifest, piece) for manifest in manifests]
         opened.extend(own.readers)
 
-    def run(piece: list[Row]) -> list[tuple[Row, T]]:
-        columns = zip(*piece, strict=True)
+    def run(together: list[Row]) -> list[tuple[Row, T]]:
+        columns = zip(*together, strict=True)
         read = [reader.read(parts) for reader, parts in zip(own.readers, columns, strict=True)]
-        return [(row, work(row, data)) for row, data in zip(piece, zip(*read, strict=True), strict=True)]
+        return [(row, work(row, data)) for row, data in zip(together, zip(*read, strict=True), strict=True)]
 
     try:
-        for made in work_ahead(_pieces(rows), run, threads=threads, start=start):
+        for made in work_ahead(_pieces(rows, piece), run, threads=threads, start=start):
             yield from made
     finally:
         for reader in opened:
@@ -186,14 +199,14 @@ def work_ahead(
         pool.shutdown(cancel_futures=True)
 
 
-def _pieces(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Rows whose parts lie in one file each, and that the buffers hold together."""
+def _pieces(rows: Iterable[Row], nbytes: int) -> Iterator[list[Row]]:
+    """Rows whose parts lie in one file each, and that buffers of so many bytes hold together."""
     piece: list[Row] = []
     taken: list[int] = []
     for row in rows:
         wanted = [part.nbytes + NEAR + LINE for part in row]
         full = [before + more for before, more in zip(taken, wanted, strict=True)] if piece else wanted
-        if piece and (max(full) > PIECE or _files(row) != _files(piece[0])):
+        if piece and (max(full) > nbytes or _files(row) != _files(piece[0])):
             yield piece
             piece, full = [], wanted
         piece.append(row)
@@ -227,9 +240,9 @@ def _runs(piece: Iterable[Part]) -> tuple[list[Run], list[int]]:
 class _Reader:
     """What one thread reads a checkpoint with: a buffer, and the file that it is at."""
 
-    def __init__(self, manifest: Manifest) -> None:
+    def __init__(self, manifest: Manifest, nbytes: int) -> None:
         self._files = {file.name: file for file in manifest.files}
-        self._buffer = np.empty(PIECE + NEAR + 2 * LINE, np.uint8)
+        self._buffer = np.empty(nbytes + NEAR + 2 * LINE, np.uint8)
         self._name = ""
         self._file: BinaryIO | None = None
 

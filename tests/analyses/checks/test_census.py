@@ -8,13 +8,12 @@ from safetensors.torch import load_file, save_file
 
 from inspector.analyses.checks import compute_census
 from inspector.analyses.checks.command.baseline import Earlier, compare
-from inspector.analyses.checks.compute import check
+from inspector.analyses.checks.compute import check, choose_values
 from inspector.analyses.checks.compute_census import Found, look, take_census
 from inspector.analyses.checks.result import read_checks
 from inspector.analyses.checks.words import reading
 from inspector.errors import RequestError
 from inspector.results.plain import to_json
-from inspector.store.readers import streams
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
 
@@ -105,8 +104,7 @@ def test_what_may_be_codes_is_not_squared(dtype):
     assert look(torch.ones(10).to(dtype)).squares == 0
 
 
-def test_answers_are_the_same_with_any_number_of_threads(tmp_path, open_path, monkeypatch):
-    monkeypatch.setattr(streams, "PIECE", 10_000)
+def test_answers_are_the_same_with_any_number_of_threads(tmp_path, open_path):
     generator = torch.manual_seed(3)
     state = {f"model.{place}.weight": torch.randn(90, 70, generator=generator) for place in range(9)}
     state["model.4.weight"][11] = torch.nan
@@ -114,8 +112,10 @@ def test_answers_are_the_same_with_any_number_of_threads(tmp_path, open_path, mo
     save_file(state, tmp_path / "model.safetensors")
     manifest = open_path(tmp_path).manifest
     scales = [each for each in manifest.tensors if each.name.endswith("half")]
-    one, two, five = (take_census(manifest, silent, scales=scales, threads=threads) for threads in (1, 2, 5))
-    assert one == two == five == take_census(manifest, silent, scales=scales)
+    one, two, five, some = (
+        take_census(manifest, silent, scales=scales, threads=threads, piece=10_000) for threads in (1, 2, 5, None)
+    )
+    assert one == two == five == some
     for each in one:
         numbers = state[each.tensor.name]
         finite = numbers[numbers.isfinite()].double()
@@ -123,13 +123,12 @@ def test_answers_are_the_same_with_any_number_of_threads(tmp_path, open_path, mo
         assert (each.zeros, each.negative) == (0, int((numbers < 0).sum()) if each.tensor in scales else 0)
 
 
-def test_the_first_number_that_is_none_is_found_in_whichever_piece(tmp_path, open_path, monkeypatch):
-    monkeypatch.setattr(streams, "PIECE", 256)
+def test_the_first_number_that_is_none_is_found_in_whichever_piece(tmp_path, open_path):
     state = {name: torch.randn(40, 50, generator=torch.manual_seed(5)) for name in ("model.a", "model.b", "model.c")}
     state["model.b"][31, 7] = state["model.b"][39, 49] = torch.inf
     save_file(state, tmp_path / "model.safetensors")
     told = []
-    census = take_census(open_path(tmp_path).manifest, lambda share, text: told.append((share, text)))
+    census = take_census(open_path(tmp_path).manifest, lambda share, text: told.append((share, text)), piece=256)
     found = {each.tensor.name: each for each in census}
     assert (found["model.b"].first, found["model.b"].infinite) == (31 * 50 + 7, 2)
     assert [each.read for each in census] == [2_000] * 3
@@ -139,15 +138,15 @@ def test_the_first_number_that_is_none_is_found_in_whichever_piece(tmp_path, ope
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.int64])
 @pytest.mark.parametrize("piece", [8, 200, 1_000, 1 << 24])
-def test_rows_of_one_number_are_counted_in_whichever_piece(tmp_path, open_path, monkeypatch, dtype, piece):
-    monkeypatch.setattr(streams, "PIECE", piece)
+def test_rows_of_one_number_are_counted_in_whichever_piece(tmp_path, open_path, dtype, piece):
     numbers = torch.arange(40 * 20).remainder(97).reshape(40, 20)
     numbers[3], numbers[4], numbers[39], numbers[17] = 0, 5, 7, 9
     numbers[17, 11] = 8  # but for one
     narrow = torch.ones(8, 4)  # whose rows may be equal by chance
     state = {"model.wide": numbers.to(dtype), "model.narrow": narrow, "model.vector": torch.ones(64)}
     save_file(state, tmp_path / "model.safetensors")
-    found = {each.tensor.name: each for each in take_census(open_path(tmp_path).manifest, silent)}
+    census = take_census(open_path(tmp_path).manifest, silent, piece=piece)
+    found = {each.tensor.name: each for each in census}
     row_nbytes = 20 * dtype.itemsize
     assert found["model.wide"].constant_rows == (3 if piece >= row_nbytes else 0)
     assert found["model.narrow"].constant_rows == found["model.vector"].constant_rows == 0
@@ -211,25 +210,36 @@ def test_headers_are_looked_at_once_for_both_questions(bert, open_path, monkeypa
         check(checkpoint, progress=silent)
 
 
-def test_a_sample_says_that_it_is_one(bert, open_path, monkeypatch):
-    monkeypatch.setattr("inspector.analyses.checks.compute.WHOLE_GB", 1e-5)
-    monkeypatch.setattr(streams, "PAGE", 64)
-    monkeypatch.setattr(streams.sampled_parts, "__kwdefaults__", {"nbytes": 1})
-    state = load_file(bert / "model.safetensors")
-    name = "bert.encoder.layer.1.attention.output.dense.weight"
+SAMPLED = 262_144  # numbers of float32 in the pages that are read of a large tensor
+
+
+def test_a_sample_says_that_it_is_one(tmp_path, open_path):
+    folder = save_checkpoint(random_model("BertForMaskedLM", intermediate_size=9_000), tmp_path / "wide")
+    state = load_file(folder / "model.safetensors")
+    name = "bert.encoder.layer.1.intermediate.dense.weight"
     state[name].zero_()
-    save_file(state, bert / "model.safetensors", metadata={"format": "pt"})
-    checkpoint = open_path(bert)
-    found = check(checkpoint, progress=silent)  # auto
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    checkpoint = open_path(folder)
+    found = check(checkpoint, progress=silent, values="sample")
     assert found.values == "sample"
     assert "Only a sample of the stored numbers was read" in reading(found)
     by_name = {each.name: each for each in found.checks}
     numbers = sum(tensor.numel() for tensor in state.values())
-    read = sum(min(tensor.numel(), 16) for tensor in state.values())
+    read = sum(min(tensor.numel(), SAMPLED) for tensor in state.values())
     assert by_name["NaN and infinity"].detail.startswith(f"A sample of {read:,} of the {numbers:,} numbers of")
     (zero,) = by_name["Zero tensors"].evidence
-    assert (zero.subject, zero.detail) == (name, "32 × 32, and every one of 16 numbers read is 0.")
+    assert (zero.subject, zero.detail) == (name, "9,000 × 32, and every one of 262,144 numbers read is 0.")
     assert check(checkpoint, progress=silent, values="all").values == "all"
+
+
+def test_numbers_are_read_in_full_unless_they_are_many(bert, open_path):
+    checkpoint = open_path(bert)
+    manifest = checkpoint.manifest
+    gigabytes = sum(tensor.nbytes for tensor in manifest.tensors) / 1e9
+    assert choose_values(manifest, "auto") == check(checkpoint, progress=silent).values == "all"
+    assert choose_values(manifest, "auto", whole_gb=1.001 * gigabytes) == "all"
+    assert choose_values(manifest, "auto", whole_gb=0.999 * gigabytes) == "sample"
+    assert choose_values(manifest, "all", whole_gb=0) == "all"
 
 
 def test_runs_that_read_other_numbers_are_not_compared(bert, open_path):

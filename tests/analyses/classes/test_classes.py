@@ -516,8 +516,7 @@ def test_a_second_look_at_few_layers_names_the_axes_of_all(open_model, monkeypat
 
     monkeypatch.setattr(compute_output, "look_again", noted)
     found, _, said = model_output(checkpoint, model, TEXT)
-    monkeypatch.setattr(compute_output, "LAYERS", 1_000)
-    whole, _, warnings = model_output(checkpoint, model, TEXT)
+    whole, _, warnings = model_output(checkpoint, model, TEXT, layers=1_000)
     assert (found, said) == (whole, warnings)
     if found is not None and name in MODELS and not name.startswith("Albert"):  # which has one layer for all
         assert looked_at[0] < looked_at[-1]

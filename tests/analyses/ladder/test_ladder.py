@@ -14,9 +14,10 @@ from inspector.analyses.ladder.compute import climb
 from inspector.analyses.lens.compute import lens
 from inspector.errors import CheckpointError, RequestError
 from inspector.models.build import build_model, task_class
+from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import FAMILIES
 from inspector.models.reading.ladder import build_ladder
-from inspector.models.reading.readout import overlap, rank_correlation, read, top_tokens
+from inspector.models.reading.readout import MOST_STATES, block_states, overlap, rank_correlation, read, top_tokens
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, random_model, save_checkpoint
 
@@ -33,6 +34,11 @@ def outputs(model, ids, **inputs):
         (found.prediction_logits if logits is None else logits)[0],
         found.hidden_states if states is None else states,
     )
+
+
+def without_table(checkpoint: Checkpoint) -> Checkpoint:
+    """The same, of a family that the table does not have."""
+    return Checkpoint(checkpoint.manifest, settings=checkpoint.settings, families={})
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -158,18 +164,15 @@ def test_pins_are_ranked_everywhere(open_model):
                 assert row["probability"] == pytest.approx(scores.softmax(0)[w7].item(), abs=1e-5)
 
 
-def test_a_family_without_a_row_is_captured(tmp_path, open_path, monkeypatch):
-    from inspector.models import checkpoint as module
-
+def test_a_family_without_a_row_is_captured(tmp_path, open_path):
     folder = save_checkpoint(random_model("LlamaForCausalLM"), tmp_path / "unlisted")
-    monkeypatch.setattr(module, "FAMILIES", {})
-    checkpoint = open_path(folder)
+    checkpoint = without_table(open_path(folder))
     result = lens(checkpoint, progress=silent, text=TEXT, k=2, device="cpu", dtype="float32")
     assert "captured" in result.warnings[0]
     assert set(result.cells.query("rung == 'logits'")["layer"]) == {2}
     assert result.max_abs_error is not None
     assert result.max_abs_error <= (result.tolerance or 0)
-    logits, _ = outputs(random_model("LlamaForCausalLM"), list(checkpoint.tokens.encode(TEXT).ids))
+    logits, _ = outputs(random_model("LlamaForCausalLM"), list(checkpoint.require_tokens().encode(TEXT).ids))
     found = result.cells.query("rung == 'logits'")["token_id"].tolist()
     assert found == logits.topk(2, dim=1).indices.flatten().tolist()
 
@@ -218,13 +221,10 @@ def test_climbing_ranks_as_the_lens_at_every_layer_and_as_the_model_at_the_last(
             assert [top[rank] for rank in range(3)] == order[:3]
 
 
-def test_climbing_a_family_without_a_row_reads_the_captured_logits_of_its_position(tmp_path, open_path, monkeypatch):
-    from inspector.models import checkpoint as module
-
+def test_climbing_a_family_without_a_row_reads_the_captured_logits_of_its_position(tmp_path, open_path):
     folder = save_checkpoint(random_model("LlamaForCausalLM"), tmp_path / "unlisted")
-    monkeypatch.setattr(module, "FAMILIES", {})
-    checkpoint = open_path(folder)
-    logits, _ = outputs(random_model("LlamaForCausalLM"), list(checkpoint.tokens.encode(TEXT).ids))
+    checkpoint = without_table(open_path(folder))
+    logits, _ = outputs(random_model("LlamaForCausalLM"), list(checkpoint.require_tokens().encode(TEXT).ids))
     for position in (0, 2, len(logits) - 1):
         ranks = climb(checkpoint, progress=silent, text=TEXT, layer=2, position=position, k=2).ranks
         top = ranks[ranks["rung"] == "logits"].set_index("rank")["token_id"]
@@ -280,17 +280,29 @@ def test_comparisons_by_hand():
     assert rank_correlation(up[:, :1], down[:, :1]).isnan().all()
 
 
-def test_blocks_make_no_difference(open_model, monkeypatch):
-    from inspector.models.reading import readout as module
+def test_a_text_longer_than_a_block_is_read_whole(open_model):
+    checkpoint = open_model("BertForMaskedLM", max_position_embeddings=512)
+    text = f"{TEXT} " * 50
+    result = lens(checkpoint, progress=silent, text=text, k=4, pins=["w9"], device="cpu", dtype="float32")
+    ids, pin = list(checkpoint.tokens.encode(text).ids), checkpoint.tokens.find("w9")
+    assert len(ids) > block_states(60) == MOST_STATES
+    model = random_model("BertForMaskedLM", max_position_embeddings=512)
+    _, states = outputs(model, ids)
+    with torch.inference_mode():
+        logits = model.cls(torch.cat(states))
+    best = logits.topk(4)
+    cells = result.cells.query("rung == 'logits'")
+    assert cells["token_id"].tolist() == best.indices.flatten().tolist()
+    assert cells["score"].tolist() == pytest.approx(best.values.flatten().tolist(), abs=1e-4)
+    ranks = (logits > logits[..., pin, None]).sum(dim=-1)
+    assert result.pinned.query("rung == 'logits'")["rank"].tolist() == ranks.flatten().tolist()
 
-    checkpoint = open_model("BertForMaskedLM")
-    options = {"text": TEXT * 3, "k": 4, "pins": ["w9"], "device": "cpu", "dtype": "float32"}
-    whole = lens(checkpoint, progress=silent, **options)
-    monkeypatch.setattr(module, "BLOCK", 3 * 60)
-    parts = lens(checkpoint, progress=silent, **options)
-    assert parts.cells["token_id"].tolist() == whole.cells["token_id"].tolist()
-    assert parts.cells["score"].tolist() == pytest.approx(whole.cells["score"].tolist(), abs=1e-5)
-    assert parts.pinned["rank"].tolist() == whole.pinned["rank"].tolist()
+
+@pytest.mark.parametrize(
+    ("rows", "states"), [(1, 256), (60, 256), (93_750, 256), (93_751, 255), (250_000, 96), (10**9, 1)]
+)
+def test_a_block_has_fewer_states_of_a_larger_vocabulary(rows, states):
+    assert block_states(rows) == states
 
 
 @pytest.mark.parametrize(

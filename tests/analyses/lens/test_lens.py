@@ -11,9 +11,13 @@ from transformers import AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM
 
 from inspector.analyses.lens import compute_reading
 from inspector.analyses.lens.compute import lens
+from inspector.analyses.lens.compute_reading import Reading
+from inspector.analyses.lens.request import LensRequest
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models import running
 from inspector.models.loading import load
+from inspector.models.reading.frames import by_layer, with_tokens
+from inspector.models.reading.setting import prepare
 from tests.conftest import silent
 from tests.families import random_model
 from tests.sentences import SURROGATE
@@ -51,25 +55,27 @@ def test_last_logits_are_the_models_own(open_model, architecture):
     assert len(result.layers) == len(hidden_states)
 
 
-def test_logits_that_are_not_made_at_once_are_the_models_own(open_model, architecture, monkeypatch):
+def test_logits_that_are_not_made_at_once_are_the_models_own(open_model, architecture):
     """As for large vocabularies and long texts: compared block by block, nothing else changes."""
     checkpoint = open_model(architecture)
     options = {"text": TEXT, "k": 3, "dtype": "float32", "device": "cpu"}
     whole = lens(checkpoint, progress=silent, **options)
-    monkeypatch.setattr(running, "LARGE_LOGITS", 1)
     task = "masked_lm" if checkpoint.heads["masked_lm"] == "present" else "causal_lm"
     ids = torch.tensor([ids_of(checkpoint)])
-    run = running.forward(load(checkpoint, task), ids, head=True, every_layer=True, by_blocks=True)
+    run = running.forward(load(checkpoint, task), ids, head=True, every_layer=True, by_blocks_from=1)
     assert (run.logits is None) == (run.replay is not None)
     expected = truth(architecture, ids[0].tolist())[0]
     for block in (slice(0, 2), slice(2, len(expected)), slice(1, 99)):
         found = run.logits_of(block)
         assert found is not None
         torch.testing.assert_close(found[0], expected[block], rtol=1e-5, atol=1e-5)
-    again = lens(checkpoint, progress=silent, **options)
-    assert again.max_abs_error is not None
-    assert again.max_abs_error <= (again.tolerance or 0)
-    pd.testing.assert_frame_equal(again.cells, whole.cells)
+    request, tokens = LensRequest(**options), checkpoint.require_tokens()
+    setting = prepare(checkpoint, progress=silent, text=TEXT, pins=(), decoder_text="", dtype="float32", device="cpu",
+                      by_blocks_from=1)  # fmt: skip
+    cells = Reading(request, tokens, None).finish(setting, silent)["cells"]
+    assert setting.error is not None
+    assert setting.error <= setting.tolerance
+    pd.testing.assert_frame_equal(with_tokens(by_layer(cells), tokens, place=4), whole.cells)
 
 
 def test_layers_that_are_read_together_are_those_read_alone(open_model, architecture, monkeypatch):
@@ -89,13 +95,12 @@ def test_layers_that_are_read_together_are_those_read_alone(open_model, architec
             )  # fmt: skip
 
 
-def test_a_head_is_replayed_where_its_model_asks_the_base_model(open_model, monkeypatch):
-    monkeypatch.setattr(running, "LARGE_LOGITS", 1)
+def test_a_head_is_replayed_where_its_model_asks_the_base_model(open_model):
     for architecture in ("GPT2LMHeadModel", "LlamaForCausalLM", "Gemma2ForCausalLM"):
         checkpoint = open_model(architecture)
         loaded = load(checkpoint, "causal_lm")
         ids = torch.tensor([ids_of(checkpoint)])
-        run = running.forward(loaded, ids, head=True, every_layer=True, by_blocks=True)
+        run = running.forward(loaded, ids, head=True, every_layer=True, by_blocks_from=1)
         assert run.replay
         assert "forward" not in vars(loaded.model.base_model)  # nothing is left behind
 

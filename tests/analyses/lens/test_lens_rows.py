@@ -14,6 +14,7 @@ from inspector.analyses.lens import compute_reading, words
 from inspector.analyses.lens.compute import lens
 from inspector.analyses.lens.compute_reading import MOST_ROWS, Reading
 from inspector.analyses.lens.frames import top_tokens
+from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.lens.result import Lens, LensRows
 from inspector.encoding import decode, encode
 from inspector.engine.wire import MAX_PARTIAL
@@ -21,7 +22,7 @@ from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.loading import load
 from inspector.models.reading.ladder import Ladder
-from inspector.models.reading.setting import Setting
+from inspector.models.reading.setting import Setting, prepare
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, RENAMED, UNLISTED
 from tests.models import alike
@@ -188,10 +189,13 @@ def test_nothing_is_left_on_the_model(open_model):
 
 
 @pytest.mark.usefixtures("each_alone")
-def test_rows_stop_where_they_would_be_too_many(open_model, monkeypatch):
+def test_rows_stop_where_they_would_be_too_many(open_model):
     checkpoint = open_model("LlamaForCausalLM", num_hidden_layers=4)
-    monkeypatch.setattr(compute_reading, "MOST_ROWS", 3 * POSITIONS * 2)  # dot and cosine
-    _, shown = streamed(checkpoint)
+    shown: list[LensRows] = []
+    most = 3 * POSITIONS * 2  # dot and cosine
+    reading = Reading(LensRequest(text=TEXT), checkpoint.require_tokens(), shown.append, most_rows=most)
+    prepare(checkpoint, progress=silent, text=TEXT, pins=(), decoder_text="", device="stream", dtype="float32",
+            follow=reading.follow)  # fmt: skip
     assert [layers_of(rows)[-1] for rows in shown] == [0, 1, 2]
 
 

@@ -10,9 +10,12 @@ import torch
 import transformers
 from transformers import BertTokenizer, pipeline
 
-from inspector.analyses.masked_lm import compute_joint as masked_joint
 from inspector.analyses.masked_lm.compute import predict, predict_many
+from inspector.analyses.masked_lm.compute_joint import fill_together
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError, RequestError, WorkerError
+from inspector.models.loading import load
+from inspector.models.masking.reading import answer_all
+from inspector.models.masking.text import read_text
 from tests.conftest import silent
 from tests.families import MODELS, random_model, save_checkpoint, words
 from tests.sentences import SURROGATE
@@ -134,11 +137,11 @@ def test_one_that_exhausts_the_memory_spoils_no_other(open_model, monkeypatch):
 
 
 @pytest.mark.parametrize("order", ["left", "sure"])
-def test_joint_answers_are_the_best_of_all(open_model, monkeypatch, order):
+def test_joint_answers_are_the_best_of_all(open_model, order):
     """A beam as wide as the vocabulary misses nothing: against every pair of tokens."""
     checkpoint = open_model("BertForMaskedLM")
-    monkeypatch.setattr(masked_joint, "BEAM", 60)
-    found = predict(checkpoint, progress=silent, text=TEXT, order=order).joint
+    question = fill_together(read_text(checkpoint, TEXT, ()), checkpoint.require_tokens(), order, beam=60)
+    (found,) = answer_all(checkpoint, load(checkpoint, "masked_lm"), [question], progress=silent)
     model, ids = random_model("BertForMaskedLM"), list(checkpoint.tokens.encode(TEXT).ids)
     places = [place for place, index in enumerate(ids) if index == 4]
     alone = log_probabilities(model, ids)

@@ -16,11 +16,12 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, XLNetCon
 
 from inspector.analyses.plausibility import compute_causal
 from inspector.analyses.plausibility.compute import plausibility
+from inspector.analyses.plausibility.compute_causal import judge_causal
+from inspector.analyses.plausibility.request import PlausibilityRequest
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.analyses.plausibility.words import judged
 from inspector.demo import DEMOS
 from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
-from inspector.models import running
 from inspector.models.loading import load
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, RENAMED, UNLISTED, VOCAB, random_model, save_checkpoint
@@ -140,10 +141,10 @@ def test_blocks_and_logits_made_a_few_at_a_time_change_nothing(monkeypatch, open
     checkpoint, _ = open_causal(architecture)
     text = " ".join(f"w{number % 50}" for number in range(60))
     at_once = plausibility(checkpoint, progress=silent, text=text)
-    monkeypatch.setattr(running, "LARGE_LOGITS", 1)
     monkeypatch.setattr(compute_causal, "block_states", lambda rows: 7)
     told: list[float | None] = []
-    in_blocks = plausibility(checkpoint, progress=lambda share, _: told.append(share), text=text)
+    request = PlausibilityRequest(text=text)
+    in_blocks = judge_causal(checkpoint, request, progress=lambda share, _: told.append(share), by_blocks_from=1)
     assert in_blocks.tokens["log_probability"].tolist()[1:] == pytest.approx(
         at_once.tokens["log_probability"].tolist()[1:], abs=1e-5
     )

@@ -13,7 +13,9 @@ from torch import nn
 import inspector
 from inspector.analyses.checks.compute import check
 from inspector.analyses.sharing.compute import find_sharing, sharing
+from inspector.analyses.sharing.compute_verdicts import Evidence, find_groups, judge
 from inspector.models import execution
+from inspector.models.copies import StoredCopies
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, WITHOUT_HEAD, random_model, save_checkpoint
 
@@ -295,27 +297,32 @@ def test_the_file_is_not_read_for_it(tmp_path, open_path, monkeypatch):
     assert max(sizes) <= copies.SAMPLE
 
 
-def test_how_far_apart_large_matrices_are_is_said_of_a_sample(tmp_path, open_path, monkeypatch):
-    """By hand: of eight blocks of 240 numbers every second is read, and block 4 is among them."""
-    from inspector.models import copies
-
-    monkeypatch.setattr(copies, "BLOCK", 240)
-    monkeypatch.setattr(copies, "MOST_BLOCKS", 4)
-    monkeypatch.setattr(copies, "SAMPLED_BLOCKS", 4)
+def test_how_far_apart_large_matrices_are_is_said_of_a_sample(tmp_path, open_path):
+    """By hand: of 128 blocks of 15 numbers every eighth is read, and block 16 is among them."""
     model = random_model("GPT2LMHeadModel", tie_word_embeddings=False)
     matrix = model.transformer.wte.weight.detach()
-    assert matrix.numel() == 8 * 240
+    assert matrix.numel() == 128 * 15
     other = matrix.clone().flatten()
-    other[4 * 240] += 5
-    other[5 * 240] += 50  # not seen
+    other[16 * 15] += 5
+    other[17 * 15] += 50  # not seen
     model.lm_head.weight = nn.Parameter(other.view_as(matrix))
-    group = next(
-        each
-        for each in share(open_path(save_checkpoint(model, tmp_path / "model"))).groups
-        if "lm_head.weight" in each.names
+    manifest = open_path(save_checkpoint(model, tmp_path / "model")).manifest
+    names = frozenset({HEAD, WTE})
+    evidence = Evidence(
+        tensors=model.state_dict(),
+        parameters=names,
+        held={name: manifest.by_name[name] for name in names},
+        aliases={},
+        copies=StoredCopies(manifest, {name: name for name in names}, block=15),
+        memory=[],
+        declared=[],
+        possible=[names],
+        config_ties=False,
     )
-    assert group.verdict == "diverged"
-    assert "in a sample of 50.0% of the numbers, largest difference 5, cosine 0." in group.reason
+    assert find_groups(evidence) == [(HEAD, WTE)]
+    judged = judge((HEAD, WTE), evidence)
+    assert judged.verdict == "diverged"
+    assert "in a sample of 12.5% of the numbers, largest difference 5, cosine 0." in judged.reason
 
 
 def test_views_of_one_storage_that_begin_elsewhere_are_told_from_one_tensor(tmp_path, open_path):

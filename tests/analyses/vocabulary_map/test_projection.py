@@ -24,7 +24,6 @@ from inspector.analyses.vocabulary_map.request import ProjectRequest
 from inspector.analyses.vocabulary_map.result import Projection
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
-from inspector.progress import Pace
 from tests.analyses.vocabulary_map.test_neighbors import clustered
 from tests.analyses.vocabulary_map.test_preservation import naive_neighbors
 from tests.conftest import silent
@@ -72,9 +71,8 @@ def test_pca_of_many_columns_is_the_same():
     assert shares == pytest.approx(tuple(values[:2] ** 2 / (values**2).sum()), rel=1e-4)
 
 
-def test_pca_of_many_rows_tells_how_far_it_is(monkeypatch):
-    monkeypatch.setattr(Pace, "EVERY", 0.0)
-    sizes = {"numel": 512 * 8, "summed_rows": 700}  # blocks of 512 rows: two, two, and the last one
+def test_pca_of_many_rows_tells_how_far_it_is():
+    sizes = {"numel": 512 * 8, "summed_rows": 700, "every": 0}  # blocks of 512 rows: two, two, and the last one
     matrix = torch.randn(2_100, 8, generator=torch.Generator().manual_seed(0)) * torch.arange(8, 0, -1) + 5
     seen: list[tuple[float | None, str]] = []
     places, shares = principal_components(matrix, 2, progress=lambda part, text: seen.append((part, text)), **sizes)

@@ -112,7 +112,14 @@ def prune(graph: csr_matrix, epochs: int) -> tuple[csr_matrix, np.ndarray]:
 
 
 def lay_out(
-    graph: csr_matrix, start: np.ndarray, *, seed: int, home: Path, progress: Progress, device: str = "cpu"
+    graph: csr_matrix,
+    start: np.ndarray,
+    *,
+    seed: int,
+    home: Path,
+    progress: Progress,
+    device: str = "cpu",
+    epochs: int | None = None,
 ) -> np.ndarray:
     """Find places at which neighbors attract and random rows repel each other.
 
@@ -123,11 +130,12 @@ def lay_out(
             same machine, whatever the number of threads.
         progress: Told the share of epochs done, and the seconds left.
         device: "cpu": compiled loops. Anything else that torch knows: batches on that device.
+        epochs: Steps; None: as many as are enough for so many rows.
 
     Returns:
         Places, (rows, dimensions) in float32.
     """
-    epochs = EPOCHS[len(start) > LARGE]
+    epochs = epochs or EPOCHS[len(start) > LARGE]
     graph, every = prune(graph, epochs)
     now = starting_places(start, seed)
     clock = Clock(progress, epochs)
