@@ -59,21 +59,21 @@ def mask_of(rows: torch.Tensor, count: int) -> torch.Tensor:
 
 def direction(matrix: torch.Tensor, facts: RowFacts, unused: torch.Tensor, usable: torch.Tensor) -> Measure | None:
     """The cosine to the mean of the unused rows, the mean of all rows taken off."""
-    centerd = matrix[unused].float() - facts.mean
-    lengths = torch.linalg.vector_norm(centerd, dim=1)
+    centered = matrix[unused].float() - facts.mean
+    lengths = torch.linalg.vector_norm(centered, dim=1)
     typical = usable.nonzero()[:SAMPLE, 0]
     around = torch.linalg.vector_norm(matrix[typical].float() - facts.mean, dim=1).median()
     if lengths.median() < NEAR_MEAN * around:
         return None
-    against = _against_others(centerd)
+    against = _against_others(centered)
     like = against >= 0.5 * against.median()
     outliers = unused[~like] if against.median() > 0 else unused[:0]
     if len(outliers):
-        centerd = centerd[like]
-        against = _against_others(centerd)
+        centered = centered[like]
+        against = _against_others(centered)
     return Measure(
         "direction",
-        cosines(matrix, facts.mean, centerd.mean(dim=0)),
+        cosines(matrix, facts.mean, centered.mean(dim=0)),
         against,
         # By chance, -(d - 1) ln(1 - cos²) is nearly the square of a standard normal number, d
         # being the dimensions that the rows really fill.
@@ -83,10 +83,10 @@ def direction(matrix: torch.Tensor, facts: RowFacts, unused: torch.Tensor, usabl
     )
 
 
-def _against_others(centerd: torch.Tensor) -> torch.Tensor:
+def _against_others(centered: torch.Tensor) -> torch.Tensor:
     """The cosine of each row to the mean of the others, (rows,)."""
-    others = centerd.sum(dim=0) - centerd
-    return torch.nn.functional.cosine_similarity(others, centerd, dim=1)
+    others = centered.sum(dim=0) - centered
+    return torch.nn.functional.cosine_similarity(others, centered, dim=1)
 
 
 def shortness(matrix: torch.Tensor, facts: RowFacts, unused: torch.Tensor, usable: torch.Tensor) -> Measure:

@@ -60,8 +60,8 @@ def _covariance(
     covariance = torch.zeros((columns, columns), dtype=torch.float64)
     products, rows = torch.zeros((columns, columns)), 0
     for place, block in blocks(matrix, numel=numel):
-        centerd = block - middle
-        products.addmm_(centerd.T, centerd)
+        centered = block - middle
+        products.addmm_(centered.T, centered)
         rows += len(block)
         if rows >= summed_rows or place.stop == len(matrix):
             covariance += products

@@ -89,7 +89,7 @@ def cosines(matrix: torch.Tensor, mean: torch.Tensor, vector: torch.Tensor) -> t
     found = torch.empty(len(matrix))
     unit = vector / torch.linalg.vector_norm(vector).clamp_min(1e-30)
     for place, block in blocks(matrix):
-        centerd = block - mean  # and not by |a|² - 2ab + |b|², which loses rows near the mean
-        lengths = torch.linalg.vector_norm(centerd, dim=1).clamp_min(1e-30)
-        found[place] = (centerd @ unit) / lengths
+        centered = block - mean  # and not by |a|² - 2ab + |b|², which loses rows near the mean
+        lengths = torch.linalg.vector_norm(centered, dim=1).clamp_min(1e-30)
+        found[place] = (centered @ unit) / lengths
     return found.clamp(-1, 1)

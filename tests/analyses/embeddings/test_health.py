@@ -237,10 +237,10 @@ def test_a_row_between_the_two_thresholds_is_listed_where_its_bias_agrees():
     cosine = (indicator.threshold + indicator.agreed_threshold) / 2
     ordinary = sorted(set(range(20, 4_000)) - made.planted)[:2]
     for row in ordinary:
-        centerd = made.matrix[row] - facts.mean
-        across = centerd - (centerd @ aim) * aim
+        centered = made.matrix[row] - facts.mean
+        across = centered - (centered @ aim) * aim
         across /= across.norm()
-        made.matrix[row] = facts.mean + centerd.norm() * (cosine * aim + (1 - cosine**2) ** 0.5 * across)
+        made.matrix[row] = facts.mean + centered.norm() * (cosine * aim + (1 - cosine**2) ** 0.5 * across)
     made.bias[ordinary] = torch.tensor([-3.0, -0.2])
     assert listed(judged(made, bias=made.bias)) == made.planted | {ordinary[0]}
 
@@ -269,9 +269,9 @@ def test_the_score_is_the_cosine_computed_by_hand():
     made = make(300, 24, 0, unused=5, share=0.02)
     scores = judged(made).scores.numpy()
     matrix = made.matrix.double().numpy()
-    centerd = matrix - matrix.mean(axis=0)
-    aim = centerd[:5].mean(axis=0)
-    truth = centerd @ aim / np.linalg.norm(centerd, axis=1) / np.linalg.norm(aim)
+    centered = matrix - matrix.mean(axis=0)
+    aim = centered[:5].mean(axis=0)
+    truth = centered @ aim / np.linalg.norm(centered, axis=1) / np.linalg.norm(aim)
     assert scores[5:] == pytest.approx(truth[5:], abs=1e-5)
     percentile = judged(made).percentiles[100]
     assert float(percentile) == pytest.approx(100 * (scores[5:] < scores[100]).mean(), abs=1e-3)
