@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from inspector.settings import read_settings
+from inspector.store.arriving import Arriving
 from inspector.store.files import acquire, workspace
 from inspector.store.hashing import HASHES, HashCache
 from inspector.store.keeping.arrays import ArrayCache
@@ -68,6 +69,7 @@ def used(tmp_path, settings):
     HashCache(results_folder(where.fingerprint, settings=settings) / HASHES).digests(
         {"a": folder / "config.json"}, progress=silent
     )
+    sent = Arriving(10, settings).close()
     _, arriving = reserve_upload(10, settings)
     write_upload(arriving, "mini/a file.bin", b"x")
     write_told(arriving, Told(fingerprint, "mini", ()))
@@ -81,6 +83,7 @@ def used(tmp_path, settings):
     with workspace(settings.home) as temporary:
         (temporary / "unpacked").write_bytes(b"x")
         yield settings.home, tmp_path / "shared"
+    assert sent.path
 
 
 def test_every_file_of_a_used_store_is_of_a_kind_that_the_table_has(used):
