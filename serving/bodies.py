@@ -1,4 +1,4 @@
-"""Uploads in pieces: the body of a request goes to the disk, and Streamlit gets a receipt for it.
+"""Large uploads in pieces: the body of a request goes to the disk, and Streamlit gets a receipt for it.
 
 Streamlit would keep each file in memory until a page's script takes it. Its own handler still checks
 the request and answers it, but gets a few bytes as the content. What Streamlit keeps for the session

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.runtime import Runtime
@@ -26,6 +27,7 @@ from serving.door import local_path
 
 ADDRESS = "_stcore/upload_file/"
 LIFE_SECONDS = 600.0
+SMALL_NBYTES = 1 << 20  # of a request
 MOST = 1000  # entries kept, of all browsers together
 
 
@@ -143,7 +145,7 @@ LEDGER = Ledger(_has_page)
 
 
 class Uploads:
-    """Put files on the disk while they come, and note in the ledger which of them do not arrive.
+    """Put large files on the disk while they come, and note in the ledger which of them do not arrive.
 
     Args:
         app: What comes next.
@@ -181,6 +183,8 @@ class Uploads:
             return
         self._ledger.start(browser, session, file)
         body = Body(scope, receive, begin=self._begin, most_nbytes=self._most_nbytes)
+        length = Headers(scope=scope).get("content-length", "")
+        small = length.isdecimal() and int(length) <= SMALL_NBYTES  # stays in memory: a file on the disk keeps a lock
 
         async def send_watched(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -191,7 +195,7 @@ class Uploads:
             await send(message)
 
         try:
-            await self._app(scope, body.replaced, send_watched)
+            await self._app(scope, receive if small else body.replaced, send_watched)
         except ClientDisconnect:  # nobody is left to answer
             self._ledger.cut(session, file)
 

@@ -23,7 +23,7 @@ from inspector.store.arriving import ARRIVING, Arriving, Received
 from inspector.store.hashing import identify
 from inspector.store.registry import move_upload, new_upload, read_names
 from serving.bodies import FRAME_NBYTES, PIECE, STANDS_IN
-from serving.uploads import Ledger, Uploads
+from serving.uploads import SMALL_NBYTES, Ledger, Uploads
 from tests.conftest import silent
 from tests.models.loops import run
 
@@ -106,7 +106,7 @@ def test_a_file_is_on_the_disk_byte_by_byte_and_streamlit_keeps_its_name(server,
     if len(content) > PIECE and at_once < 1000:
         at_once = 1009
     body = form(content, "mine/mödel.safetensors")
-    assert server.put(body, at_once=at_once, length=len(body)) == 204
+    assert server.put(body, at_once=at_once) == 204
     (received,) = server.received
     assert received.path.read_bytes() == content
     assert (received.nbytes, received.trouble) == (len(content), None)
@@ -115,6 +115,16 @@ def test_a_file_is_on_the_disk_byte_by_byte_and_streamlit_keeps_its_name(server,
     _, folder = new_upload(settings)
     move_upload(folder, record.name, received.path)
     assert read_names(folder)[record.name].read_bytes() == content
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_small_file_stays_in_memory(server, more):
+    frame = len(form(b""))
+    content = b"x" * (SMALL_NBYTES - frame + more)
+    assert server.put(form(content), length=len(content) + frame) == 204
+    assert len(server.received) == len(server.arriving()) == more
+    (record,) = server.manager.get_files("ours", ["a"])
+    assert record.data == (STANDS_IN if more else content)
 
 
 def test_its_hash_is_known_without_reading_it_until_it_changes(server, tmp_path):
