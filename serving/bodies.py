@@ -103,7 +103,7 @@ class Body:
 
     async def _store(self, parser: MultipartParser) -> object:
         most = self._most_nbytes
-        expected = int(self._request.headers.get("content-length", most))  # the handler has refused what is no number
+        expected = int(self._request.headers.get("content-length") or most)  # the handler has refused what is no number
         file = await run_in_threadpool(self._begin, min(expected, most))
         nbytes, writing = 0, asyncio.ensure_future(asyncio.sleep(0))
         try:

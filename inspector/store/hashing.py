@@ -118,7 +118,7 @@ def _size_and_stamp(path: Path) -> tuple[int, ...]:
 
 
 def identify(
-    files: Mapping[str, Path], *, owned: bool, progress: Progress, ahead: Ahead | None = None
+    files: Mapping[str, Path], *, owned: bool, progress: Progress, ahead: Ahead | None = None, received: bool = False
 ) -> dict[str, Identity]:
     """Tell what each file is known by.
 
@@ -127,11 +127,14 @@ def identify(
         owned: Whether they are an upload's: by every byte.
         progress: Told what is looked into.
         ahead: Has taken quick digests of some already.
+        received: Whether this process alone has written them: by what it remembers. Of other files somebody could
+            have forged the time, in an inode that was free again.
     """
     weights = {name for name in files if weight_format(name)}
     if owned or sum(path.stat().st_size for path in files.values()) <= WHOLE_NBYTES:
         weights.clear()
-    digests = {name: digest for name, path in files.items() if (digest := _remembered.get(_size_and_stamp(path)))}
+    known = _remembered if received else {}
+    digests = {name: digest for name, path in files.items() if (digest := known.get(_size_and_stamp(path)))}
     whole = {name: path for name, path in files.items() if name not in weights and name not in digests}
     digests |= hash_files(whole, progress=progress)
     found = {name: Identity(digest, None) for name, digest in digests.items() if name not in weights}

@@ -192,7 +192,7 @@ def _put_upload(
     """Put one upload into the store; its fingerprint."""
     document = read_document(taken / MANIFEST)  # once: its worker may hold it open
     found = _move_upload(taken, place, document, arrived)
-    known = identify(found, owned=True, progress=progress)
+    known = identify(found, owned=True, progress=progress, received=arrived is not None)
     document, built, files = _named(document, place, found, known) if arrived else (document, place, found)
     if asked and asked.fingerprint != built.name:
         raise CheckpointError(OTHER)

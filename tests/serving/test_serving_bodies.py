@@ -137,10 +137,13 @@ def test_its_hash_is_known_without_reading_it_until_it_changes(server, tmp_path)
         file.write(b"changed")
     os.utime(moved, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     files = {"model.safetensors": moved}
-    assert identify(files, owned=True, progress=silent)["model.safetensors"].sha256 == expected  # not read
+    known = identify(files, owned=True, progress=silent, received=True)
+    assert known["model.safetensors"].sha256 == expected  # not read
+    actual = hashlib.sha256(moved.read_bytes()).hexdigest()
+    others = identify(files, owned=True, progress=silent)
+    assert others["model.safetensors"].sha256 == actual != expected  # somebody else may have written it
     os.utime(moved, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
-    changed = hashlib.sha256(moved.read_bytes()).hexdigest()
-    assert identify(files, owned=True, progress=silent)["model.safetensors"].sha256 == changed != expected
+    assert identify(files, owned=True, progress=silent, received=True)["model.safetensors"].sha256 == actual
 
 
 def test_a_file_goes_when_nothing_refers_to_it(server):
