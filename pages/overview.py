@@ -51,7 +51,7 @@ with left:
 with right:
     st.subheader("Model details", anchor=False)
     parts.facts(details(overview))
-    parts.page_link("sharing", "what is tied, and does the tie hold?")
+    parts.page_link("sharing", "do ties hold?")
 
 st.subheader("Tensors", anchor=False)
 find = options.ask(
