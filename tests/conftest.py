@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import shutil
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,18 @@ SECONDS: dict[str, float] = json.loads(Path(__file__).with_name("seconds.json").
 Opener = Callable[[Path], Checkpoint]
 
 
+# Architectures that `make test` tries where a test is made for many: an encoder with a pooler, one without, two
+# decoders, both halves, and a mixture of experts. Of a test that is made for others alone, it runs the first.
+EVERYDAY = {
+    "BertForPreTraining",
+    "DistilBertForMaskedLM",
+    "GPT2LMHeadModel",
+    "LlamaForCausalLM",
+    "T5ForConditionalGeneration",
+    "MixtralForCausalLM",
+}
+ARCHITECTURE = re.compile(r"[A-Z]\w*(?:Model|For[A-Z]\w+)")
+
 # How many tests bear each marker, of all that were collected, whichever are left out then.
 MARKED = pytest.StashKey[Counter[str]]()
 
@@ -49,6 +62,7 @@ MARKED = pytest.StashKey[Counter[str]]()
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Begin with the slowest files, so that no process is left with one at the end."""
     every = list(items)
+    _mark_families(every)
     yield
     config.stash[MARKED] = Counter(name for item in every for name in {mark.name for mark in item.iter_markers()})
 
@@ -57,6 +71,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return SECONDS.get(file, SECONDS.get(file.rpartition("/")[0], 0))
 
     items.sort(key=seconds, reverse=True)
+
+
+def _mark_families(items: list[pytest.Item]) -> None:
+    """Mark the cases of tests for other architectures than the everyday ones."""
+    named: dict[str, str] = {}
+    for item in items:
+        values = item.callspec.params.values() if isinstance(item, pytest.Function) and "[" in item.name else ()
+        found = [value for value in values if isinstance(value, str) and ARCHITECTURE.fullmatch(value)]
+        if found:
+            named[item.nodeid] = found[0]
+    beyond = beyond_everyday(named)
+    for item in items:
+        if item.nodeid in beyond:
+            item.add_marker(pytest.mark.families)
+
+
+def beyond_everyday(named: Mapping[str, str]) -> set[str]:
+    """Choose the cases that `make test` leaves out, of ids with the architecture of each."""
+    tests: dict[str, dict[str, str]] = defaultdict(dict)
+    for case, architecture in named.items():
+        tests[case.partition("[")[0]][case] = architecture
+    beyond: set[str] = set()
+    for cases in tests.values():
+        tried = EVERYDAY.intersection(cases.values()) or {next(iter(cases.values()))}
+        beyond |= {case for case, architecture in cases.items() if architecture not in tried}
+    return beyond
 
 
 @pytest.hookimpl(wrapper=True)

@@ -24,11 +24,25 @@ PROBES = re.compile(r"/\w+/_stcore/(health|host-config)$")
 expect.set_options(timeout=ANSWER_MILLISECONDS)
 
 
+# What `make test` does in a browser: every page on a phone and on a screen, typing, uploads, and what strangers write.
+JOURNEYS = {
+    "test_links.py::test_every_page_opens_by_its_link_on_a_phone",
+    "test_demo.py::test_a_demo_is_open_at_first_paint_and_its_pages_answer",
+    "test_masked_lm.py::test_typing_clicks_keys_and_links",
+    "test_upload.py::test_minilm_uploaded_as_a_zip_answers_on_every_page",
+    "test_upload.py::test_a_refusal_leaves_the_open_checkpoint_open_and_loose_files_are_opened_together",
+    "test_upload.py::test_a_strangers_text_is_never_markup",
+    "test_uploads_in_a_row.py::test_eight_uploads_in_a_row",
+    "test_server.py::test_the_policy_stops_what_it_is_for",
+}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts a server of its own."""
+    """Mark what else is done there."""
     for item in items:
-        if "start_server" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.servers)
+        folder, _, name = item.nodeid.partition("[")[0].rpartition("/")
+        if folder == "tests/browser" and name not in JOURNEYS:
+            item.add_marker(pytest.mark.browser)
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import MARKED, SECONDS, pytest_runtest_makereport
+from tests.browser.conftest import JOURNEYS
+from tests.conftest import MARKED, SECONDS, beyond_everyday, pytest_runtest_makereport
 
 ROOT = Path(__file__).parents[2]
 MARKS = {
@@ -49,6 +50,32 @@ def test_make_test_leaves_out_what_the_markers_name():
     daily = re.search(r"DAILY := not \((.*)\)", (ROOT / "Makefile").read_text("utf-8"))
     assert daily
     assert set(daily.group(1).split(" or ")) == MARKS
+
+
+def test_of_many_architectures_make_test_tries_the_everyday_ones_or_the_first():
+    named = {
+        "a[bert]": "BertForPreTraining",
+        "a[neo]": "GPTNeoXForCausalLM",
+        "a[llama-0]": "LlamaForCausalLM",
+        "a[llama-1]": "LlamaForCausalLM",
+        "b[cohere-0]": "CohereForCausalLM",
+        "b[granite]": "GraniteForCausalLM",
+        "b[cohere-1]": "CohereForCausalLM",
+    }
+    assert beyond_everyday(named) == {"a[neo]", "b[granite]"}
+
+
+def test_no_test_is_left_out_for_its_architectures(request: pytest.FixtureRequest):
+    """Seen where all tests are collected, as in `make check`."""
+    items = request.session.items
+    tried = {item.nodeid.partition("[")[0] for item in items if not item.get_closest_marker("families")}
+    assert [item.nodeid for item in items if item.nodeid.partition("[")[0] not in tried] == []
+
+
+def test_journeys_are_there():
+    files = {path.name: path.read_text("utf-8") for path in (ROOT / "tests/browser").glob("test_*.py")}
+    gone = [each for each in JOURNEYS if f"def {each.partition('::')[2]}(" not in files[each.partition("::")[0]]]
+    assert gone == []
 
 
 def test_files_and_folders_known_to_be_slow_are_there():
