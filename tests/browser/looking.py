@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Locator, Page, Response, expect
@@ -110,3 +110,18 @@ def middle(mark: Locator) -> tuple[float, float]:
             return place
         before = place
     pytest.fail(f"The mark did not come to rest; it was last at {before}.")
+
+
+def address(page: Page) -> tuple[str, dict[str, list[str]]]:
+    """Path and parameters of the address."""
+    parts = urlsplit(page.url)
+    return parts.path, parse_qs(parts.query)
+
+
+def expect_address(page: Page, slug: str, **parameters: str) -> None:
+    """The page's address holds these."""
+    page.wait_for_function("slug => location.pathname === '/' + slug", arg=slug)
+    for name, value in parameters.items():
+        page.wait_for_function(
+            "([name, value]) => new URL(location).searchParams.get(name) === value", arg=[name, value]
+        )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Page, expect
 
 from serving.trial import Server
-from tests.browser.looking import SLUGS, expect_calm, expect_page, fill, follow, go_to, sound
+from tests.browser.looking import SLUGS, expect_address, expect_calm, expect_page, follow, go_to, sound
 
 PHONE = 390
 BESIDE = {"tour": "Questions", "report": "Report", "server": "Server"}  # pages that analyze nothing
@@ -22,21 +22,6 @@ GRAPH_SCROLLS = """phone => {
 }"""
 KING = "the king of [MASK]."
 HOUSE = "a house of [MASK]."
-
-
-def address(page: Page) -> tuple[str, dict[str, list[str]]]:
-    """Path and parameters of the address."""
-    parts = urlsplit(page.url)
-    return parts.path, parse_qs(parts.query)
-
-
-def expect_address(page: Page, slug: str, **parameters: str) -> None:
-    """The page's address holds these."""
-    page.wait_for_function("slug => location.pathname === '/' + slug", arg=slug)
-    for name, value in parameters.items():
-        page.wait_for_function(
-            "([name, value]) => new URL(location).searchParams.get(name) === value", arg=[name, value]
-        )
 
 
 def text(page: Page) -> str:
@@ -97,56 +82,16 @@ def test_going_back_and_forward_shows_what_the_address_says(page: Page, server: 
     expect(page.get_by_label("Text", exact=True)).to_have_value(HOUSE)
 
 
-def test_a_text_of_ones_own_comes_along_and_stands_in_the_address(page: Page, server: Server) -> None:
-    page.goto(f"{server.url}/lens")
-    expect_page(page, "lens", "demo-bert")
-    fill(page, "Text", KING, key="Control+Enter")
-    expect_address(page, "lens", text=KING)
-    go_to(page, "sharing")  # has no text
+def test_a_stale_link_offers_the_demo_and_back_opens_the_checkpoint_before(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/sharing?checkpoint=upload:0123456789abcdef")
+    expect(page.get_by_text("is no longer in the store")).to_be_visible()
+    page.get_by_role("button", name="Open demo-bert").click()
     expect_page(page, "sharing", "demo-bert")
-    go_to(page, "masked_lm")
-    expect_page(page, "masked_lm", "demo-bert")
-    expect_address(page, "masked_lm", text=KING)
-    link = page.url
-    page.goto("about:blank")
-    page.goto(link)  # as a colleague would
-    expect_page(page, "masked_lm", "demo-bert")
-    expect(page.get_by_label("Text", exact=True)).to_have_value(KING)
-
-
-def test_what_the_next_page_cannot_take_stays_behind(page: Page, server: Server) -> None:
-    page.goto(f"{server.url}/masked_lm?k=500&text={KING}")
-    expect_page(page, "masked_lm", "demo-bert")
-    go_to(page, "lens")
-    expect_page(page, "lens", "demo-bert")
-    expect(page.get_by_test_id("stAlert")).to_have_count(0)
-    assert "k" not in address(page)[1]
-    page.go_back()
-    expect_page(page, "masked_lm", "demo-bert")
-    expect_address(page, "masked_lm", k="500", text=KING)
-
-
-def test_what_means_something_else_elsewhere_does_not_go_along_nor_into_the_view_of_a_question(
-    page: Page, server: Server
-) -> None:
-    page.goto(f"{server.url}/lens?text={KING}&k=7&second={HOUSE}&shade=entropy")
-    expect_page(page, "lens", "demo-bert")
-    go_to(page, "embeddings")
-    expect_page(page, "embeddings", "demo-bert")
-    # `k` means the same there and may go along; what colors the lens does not.
-    _, parameters = address(page)
-    assert "color" not in parameters
-    page.go_back()
-    expect_page(page, "lens", "demo-bert")
-    expect_calm(page)
-    expect_address(page, "lens", k="7", shade="entropy")
-
-    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Questions").click()
-    page.get_by_role("button", name="At which layer does the model know").click()
-    expect_page(page, "lens", "demo-bert")
-    expect_address(page, "lens", pins="year", shade="rank of a pinned token")
-    assert not address(page)[1].keys() & {"k", "second"}
-    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Questions").click()
-    page.get_by_role("button", name="Why is GPT-2's lm_head").click()
+    expect(page.get_by_text("is no longer in the store")).to_have_count(0)
+    expect(page).to_have_url(re.compile("checkpoint=demo-bert"))
+    page.get_by_test_id("stSidebar").get_by_role("combobox", name="Checkpoint").click()
+    page.get_by_role("option", name="demo-gpt2").click()
     expect_page(page, "sharing", "demo-gpt2")
-    expect_address(page, "sharing", checkpoint="demo-gpt2")
+    expect(page).to_have_url(re.compile("checkpoint=demo-gpt2"))
+    page.go_back()
+    expect_page(page, "sharing", "demo-bert")

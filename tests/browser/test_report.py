@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import struct
@@ -12,10 +11,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
-from serving.trial import ROOT, Server
-from tests.browser.looking import expect_calm
+from serving.trial import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -87,36 +85,6 @@ def test_every_figure_is_beside_it_at_print_size_with_its_title(bundle: Path) ->
         assert text.startswith("<svg")
         assert "demo-bert" in text
     assert (bundle / "report.pdf").read_bytes().startswith(b"%PDF-")
-
-
-def test_a_report_is_made_on_its_page(page: Page, server: Server) -> None:
-    page.goto(f"{server.url}/report?checkpoint=demo-gpt2&sections=Overview&sections=Masked+LM")
-    expect_calm(page)
-    page.get_by_role("button", name="Create report").click()
-    everything = page.get_by_role("button", name="Everything as .zip")
-    expect(everything).to_be_visible()  # a browser has drawn the figures before
-    with page.expect_download() as waiting:
-        everything.click()
-    data = waiting.value.path().read_bytes()
-    archive = zipfile.ZipFile(io.BytesIO(data))
-    assert {"report.html", "report.ipynb", "report.pdf"} <= set(archive.namelist())
-    assert "a perplexity of" in archive.read("report.html").decode()
-    expect(page.get_by_test_id("stException")).to_have_count(0)
-
-
-def test_the_screenshot_view_shows_results_alone(page: Page, server: Server) -> None:
-    page.goto(f"{server.url}/training?checkpoint=demo-bert&screenshot=1")
-    expect(page.get_by_role("heading", name="Training", level=1)).to_be_visible()
-    expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
-    expect(page.get_by_text("demo-bert", exact=True).first).to_be_visible()
-    expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
-    for hidden in ("stSidebar", "stHeader", "stNumberInput", "stTextInput", "stDownloadButton"):
-        for each in page.get_by_test_id(hidden).all():
-            expect(each).to_be_hidden()
-    expect(page.get_by_role("button", name="Download as PNG", exact=False).first).to_be_hidden()
-    page.get_by_role("button", name="Back to the controls").click()
-    expect(page.get_by_test_id("stNumberInput").first).to_be_visible()
-    assert "screenshot" not in page.url
 
 
 def test_pictures_of_pages_come_from_the_command_line(tmp_path: Path) -> None:
