@@ -87,8 +87,8 @@ def _estimate(checkpoint: Checkpoint, loaded: Loaded, stream: Stream, watch: _St
     place = list(nbytes).index(name) + 1
     basis = (
         f"Measured here: block {place} of {len(nbytes)} ({shown_size(nbytes[name])}) took {seconds:.2g} s to read and "
-        f"run with {tokens} tokens. The estimate scales this to {shown_size(total)} in total. Blocks in the system's "
-        "file cache are faster."
+        f"run with {tokens} tokens. The estimate scales this to {shown_size(total)} in total. Longer texts take "
+        "longer, and blocks in the system's file cache less."
     )
     return Estimate(seconds * total / max(1, nbytes[name]), basis)
 
