@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import struct
@@ -21,6 +22,9 @@ LENS_TEXT = "w1 w2"
 TOLERANCE = 1e-4  # of a probability
 DISTANCE = 1e-3  # of a dot product
 PLACES = ("layer", "position", "token_id", "score")
+LARGEST = 10_000_000  # bytes of a file that is looked at to know it again
+LOADED = ("config", "generation_config", "model", "pytorch_model", "adapter")  # how names of what a model needs begin
+_MADE: dict[tuple[Any, ...], Any] = {}  # by the files that it was made of
 BUFFER = "e_score_correction_bias"  # of DeepSeek's, which is no parameter
 NUMPY = {
     **{"F64": "<f8", "F32": "<f4", "F16": "<f2", "C64": "<c8", "BOOL": "?", "U8": "u1", "I8": "i1"},
@@ -41,8 +45,26 @@ def agrees(verb: str, result: Any, folder: Path) -> bool | None:
     return compare(result, folder) if compare else None
 
 
+def _once(kind: str, files: Iterator[Path], make: Callable[[], Any]) -> Any:
+    """What is made of some files, or has been made of others of the same names and bytes; nobody changes it."""
+    held = []
+    for path in sorted(files):
+        if not path.is_file() or path.stat().st_size > LARGEST:
+            return make()
+        held.append((path.name, hashlib.sha256(path.read_bytes()).digest()))
+    key = (kind, *held)
+    if key not in _MADE:
+        _MADE[key] = make()
+    return _MADE[key]
+
+
 def _model(result: Any, folder: Path) -> Any:
     """The model that transformers loads, in an answer's dtype; None where the files lack a weight of it."""
+    files = (path for path in folder.iterdir() if path.name.startswith(LOADED))
+    return _once(f"a model in {result.dtype}", files, lambda: _loaded(result, folder))
+
+
+def _loaded(result: Any, folder: Path) -> Any:
     try:
         model, info = AutoModelForMaskedLM.from_pretrained(
             folder, local_files_only=True, output_loading_info=True, dtype=getattr(torch, result.dtype)
@@ -119,6 +141,11 @@ def _sequences(result: Any) -> Iterator[tuple[list[int], list[int]]]:
 
 def _tokenizer(folder: Path) -> Tokenizer | None:
     """What tokenizer.json alone says, or a vocab.txt as transformers reads it, if it does."""
+    files = (path for path in folder.iterdir() if path.suffix not in READ)
+    return _once("a tokenizer", files, lambda: _read_tokenizer(folder))
+
+
+def _read_tokenizer(folder: Path) -> Tokenizer | None:
     whole, words = folder / "tokenizer.json", folder / "vocab.txt"
     try:
         if whole.exists():
