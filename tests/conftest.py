@@ -146,13 +146,29 @@ def open_path(settings: Settings) -> Opener:
     return opened
 
 
+@pytest.fixture(scope="session")
+def saved_models(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Save a small random model of an architecture, each once; nobody changes the folder."""
+    saved: dict[str, Path] = {}
+
+    def save(architecture: str, **changes: Any) -> Path:
+        asked = repr((architecture, sorted(changes.items())))
+        if asked not in saved:
+            saved[asked] = save_checkpoint(random_model(architecture, **changes), tmp_path_factory.mktemp("model"))
+        return saved[asked]
+
+    return save
+
+
 @pytest.fixture
-def open_model(tmp_path: Path, open_path: Opener) -> Callable[..., Checkpoint]:
-    """Save a small random model of an architecture and open it."""
+def open_model(tmp_path: Path, open_path: Opener, saved_models: Callable[..., Path]) -> Callable[..., Checkpoint]:
+    """Open a copy of a small random model of an architecture."""
 
     def opened(architecture: str, **changes: Any) -> Checkpoint:
-        model = random_model(architecture, **changes)
-        return open_path(save_checkpoint(model, tmp_path / architecture))
+        folder = tmp_path / architecture
+        shutil.rmtree(folder, ignore_errors=True)  # another one of this test, which may be in use
+        shutil.copytree(saved_models(architecture, **changes), folder, copy_function=shutil.copyfile)
+        return open_path(folder)
 
     return opened
 

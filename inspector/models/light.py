@@ -11,11 +11,12 @@ from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Any
 
-from transformers import PreTrainedModel, core_model_loading
+from transformers import PreTrainedModel, core_model_loading, initialization
 from transformers.core_model_loading import WeightConverter, dot_natural_key
 
 from inspector.store.manifests.documents import collector_paused
 
+INIT_CONTEXT: Any = vars(PreTrainedModel)["get_init_context"]
 SYNCHRONOUS = "HF_DEACTIVATE_ASYNC_LOAD"  # transformers' own switch
 PARTS = 10_000  # of names that are remembered: "layers", "0", "weight"
 
@@ -35,7 +36,7 @@ LATE = SimpleNamespace(**{**vars(re), "compile": _Late})
 
 @contextmanager
 def light_loading(*, meta: bool) -> Iterator[None]:
-    """Load with cheap copies of conversions, patterns and sorting; the result is the same.
+    """Load with cheap copies of conversions, patterns, sorting and making; the result is the same.
 
     Args:
         meta: The tensors have no numbers: then nothing is read, a thread for each only costs time, and
@@ -44,6 +45,7 @@ def light_loading(*, meta: bool) -> Iterator[None]:
     with ExitStack() as changes:
         changes.enter_context(_changed(WeightConverter, "__deepcopy__", _light_copy))
         changes.enter_context(_changed(core_model_loading, "dot_natural_key", natural_key))
+        changes.enter_context(_changed(PreTrainedModel, "get_init_context", classmethod(_light_context)))
         if meta:
             changes.enter_context(_switched_on(SYNCHRONOUS))
             changes.enter_context(_changed(core_model_loading, "re", LATE))
@@ -75,6 +77,11 @@ def _light_copy(conversion: WeightConverter, memo: dict[int, Any]) -> WeightConv
     copied.collected_tensors = defaultdict(list)
     copied.layer_targets = defaultdict(set)
     return copied
+
+
+def _light_context(model_class: type[PreTrainedModel], *asked: Any) -> list[Any]:
+    """What a class is made under: on the meta device, where random numbers only cost time."""
+    return [*INIT_CONTEXT.__func__(model_class, *asked), initialization.no_init_weights()]
 
 
 @contextmanager

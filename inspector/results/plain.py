@@ -39,6 +39,9 @@ UNDEFINED = frozenset(
 )
 
 
+PLAIN = {str, int, bool, type(None)}
+
+
 def to_json(result: Any) -> dict[str, Any]:
     """Turn a result into plain JSON values.
 
@@ -58,13 +61,15 @@ def to_json(result: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any, path: str, replaced: list[str]) -> Any:
+    if type(value) in PLAIN:  # nearly every value
+        return value
     if dataclasses.is_dataclass(value):
         fields = (f.name for f in dataclasses.fields(value) if not f.metadata.get("local"))
         return {name: _plain(getattr(value, name), name, replaced) for name in fields}
     if hasattr(value, "to_dict"):  # a frame
         return [_plain(row, path, replaced) for row in value.to_dict("records")]
     if hasattr(value, "tolist") and hasattr(value, "__len__"):  # a NumPy array
-        return _plain(value.tolist(), path, replaced)
+        value = value.tolist()
     if isinstance(value, dict):
         return {str(key): _plain(item, f"{path}.{key}", replaced) for key, item in value.items()}
     if isinstance(value, list | tuple):

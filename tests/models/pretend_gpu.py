@@ -6,7 +6,7 @@ tensor that is not in main memory, a mask elsewhere. Nothing is said of a GPU's 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +16,6 @@ import torch
 import torch._dynamo  # it looks at torch.Generator, which is replaced below
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map
 
 GPU = torch.device("cuda", 0)
 MEMORY = 8_000_000_000
@@ -75,15 +74,32 @@ class OnGpu(torch.Tensor):
         return run(func, args, kwargs or {})
 
 
+def leaves(value: Any) -> Iterator[Any]:
+    """What tuples, lists and dictionaries hold; torch's own walk takes many times as long."""
+    if isinstance(value, tuple | list | dict):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from leaves(each)
+    else:
+        yield value
+
+
+def mapped(change: Callable[[Any], Any], value: Any) -> Any:
+    """The same tuples, lists and dictionaries of changed leaves."""
+    if type(value) is dict:
+        return {name: mapped(change, each) for name, each in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)(mapped(change, each) for each in value)
+    return change(value)
+
+
 def run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """Compute on the CPU, and say where the result is."""
-    given, _ = tree_flatten((args, kwargs))
-    tensors = [each for each in given if isinstance(each, torch.Tensor)]
+    tensors = [each for each in leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
     assert not any(each.is_meta for each in tensors), f"torch made a tensor unseen for {func}"
     there = [each for each in tensors if isinstance(each, OnGpu)]
     here = [each for each in tensors if not isinstance(each, OnGpu)]
     if there and func not in ACROSS:
-        indices = tree_flatten(args[1])[0] if func in INDEXING else []
+        indices = list(leaves(args[1])) if func in INDEXING else []
         lost = [each for each in here if each.dim() and not any(each is i for i in indices)]
         if lost or (func in INDEXING and not isinstance(args[0], OnGpu)):
             raise RuntimeError(f"Expected all tensors to be on the same device in {func}: cuda:0 and cpu")
@@ -97,19 +113,19 @@ def run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         target = "cuda" if isinstance(args[0], OnGpu) else "cpu"
     if kwargs.get("pin_memory"):
         kwargs["pin_memory"] = False
-    bare = tree_map(lambda each: each.inside if isinstance(each, OnGpu) else each, (args, kwargs))
+    bare = mapped(lambda each: each.inside if isinstance(each, OnGpu) else each, (args, kwargs))
     made = func(*bare[0], **bare[1])
     if func._schema.is_mutable and made is not None:
         return back(func, args, kwargs, made)
     if target == "cpu":
         return made
-    return tree_map(lambda each: OnGpu(each) if type(each) is torch.Tensor else each, made)
+    return mapped(lambda each: OnGpu(each) if type(each) is torch.Tensor else each, made)
 
 
 def back(func: Any, args: Any, kwargs: dict[str, Any], made: Any) -> Any:
     """What was changed in place is the very tensor that was given."""
-    same = {id(each.inside): each for each in tree_flatten((args, kwargs))[0] if isinstance(each, OnGpu)}
-    return tree_map(
+    same = {id(each.inside): each for each in leaves((args, kwargs)) if isinstance(each, OnGpu)}
+    return mapped(
         lambda each: same.get(id(each), OnGpu(each) if same else each) if type(each) is torch.Tensor else each, made
     )
 
@@ -120,14 +136,15 @@ class _Numbered(TorchFunctionMode):
     hollow = False  # whether somebody builds without numbers just now
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        args, kwargs = tree_map(_number, (args, kwargs or {}))
+        args, kwargs = mapped(_number, (args, kwargs or {}))
         if func is torch.tensor and kwargs.get("device") == GPU:  # which torch hides from modes
             return func(*args, **(kwargs | {"device": "cpu"})).to(GPU)
         if func in (torch.Tensor.__getitem__, torch.Tensor.__setitem__):  # lists likewise
-            args = (args[0], tree_map(_listed, args[1], is_leaf=_is_list), *args[2:])
+            index = tuple(map(_listed, args[1])) if type(args[1]) is tuple else _listed(args[1])
+            args = (args[0], index, *args[2:])
         before = self.hollow
         self.hollow = before or any(
-            isinstance(each, torch.device | str) and str(each) == "meta" for each in tree_flatten((args, kwargs))[0]
+            isinstance(each, torch.device | str) and str(each) == "meta" for each in leaves((args, kwargs))
         )
         try:
             return func(*args, **kwargs)
@@ -153,12 +170,8 @@ class _Making(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list)
-
-
 def _listed(value: Any) -> Any:
-    return torch.tensor(value) if _is_list(value) else value
+    return torch.tensor(value) if isinstance(value, list) else value
 
 
 def _number(value: Any) -> Any:

@@ -14,6 +14,7 @@ from inspector.analyses.what_if import words
 from inspector.analyses.what_if.result import HeldTensor, SavedFile
 from inspector.errors import RequestError
 from inspector.models.families import in_file
+from inspector.models.light import light_loading
 from inspector.settings import Settings
 from inspector.store.files import workspace
 from inspector.store.readers.pytorch import read_pytorch
@@ -72,9 +73,10 @@ def save_and_load(model: PreTrainedModel, names: Sequence[str], *, file_format: 
 
 def _load(model_class: type[PreTrainedModel], folder: Path) -> tuple[PreTrainedModel | None, set[str], str]:
     try:
-        model, info = model_class.from_pretrained(  # type: ignore[misc]
-            folder, local_files_only=True, output_loading_info=True, attn_implementation="eager"
-        )
+        with light_loading(meta=False):
+            model, info = model_class.from_pretrained(  # type: ignore[misc]
+                folder, local_files_only=True, output_loading_info=True, attn_implementation="eager"
+            )
     except Exception as error:
         return None, set(), words.refused(error)
     return model.eval(), set(info["missing_keys"]), ""

@@ -505,7 +505,7 @@ def cut(tensors):
 @pytest.mark.parametrize("name", [*EVERY, *OTHERS])
 def test_a_second_look_at_few_layers_names_the_axes_of_all(open_model, monkeypatch, name):
     """Of a deep model the pass of another size has two layers."""
-    checkpoint = open_model(name, **RUNNING.get(name, {}), num_hidden_layers=4)
+    checkpoint = open_model(name, **RUNNING.get(name, {}), num_hidden_layers=3)
     model, _ = checkpoint.outline(getattr(transformers, name))
     looked_at: list[int] = []
     look = compute_output.look_again
