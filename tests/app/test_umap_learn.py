@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.app.looking import said
@@ -15,6 +16,7 @@ Open = Callable[..., AppTest]
 SECONDS = 600  # umap-learn is compiled first, on a busy machine
 
 
+@pytest.mark.compiling
 def test_both_maps_are_made_and_judged_side_by_side(open_app: Open, roots: Path) -> None:
     save_checkpoint(random_model("BertModel"), roots / "small")
     small = f"path:{roots / 'small'}"
