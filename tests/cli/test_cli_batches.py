@@ -237,6 +237,7 @@ def test_nothing_named_is_one_sentence(call, tmp_path) -> None:
     assert stderr.startswith("The list gone.txt cannot be read")
 
 
+@pytest.mark.faults
 def test_killed_in_the_middle_it_goes_on_and_computes_nothing_twice(tmp_path) -> None:
     run, kept = tmp_path / "run", tmp_path / "results.jsonl"
     count = 20  # of which some are left when this process learns of the first, however busy the machine
