@@ -33,7 +33,7 @@ def test_rows_of_a_streamed_lens_appear_while_it_runs(
         expect(page.get_by_text("This link opens files")).to_have_count(0)  # answered, so gone meanwhile
         expect(page.get_by_test_id("stMain").get_by_test_id("stDataFrame")).to_be_visible()
         expect(page.get_by_role("progressbar").filter(visible=True)).to_be_visible()
-        expect(page.get_by_text(re.compile("^A streamed pass takes about "))).to_be_visible()
+        expect(page.get_by_text(re.compile("^A streamed pass takes "))).to_be_visible()
         expect(page.locator(".js-plotly-plot")).to_have_count(0)
     expect(page.get_by_role("heading", name=re.compile(r"^Layer \d+, position \d+"))).to_be_visible()
     expect_calm(page)

@@ -16,7 +16,8 @@ def how(way: Way) -> str:
 def pass_time(way: Way) -> str:
     """How long a streamed pass takes, or why that is not known; "" if the way says neither."""
     if way.seconds is not None:
-        return f"A streamed pass takes about {duration(way.seconds)}, not counting the head. {way.note}"
+        about = "about " if way.seconds >= 1 else ""
+        return f"A streamed pass takes {about}{duration(way.seconds)}, not counting the head. {way.note}"
     return f"{how(way).capitalize()}: {way.note}" if way.note else ""
 
 
