@@ -148,8 +148,7 @@ def _can_tie(plan: _Plan) -> bool:
 
 def _measure(plan: _Plan, recipe: Recipe, *, saved: bool) -> Way:
     """Apply a recipe to a fresh copy, save it, load it again, and train it."""
-    kept = recipe is UNCHANGED and isinstance(plan.lesson, str)  # so no copy is needed
-    subject = plan.model if kept else copy.deepcopy(plan.model)
+    subject = copy.deepcopy(plan.model)
     missing = plan.missing
     recipe.apply(subject, plan.pairs)
     trip = _save(plan, subject, recipe) if saved and not plan.declared else None
@@ -164,12 +163,12 @@ def _measure(plan: _Plan, recipe: Recipe, *, saved: bool) -> Way:
     outcome = _train(plan, subject, recipe, missing)
     trained: dict[str, str] = {}
     trained_drifts: dict[str, Drift | None] = {}
-    trained_reloaded: dict[str, str] = {}
+    kept: dict[str, str] = {}
     if not outcome.failed:
         trained = plan.relations(subject, missing)
         trained_drifts = drifts_of(subject, plan.pairs, missing)
         if saved and any(drift and drift.max_abs for drift in trained_drifts.values()):
-            trained_reloaded = _reloaded(plan, _save(plan, subject, recipe))
+            kept = _reloaded(plan, _save(plan, subject, recipe))
     shapes = {name: tuple(tensor.shape) for name, tensor in parameters_of(plan.model).items()}
     return Way(
         title=recipe.title,
@@ -184,7 +183,7 @@ def _measure(plan: _Plan, recipe: Recipe, *, saved: bool) -> Way:
                 after=after[name],
                 reloaded=reloaded.get(name),
                 trained=trained.get(name),
-                trained_reloaded=trained_reloaded.get(name),
+                trained_reloaded=kept.get(name),
                 drift=drifts[name],
                 trained_drift=trained_drifts.get(name),
             )
