@@ -30,6 +30,9 @@ NO_FILE = "Expected one file, as a browser sends it."
 class File(Protocol):
     """Where the bytes of an upload go."""
 
+    def expect(self, name: str, nbytes: int) -> None:
+        """Note the file's name and its bytes, before the first of them."""
+
     def write(self, data: bytes | bytearray) -> None:
         """Add to the file."""
 
@@ -64,14 +67,18 @@ class Body:
         receive: Yields the body.
         begin: Begins the file.
         most_nbytes: Of the file.
+        begun: Told of the file as soon as its name is known.
 
     Attributes:
         received: What refers to the file, once the body has been read.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, *, begin: Begin, most_nbytes: int) -> None:
+    def __init__(
+        self, scope: Scope, receive: Receive, *, begin: Begin, most_nbytes: int, begun: Callable[[File], None]
+    ) -> None:
         self.received: object = None
         self._begin = begin
+        self._begun = begun
         self._most_nbytes = most_nbytes + FRAME_NBYTES
         self._request = Request(scope, receive)
         self._receive = receive
@@ -79,6 +86,7 @@ class Body:
         self._headers: list[tuple[bytearray, bytearray]] = []  # of the part: names and values
         self._data = bytearray()
         self._parts = 0
+        self._named = False
         self._complete = False
 
     async def replaced(self) -> Message:
@@ -94,24 +102,26 @@ class Body:
         _, options = parse_options_header(self._request.headers.get("content-type"))
         boundary = options.get(b"boundary", b"")
         try:
-            self.received = await self._store(MultipartParser(boundary, self._callbacks()))
+            self.received = await self._store(boundary)
         except FormParserError as error:
             raise HTTPException(400, NO_FILE) from error
-        headers = b"".join(b"%b: %b\r\n" % header for header in self._headers)
-        short = b"--%b\r\n%b\r\n%b\r\n--%b--\r\n" % (boundary, headers, STANDS_IN, boundary)
-        return {"type": "http.request", "body": short, "more_body": False}
+        return {"type": "http.request", "body": self._framed(boundary, STANDS_IN), "more_body": False}
 
-    async def _store(self, parser: MultipartParser) -> object:
-        most = self._most_nbytes
+    async def _store(self, boundary: bytes) -> object:
+        parser, most = MultipartParser(boundary, self._callbacks()), self._most_nbytes
         expected = int(self._request.headers.get("content-length") or most)  # the handler has refused what is no number
         file = await run_in_threadpool(self._begin, min(expected, most))
-        nbytes, writing = 0, asyncio.ensure_future(asyncio.sleep(0))
+        nbytes, told, writing = 0, False, asyncio.ensure_future(asyncio.sleep(0))
         try:
             async for chunk in self._request.stream():
                 nbytes += len(chunk)
                 if nbytes > most:
                     raise HTTPException(413, "File too large")
                 parser.write(chunk)
+                if self._named and not told:
+                    told = True
+                    file.expect(self._name(), max(expected - len(self._framed(boundary)), 0))
+                    self._begun(file)
                 if len(self._data) >= PIECE:
                     await writing  # of the piece before
                     writing = asyncio.ensure_future(run_in_threadpool(file.write, self._take()))
@@ -125,9 +135,25 @@ class Body:
             await run_in_threadpool(file.discard)
             raise
 
+    def _framed(self, boundary: bytes, content: bytes = b"") -> bytes:
+        """A body as a browser sends it, with another content."""
+        headers = b"".join(b"%b: %b\r\n" % header for header in self._headers)
+        return b"--%b\r\n%b\r\n%b\r\n--%b--\r\n" % (boundary, headers, content, boundary)
+
+    def _name(self) -> str:
+        """The file's name, as the browser tells it."""
+        for name, value in self._headers:
+            if name.lower() == b"content-disposition":
+                _, options = parse_options_header(bytes(value))
+                return options.get(b"filename", b"").decode("utf-8", "replace")
+        return ""
+
     def _callbacks(self) -> MultipartCallbacks:
         def begin_part() -> None:
             self._parts += 1
+
+        def named() -> None:
+            self._named = True
 
         def end() -> None:
             self._complete = True
@@ -137,6 +163,7 @@ class Body:
             "on_header_begin": lambda: self._headers.append((bytearray(), bytearray())),
             "on_header_field": lambda data, start, end: self._headers[-1][0].extend(data[start:end]),
             "on_header_value": lambda data, start, end: self._headers[-1][1].extend(data[start:end]),
+            "on_headers_finished": named,
             "on_part_data": lambda data, start, end: self._data.extend(data[start:end]),
             "on_end": end,
         }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -22,7 +23,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
 from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
-from serving.bodies import Begin, Body, Receipt
+from serving.bodies import Begin, Body, File, Receipt
 from serving.door import local_path
 
 ADDRESS = "_stcore/upload_file/"
@@ -39,6 +40,7 @@ class _Entry:
     since: float
     waiting: Any = None  # what is still to be opened; None: a file that the session has not taken
     cut: bool = False  # the browser ended the transfer
+    coming: File | None = None  # what has arrived of a large file
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,21 @@ class Ledger:
         """Note that a file is on its way to a session."""
         if self._is_active(session):
             self._add((session, file), _Entry(browser, self._clock()))
+
+    def carry(self, session: str, file: str, coming: File) -> None:
+        """Note where the bytes of a file go that is on its way."""
+        with self._lock:
+            if entry := self._entries.get((session, file)):
+                entry.coming = coming
+
+    def under_way(self, session: str) -> dict[str, File | None]:
+        """The files that a session has not taken yet, with what has arrived of large ones."""
+        with self._lock:
+            return {
+                file: entry.coming
+                for (owner, file), entry in self._entries.items()
+                if owner == session and file and not entry.cut
+            }
 
     def cut(self, session: str, file: str) -> None:
         """Note that a browser ended a transfer; whether its page is gone, the next run tells."""
@@ -182,7 +199,8 @@ class Uploads:
             await self._app(scope, receive, send)
             return
         self._ledger.start(browser, session, file)
-        body = Body(scope, receive, begin=self._begin, most_nbytes=self._most_nbytes)
+        begun = partial(self._ledger.carry, session, file)
+        body = Body(scope, receive, begin=self._begin, most_nbytes=self._most_nbytes, begun=begun)
         length = Headers(scope=scope).get("content-length", "")
         small = length.isdecimal() and int(length) <= SMALL_NBYTES  # stays in memory: a file on the disk keeps a lock
 

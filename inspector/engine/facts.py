@@ -195,7 +195,7 @@ def _is_place(found: Any, known: Known) -> bool:
     """A name in the file, and the file; or neither."""
     if not found.stored_as:
         return not found.file
-    return found.file in known.manifest.paths and _is_tensor(found.stored_as, known)
+    return found.file in {file.name for file in known.manifest.files} and _is_tensor(found.stored_as, known)
 
 
 def _are_files(files: Any, known: Known) -> bool:

@@ -59,7 +59,8 @@ from inspector.errors import CLOSING, STOPPED, CancelledError, CheckpointError, 
 from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
 from inspector.store.origins.hub import versions_folder
-from inspector.store.reference import CheckpointRef
+from inspector.store.reference import OUTLINE, CheckpointRef
+from inspector.store.registry import incoming_folder
 from inspector.store.shared.marks import veiled
 
 WATCH_SECONDS = 0.1  # between two looks at the memory of busy workers
@@ -121,7 +122,9 @@ class LocalEngine:
         if reference.kind == "shared":  # and when it has come, an upload like any other
             reference = CheckpointRef("upload", reference.value)
         keep = reference.kind in FIXED
-        return self._ask(("open", str(reference)), OpenRequest(reference), keep=keep)
+        arrives = reference.kind == OUTLINE
+        request = OpenRequest(reference, incoming_folder(reference.value, settings=self._settings) if arrives else None)
+        return self._ask(("open", str(reference)), request, keep=keep)
 
     def run(self, fingerprint: str, verb: str, *, called: Sequence[str] = (), **parameters: Any) -> LocalJob:
         """Run an analysis; see the protocol.

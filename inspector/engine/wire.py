@@ -69,7 +69,8 @@ class OpenRequest:
     """Stage a checkpoint, once it is on this machine."""
 
     reference: CheckpointRef
-    fetched: Path | None = None  # of one of the hub: the folder of its cache that holds it
+    # Of one of the hub, the folder of its cache that holds it; of an upload that arrives, what there is of it
+    fetched: Path | None = None
 
     @property
     def downloads(self) -> bool:

@@ -1,11 +1,18 @@
-"""Files that browsers send: written to the disk and hashed while they arrive."""
+"""Files that browsers send: written to the disk and hashed while they arrive.
+
+What stands at the beginning of a weight file, its header, is there after a moment, and the numbers
+perhaps after an hour. `outline` makes a checkpoint of what is there: with names, and without numbers.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,10 +20,14 @@ from inspector.errors import CheckpointError
 from inspector.settings import Settings
 from inspector.store import registry
 from inspector.store.files import create_file
-from inspector.store.hashing import remember
+from inspector.store.hashing import MAX_HEADER, PIECE, remember
 from inspector.store.keeping.quota import reserve_upload
+from inspector.store.names import is_archive, weight_format
+from inspector.store.origins.sources import choose_members
+from inspector.text import bytes_text
 
-ARRIVING = "arriving"
+ARRIVING = "content"  # the file, in its folder
+LENGTH = 8  # bytes at the beginning of a safetensors file, which tell how long its header is
 
 
 class Received:
@@ -49,9 +60,16 @@ class Arriving:
     Args:
         nbytes: Size of the file at most, as the browser says.
         settings: Of the store.
+
+    Attributes:
+        name: As the browser calls it; "" until that is known.
+        expected: Its bytes, once they are known exactly.
     """
 
     def __init__(self, nbytes: int, settings: Settings) -> None:
+        self.name = ""
+        self.expected = nbytes
+        self._began = time.monotonic()
         self._settings = settings
         self._nbytes = 0
         self._upload = ""
@@ -66,12 +84,32 @@ class Arriving:
         except (CheckpointError, OSError) as error:
             self._give_up(error)
 
+    @property
+    def path(self) -> Path | None:
+        """Where its first bytes are; None: it could not be stored."""
+        return self._path
+
+    @property
+    def nbytes(self) -> int:
+        """What has arrived."""
+        return self._nbytes
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return time.monotonic() - self._began
+
+    def expect(self, name: str, nbytes: int) -> None:
+        """Note what the request says of the file before its first byte."""
+        self.name, self.expected = name, nbytes
+
     def write(self, data: bytes | bytearray) -> None:
         """Add to the file; after a failure, count only."""
         self._nbytes += len(data)
         if self._file:
             try:
                 self._file.write(data)
+                self._file.flush()  # `outline` reads it elsewhere
                 self._digest.update(data)
             except OSError as error:
                 self._give_up(error)
@@ -99,3 +137,76 @@ class Arriving:
         self._trouble = error
         self.discard()
         self._file = self._path = None
+
+
+def time_left(files: Collection[Arriving]) -> tuple[float, str]:
+    """How much of some files has arrived: a share of 0..1, and a text with the time that the rest takes."""
+    expected, arrived = sum(file.expected for file in files), sum(file.nbytes for file in files)
+    text = f"{bytes_text(arrived)} of {bytes_text(expected)}"
+    seconds = max((file.seconds for file in files), default=0.0)
+    if arrived and seconds > 1:
+        left = max(expected - arrived, 0) * seconds / arrived
+        text += f", {left:,.0f} s left" if left < 100 else f", {left / 60:,.0f} min left"
+    return min(arrived / max(expected, 1), 1.0), text
+
+
+def outline(files: Mapping[str, bytes | Received | Arriving], settings: Settings) -> str | None:
+    """Make a checkpoint of what has arrived: small files, and the headers of weights before a hole of their size.
+
+    Args:
+        files: By the names that the browser tells.
+
+    Returns:
+        Its id, as in `arriving:<id>`, to be given to `registry.discard_upload` in the end; None: there is nothing to
+        look at yet, or files that tell what they hold at their end, as archives do.
+
+    Raises:
+        CheckpointError: If the names are no checkpoint's, or there is no room.
+        OSError: If the disk refuses.
+    """
+    chosen, _ = choose_members(files)
+    weights = {name: _header_nbytes(files[member]) for name, member in chosen.items() if weight_format(name)}
+    small = {name: files[member] for name, member in chosen.items() if name not in weights}
+    tells_at_its_end = any(map(is_archive, files)) or any(weight_format(name) != "safetensors" for name in weights)
+    if not weights or None in weights.values() or tells_at_its_end:
+        return None
+    if any(isinstance(each, Arriving) for each in small.values()):
+        return None
+    kept = {name: nbytes or 0 for name, nbytes in weights.items()} | {
+        name: _nbytes(each) for name, each in small.items()
+    }
+    upload, folder = reserve_upload(sum(kept.values()), settings)
+    try:
+        for name, nbytes in kept.items():
+            with create_file(folder / name) as target, _opened(files[chosen[name]]) as source:
+                for place in range(0, nbytes, PIECE):
+                    target.write(source.read(min(PIECE, nbytes - place)))
+                target.truncate(_nbytes(files[chosen[name]]))
+    except BaseException:
+        registry.discard_upload(upload, settings=settings)
+        raise
+    return upload
+
+
+def _nbytes(file: bytes | Received | Arriving) -> int:
+    if isinstance(file, bytes):
+        return len(file)
+    return file.expected if isinstance(file, Arriving) else file.nbytes
+
+
+def _header_nbytes(file: bytes | Received | Arriving) -> int | None:
+    """Bytes of a safetensors file's header and of its length before it; None: it is not all here, or none."""
+    if not isinstance(file, bytes) and file.path is None:
+        return None
+    with _opened(file) as opened:
+        header = int.from_bytes(opened.read(LENGTH), "little")
+        here = opened.seek(0, os.SEEK_END)
+    return LENGTH + header if 0 < header <= min(here - LENGTH, MAX_HEADER) else None
+
+
+def _opened(file: bytes | Received | Arriving) -> BinaryIO:
+    if isinstance(file, bytes):
+        return BytesIO(file)
+    if file.path is None:
+        raise FileNotFoundError
+    return file.path.open("rb")

@@ -118,7 +118,13 @@ def _size_and_stamp(path: Path) -> tuple[int, ...]:
 
 
 def identify(
-    files: Mapping[str, Path], *, owned: bool, progress: Progress, ahead: Ahead | None = None, received: bool = False
+    files: Mapping[str, Path],
+    *,
+    owned: bool,
+    progress: Progress,
+    ahead: Ahead | None = None,
+    received: bool = False,
+    sampled: bool = False,
 ) -> dict[str, Identity]:
     """Tell what each file is known by.
 
@@ -129,9 +135,11 @@ def identify(
         ahead: Has taken quick digests of some already.
         received: Whether this process alone has written them: by what it remembers. Of other files somebody could
             have forged the time, in an inode that was free again.
+        sampled: Whether weights count by samples however small they are: their bytes are not there yet.
     """
     weights = {name for name in files if weight_format(name)}
-    if owned or sum(path.stat().st_size for path in files.values()) <= WHOLE_NBYTES:
+    small = sum(path.stat().st_size for path in files.values()) <= WHOLE_NBYTES
+    if owned or (small and not sampled):
         weights.clear()
     known = _remembered if received else {}
     digests = {name: digest for name, path in files.items() if (digest := known.get(_size_and_stamp(path)))}

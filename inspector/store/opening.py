@@ -18,10 +18,10 @@ from inspector.store.manifests.entries import UPLOADS, load_manifest
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.names import is_archive, weight_format
 from inspector.store.origins.hub import download
-from inspector.store.origins.places import demo_source, path_source
+from inspector.store.origins.places import demo_source, outline_source, path_source
 from inspector.store.origins.sources import Source, choose_members, folder_source
 from inspector.store.readers.archives import unpack
-from inspector.store.reference import CheckpointRef
+from inspector.store.reference import OUTLINE, CheckpointRef
 from inspector.store.registry import incoming_folder, read_names
 from inspector.store.shared.marks import read_told
 from inspector.store.snapshot_uploads import open_snapshots
@@ -42,7 +42,8 @@ def open_checkpoint(
     Args:
         restrict_paths: True where strangers ask (the web app): paths must lie below
             `settings.roots`.
-        fetched: The folder that holds a model of the hub; None: it is downloaded.
+        fetched: The folder that holds a model of the hub, or what there is of an upload that arrives; None: it is
+            downloaded, or in the store.
 
     Returns:
         What the checkpoint holds, and the reference that opens it again: an upload that has just
@@ -54,6 +55,9 @@ def open_checkpoint(
     with _translated(settings):
         if reference.kind == "hub":
             return _open_hub(reference, settings, progress, fetched)
+        if reference.kind == OUTLINE:
+            source = outline_source(reference, settings, fetched)
+            return stage(source, settings=settings, progress=progress), reference
         return _OPENERS[reference.kind](reference, settings, progress, restrict_paths)
 
 

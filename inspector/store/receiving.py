@@ -36,9 +36,9 @@ from inspector.store.manifests.manifest import Manifest
 from inspector.store.manifests.reader import FOLDER, WEIGHTS, read_manifest, read_places
 from inspector.store.names import CONFIGS, VOCABULARIES, clean_name, is_archive
 from inspector.store.origins.hub import versions_folder
-from inspector.store.origins.places import demo_source, path_source
+from inspector.store.origins.places import demo_source, outline_source, path_source
 from inspector.store.origins.sources import Source, choose_members, folder_source
-from inspector.store.reference import ARRIVED, STORED, CheckpointRef
+from inspector.store.reference import ARRIVED, OUTLINE, STORED, CheckpointRef
 from inspector.store.registry import incoming_folder, read_names, write_entry
 from inspector.store.shared.marks import Told, read_told
 from inspector.store.staging import is_kept
@@ -132,14 +132,16 @@ def _received(
         with suppress(DamagedError), _taken(own / OPENED / fingerprint, settings) as (taken, place):
             document = read_document(taken / MANIFEST)  # once: its worker may hold it open
             found = _copy_opened(taken, place, document, source)
-            known = identify(found, owned=False, progress=progress, ahead=ahead)
+            outline = source.kind == OUTLINE
+            known = identify(found, owned=False, progress=progress, ahead=ahead, sampled=outline)
             if source.kind == "hub":  # its worker says which version it read
                 built, files = place, found
             else:
                 _refuse_changed(document, known)
                 document, built, files = _named(document, place, found, known)
             manifest = _checked(document, built, files, known)
-            manifest = replace(manifest, source=source.kind, name=clean_name(source.name))
+            name = manifest.name if outline else clean_name(source.name)  # the worker has read the class
+            manifest = replace(manifest, source=source.kind, name=name)
             return _put(manifest, built, settings.home / OPENED / built.name, owned=False)
     raise DamagedError("source")
 
@@ -152,6 +154,8 @@ def _sources(reference: CheckpointRef, settings: Settings, *, restrict_paths: bo
         found = path_source(reference, settings, restrict=restrict_paths)
         if isinstance(found, Source):
             yield found
+    elif reference.kind == OUTLINE:
+        yield outline_source(reference, settings)
     elif reference.kind == "hub":
         versions = versions_folder(reference.value)
         for folder in below(versions):

@@ -12,11 +12,12 @@ from typing import Literal
 from inspector.demo import DEMOS, RUNS, SNAPSHOTS
 from inspector.errors import CheckpointError
 
-Kind = Literal["demo", "upload", "shared", "incoming", "snapshots", "path", "hub"]
+Kind = Literal["demo", "upload", "shared", "incoming", "arriving", "snapshots", "path", "hub"]
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 FINGERPRINT = re.compile(r"[0-9a-f]{12,64}")
 INCOMING = re.compile(r"[0-9a-f]{32}")
 ARRIVED = ("incoming", "snapshots")  # kinds whose files have arrived, and are not staged yet
+OUTLINE: Kind = "arriving"  # the kind whose names are there, and its numbers not yet
 STORED = ("upload", "shared")
 CLOSE = 0.8  # likeness of names, 0..1, from which one may be the other mistyped
 DEMO = re.compile(r"demo-[a-z0-9-]+")
@@ -26,6 +27,7 @@ VALUES: dict[Kind, re.Pattern[str]] = {
     "hub": HUB_ID,
     "path": re.compile(r"[^\0]+"),
     "incoming": INCOMING,
+    "arriving": INCOMING,
     "snapshots": INCOMING,
 }
 
@@ -36,7 +38,8 @@ class CheckpointRef:
 
     As text: `demo-bert` (a demo), `upload:<fingerprint>` (12 to 64 hex digits), `hub:org/name`,
     `path:/folder` (a folder, an archive or a weight file), `incoming:<id>` (an upload whose bytes
-    have arrived but are not staged yet), `shared:<fingerprint>` (an upload, as one process of a
+    have arrived but are not staged yet), `arriving:<id>` (an upload whose weights are still on
+    their way: what their headers say), `shared:<fingerprint>` (an upload, as one process of a
     cluster names it to another: the engine opens it as `upload:` does), `snapshots:<id>` (as
     `incoming:`, an archive with several checkpoints, each of which becomes an upload).
     """

@@ -169,10 +169,15 @@ def delete_checkpoint(fingerprint: str, *, settings: Settings) -> None:
     Raises:
         CheckpointError: If it is not there.
     """
-    folder = _entry_folder(fingerprint, settings)
-    for gone in (folder, settings.home / OPENED / fingerprint, results_folder(fingerprint, settings=settings)):
-        remove_folder(gone)
+    remove_folder(_entry_folder(fingerprint, settings))
+    discard_opened(fingerprint, settings=settings)
     sweep(settings)
+
+
+def discard_opened(fingerprint: str, *, settings: Settings) -> None:
+    """Remove what opening a checkpoint, and asking about it, has left in the store; its weights stay where they are."""
+    for gone in (settings.home / OPENED / fingerprint, results_folder(fingerprint, settings=settings)):
+        remove_folder(gone)
 
 
 def sweep(settings: Settings) -> None:

@@ -26,6 +26,7 @@ from inspector.store.origins.sources import Source
 from inspector.store.readers.index import Weights, choose_weights, refuse_wrong_index
 from inspector.store.readers.pytorch import read_pytorch
 from inspector.store.readers.safetensors import Header, files_by_tensor, read_safetensors
+from inspector.store.reference import OUTLINE
 from inspector.store.registry import clean_name, write_entry
 from inspector.store.sizes import refuse_wrong_sizes, size_warnings
 from inspector.store.tokenizer_files import stage_tokenizer
@@ -77,7 +78,7 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
                 small = {name: path for name, path in used.items() if (built / FOLDER / name).exists()}
                 known |= identify(small, owned=False, progress=progress)
         else:
-            known = identify(used, owned=source.owned, progress=progress)
+            known = identify(used, owned=source.owned, progress=progress, sampled=source.kind == OUTLINE)
         fingerprint = fingerprint_of({name: each.digest for name, each in known.items()})
         if settings.given is None and source.expected not in {None, fingerprint}:
             raise CheckpointError(
@@ -123,7 +124,7 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
 
 def _name(source: Source, config: dict[str, Any]) -> str:
     """The source's name; of loose files that are called as all are, the class in config.json."""
-    if source.kind != "upload" or not COMMON.match(source.name):
+    if source.kind not in {"upload", OUTLINE} or not COMMON.match(source.name):
         return source.name
     classes = config.get("architectures")
     return str(classes[0]) if isinstance(classes, list) and classes else source.name

@@ -13,16 +13,18 @@ import streamlit as st
 
 from inspector.catalog import CATALOG, request_of
 from inspector.engine.protocol import Job
-from inspector.errors import CancelledError, InspectorError, NotInCheckpointError
+from inspector.errors import CancelledError, CheckpointError, InspectorError, NotInCheckpointError
 from inspector.plotting.theme import Theme, get_theme
 from inspector.request import Request, named_field
 from inspector.results.checkpoint import Opened
-from inspector.store.reference import CheckpointRef
+from inspector.store.origins.places import NOT_COMING
+from inspector.store.reference import OUTLINE, CheckpointRef
 from inspector.text import literal
 from pages._ui import following
 from pages._ui.opening import agreeing
 from pages._ui.running import engine
 
+PREVIEW = "preview"  # key of what there is of an upload that is still arriving
 REFERENCE = "checkpoint"  # key of the open checkpoint's reference, and its name in the link
 QUICK_SECONDS = 0.3  # a wait that is shown to nobody
 POLL_SECONDS = 0.15
@@ -68,7 +70,10 @@ def reach(reference: str) -> Opened:
     Raises:
         InspectorError: If it is refused or stopped.
     """
-    return wait(engine().open(CheckpointRef.parse(reference)), stopped_key=("open", reference))
+    parsed, preview = CheckpointRef.parse(reference), st.session_state.get(PREVIEW)
+    if parsed.kind == OUTLINE and (preview is None or preview.reference != reference):
+        raise CheckpointError(NOT_COMING)
+    return wait(engine().open(parsed), stopped_key=("open", reference))
 
 
 def want(reference: str) -> None:
@@ -161,8 +166,13 @@ def peek(verb: str | Request, **parameters: Any) -> Any:
     checkpoint = opened()
     if st.session_state.get("stopped") == (checkpoint.fingerprint, verb, None, repr(parameters)):
         return None
+    return at_once(checkpoint, verb, **parameters)
+
+
+def at_once(of: Opened, verb: str, **parameters: Any) -> Any:
+    """The analysis' result for a checkpoint; None where it is not there at once, or there is none."""
     try:
-        return start_job(checkpoint, verb, parameters).result(QUICK_SECONDS)
+        return start_job(of, verb, parameters).result(QUICK_SECONDS)
     except (TimeoutError, InspectorError):
         return None
 

@@ -14,7 +14,7 @@ from inspector.settings import settings
 from inspector.store import uploads
 from inspector.text import literal
 from pages._ui import running, session, sign_in
-from pages._ui.opening import agreeing, arrivals, folders, pins, uploading
+from pages._ui.opening import agreeing, arrivals, folders, pins, under_way, uploading
 from serving.place import paths_are_open
 
 HERE = Path(__file__).parent
@@ -49,6 +49,7 @@ def draw() -> None:
     with st.container(key="opening"):  # so that waiting for it moves nothing that follows
         question = st.empty()  # first, so that one that was answered is gone before anything is waited for
         arrivals.open_all("sidebar", _show)
+        under_way.settle()
         _open_wanted()
         asked = _follow_link()
     with picker:
@@ -208,6 +209,7 @@ def _offer_ways() -> None:
         folders.draw()
     else:
         uploading.draw("sidebar", "Folder" if way == "Folder" else "Files")
+        under_way.draw()
     if not paths_are_open():
         st.caption(literal(folders.why_closed()))
 

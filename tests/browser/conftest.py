@@ -18,6 +18,7 @@ from tools.chromium import FLAGS, find_chromium
 
 ANSWER_MILLISECONDS = 120_000  # for a model that has to be loaded first, on a busy machine
 LOCAL = re.compile(r"(https?|wss?)://(localhost|127\.0\.0\.1)[:/]|data:|blob:|about:")
+CANCELED = re.compile(r"File uploader error .* canceled")  # Streamlit calls it an error if a user cancels a transfer
 # Streamlit looks for its own address below the page's, too, before it finds it.
 PROBES = re.compile(r"/\w+/_stcore/(health|host-config)$")
 
@@ -109,7 +110,8 @@ def watch() -> Iterator[Callable[[Page], Page]]:
     problems: list[str] = []
 
     def on_console(message: ConsoleMessage) -> None:
-        if message.type == "error" and not PROBES.search(message.location.get("url", "")):
+        expected = PROBES.search(message.location.get("url", "")) or CANCELED.search(message.text)
+        if message.type == "error" and not expected:
             problems.append(f"console: {message.text} ({message.location.get('url')})")
 
     def on_request(request: Request) -> None:

@@ -38,6 +38,9 @@ class StandInManifest:
     name: str
     warnings: tuple[str, ...] = ()
 
+    def refuse_outline(self):
+        pass
+
 
 def prepare_stand_in(manifest, *, settings):
     """Nothing is known before it is asked."""

@@ -18,11 +18,10 @@ import pytest
 from inspector.engine.jobs import LocalJob
 from inspector.engine.protocol import WorkerStatus
 from inspector.engine.ray.engine import RayEngine
-from tests.engine.engine_harness import eventually
+from tests.engine.engine_harness import WAIT, eventually
 
 ROOT = Path(__file__).parents[2]
 STARTS = 3
-WAIT = 100.0  # seconds until a test gives up; nothing is measured by it
 TEXT = "the dog is an [MASK] ."
 QUESTIONS: dict[str, dict[str, Any]] = {  # those without parameters are not listed
     "whatif": {"change": "untie"},
@@ -119,20 +118,14 @@ def ask(engine: Any, fingerprint: str, verb: str = "predict", **parameters: Any)
 
 
 def patiently(condition: Callable[[], Any]) -> Any:
-    """Wait until something is true, which may take a cluster a while."""
+    """Wait until something is true, and return what is."""
     found: list[Any] = []
 
     def met() -> bool:
         found[:] = [condition()]
         return bool(found[0])
 
-    for _ in range(3):
-        try:
-            eventually(met)
-            break
-        except AssertionError:
-            continue
-    assert found[0]
+    eventually(met)
     return found[0]
 
 

@@ -46,6 +46,7 @@ class Server:
         self.manager = MemoryUploadedFileManager("/_stcore/upload_file")
         self.ledger = Ledger({"ours"}.__contains__)
         self.received: list[Received] = []
+        self.seen: list[tuple[str, int]] = []  # of what is on its way: its name and its bytes
         self.status = 0
         runtime = SimpleNamespace(is_active_session={"ours"}.__contains__)
         routes = create_upload_routes(runtime, self.manager, None)  # pyright: ignore[reportArgumentType]
@@ -82,6 +83,9 @@ class Server:
         for begin in range(0, max(len(body), 1), at_once):
             if cut is not None and begin >= cut:
                 break
+            for file in self.ledger.under_way("ours").values():
+                if isinstance(file, Arriving):
+                    self.seen.append((file.name, file.expected))
             yield {"type": "http.request", "body": body[begin : begin + at_once], "more_body": True}
         yield {"type": "http.disconnect"} if cut is not None else {"type": "http.request", "body": b""}
 
@@ -115,6 +119,20 @@ def test_a_file_is_on_the_disk_byte_by_byte_and_streamlit_keeps_its_name(server,
     _, folder = new_upload(settings)
     move_upload(folder, record.name, received.path)
     assert read_names(folder)[record.name].read_bytes() == content
+
+
+@pytest.mark.parametrize("content", [*CONTENTS.values()], ids=CONTENTS)
+def test_what_has_arrived_is_seen_with_the_exact_size(server, content):
+    body = form(content, "mine/mödel.safetensors")
+    server.put(body, at_once=200 if len(body) < PIECE else 1 << 16, length=max(len(body), SMALL_NBYTES + 1))
+    padding = max(SMALL_NBYTES + 1 - len(body), 0)
+    expected = "mine/mödel.safetensors", len(content) + padding
+    assert set(server.seen) == ({expected} if len(body) > 200 else set())
+    (left,) = server.ledger.under_way("ours").values()  # until a page's script takes it
+    assert isinstance(left, Arriving)
+    assert (left.name, left.expected, left.nbytes) == (*expected, len(content))
+    server.ledger.end("ours", ["a"])
+    assert server.ledger.under_way("ours") == {}
 
 
 @pytest.mark.parametrize("more", [0, 1])

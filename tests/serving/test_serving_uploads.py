@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from starlette.requests import ClientDisconnect
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
@@ -59,6 +61,21 @@ def test_a_file_that_was_taken_or_that_the_user_canceled_is_not_missed(server):
     server.ledger.start("ours", "never there", "c")
     server.pages.clear()
     assert server.ledger.claim("ours") == NOTHING
+
+
+def test_what_is_under_way_is_known_until_it_is_taken_removed_or_cut(server):
+    for file in ("a", "b", "c"):
+        server.ledger.start("ours", "old", file)
+    server.ledger.start("ours", "other", "a")
+    server.ledger.hold("ours", "old", ["waiting"])
+    coming = SimpleNamespace()
+    server.ledger.carry("old", "a", coming)
+    server.ledger.carry("old", "never began", coming)
+    assert server.ledger.under_way("old") == {"a": coming, "b": None, "c": None}
+    server.ledger.cut("old", "b")
+    server.ledger.end("old", ["c"])
+    assert server.ledger.under_way("old") == {"a": coming}
+    assert server.ledger.under_way("gone") == {}
 
 
 def test_what_waits_is_handed_over_once_unless_it_was_opened(server):

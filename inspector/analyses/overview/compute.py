@@ -90,8 +90,9 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
 
 def _digests(checkpoint: Checkpoint, progress: Progress) -> dict[str, str]:
     """The SHA-256 of the files that staging did not read."""
-    unknown = {file.name: file.path for file in checkpoint.manifest.files if not file.sha256}
-    return HashCache(results_folder(checkpoint.manifest.fingerprint, settings=checkpoint.settings) / HASHES).digests(
+    manifest = checkpoint.manifest
+    unknown = {file.name: manifest.paths[file.name] for file in manifest.files if not file.sha256}
+    return HashCache(results_folder(manifest.fingerprint, settings=checkpoint.settings) / HASHES).digests(
         unknown, progress=progress
     )
 

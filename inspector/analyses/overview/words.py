@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from inspector.analyses.overview.result import ListedTensor, Overview
 from inspector.names import group_names, list_pattern
-from inspector.text import bytes_text, plural, shape_text
+from inspector.text import bytes_text, count_text, plural, shape_text
 
 # What each head answers, for readers who do not know its class.
 HEADS = {
@@ -48,6 +48,13 @@ def details(overview: Overview) -> dict[str, str]:
         "Mask token": _token(tokenizer.mask_token, tokenizer.mask_id) if tokenizer else "none",
         "Tied": f"{twice:,} parameters have a second name" if twice else "nothing, according to the headers",
     }
+
+
+def in_short(overview: Overview) -> str:
+    """The checkpoint in a line: class, parameters, dtypes and tensors."""
+    what = overview.architecture or overview.model_type or overview.name
+    numbers = f"{count_text(overview.unique_parameters)} parameters"
+    return " · ".join([what, numbers, " and ".join(overview.dtypes), plural(len(overview.tensors), "tensor")])
 
 
 def _token(token: str | None, token_id: int | None) -> str:

@@ -196,13 +196,15 @@ def _used_nbytes(settings: Settings) -> int:
 
 
 def _own_nbytes(found: os.stat_result, path: str) -> int:
-    """Bytes of a file; of a worker's folder those on the disk, and what is linked there counts where it lies."""
+    """Bytes of a file; of a worker's folder and of arriving uploads those on the disk, as files there have holes."""
     _, _, inside = path.partition(f"{os.sep}{registry.WORKERS}{os.sep}")
-    if not inside:
-        return found.st_size
     if found.st_nlink > 1 and Path(inside).parts[1:2] == (GIVEN,):
-        return 0
-    return min(found.st_size, 512 * getattr(found, "st_blocks", sys.maxsize)) // max(1, found.st_nlink)
+        return 0  # what is linked there counts where it lies
+    on_disk = min(found.st_size, 512 * getattr(found, "st_blocks", sys.maxsize))
+    if inside:
+        return on_disk // max(1, found.st_nlink)
+    arrives = f"{os.sep}{registry.INCOMINGS}{os.sep}" in path and not path.endswith(RESERVED)
+    return on_disk if arrives else found.st_size
 
 
 def _visible(folder: Path) -> Iterator[Path]:

@@ -8,7 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from inspector.errors import NotInCheckpointError
 from inspector.store.manifests.columns import TensorInfo, Tensors
+from inspector.store.reference import OUTLINE
+
+STILL_COMING = (
+    "The weights of {name} are still being uploaded: this needs their numbers, and can be answered when all of them "
+    "are here."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,7 @@ class Manifest:
 
     fingerprint: str  # sha256 hex over the sorted (name, digest) of the files
     name: str  # what the person calls it
-    source: str  # "demo", "upload", "folder" or "hub"
+    source: str  # "demo", "upload", "folder", "hub" or "arriving"
     folder: Path
     files: tuple[FileInfo, ...]  # sorted by name
     tensors: Tensors  # in file order, shards in name order
@@ -60,10 +67,29 @@ class Manifest:
         """The tensors by name."""
         return self.tensors.by_name
 
+    @property
+    def is_outline(self) -> bool:
+        """Whether the weights are still on their way: names, shapes and dtypes are known, and no number."""
+        return self.source == OUTLINE
+
     @cached_property
     def paths(self) -> Mapping[str, Path]:
-        """Where each file is, by its name."""
+        """Where each file is, by its name: whoever reads numbers asks here.
+
+        Raises:
+            NotInCheckpointError: If the weights are still on their way.
+        """
+        self.refuse_outline()
         return {file.name: file.path for file in self.files}
+
+    def refuse_outline(self) -> None:
+        """Refuse what takes numbers while the weights are still on their way.
+
+        Raises:
+            NotInCheckpointError: If they are.
+        """
+        if self.is_outline:
+            raise NotInCheckpointError(STILL_COMING.format(name=self.name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from inspector.errors import CheckpointError
 from inspector.settings import EVERYWHERE, Settings
 from inspector.store.names import is_archive, weight_format
 from inspector.store.origins.sources import BLOB, Source, file_source, folder_source, is_below, is_regular
-from inspector.store.reference import CheckpointRef
+from inspector.store.reference import OUTLINE, CheckpointRef
+from inspector.store.registry import incoming_folder
 from inspector.text import quoted
 
 # Names that training scripts and packages give to any model's folder.
 SAYS_NOTHING = re.compile(r"(model|checkpoint|output|final|best|latest|last)([-_]\d+)?|\d+", re.I)
 # One sentence for everything outside, so that nobody learns what exists there.
+COMING = (
+    "The weights are still being uploaded. What needs their names, shapes and dtypes alone is answered already; the "
+    "rest, when all of them are here."
+)
+NOT_COMING = (
+    "This is a link to an upload that was still arriving: pick the checkpoint from the list, or upload it again."
+)
 OUTSIDE = (
     "This path cannot be opened here: give a checkpoint's folder, archive or weight file below "
     "one of the folders that this server may open (INSPECTOR_ROOTS), or upload it."
@@ -33,6 +42,23 @@ def demo_source(reference: CheckpointRef) -> Source:
     if demo is None:
         raise CheckpointError(f"There is no demo {quoted(reference.value)}: pick one of {', '.join(DEMOS)}.")
     return folder_source(demo.folder, kind="demo", name=reference.value)
+
+
+def outline_source(reference: CheckpointRef, settings: Settings, folder: Path | None = None) -> Source:
+    """What of an upload is there while its weights arrive.
+
+    Args:
+        folder: Where it is; None: in the store.
+
+    Raises:
+        CheckpointError: If it is not on its way any more.
+    """
+    folder = folder or incoming_folder(reference.value, settings=settings)
+    if not folder.is_dir():
+        raise CheckpointError(NOT_COMING)
+    source = folder_source(folder, kind=OUTLINE, name="upload")
+    weights = next((name for name in source.files if weight_format(name)), source.name)
+    return replace(source, name=weights[:80], told=(COMING,))
 
 
 def path_source(reference: CheckpointRef, settings: Settings, *, restrict: bool) -> Source | Path:

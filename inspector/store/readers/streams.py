@@ -242,6 +242,7 @@ class _Reader:
 
     def __init__(self, manifest: Manifest, nbytes: int) -> None:
         self._files = {file.name: file for file in manifest.files}
+        self._manifest = manifest
         self._buffer = np.empty(nbytes + NEAR + 2 * LINE, np.uint8)
         self._name = ""
         self._file: BinaryIO | None = None
@@ -264,7 +265,7 @@ class _Reader:
     def _opened(self, name: str) -> BinaryIO:
         if self._file is None or self._name != name:
             self.close()
-            self._file = self._files[name].path.open("rb", buffering=0)  # type: ignore[assignment]  # a raw file reads
+            self._file = self._manifest.paths[name].open("rb", buffering=0)  # type: ignore[assignment]  # a raw file reads
             self._name = name
         return self._file  # type: ignore[return-value]
 
