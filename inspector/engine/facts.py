@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from typing import Any
@@ -61,6 +61,11 @@ class Known:
         settings = _numbers(self.manifest.config or {})
         counts = [1 + abs(number) for key, number in settings if any(word in key for word in DEPTH)]
         return math.prod(counts) + ENDS if counts else math.inf
+
+    @cached_property
+    def files(self) -> Set[str]:
+        """The names of the files."""
+        return {file.name for file in self.manifest.files}
 
     @cached_property
     def nbytes(self) -> int:
@@ -195,7 +200,7 @@ def _is_place(found: Any, known: Known) -> bool:
     """A name in the file, and the file; or neither."""
     if not found.stored_as:
         return not found.file
-    return found.file in {file.name for file in known.manifest.files} and _is_tensor(found.stored_as, known)
+    return found.file in known.files and _is_tensor(found.stored_as, known)
 
 
 def _are_files(files: Any, known: Known) -> bool:

@@ -27,6 +27,7 @@ from inspector.store.origins.sources import choose_members
 from inspector.text import bytes_text
 
 ARRIVING = "content"  # the file, in its folder
+STEADY = 1.0  # seconds, from which the speed of a file can be told
 LENGTH = 8  # bytes at the beginning of a safetensors file, which tell how long its header is
 
 
@@ -142,10 +143,9 @@ class Arriving:
 def time_left(files: Collection[Arriving]) -> tuple[float, str]:
     """How much of some files has arrived: a share of 0..1, and a text with the time that the rest takes."""
     expected, arrived = sum(file.expected for file in files), sum(file.nbytes for file in files)
-    text = f"{bytes_text(arrived)} of {bytes_text(expected)}"
-    seconds = max((file.seconds for file in files), default=0.0)
-    if arrived and seconds > 1:
-        left = max(expected - arrived, 0) * seconds / arrived
+    text = f"{bytes_text(arrived)} of {bytes_text(expected)}" + (f" in {len(files)} files" if len(files) > 1 else "")
+    if speed := sum(file.nbytes / file.seconds for file in files if file.seconds > STEADY):
+        left = max(expected - arrived, 0) / speed
         text += f", {left:,.0f} s left" if left < 100 else f", {left / 60:,.0f} min left"
     return min(arrived / max(expected, 1), 1.0), text
 

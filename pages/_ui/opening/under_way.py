@@ -61,11 +61,6 @@ class Preview:
             registry.discard_opened(checkpoint.fingerprint, settings=settings())
 
 
-def draw() -> None:
-    """Draw what arrives, as long as anything does."""
-    _follow()
-
-
 def settle() -> None:
     """Leave a preview whose files were opened, removed or cut off; what was open before is open again."""
     preview: Preview | None = st.session_state.get(session.PREVIEW)
@@ -79,7 +74,8 @@ def settle() -> None:
 
 
 @st.fragment
-def _follow() -> None:
+def draw() -> None:
+    """Draw what arrives, as long as anything does."""
     _mount(key="under way", on_sends_change=_note_tick)
     files = _files()
     shown: Preview | None = st.session_state.get(session.PREVIEW)
@@ -138,7 +134,7 @@ def _preview(files: Mapping[str, bytes | Received | Arriving]) -> Preview | None
             if old:
                 new.before = old.before
                 old.release()
-                if state["opened"].reference == old.reference:
+                if (now := state.get("opened")) and now.reference == old.reference:
                     session.want(new.reference)
                     st.rerun()
             return new
