@@ -9,6 +9,7 @@ from inspector.analyses.overview.result import Overview
 from inspector.errors import InspectorError
 from inspector.report.provenance import content_fingerprint
 from inspector.results.checkpoint import Opened
+from inspector.store.reference import OUTLINE, CheckpointRef
 from inspector.text import bytes_text, literal
 from pages._ui import session
 
@@ -17,11 +18,15 @@ CONTENT = "Fingerprint: the SHA-256 of the files' names and contents."
 QUICK = """\
 Quick fingerprint: it covers headers, sizes, small files, samples of the weights and file times.
 It is not a hash of the content."""
+LATER = "The fingerprint follows when all weights are here."
 REQUEST = OverviewRequest(hash_files=True)
 
 
 def draw(checkpoint: Opened, overview: Overview) -> None:
     """Show a fingerprint, say which of the two it is, and offer to compute the other."""
+    if CheckpointRef.parse(checkpoint.reference).kind == OUTLINE:  # what it is known by meanwhile is nobody's
+        st.caption(LATER)
+        return
     st.caption(CONTENT if overview.identity == "content" else QUICK)
     st.code(overview.fingerprint, language=None, wrap_lines=True)
     if overview.identity == "content":
