@@ -9,7 +9,6 @@ from inspector.analyses.overview.result import Overview
 from inspector.errors import InspectorError
 from inspector.report.provenance import content_fingerprint
 from inspector.results.checkpoint import Opened
-from inspector.store.reference import OUTLINE, CheckpointRef
 from inspector.text import bytes_text, literal
 from pages._ui import session
 
@@ -24,7 +23,7 @@ REQUEST = OverviewRequest(hash_files=True)
 
 def draw(checkpoint: Opened, overview: Overview) -> None:
     """Show a fingerprint, say which of the two it is, and offer to compute the other."""
-    if CheckpointRef.parse(checkpoint.reference).kind == OUTLINE:  # what it is known by meanwhile is nobody's
+    if session.is_preview(checkpoint):  # what it is known by meanwhile is nobody's
         st.caption(LATER)
         return
     st.caption(CONTENT if overview.identity == "content" else QUICK)

@@ -131,6 +131,10 @@ def grid(count: int, *, wide: int) -> list[DeltaGenerator]:
 
 def elsewhere(checkpoint: Opened, *asked: Request | tuple[str, ...]) -> None:
     """The same view for a terminal; the address bar holds it for a colleague."""
+    if session.is_preview(checkpoint):
+        st.caption("This view can be shared, and asked for in a terminal, when all weights are here.")
+        screenshot.offer()
+        return
     st.caption(
         "The same view in a terminal (add `--json` for machine-readable output). To share this view, copy the URL."
     )

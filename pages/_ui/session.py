@@ -76,6 +76,11 @@ def reach(reference: str) -> Opened:
     return wait(engine().open(parsed), stopped_key=("open", reference))
 
 
+def is_preview(checkpoint: Opened) -> bool:
+    """Whether a checkpoint's weights are still being uploaded: nobody else can open it."""
+    return CheckpointRef.parse(checkpoint.reference).kind == OUTLINE
+
+
 def want(reference: str) -> None:
     """Have a checkpoint opened in this run or the next; an interrupted run takes it up again."""
     agreeing.agree(reference)

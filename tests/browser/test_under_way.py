@@ -62,6 +62,8 @@ def test_headers_are_looked_at_while_the_numbers_come(page: Page, server: Server
         expect(metric(page, "Parameters")).to_have_text("1.3M")
         expect(page.get_by_text("The fingerprint follows when all weights are here.")).to_be_visible()
         expect(page.get_by_role("button", name="Compute the SHA-256")).to_have_count(0)
+        expect(page.get_by_text("This view can be shared, and asked for in a terminal, when")).to_be_visible()
+        expect(page.get_by_text("copy the URL")).to_have_count(0)
         expect(sidebar.get_by_text("This page shows what is known already.")).to_be_visible()
         go_to(page, "lens")
         expect(page.get_by_text("The weights of GPT2LMHeadModel are still being uploaded")).to_be_visible()

@@ -132,12 +132,9 @@ def test_the_engine_answers_what_needs_names_and_refuses_the_rest_in_one_sentenc
     assert not list((settings.home / "opened").glob("[!.]*"))
 
 
-def test_it_is_never_taken_for_the_whole_file(engine, tmp_path, settings):
-    """The same header with other numbers, and the file itself, have other fingerprints."""
+def test_it_is_never_taken_for_the_whole_file(tmp_path, settings):
+    """Each preview has a fingerprint of its own, and the file another."""
     folder = small_checkpoint(tmp_path / "model")
-    whole = engine.open(CheckpointRef("path", str(folder)))  # refused here: nobody may open paths
-    with pytest.raises(CheckpointError):
-        whole.result(WAIT)
     prints = {seen(folder, settings).manifest.fingerprint for _ in range(2)}
     manifest, _ = opened(CheckpointRef("path", str(folder)), settings, strangers=False)
     assert len(prints | {manifest.fingerprint}) == 3

@@ -31,12 +31,13 @@ from inspector.store.manifests.documents import (
 from inspector.store.manifests.manifest import FileInfo, Manifest
 from inspector.store.manifests.tensors import read_tensors
 from inspector.store.names import clean_name, file_format
+from inspector.store.reference import OUTLINE
 
 FORMAT = 1
 FOLDER = "folder"  # Manifest.folder, in an entry
 WEIGHTS = "weights"
 UPLOADS = "checkpoints"  # below home: what was uploaded, weights and all
-SOURCES = ("demo", "upload", "folder", "hub", "arriving")
+SOURCES = ("demo", "upload", "folder", "hub", OUTLINE)
 MAX_FILES = 10_000
 MAX_WARNINGS = 10_000
 _FIELDS = ("format", "fingerprint", "name", "source", "files", "tensors", "aliases", "config", "warnings")
