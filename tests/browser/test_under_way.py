@@ -9,10 +9,15 @@ from contextlib import contextmanager
 from playwright.sync_api import CDPSession, Page, expect
 
 from inspector.demo import DEMOS
-from serving.trial import Server
+from serving.trial import ROOT, Server
 from tests.browser.looking import expect_calm, expect_page, go_to, metric
 
 SLOW = 250_000  # bytes a second, of a file of 5 MB
+SPINNER = '<i data-testid="stFileChipIconSpinner"></i>'  # Streamlit's, beside a file that the browser sends
+LOAD = """async source => {
+    const { default: mount } = await import(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
+    window.mount = arriving => mount({ data: { arriving }, setTriggerValue: (_, sends) => window.ticks.push(sends) });
+}"""
 FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors")
 
 
@@ -91,3 +96,25 @@ def test_an_upload_that_is_canceled_takes_its_preview_along(page: Page, server: 
         expect_page(page, "overview", "demo-bert")
     expect(page).to_have_url(re.compile("checkpoint=demo-bert"))
     expect_calm(page)
+
+
+def test_the_browser_ticks_until_the_server_knows_that_nothing_comes(page: Page) -> None:
+    script = (ROOT / "pages" / "_ui" / "opening" / "under_way.js").read_text(encoding="utf-8")
+    page.clock.install()
+    page.goto("about:blank")
+    page.evaluate(LOAD, script)
+
+    def ticks(arriving: bool, sends: bool) -> list[bool]:
+        """What two and a half seconds bring, after the server has said what it knows."""
+        page.evaluate("html => document.body.innerHTML = html", SPINNER if sends else "")
+        page.evaluate("arriving => { window.ticks = []; window.mount(arriving) }", arriving)
+        page.clock.run_for(2500)
+        return page.evaluate("window.ticks")
+
+    assert ticks(arriving=False, sends=False) == []
+    assert ticks(arriving=False, sends=True) == [True, True]
+    assert ticks(arriving=True, sends=True) == [True, True]  # one timer, however often it is mounted
+    assert ticks(arriving=True, sends=False) == [False, False]  # canceled, which the server does not know yet
+    assert ticks(arriving=False, sends=False) == []
+    assert ticks(arriving=False, sends=True) == [True, True]
+    assert ticks(arriving=False, sends=False) == [False]  # all are there: once more

@@ -76,12 +76,13 @@ def settle() -> None:
 @st.fragment
 def draw() -> None:
     """Draw what arrives, as long as anything does."""
-    _mount(key="under way", on_sends_change=_note_tick)
     files = _files()
+    coming = [file for file in files.values() if isinstance(file, Arriving)]
+    # the browser has ended a transfer before the server knows of it, and ticks until it does
+    _mount(key="under way", data={"arriving": bool(coming)}, on_sends_change=_note_tick)
     shown: Preview | None = st.session_state.get(session.PREVIEW)
     if st.session_state.pop(TICKED, False) and shown and not shown.files <= files.keys():
         st.rerun()  # a file was canceled, which changes nothing else on the page; `settle` leaves the preview
-    coming = [file for file in files.values() if isinstance(file, Arriving)]
     if not coming:
         return
     share, text = arriving.time_left(coming)
