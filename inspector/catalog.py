@@ -37,6 +37,8 @@ class Analysis:
     # "package.module" that compiles code for `function` beforehand, in a process that reads no
     # checkpoint; empty: nothing is compiled.
     compiled_by: str = ""
+    # True: while numbers are still on their way, names answer what they can, and what is left out is said
+    early: bool = False
     # True: needs no torch for most checkpoints, so that a process which has just opened one answers soonest
     light: bool = False
 
@@ -75,6 +77,7 @@ _QUESTIONS = (
         "hub",
         "rows",
         result=_of("sharing", "Sharing"),
+        early=True,
     ),
     Analysis(
         "sharing",
@@ -230,6 +233,7 @@ _QUESTIONS = (
         "model_training",
         "rows",
         result=_of("training", "TrainingPlan"),
+        early=True,
     ),
     Analysis(
         "compare",

@@ -65,8 +65,10 @@ if sharing.reused_modules:
     st.markdown(f"**{REUSED}**")
     parts.table(reused_modules(sharing), alt="Reused modules")
 
-st.subheader("Explanations", anchor=False)
-for question, answer in explain(sharing):
+explained = list(explain(sharing))
+if explained:
+    st.subheader("Explanations", anchor=False)
+for question, answer in explained:
     with st.expander(literal(question), expanded=True):
         st.markdown(literal(answer))
 

@@ -257,6 +257,7 @@ def keyed_request(
         analysis.result,
         "" if analysis.batch else analysis.partial,
         analysis.needs,
+        analysis.early,
     )
     return (fingerprint, verb, freeze(parameters), request.called), request
 

@@ -90,6 +90,7 @@ class RunRequest:
     result: str = ""  # "package.module:Class" of the answer; empty: plain values
     partial: str = ""  # the same of what it shows meanwhile; empty: nothing
     needs: Needs = "model"  # of the catalog
+    early: bool = False  # likewise
 
 
 def device_of(request: OpenRequest | RunRequest) -> str:

@@ -116,7 +116,8 @@ class Worker:
             return [self._open(first)]
         checkpoint = self._load(first.fingerprint)
         if first.needs != "names":
-            checkpoint.manifest.refuse_outline()
+            if not first.early:
+                checkpoint.manifest.refuse_outline()
             self._admit_files(checkpoint.manifest)
         checkpoint.called = first.called
         if first.batch is None:

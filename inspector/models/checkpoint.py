@@ -192,7 +192,12 @@ class Checkpoint:
         return checked_hollow(model_class, self.config, [tensor.shape for tensor in self.tensors], name=self.name)
 
     def outline(
-        self, model_class: type[PreTrainedModel], *, dtype: torch.dtype | None = None, many: int = MANY_NAMES
+        self,
+        model_class: type[PreTrainedModel],
+        *,
+        dtype: torch.dtype | None = None,
+        compare: bool = True,
+        many: int = MANY_NAMES,
     ) -> tuple[PreTrainedModel, frozenset[str]]:
         """Build a model class as `build.build_model` does, without its numbers.
 
@@ -200,6 +205,7 @@ class Checkpoint:
         ties two tensors that the file holds both are those two read, to see whether they are equal.
 
         Args:
+            compare: False: nothing is read, and what the file holds twice counts as two.
             many: Names in the file, from which on the loader is given what it would make of them.
 
         Returns:
@@ -217,7 +223,7 @@ class Checkpoint:
             self.config,
             name=self.name,
             dtype=dtype or build.stored_dtype(self.outlines),
-            same=self._same_numbers,
+            same=self._same_numbers if compare else lambda *_: False,
         )
         if len(self.outlines) > many:
             with suppress(Exception):  # the loader itself says below what is wrong, by the names in the file

@@ -33,7 +33,12 @@ class Difference:
 
 
 class Copies(Protocol):
-    """Named tensors that can be compared."""
+    """Named tensors that can be compared, unless their numbers are still on their way."""
+
+    @property
+    def readable(self) -> bool:
+        """False: there are no numbers yet, and nothing else may be asked."""
+        ...
 
     def same(self, first: str, second: str) -> bool:
         """Whether both hold the same bytes, element for element."""
@@ -57,6 +62,7 @@ class StoredCopies:
         self._held = held
         self._block = block
         self._compared: dict[frozenset[str], bool] = {}
+        self.readable = not manifest.is_outline
 
     def same(self, first: str, second: str) -> bool:
         """Whether both hold the same bytes, element for element."""
@@ -99,6 +105,8 @@ class StoredCopies:
 
 class LiveCopies:
     """Tensors of a module in memory."""
+
+    readable = True
 
     def __init__(self, tensors: Mapping[str, torch.Tensor], searched: Sequence[str], *, block: int = BLOCK) -> None:
         """Args: tensors by name, which of them `equal_groups` searches, and numbers that are compared at once."""

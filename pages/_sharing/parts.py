@@ -20,8 +20,14 @@ from pages._ui import finding, parts
 CARDS = 12  # groups shown at length; the table holds all of them
 NAMES = 200  # of a row, written out
 YES, NO, MANY = ":material/check_circle:", ":material/cancel:", ":material/content_copy:"
-LOOK = {"": "link_off", "tied": "link", "equal copies": "content_copy", "diverged": "link_off"}
-IN_FILE = {"one copy": YES, "one storage": YES, "equal copies": MANY}
+LOOK = {
+    "": "link_off",
+    "tied": "link",
+    "equal copies": "content_copy",
+    "diverged": "link_off",
+    "not compared": "hourglass_empty",
+}
+IN_FILE = {"one copy": YES, "one storage": YES, "equal copies": MANY, "not compared": MANY}
 
 
 def draw_answer(sharing: Sharing) -> None:

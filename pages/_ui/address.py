@@ -8,7 +8,7 @@ that a field cannot take it says nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -66,6 +66,7 @@ def judged(page: str) -> Iterator[None]:
     state[ALONG] = arrived and not linked
     if arrived or linked:
         state.pop(REFUSED, None)
+        _forget_left({name for name in _left() if name not in st.query_params})
     state[LOST] = {
         name: lost
         for name, lost in state.get(LOST, {}).items()
@@ -93,15 +94,32 @@ def link(label: str, slug: str, *, key: str, icon: str, inputs: Mapping[str, str
     state, context = st.session_state, get_script_run_ctx()
     if context:
         with context.session_state.query_params() as address:
-            names = vars(address).get(LEFT, set())
             for binding in list(address._bindings_by_widget.values()):
                 if binding.param_key in inputs:  # a field of this page, too: it is left now
                     address.unbind_widget(binding.widget_id)
-        for name in names:
-            state.pop(name, None)
+        _forget_left(_left())
     if checkpoint := inputs.get("checkpoint"):
         state["wanted"] = checkpoint
     st.switch_page(f"pages/{slug}.py", query_params=inputs)
+
+
+def _left() -> Collection[str]:
+    """Names of fields of the pages that were left."""
+    context = get_script_run_ctx()
+    if context is None:
+        return ()
+    with context.session_state.query_params() as address:
+        return frozenset(vars(address).get(LEFT, ()))
+
+
+def _forget_left(names: Collection[str]) -> None:
+    """Let fields of these names begin as at first.
+
+    Streamlit keeps what a page's fields held if a fragment was to run when the page was left, and gives it to
+    fields of the same names.
+    """
+    for name in names:
+        st.session_state.pop(name, None)
 
 
 def asked(name: str) -> str | None:

@@ -18,7 +18,14 @@ from pages._ui.words import command
 
 # Plotly's own buttons: nothing that sends data away. The images stand below the chart.
 CHART = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
-VERDICTS = {"tied": "green", "equal copies": "orange", "diverged": "blue", "declared only": "red", "alias only": "red"}
+VERDICTS = {
+    "tied": "green",
+    "equal copies": "orange",
+    "diverged": "blue",
+    "declared only": "red",
+    "alias only": "red",
+    "not compared": "gray",
+}
 
 
 table = tables.table  # every table of a page

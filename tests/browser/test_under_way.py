@@ -70,6 +70,12 @@ def test_headers_are_looked_at_while_the_numbers_come(page: Page, server: Server
         expect(page.get_by_text("This view can be shared, and asked for in a terminal, when")).to_be_visible()
         expect(page.get_by_text("copy the URL")).to_have_count(0)
         expect(sidebar.get_by_text("This page shows what is known already.")).to_be_visible()
+        go_to(page, "sharing")
+        expect(page.get_by_text("Input and output embeddings are tied: one tensor of")).to_be_visible()
+        expect(page.get_by_text("are looked for when all weights are here")).to_be_visible()
+        go_to(page, "training")  # which has fields of the same names
+        expect(page.get_by_text("The worked example follows when all weights are here.")).to_be_visible()
+        expect(page.get_by_label("Steps", exact=True)).to_have_value("1000")
         go_to(page, "lens")
         expect(page.get_by_text("The weights of GPT2LMHeadModel are still being uploaded")).to_be_visible()
         expect(page.locator(".js-plotly-plot")).to_have_count(0)

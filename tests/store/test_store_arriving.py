@@ -11,6 +11,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from inspector.analyses.sharing import words, words_verdicts
+from inspector.analyses.sharing.result import UNCOMPARED
+from inspector.analyses.training.words import LATER
 from inspector.catalog import CATALOG, answer
 from inspector.engine.local import LocalEngine
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
@@ -77,6 +80,61 @@ def test_what_needs_names_alone_is_answered_as_when_everything_has_arrived(
     alike.same(one, other, leaving=PROVISIONAL)
 
 
+def test_sharing_is_told_as_far_as_names_tell_it(architecture, saved_models, open_model, settings):
+    early, late = (
+        answer("sharing", each, progress=lambda *_: None)
+        for each in (seen(saved_models(architecture), settings), open_model(architecture))
+    )
+    left = {group.names for group in early.groups if group.verdict == UNCOMPARED}
+    assert all(len(group.in_file) > 1 for group in early.groups if group.names in left)
+    assert left <= {group.names for group in late.groups}
+    told = [[group for group in each.groups if group.names not in left] for each in (early, late)]
+    assert told[0] == told[1]
+    assert early.unique_parameters - late.unique_parameters == sum(
+        group.listed_parameters - group.unique_parameters for group in late.groups if group.names in left
+    )
+    assert words_verdicts.NOT_SEARCHED in early.warnings
+    if not left:
+        alike.same(early, late, leaving={"warnings"})
+
+
+def test_training_is_told_without_its_example(architecture, saved_models, open_model, settings):
+    early, late = (
+        answer("training", each, progress=lambda *_: None)
+        for each in (seen(saved_models(architecture), settings), open_model(architecture))
+    )
+    assert early.example is None
+    assert LATER in early.warnings
+    alike.same(early, late, leaving={"warnings", "example"})
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_two_copies_are_not_judged_before_they_can_be_compared(saved_models, tmp_path, settings, tied):
+    folder = with_output_layer(saved_models("GPT2LMHeadModel"), tmp_path, tied=tied)
+    early = answer("sharing", seen(folder, settings), progress=lambda *_: None)
+    (group,) = early.groups
+    assert (group.verdict, group.file_relation, group.declared) == (UNCOMPARED, UNCOMPARED, tied)
+    assert "known when all weights are here" in group.reason
+    assert group.reason.startswith(
+        "They are declared to be one tensor, and" if tied else "config.json sets tie_word_embeddings to false, and"
+    )
+    assert words.answer(early).startswith("Input and output embeddings are 2 tensors of")
+    assert [question for question, _ in words.explain(early)] == []
+    assert words.truths(group)[1:] == ("copies under 2 names, not compared yet", "2 tensors, separate")
+
+
+def with_output_layer(folder: Path, to: Path, *, tied: bool) -> Path:
+    """A GPT-2 whose file has its output layer, too: an equal copy."""
+    for path in folder.iterdir():
+        (to / path.name).write_bytes(path.read_bytes())
+    tensors = load_file(folder / "model.safetensors")
+    tensors["lm_head.weight"] = tensors["transformer.wte.weight"].clone()
+    save_file(tensors, to / "model.safetensors", metadata={"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    (to / "config.json").write_text(json.dumps(config | {"tie_word_embeddings": tied}))
+    return to
+
+
 def test_nothing_reads_a_number_that_is_not_there(saved_models, settings):
     manifest = seen(saved_models("BertForMaskedLM"), settings).manifest
     first, second = [tensor.name for tensor in manifest.tensors if len(tensor.shape) == 1][:2]
@@ -91,14 +149,9 @@ def test_nothing_reads_a_number_that_is_not_there(saved_models, settings):
 
 
 def test_two_copies_that_a_class_would_tie_count_as_two_until_they_can_be_compared(saved_models, tmp_path, settings):
-    folder = saved_models("GPT2LMHeadModel")
-    tensors = load_file(folder / "model.safetensors")
-    tensors["lm_head.weight"] = tensors["transformer.wte.weight"].clone()
-    for path in folder.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    early = answer("overview", seen(tmp_path, settings), progress=lambda *_: None)
-    assert early.unique_parameters == sum(tensor.numel() for tensor in tensors.values())
+    folder = with_output_layer(saved_models("GPT2LMHeadModel"), tmp_path, tied=True)
+    early = answer("overview", seen(folder, settings), progress=lambda *_: None)
+    assert early.unique_parameters == sum(tensor.numel() for tensor in load_file(folder / "model.safetensors").values())
 
 
 def test_the_engine_answers_what_needs_names_and_refuses_the_rest_in_one_sentence(engine, tmp_path, settings):
@@ -111,7 +164,7 @@ def test_the_engine_answers_what_needs_names_and_refuses_the_rest_in_one_sentenc
         asked = {"other": found.fingerprint} if verb == "compare" else REST.get(verb, QUESTIONS.get(verb, {}))
         if not asked and analysis.needs == "model":
             asked = TEXT
-        if analysis.needs == "names":
+        if analysis.needs == "names" or analysis.early:
             assert engine.run(found.fingerprint, verb, called=(found.name,), **asked).result(WAIT)
             continue
         with pytest.raises(InspectorError) as raised:

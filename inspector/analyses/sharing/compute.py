@@ -15,7 +15,7 @@ from inspector.analyses.sharing.compute_folding import fold_rows
 from inspector.analyses.sharing.compute_verdicts import Evidence, find_groups, join_pairs, judge
 from inspector.analyses.sharing.request import SharingRequest
 from inspector.analyses.sharing.result import ReusedModule, Sharing
-from inspector.models.build import build_model
+from inspector.models.build import build_model, own_class
 from inspector.models.copies import LiveCopies, StoredCopies
 from inspector.models.counting import count, count_once
 from inspector.models.execution import count_reuse, reused_modules
@@ -41,12 +41,14 @@ def sharing(checkpoint: Checkpoint, _: SharingRequest, *, progress: Progress) ->
     numbers; its tensors are compared by the bytes that they occupy (Press & Wolf 2017 for why
     output and input embeddings are tied at all). Copies in the file are compared piece by piece,
     and modules are counted in a pass without weights: of a large file only candidates are read.
+    While the numbers are still on their way, copies are not compared, and the answer says so.
 
     Raises:
         InspectorError: If the model cannot be built.
     """
     progress(None, "Building the model")
-    model, missing = checkpoint.outlined
+    early = checkpoint.manifest.is_outline
+    model, missing = checkpoint.outline(own_class(checkpoint.config), compare=False) if early else checkpoint.outlined
     progress(None, "Comparing parameters")
     tensors = dict(named_tensors(model))
     stored = {tensor.name: tensor for tensor in checkpoint.tensors}
@@ -66,6 +68,8 @@ def sharing(checkpoint: Checkpoint, _: SharingRequest, *, progress: Progress) ->
     progress(None, "Counting reused modules")
     reused, warnings = count_reuse(model, loaded=lambda: _loaded(checkpoint, type(model)))
     said = [*checkpoint.manifest.warnings]
+    if early:
+        said.append(words.NOT_SEARCHED)
     if missing:
         said.append(words.MISSING.format(count=len(missing), name=min(missing)))
     if left := unexpected_keys(model, places.unused):

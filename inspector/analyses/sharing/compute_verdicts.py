@@ -1,4 +1,4 @@
-"""Judge groups of names: tied, equal copies, diverged, declared only, alias only, and why."""
+"""Judge groups of names: tied, equal copies, diverged, declared only, alias only, not compared, and why."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import combinations
 import torch
 
 from inspector.analyses.sharing import words_verdicts as words
-from inspector.analyses.sharing.result import FileRelation, Verdict
+from inspector.analyses.sharing.result import UNCOMPARED, FileRelation, Verdict
 from inspector.models.copies import Copies
 from inspector.models.memory import locate
 from inspector.store.manifests.columns import TensorInfo
@@ -71,7 +71,7 @@ def find_groups(evidence: Evidence) -> list[tuple[str, ...]]:
         *evidence.declared,
         *evidence.possible,
         *join_pairs(aliased),
-        *map(frozenset, evidence.copies.equal_groups()),
+        *map(frozenset, evidence.copies.equal_groups() if evidence.copies.readable else ()),
     ):
         known = set(names) & set(evidence.tensors)
         if len(known) > 1 and not any(known <= earlier for earlier in found):
@@ -96,8 +96,12 @@ def judge(names: tuple[str, ...], evidence: Evidence) -> Judgment:
     held = tuple(name for name in names if evidence.held is not None and name in evidence.held)
     aliases = tuple(name for name in names if name in evidence.aliases and name not in held)
     relation = _file_relation(held, evidence)
+    if relation == UNCOMPARED and not in_memory:
+        why = words.DECLARED if declared else _why_untied(names, evidence)
+        reason = words.NOT_COMPARED.format(why=why, count=len(held))
+        return Judgment(names, UNCOMPARED, reason, declared, in_memory, held, aliases, relation)
     compared = [name for name in names if evidence.can_compare(name)]
-    equal = all(evidence.copies.same(compared[0], name) for name in compared[1:])
+    equal = not evidence.copies.readable or all(evidence.copies.same(compared[0], name) for name in compared[1:])
     verdict: Verdict
     if in_memory:
         by = words.BY_NOTHING
@@ -116,13 +120,17 @@ def judge(names: tuple[str, ...], evidence: Evidence) -> Judgment:
 
 def _untied(names: tuple[str, ...], compared: Sequence[str], *, equal: bool, evidence: Evidence) -> tuple[Verdict, str]:
     """Judge names that nothing declares to be one tensor, and that are not."""
-    possible = any(set(names) <= group for group in evidence.possible)
-    why = words.untied(possible=possible, config_ties=evidence.config_ties)
+    why = _why_untied(names, evidence)
     if evidence.held is not None and len(compared) == 1:
         return "diverged", words.ALONE_IN_FILE.format(why=why, name=compared[0])
     if equal and compared:
         return "equal copies", words.EQUAL.format(why=why, holder=evidence.holder, count=len(compared))
     return "diverged", words.DIFFERENT.format(why=why, distance=_distance(compared, evidence.copies))
+
+
+def _why_untied(names: tuple[str, ...], evidence: Evidence) -> str:
+    possible = any(set(names) <= group for group in evidence.possible)
+    return words.untied(possible=possible, config_ties=evidence.config_ties)
 
 
 def _distance(names: Sequence[str], copies: Copies) -> str:
@@ -144,6 +152,8 @@ def _file_relation(held: Sequence[str], evidence: Evidence) -> FileRelation:
         return "one copy" if held else "no copy"
     if len({(evidence.held[name].file, evidence.held[name].storage) for name in held}) == 1:
         return "one storage"
+    if not evidence.copies.readable:
+        return UNCOMPARED
     same = all(evidence.copies.same(held[0], name) for name in held[1:])
     return "equal copies" if same else "different numbers"
 

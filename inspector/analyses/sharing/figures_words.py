@@ -33,6 +33,7 @@ VERDICTS = {
     "diverged": Verdict("dot", "diamond"),
     "declared only": Verdict("dashdot", "hexagon"),
     "alias only": Verdict("longdash", "octagon"),
+    "not compared": Verdict("longdashdot", "pentagon"),
 }
 SIGNS = {"equal copies": "=", "different numbers": "≠"}  # by what the file holds
 

@@ -11,9 +11,12 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
     import pandas as pd
 
 
-Verdict = Literal["tied", "equal copies", "diverged", "declared only", "alias only"]
+UNCOMPARED: Literal["not compared"] = "not compared"  # nobody can tell before the numbers are there
+Verdict = Literal["tied", "equal copies", "diverged", "declared only", "alias only", "not compared"]
 # What the file holds of a group; "no file" for a module in memory.
-FileRelation = Literal["one copy", "one storage", "equal copies", "different numbers", "no copy", "no file"]
+FileRelation = Literal[
+    "one copy", "one storage", "equal copies", "different numbers", "no copy", "no file", "not compared"
+]
 
 
 @dataclass(frozen=True, slots=True)

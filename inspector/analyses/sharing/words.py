@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from inspector.analyses.sharing.result import SharedGroup, Sharing
+from inspector.analyses.sharing.result import UNCOMPARED, SharedGroup, Sharing
 from inspector.text import bytes_text, percent_text, plural, shape_text
 
 INPUTS = {"word_embeddings", "wte", "embed_tokens", "embed_in", "shared", "tok_embeddings"}
@@ -19,6 +19,8 @@ ANSWERS = {
     "diverged": "{who} are not tied: {n} different tensors of {shape}.",
     "declared only": "{who} are declared tied, but the loaded model keeps them separate.",
     "declared only, different numbers": "{who} are declared tied, but the file has {n} different tensors of {shape}.",
+    "not compared": "{who} are {n} tensors of {shape} in the file: whether they are equal is known when all weights "
+    "are here.",
     "alias only": "The file says that {who} are one tensor, but the loaded model keeps them separate.",
 }
 # What the file holds, by its relation to the model's names.
@@ -36,6 +38,7 @@ IN_FILE = {
     "one storage": "one storage, under {held}",
     "equal copies": "equal copies under {held}",
     "different numbers": "different numbers under {held}",
+    "not compared": "copies under {held}, not compared yet",
     "no copy": "under none of these names",
     "no file": "no file: a module in memory",
 }
@@ -102,14 +105,17 @@ def explain(sharing: Sharing) -> Iterator[tuple[str, str]]:
             f"{bytes_text(weight.nbytes)} more each, and differ after the first training step.",
         )
         yield "What does sharing save?", sizes(sharing)
-    broken = [group for group in sharing.groups if group.declared and not group.in_memory]
+    open_groups = any(group.verdict == UNCOMPARED for group in sharing.groups)
+    broken = [
+        group for group in sharing.groups if group.declared and not group.in_memory and group.verdict != UNCOMPARED
+    ]
     if broken:
         yield (
             "Why is a declared tie missing?",
             f"The configuration declares {plural(len(broken), 'tie')} that the loaded model does not keep. "
             f"{' '.join(group.reason for group in broken[:3])}",
         )
-    if weight is None:
+    if weight is None and not open_groups:
         yield (
             "Would tying be possible here?",
             "Tying needs an output layer as wide as the input embedding, (vocabulary, hidden size). No two matrices "

@@ -16,6 +16,7 @@ KEPT = {  # what the file stores of a tied group; {first} of the {count} names t
     "one storage": "the file stores {count} names on one storage",
     "equal copies": "the file stores {count} equal copies",
     "different numbers": "the file stores {count} different copies",
+    "not compared": "the file stores {count} copies, which cannot be compared yet",
 }
 ALIAS_ONLY = (
     "The file's metadata says that these names are one tensor, but the loaded model keeps them separate: what one of "
@@ -28,7 +29,9 @@ EQUAL = (
     "moves them apart."
 )
 DIFFERENT = "{why}, and the copies have different numbers: {distance}"
+NOT_COMPARED = "{why}, and the file has {count} copies: whether they are equal is known when all weights are here."
 # Names that are declared to be one tensor.
+DECLARED = "They are declared to be one tensor"
 ON_DEVICES = "Declared, but the tensors are on {devices}, and devices cannot share memory."
 BROKEN = (
     "Declared, but broken: the {holder} has different numbers under these names, so the loaded model keeps them "
@@ -43,6 +46,7 @@ HOMELESS = (
     "{model} has no place for {count} tensors of the file, such as {name}, so their sharing is not shown. Check "
     "`architectures` in config.json."
 )
+NOT_SEARCHED = "Equal copies that nothing declares are looked for when all weights are here."
 MISSING = (
     "The file lacks {count} parameters of its own class, such as {name}: a loader would initialize them at random."
 )

@@ -50,7 +50,8 @@ def training(
 ) -> TrainingPlan:
     """Say how AdamW would train the class that config.json names; nothing is trained.
 
-    It follows from names and shapes; only the example reads numbers, of one matrix.
+    It follows from names and shapes; only the example reads numbers, of one matrix, and is left out while
+    they are still on their way.
 
     AdamW takes the decay out of the gradient: before each update, w becomes w - rate × decay × w
     (Loshchilov & Hutter, Decoupled Weight Decay Regularization, 2019).
@@ -114,7 +115,7 @@ def _example(
     """What decay does to the embedding matrix; None where the file does not hold its numbers."""
     matrix = embedding_matrix(model)
     found = next((each for each in parameters if each.tensor is matrix), None)
-    if found is None or not found.in_file:
+    if found is None or not found.in_file or checkpoint.manifest.is_outline:
         return None
     total, columns = found.tensor.shape
     rows = min(total, max(1, reads.most // max(1, columns)))
@@ -166,7 +167,7 @@ def _warnings(checkpoint: Checkpoint, parameters: list[Sorted], example: DecayEx
     for first, *others in shared_names((each.names[0], each.tensor) for each in trained):
         said.append(words.ON_ONE_MEMORY.format(first=first, others=", ".join(others)))
     if example is None:
-        said.append(words.NO_EXAMPLE)
+        said.append(words.LATER if checkpoint.manifest.is_outline else words.NO_EXAMPLE)
     return said
 
 

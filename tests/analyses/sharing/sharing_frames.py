@@ -18,6 +18,7 @@ RELATIONS: dict[Verdict, FileRelation] = {
     "diverged": "different numbers",
     "declared only": "different numbers",
     "alias only": "one copy",
+    "not compared": "not compared",
 }
 
 

@@ -16,7 +16,7 @@ from inspector.analyses.sharing.result import SharedGroup, Verdict
 from inspector.plotting.theme import DARK, LIGHT
 from tests.analyses.sharing.sharing_frames import folded, group, sharing_of
 
-VERDICTS = ("tied", "equal copies", "diverged", "declared only", "alias only")
+VERDICTS = ("tied", "equal copies", "diverged", "declared only", "alias only", "not compared")
 T5 = [
     "shared.weight", "encoder.embed_tokens.weight",
     *(f"encoder.block.{number}.wi.weight" for number in range(6)),
@@ -93,6 +93,7 @@ def test_views_of_a_block_are_not_called_one_tensor() -> None:
         ("diverged", "≠", "no tie is declared"),
         ("declared only", "≠", "a tie is declared"),
         ("alias only", "|", "no tie is declared"),
+        ("not compared", "|", "no tie is declared"),
     ],
 )
 def test_what_is_not_one_tensor_is_not_drawn_as_one(verdict: Verdict, sign: str, words: str) -> None:
@@ -142,21 +143,21 @@ def test_size_bars_are_proportional_to_bytes() -> None:
 
 
 def test_verdicts_differ_in_line_shape_and_letter() -> None:
-    pairs = [(f"a{letter}.w", f"b{letter}.w") for letter in "vwxyz"]
+    pairs = [(f"a{letter}.w", f"b{letter}.w") for letter in "uvwxyz"]
     groups = [group(*pair, verdict=v) for pair, v in zip(pairs, VERDICTS, strict=True)]
     figure = draw([name for pair in pairs for name in pair], groups)
-    assert len({curve["line"]["dash"] for curve in curves(figure)}) == 5
-    assert len(set(trace(figure, "ports")["marker"]["symbol"])) == 5
-    assert trace(figure, "ports")["text"] == tuple("ABBCCDDEE")  # one tensor, else one a name
-    assert trace(figure, "ends")["text"] == tuple("AABBCCDDEE")
+    assert len({curve["line"]["dash"] for curve in curves(figure)}) == len(VERDICTS)
+    assert len(set(trace(figure, "ports")["marker"]["symbol"])) == len(VERDICTS)
+    assert trace(figure, "ports")["text"] == tuple("ABBCCDDEEFF")  # one tensor, else one a name
+    assert trace(figure, "ends")["text"] == tuple("AABBCCDDEEFF")
 
 
 def test_boxes_never_overlap_and_stay_on_the_figure() -> None:
     # Ties side by side want the same height; their boxes must be pushed apart.
-    names = [f"{side}{letter}.w" for side in "ab" for letter in "vwxyz"]
+    names = [f"{side}{letter}.w" for side in "ab" for letter in "uvwxyz"]
     groups = [
         group(f"a{letter}.w", f"b{letter}.w", verdict=verdict)
-        for letter, verdict in zip("vwxyz", VERDICTS, strict=True)
+        for letter, verdict in zip("uvwxyz", VERDICTS, strict=True)
     ]
     figure = draw(names, groups)
     storage = trace(figure, "storage")
