@@ -7,10 +7,14 @@ path of the script, the versions of Python and Streamlit, and ids of the machine
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from google.protobuf.message import DecodeError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+from serving.reports import Reports
 
 REQUESTS = {"rerun_script", "stop_script", "file_urls_request", "app_heartbeat"}
 OPERATIONS = {"deferred_file", "dataframe_chunk"}  # downloads, and tables that load as they scroll
@@ -35,6 +39,7 @@ class Talk:
         if scope["type"] != "websocket":
             await self._app(scope, receive, send)
             return
+        reports = Reports()
 
         async def receive_wanted() -> Message:
             while True:
@@ -43,14 +48,15 @@ class Talk:
                 if code:
                     await send({"type": "websocket.close", "code": code})
                     return {"type": "websocket.disconnect", "code": code}
-                if is_wanted(message):
-                    return message
+                if is_wanted(message) and (passed := reports.heard(message)):
+                    return passed
 
         async def send_discreetly(message: Message) -> None:
             data = message.get("bytes")
             if data and self._script in data:
                 message = {**message, "bytes": discreet(data)}
-            await send(message)
+            with suppress(OSError):  # the browser is gone: what is received next says so, and Streamlit closes in peace
+                await send(message)
 
         await self._app(scope, receive_wanted, send_discreetly)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 import pytest
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
@@ -12,6 +14,8 @@ from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 from streamlit.testing.v1 import AppTest
 
+from inspector.engine.protocol import Job
+from inspector.errors import InspectorError
 from inspector.settings import settings
 from pages._ui import session
 from pages._ui.opening import arrivals
@@ -71,21 +75,27 @@ def test_a_run_that_ends_anywhere_while_it_opens_is_taken_up_by_the_next(
     open_app: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = open_app()
-    reach, ended = session.reach, []
+    wait, ended = session.wait, []
 
-    def end_first(reference: str) -> object:
-        opened = reach(reference)
-        if reference not in ended:
-            ended.append(reference)
+    def end_first(job: Job[Any], *, stopped_key: tuple[str, ...], **more: Any) -> Any:
+        if stopped_key[0] == "open" and stopped_key not in ended:
+            ended.append(stopped_key)
+            with suppress(InspectorError):
+                wait(job, stopped_key=stopped_key)
             raise RerunException(RerunData())
-        return opened
+        return wait(job, stopped_key=stopped_key, **more)
 
-    monkeypatch.setattr(arrivals.session, "reach", end_first)
+    monkeypatch.setattr(arrivals.session, "wait", end_first)
     app = upload(app, "again.zip", tiny_zip(7))
     for _ in range(3):
         app.run()
     assert app.session_state["opened"].name == "again"
-    assert [reference.partition(":")[0] for reference in ended if "incoming" in reference] == ["incoming"]
+    app = upload(app, "bad.zip", b"PK\x03\x04 no archive")
+    for _ in range(3):
+        app.run()
+    assert "bad" in app.error[0].value  # and not that it is gone
+    opened = [reference.partition(":")[0] for _, reference in ended if "incoming" in reference]
+    assert opened == ["incoming", "incoming"]
     assert list((settings().home / "incoming").glob("[!.]*")) == []
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from playwright.sync_api import CDPSession, Page, expect
 
+from inspector.catalog import PAGES
 from inspector.demo import DEMOS
 from serving.trial import ROOT, Server
 from tests.browser.looking import expect_calm, expect_page, go_to, metric
@@ -18,6 +21,11 @@ LOAD = """async source => {
     const { default: mount } = await import(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
     window.mount = arriving => mount({ data: { arriving }, setTriggerValue: (_, sends) => window.ticks.push(sends) });
 }"""
+ALWAYS = f"""{{
+    const set = window.setInterval;
+    window.setInterval = (call, every, ...more) => set(call, every === 1000 ? 15 : every, ...more);
+    addEventListener("DOMContentLoaded", () => document.body.insertAdjacentHTML("beforeend", '{SPINNER}'));
+}}"""  # ticks come as often as they can
 FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors")
 
 
@@ -124,3 +132,27 @@ def test_the_browser_ticks_until_the_server_knows_that_nothing_comes(page: Page)
     assert ticks(arriving=False, sends=False) == []
     assert ticks(arriving=False, sends=True) == [True, True]
     assert ticks(arriving=False, sends=False) == [False]  # all are there: once more
+
+
+def test_nothing_is_lost_to_a_tick(page: Page, server: Server, tmp_path: Path) -> None:
+    """Streamlit sends as one what changes within a millisecond."""
+    page.add_init_script(ALWAYS)
+    page.goto(server.url)
+    expect_page(page, "overview", "demo-bert")
+    refused = page.get_by_test_id("stAlert").filter(has_text="no weights")
+    given = page.get_by_test_id("stSidebar").locator("input[type=file]")
+    page.get_by_test_id("stSidebar").get_by_text("Open your own").click()
+    for number in range(4):
+        broken = tmp_path / f"broken{number}.zip"
+        with zipfile.ZipFile(broken, "w") as archive:
+            archive.writestr("config.json", "{}")
+        expect(given).to_have_count(1)
+        given.set_input_files(str(broken))
+        expect(refused).to_be_visible()
+        page.get_by_role("button", name="Dismiss").click()
+        expect(refused).to_have_count(0)
+    for slug in ("sharing", "training", "classes", "overview") * 2:
+        go_to(page, slug)
+        expect(page.get_by_role("heading", name=PAGES[slug].title, level=1)).to_be_visible()
+    page.get_by_test_id("stFileChipIconSpinner").evaluate("spinner => spinner.remove()")
+    expect_calm(page)

@@ -219,6 +219,23 @@ def test_what_is_no_request_ends_the_connection(message, code):
     assert sent == [{"type": "websocket.close", "code": code}]
 
 
+def test_a_browser_that_is_gone_ends_in_peace():
+    received = []
+
+    async def app(scope, receive, send):
+        await send({"type": "websocket.send", "bytes": ForwardMsg().SerializeToString()})
+        received.append(await receive())
+
+    async def receive():
+        return {"type": "websocket.disconnect"}
+
+    async def send(message):
+        raise OSError("gone")
+
+    run(Talk(app, script=SCRIPT)({"type": "websocket"}, receive, send))
+    assert received == [{"type": "websocket.disconnect"}]
+
+
 def test_the_greeting_tells_nothing_of_the_machine():
     greeting = ForwardMsg()
     session = greeting.new_session

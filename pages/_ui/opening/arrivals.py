@@ -15,6 +15,7 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 from streamlit.runtime.scriptrunner import ScriptRunContext, get_script_run_ctx
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
+from inspector.engine.protocol import Job
 from inspector.errors import CheckpointError, InspectorError
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
@@ -22,6 +23,7 @@ from inspector.store import registry
 from inspector.store.arriving import Received
 from inspector.store.disk import disk_sentence
 from inspector.store.keeping import quota
+from inspector.store.reference import CheckpointRef
 from inspector.text import bytes_text
 from pages._ui import session
 from serving.bodies import Receipt
@@ -45,6 +47,7 @@ class Arrival:
         self._files = files
         self._kind = kind
         self._upload: str | None = None
+        self._opening: Job[Opened] | None = None
         self._discard: Callable[[], object] | None = None
 
     def store(self) -> str:
@@ -69,6 +72,18 @@ class Arrival:
                     raise each.trouble
             self._write()
         return f"{self._kind}:{self._upload}"
+
+    def open(self) -> Opened:
+        """Have it opened, once, and wait for it: what was refused is not there for a second try.
+
+        Raises:
+            InspectorError: If it is refused or stopped, or as `store`.
+            OSError: As `store`.
+        """
+        reference = self.store()
+        if self._opening is None:
+            self._opening = session.engine().open(CheckpointRef.parse(reference))
+        return session.wait(self._opening, stopped_key=("open", reference))
 
     def release(self) -> None:
         """Let go of memory and disk; the store keeps what was opened elsewhere."""
@@ -123,7 +138,7 @@ def open_all(place: Place, then: Callable[[Opened], None]) -> None:
     while queue:
         arrival = queue[0]
         try:
-            checkpoint = session.reach(arrival.store())
+            checkpoint = arrival.open()
         except (InspectorError, OSError) as error:
             st.session_state[_refusal(place)] = _sentence(error)
             _drop(arrival, queue)

@@ -26,6 +26,7 @@ from inspector.store.reference import OUTLINE, CheckpointRef
 from inspector.text import literal
 from pages._ui import running, session
 from serving.bodies import Receipt
+from serving.reports import TICK
 from serving.uploads import LEDGER
 
 TICKED = "ticked"  # whether this part is drawn alone
@@ -79,7 +80,7 @@ def draw() -> None:
     files = _files()
     coming = [file for file in files.values() if isinstance(file, Arriving)]
     # the browser has ended a transfer before the server knows of it, and ticks until it does
-    _mount(key="under way", data={"arriving": bool(coming)}, on_sends_change=_note_tick)
+    _mount(key=TICK, data={"arriving": bool(coming)}, on_sends_change=_note_tick)
     shown: Preview | None = st.session_state.get(session.PREVIEW)
     if st.session_state.pop(TICKED, False) and shown and not shown.files <= files.keys():
         st.rerun()  # a file was canceled, which changes nothing else on the page; `settle` leaves the preview
