@@ -20,6 +20,7 @@ REQUESTS = {"rerun_script", "stop_script", "file_urls_request", "app_heartbeat"}
 OPERATIONS = {"deferred_file", "dataframe_chunk"}  # downloads, and tables that load as they scroll
 PROTOCOL_ERROR, TEXT_IS_NOT_TAKEN = 1002, 1003
 SCRIPT = "app.py"  # in place of its path
+SMALL = 300  # bytes of a message; those that say how a run ends have fewer
 
 
 class Talk:
@@ -53,8 +54,8 @@ class Talk:
 
         async def send_discreetly(message: Message) -> None:
             data = message.get("bytes")
-            if data and self._script in data:
-                message = {**message, "bytes": discreet(data)}
+            if data and (self._script in data or len(data) < SMALL):
+                message = {**message, "bytes": discreet(data, reports)}
             with suppress(OSError):  # the browser is gone: what is received next says so, and Streamlit closes in peace
                 await send(message)
 
@@ -81,10 +82,11 @@ def is_wanted(message: Message) -> bool:
     return kind in REQUESTS
 
 
-def discreet(data: bytes) -> bytes:
-    """A message of the server without what it says of this machine."""
+def discreet(data: bytes, reports: Reports) -> bytes:
+    """A message of the server without what it says of this machine; `reports` hears of its runs."""
     message = ForwardMsg()
     message.ParseFromString(data)
+    reports.told(message)
     if message.WhichOneof("type") == "new_session":
         session = message.new_session
         session.main_script_path = SCRIPT

@@ -151,8 +151,16 @@ def test_nothing_is_lost_to_a_tick(page: Page, server: Server, tmp_path: Path) -
         expect(refused).to_be_visible()
         page.get_by_role("button", name="Dismiss").click()
         expect(refused).to_have_count(0)
-    for slug in ("sharing", "training", "classes", "overview") * 2:
+    good = tmp_path / "good.zip"
+    with zipfile.ZipFile(good, "w") as archive:
+        for name in FILES:
+            archive.write(DEMOS["demo-gpt2"].folder / name, name)
+    expect(given).to_have_count(1)
+    given.set_input_files(str(good))
+    expect(page.get_by_test_id("stMain").get_by_text("good", exact=True).first).to_be_visible()
+    for slug in ("sharing", "training", "classes", "overview"):
         go_to(page, slug)
         expect(page.get_by_role("heading", name=PAGES[slug].title, level=1)).to_be_visible()
+        expect(page.get_by_test_id("stMain").get_by_text("good", exact=True).first).to_be_visible()
     page.get_by_test_id("stFileChipIconSpinner").evaluate("spinner => spinner.remove()")
     expect_calm(page)

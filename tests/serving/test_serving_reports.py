@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from serving.reports import TICK, Reports
 
@@ -22,6 +23,10 @@ def changed(fragment: str = "", *, page: str = "", alone: bool = False, **values
             widget.trigger_value = True
         elif name == "tick":
             widget.json_trigger_value = str(value)
+        elif isinstance(value, tuple):
+            widget.file_uploader_state_value.SetInParent()
+            for file in value:
+                widget.file_uploader_state_value.uploaded_file_info.add().name = file
         else:
             widget.string_value = str(value)
     return message
@@ -32,41 +37,100 @@ def heard(reports: Reports, message: BackMsg) -> BackMsg | None:
     return None if passed is None else BackMsg.FromString(passed["bytes"])
 
 
+def run(reports: Reports, fragment: str = "", *, end: bool = True) -> None:
+    """The server says that a run begins, and ends."""
+    for kind in ("new_session", "script_finished")[: 1 + end]:
+        message = ForwardMsg()
+        message.metadata.run.script_run_id = "run"
+        message.metadata.run.fragment_ids.extend([fragment] if fragment else [])
+        if kind == "new_session":
+            message.new_session.name = "app"
+        else:
+            message.script_finished = ForwardMsg.FINISHED_SUCCESSFULLY
+        reports.told(message)
+
+
+def fields(message: BackMsg | None) -> list[str]:
+    assert message
+    return [widget.id for widget in message.rerun_script.widget_states.widgets]
+
+
 def test_what_is_sent_along_with_a_report_runs_everything() -> None:
-    reports = Reports()
-    for message, fragment in [
-        (changed(text="a"), ""),
-        (changed("ours", tick=1, text="a"), "ours"),  # nothing but the report
-        (changed("ours", tick=1, text="b"), ""),
-        (changed("ours", tick=1, text="b"), "ours"),
-        (changed("ours", tick=1, text="b", button=CLICK), ""),
-        (changed("ours", tick=1, text="b", button=CLICK), ""),  # clicked again
-        (changed("ours", tick=1, text="b", new="c"), ""),
-        (changed("ours", tick=1), "ours"),  # gone with its page
-        (changed("another", text="d"), "another"),  # a fragment's own field
+    now = [0.0]
+    reports = Reports(lambda: now[0])
+    for seconds, message, fragment in [
+        (0, changed(text="a"), ""),
+        (0, changed("ours", tick=1, text="a"), "ours"),  # nothing but the report
+        (0, changed("ours", tick=1, text="a", button=CLICK), ""),
+        (0, changed("ours", tick=1, text="a", button=CLICK), ""),  # clicked again
+        (0, changed("ours", tick=1, text="a", new="c"), "ours"),  # a field that has just been drawn
+        (0, changed("ours", tick=1, files=()), "ours"),
+        (0, changed("ours", tick=1, files=("a.zip",)), ""),
+        (0, changed("ours", tick=1, files=("a.zip",)), "ours"),
+        (0, changed("ours", tick=1, other=("b.zip",)), ""),
+        (0, changed("another", text="a"), "another"),  # a fragment's own field
+        (0, changed("ours", tick=1, text="b"), "ours"),  # a person, or the run before
+        (0.4, changed("ours", tick=1, text="b"), "ours"),
+        (0.2, changed("ours", tick=1, text="b"), ""),  # it stays
+        (9, changed("ours", tick=1, text="b"), "ours"),
     ]:
+        now[0] += seconds
         passed = heard(reports, message)
         assert passed
         assert passed.rerun_script.fragment_id == fragment
-        assert passed.rerun_script.widget_states == message.rerun_script.widget_states
+        pure = fragment == "ours"
+        assert fields(passed) == ([TICKED] if pure else fields(message)), "a report says nothing of other fields"
+        run(reports, fragment)
+
+
+def test_a_report_waits_for_nothing_and_undoes_nothing() -> None:
+    reports = Reports()
+    report, clock = changed("ours", tick=1, text="a"), changed("clocked", alone=True, text="a")
+    assert heard(reports, changed(text="a"))
+    assert heard(reports, report) is None  # the run that was asked for has not begun
+    run(reports, end=False)
+    assert heard(reports, report) is None
+    assert heard(reports, clock) is None
+    assert heard(reports, changed(text="b"))  # ends that run
+    reports.told(ForwardMsg(script_finished=ForwardMsg.FINISHED_EARLY_FOR_RERUN))
+    assert heard(reports, changed("ours", tick=1, text="b")) is None
+    run(reports)
+    assert fields(heard(reports, changed("ours", tick=1, text="b"))) == [TICKED]
+    assert heard(reports, changed(text="c"))
+    run(reports, "ours")  # the report's, which was asked for before
+    assert heard(reports, changed("ours", tick=1, text="c")) is None
+    run(reports, "another", end=False)  # a fragment in which somebody does something
+    assert heard(reports, changed("ours", tick=1, text="c")) is None
+    run(reports, "another")
+    assert fields(heard(reports, changed("clocked", alone=True, text="c"))) == []
 
 
 def test_a_report_of_a_page_that_was_left_is_dropped() -> None:
     reports = Reports()
+
+    def goes_to(page: str) -> bool:
+        passed = heard(reports, changed(page=page))
+        run(reports)
+        return passed is not None
+
     report, clock = changed("ours", page="first", tick=1), changed("ours", page="first", alone=True)
-    assert heard(reports, changed())  # a session begins
+    assert goes_to("")  # a session begins
     assert heard(reports, report)
     assert heard(reports, clock)
-    assert heard(reports, changed(page="second"))  # a person goes there
+    assert goes_to("second")
     assert heard(reports, report) is None
     assert heard(reports, clock) is None
+    clicked = heard(reports, changed("ours", page="first", tick=1, button=CLICK))
+    assert clicked  # what is done at that moment is done, on the page that was chosen
+    assert (clicked.rerun_script.page_script_hash, clicked.rerun_script.fragment_id) == ("second", "")
+    run(reports)
     assert heard(reports, changed("ours", page="second", tick=1))
     assert heard(reports, changed("ours", page="third", tick=1))  # the script went there
-    assert heard(reports, changed(page="first"))
+    assert goes_to("first")
     assert heard(reports, changed("ours", page="third", tick=1)) is None
     assert heard(reports, report)
-    assert heard(reports, changed(page="second"))
-    assert heard(reports, changed(page="first"))  # and back, before the browser reported
+    assert goes_to("second")
+    assert goes_to("first")  # and back, before the browser reported
     assert heard(reports, report)
 
 
