@@ -54,6 +54,7 @@ class Reports:
         if rerun.is_auto_rerun or (ticks and not self._does_more(others)):
             return self._report(request, message)
         self._asked, self._changed = True, frozenset()
+        self._fragments.discard(rerun.fragment_id)  # its next run is a person's
         self._held = {name: widget.SerializeToString() for name, widget in others.items() if not _is_trigger(widget)}
         if not ticks:
             self._left = self._page if rerun.page_script_hash != self._page else None
@@ -94,9 +95,9 @@ class Reports:
 
     def _report(self, request: BackMsg, message: Message) -> Message | None:
         rerun = request.rerun_script
-        self._fragments.add(rerun.fragment_id)
         if self._asked or self._runs or rerun.page_script_hash == self._left:
             return None
+        self._fragments.add(rerun.fragment_id)
         self._page, self._left = rerun.page_script_hash, None
         own = [widget for widget in rerun.widget_states.widgets if TICK in widget.id]
         del rerun.widget_states.widgets[:]

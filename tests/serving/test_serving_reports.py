@@ -103,6 +103,10 @@ def test_a_report_waits_for_nothing_and_undoes_nothing() -> None:
     assert heard(reports, changed("ours", tick=1, text="c")) is None
     run(reports, "another")
     assert fields(heard(reports, changed("clocked", alone=True, text="c"))) == []
+    assert heard(reports, changed("clocked", text="d"))  # somebody does something in a fragment that reports
+    assert heard(reports, changed("clocked", alone=True, text="d")) is None
+    run(reports, "clocked")
+    assert heard(reports, changed("clocked", alone=True, text="d"))
 
 
 def test_a_report_of_a_page_that_was_left_is_dropped() -> None:

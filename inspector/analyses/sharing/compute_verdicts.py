@@ -101,7 +101,6 @@ def judge(names: tuple[str, ...], evidence: Evidence) -> Judgment:
         reason = words.NOT_COMPARED.format(why=why, count=len(held))
         return Judgment(names, UNCOMPARED, reason, declared, in_memory, held, aliases, relation)
     compared = [name for name in names if evidence.can_compare(name)]
-    equal = not evidence.copies.readable or all(evidence.copies.same(compared[0], name) for name in compared[1:])
     verdict: Verdict
     if in_memory:
         by = words.BY_NOTHING
@@ -112,18 +111,18 @@ def judge(names: tuple[str, ...], evidence: Evidence) -> Judgment:
     elif aliases and len(held) < len(names):
         verdict, reason = "alias only", words.ALIAS_ONLY
     elif declared:
-        verdict, reason = "declared only", _broken(compared, equal=equal, evidence=evidence)
+        verdict, reason = "declared only", _broken(compared, evidence)
     else:
-        verdict, reason = _untied(names, compared, equal=equal, evidence=evidence)
+        verdict, reason = _untied(names, compared, evidence)
     return Judgment(names, verdict, reason, declared, in_memory, held, aliases, relation)
 
 
-def _untied(names: tuple[str, ...], compared: Sequence[str], *, equal: bool, evidence: Evidence) -> tuple[Verdict, str]:
+def _untied(names: tuple[str, ...], compared: Sequence[str], evidence: Evidence) -> tuple[Verdict, str]:
     """Judge names that nothing declares to be one tensor, and that are not."""
     why = _why_untied(names, evidence)
     if evidence.held is not None and len(compared) == 1:
         return "diverged", words.ALONE_IN_FILE.format(why=why, name=compared[0])
-    if equal and compared:
+    if compared and _are_equal(compared, evidence):
         return "equal copies", words.EQUAL.format(why=why, holder=evidence.holder, count=len(compared))
     return "diverged", words.DIFFERENT.format(why=why, distance=_distance(compared, evidence.copies))
 
@@ -154,8 +153,12 @@ def _file_relation(held: Sequence[str], evidence: Evidence) -> FileRelation:
         return "one storage"
     if not evidence.copies.readable:
         return UNCOMPARED
-    same = all(evidence.copies.same(held[0], name) for name in held[1:])
-    return "equal copies" if same else "different numbers"
+    return "equal copies" if _are_equal(held, evidence) else "different numbers"
+
+
+def _are_equal(names: Sequence[str], evidence: Evidence) -> bool:
+    """Whether the same numbers are under all of these names, of which there is at least one."""
+    return all(evidence.copies.same(names[0], name) for name in names[1:])
 
 
 def _alike(names: Sequence[str], evidence: Evidence) -> bool:
@@ -166,10 +169,10 @@ def _alike(names: Sequence[str], evidence: Evidence) -> bool:
     return len(places) == 1
 
 
-def _broken(names: Sequence[str], *, equal: bool, evidence: Evidence) -> str:
+def _broken(names: Sequence[str], evidence: Evidence) -> str:
     devices = {str(evidence.tensors[name].device) for name in names if name in evidence.tensors}
     if len(devices) > 1:
         return words.ON_DEVICES.format(devices=" and ".join(sorted(devices)))
-    if len(names) > 1 and not equal:
+    if len(names) > 1 and not _are_equal(names, evidence):
         return words.BROKEN.format(holder=evidence.holder, distance=_distance(names, evidence.copies))
     return words.KEPT_APART
