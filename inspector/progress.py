@@ -8,11 +8,17 @@ from collections.abc import Callable
 from typing import Any
 
 EVERY = 0.2  # seconds between two reports of a pace
+SHORT = 100  # seconds that are told as such; longer times in minutes
 
 # Called with a fraction in 0..1, or None while nobody can tell, and what is being done.
 Progress = Callable[[float | None, str], None]
 # Called with what is known of an answer while the rest is computed: of the class that the catalog names.
 Show = Callable[[Any], None]
+
+
+def time_left(seconds: float) -> str:
+    """How long something still takes, in words."""
+    return f"{seconds:,.0f} s left" if seconds < SHORT else f"{seconds / 60:,.0f} min left"
 
 
 def untold(fraction: float | None, text: str) -> None:
@@ -66,4 +72,4 @@ class Pace:
         if seconds < self.STEADY:
             return text
         rate = self._done / seconds
-        return f"{text}, {rate / 1e9:.2f} GB/s, {(self._total - self._done) / rate:,.0f} s left"
+        return f"{text}, {rate / 1e9:.2f} GB/s, {time_left((self._total - self._done) / rate)}"

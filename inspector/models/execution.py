@@ -121,14 +121,14 @@ def _count(model: PreTrainedModel) -> Uses:
     return tuple(reused_modules(model, example_inputs(model)))
 
 
-def example_inputs(model: PreTrainedModel, count: int = EXAMPLE_IDS) -> dict[str, torch.Tensor]:
+def example_inputs(model: PreTrainedModel) -> dict[str, torch.Tensor]:
     """The first few token ids, (1, positions), for the encoder and where there is one the decoder.
 
     Of one choice, (1, 1, positions), where the model compares choices; on the device of the
     model's input embedding.
     """
     embedding = input_embedding(model)
-    ids = torch.arange(count, device=embedding.device).remainder(embedding.shape[0])[None]
+    ids = torch.arange(EXAMPLE_IDS, device=embedding.device).remainder(embedding.shape[0])[None]
     if type(model).__name__.endswith("ForMultipleChoice"):
         ids = ids[None]  # (1, choices, positions)
     both = {"input_ids": ids, "decoder_input_ids": ids}

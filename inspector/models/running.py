@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 
 from inspector.errors import WorkerError
 from inspector.models.execution import input_embedding
-from inspector.models.placing.device import release
+from inspector.models.placing.device import release, wait
 
 if TYPE_CHECKING:
     from inspector.models.placing.streaming import Stream
@@ -235,11 +235,3 @@ def memory_guard(loaded: Loaded, what: str = "input") -> Iterator[None]:
             f"The {kind} device has too little memory left for this {what}: use "
             f"{(ON_CPU if kind == 'cpu' else WAYS_ON)[what]}."
         ) from error
-
-
-def wait(device: torch.device) -> None:
-    """Wait until the device has done what it was given: it works behind our back."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    elif device.type == "mps":
-        torch.mps.synchronize()

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from inspector.errors import CheckpointError
+from inspector.progress import time_left
 from inspector.settings import Settings
 from inspector.store import registry
 from inspector.store.files import create_file
@@ -140,13 +141,13 @@ class Arriving:
         self._file = self._path = None
 
 
-def time_left(files: Collection[Arriving]) -> tuple[float, str]:
+def how_far(files: Collection[Arriving]) -> tuple[float, str]:
     """How much of some files has arrived: a share of 0..1, and a text with the time that the rest takes."""
     expected, arrived = sum(file.expected for file in files), sum(file.nbytes for file in files)
     text = f"{bytes_text(arrived)} of {bytes_text(expected)}" + (f" in {len(files)} files" if len(files) > 1 else "")
     if speed := sum(file.nbytes / file.seconds for file in files if file.seconds > STEADY):
         left = max(expected - arrived, 0) / speed
-        text += f", {left:,.0f} s left" if left < 100 else f", {left / 60:,.0f} min left"
+        text += f", {time_left(left)}"
     return min(arrived / max(expected, 1), 1.0), text
 
 

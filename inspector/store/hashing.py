@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from inspector.errors import CheckpointError
-from inspector.progress import Progress, told_rarely
+from inspector.progress import Progress, time_left, told_rarely
 from inspector.store.files import write_atomically
 from inspector.store.manifests.documents import is_fingerprint, read_bytes
 from inspector.store.names import weight_format
@@ -228,7 +228,7 @@ def _told(done: int, total: int, seconds: float) -> tuple[float, str]:
     text = f"Hashing: {done / 1e9:,.1f} of {total / 1e9:,.1f} GB"
     if done and seconds > 1:
         left = (total - done) * seconds / done
-        text += f" ({done / seconds / 1e9:,.1f} GB/s, {left:,.0f} s left)"
+        text += f" ({done / seconds / 1e9:,.1f} GB/s, {time_left(left)})"
     return done / max(total, 1), text
 
 

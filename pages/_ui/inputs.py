@@ -130,7 +130,7 @@ def planned(below: DeltaGenerator) -> tuple[Device, Dtype, Callable[[], None]]:
     """Ask as `placement` does, for a page that runs no model by itself.
 
     Returns:
-        Device, dtype, and what times a streamed pass, which reads two blocks: to be called last.
+        Device, dtype, and what times a streamed pass, which reads two matrices: to be called last.
     """
     device = options.ask(PlacementRequest, "device")
     dtype = options.ask(PlacementRequest, "dtype")

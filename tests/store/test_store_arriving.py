@@ -20,7 +20,7 @@ from inspector.errors import CheckpointError, InspectorError, NotInCheckpointErr
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.tensors import read_tensors
 from inspector.settings import Settings
-from inspector.store.arriving import Arriving, outline, time_left
+from inspector.store.arriving import Arriving, how_far, outline
 from inspector.store.copies import same_bytes
 from inspector.store.keeping.quota import account
 from inspector.store.readers.streams import stream, whole_parts
@@ -248,6 +248,6 @@ def test_a_hole_takes_no_room_in_the_store(tmp_path, settings):
 def test_how_much_has_arrived_is_told(tmp_path, settings):
     (tmp_path / "a").write_bytes(bytes(3_000_000))
     half = [coming(tmp_path / "a", settings, arrived=count) for count in (0, 1_500_000)]
-    assert time_left(half) == (0.25, "1.5 MB of 6.0 MB in 2 files")
-    assert time_left(half[1:]) == (0.5, "1.5 MB of 3.0 MB")
-    assert time_left([]) == (0.0, "0 B of 0 B")
+    assert how_far(half) == (0.25, "1.5 MB of 6.0 MB in 2 files")
+    assert how_far(half[1:]) == (0.5, "1.5 MB of 3.0 MB")
+    assert how_far([]) == (0.0, "0 B of 0 B")

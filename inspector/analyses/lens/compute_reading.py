@@ -11,7 +11,7 @@ import torch
 
 from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.lens.result import LensRows
-from inspector.models.placing.device import release
+from inspector.models.placing.device import release, wait
 from inspector.models.reading.frames import (
     WITHOUT_SOFTMAX,
     by_layer,
@@ -25,7 +25,7 @@ from inspector.models.reading.layers import choose_layers, layer_names
 from inspector.models.reading.readout import COMPARED, Readout, block_states, join, overlap, rank_correlation, read
 from inspector.models.reading.scores import COSINE, DOT, DOT_BIAS, LOGITS
 from inspector.models.reading.setting import STATES, Setting
-from inspector.models.running import memory_guard, wait
+from inspector.models.running import memory_guard
 from inspector.models.tokens import Tokens
 from inspector.progress import Progress, Show
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from inspector.models.placing.pacing import Estimate
     from inspector.models.placing.placement import Plan
 
+TOKENS = 16  # of the streamed pass whose time is estimated
+
 
 @answers(PlacementRequest)
 def placement(checkpoint: Checkpoint, request: PlacementRequest, *, progress: Progress) -> Placement:
@@ -56,8 +58,8 @@ def _timed(checkpoint: Checkpoint, task: str, dtype: Dtype, progress: Progress) 
     from inspector.models.placing.pacing import estimate
 
     loaded = load(checkpoint, task, device="stream", dtype=dtype, progress=progress)
-    progress(None, "Timing a block")
-    return estimate(checkpoint, loaded, loaded.stream) if loaded.stream else None
+    progress(None, "Timing a matrix")
+    return estimate(loaded.stream, min(TOKENS, checkpoint.positions or TOKENS)) if loaded.stream else None
 
 
 def _task(checkpoint: Checkpoint) -> str:

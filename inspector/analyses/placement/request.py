@@ -35,6 +35,6 @@ class PlacementRequest(Request):
     dtype: Dtype = placing.dtype()
     every: bool = option(
         False,
-        "Plan every way to run the model, and estimate the time of a streamed pass by reading and running two blocks",
+        "Plan every way to run the model, and estimate the time of a streamed pass by reading and using two matrices",
         label="Compare the ways to run it",
     )

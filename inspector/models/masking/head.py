@@ -11,8 +11,9 @@ import torch
 
 from inspector.errors import NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.placing.device import wait
 from inspector.models.reading.ladder import build_ladder
-from inspector.models.running import Forward, Loaded, forward, memory_guard, wait
+from inspector.models.running import Forward, Loaded, forward, memory_guard
 
 MOST_SCORES = 64_000_000  # of a pass whose head cannot be run on chosen positions alone
 

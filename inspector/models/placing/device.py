@@ -88,3 +88,11 @@ def release(device: torch.device) -> None:
     else:
         with suppress(OSError, AttributeError):  # only glibc keeps so much to itself
             ctypes.CDLL(None).malloc_trim(0)
+
+
+def wait(device: torch.device) -> None:
+    """Wait until the device has done what it was given: it works behind our back."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()

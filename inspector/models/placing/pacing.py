@@ -1,25 +1,24 @@
-"""Estimate how long a streamed pass takes: blocks are read and run, and the rest follows by its bytes."""
+"""Estimate how long a streamed pass takes, before it begins: a matrix is timed, and the rest follows by its bytes."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
-from inspector.models.execution import count_reuse, example_inputs
+from inspector.models.placing.device import wait
 from inspector.models.placing.placement import shown_size
-from inspector.models.placing.routing import Experts
-from inspector.models.running import Loaded, memory_guard, wait, without_cache
+from inspector.settings import MB
 
 if TYPE_CHECKING:
-    from inspector.models.checkpoint import Checkpoint
+    from inspector.models.naming import Recipe
+    from inspector.models.placing.routing import Experts
     from inspector.models.placing.streaming import Stream
 
-TOKENS = 16  # of the pass that is timed
-RUN = 2  # blocks that run for it: the first pays for what torch sets up lazily
+TRIED = 2  # matrices: the first pays for what torch sets up lazily
+SAMPLE_NBYTES = 256 * MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,87 +29,78 @@ class Estimate:
     basis: str  # one sentence: what was measured
 
 
-class _EnoughError(Exception):
-    """A pass has run as far as it is timed."""
+def estimate(stream: Stream, tokens: int, *, most_nbytes: int = SAMPLE_NBYTES) -> Estimate | None:
+    """Read a matrix of the first block and multiply tokens by it, and say how long all blocks take.
 
+    A block's time is nearly that of its matrices, which is that of their bytes: they are read once, and each
+    token is multiplied by each of them once. What attention adds for long texts is not counted.
 
-@dataclass(slots=True)
-class _Stopwatch:
-    """Times the blocks that run, and ends the pass after a few."""
-
-    device: torch.device
-    most: int
-    began: float = 0.0
-    taken: list[tuple[str, float]] = field(default_factory=list)
-
-    def start(self, *_: object) -> None:
-        """Begin with a block."""
-        self.began = time.monotonic()
-
-    def stop(self, name: str) -> None:
-        """End with it."""
-        wait(self.device)
-        self.taken.append((name, time.monotonic() - self.began))
-        if len(self.taken) == self.most:
-            raise _EnoughError
-
-
-def estimate(checkpoint: Checkpoint, loaded: Loaded, stream: Stream) -> Estimate | None:
-    """Run a few tokens through the first blocks of a streamed model, and say how long all of them take.
+    Args:
+        tokens: In all texts of the pass.
+        most_nbytes: Of the matrix that is read, where the block has smaller ones.
 
     Returns:
-        None where the model does not run on a few tokens.
+        None where a block has no matrix.
     """
-    tokens = min(TOKENS, checkpoint.positions or TOKENS)
-    watch = _Stopwatch(loaded.device, min(RUN, len(stream.blocks)))
-    handles: list[Any] = []
-    for name in stream.blocks:
-        module = loaded.model.get_submodule(name)
-        handles.append(module.register_forward_pre_hook(watch.start, prepend=True))
-        handles.append(module.register_forward_hook(lambda *_, name=name: watch.stop(name)))
-    try:
-        with memory_guard(loaded), torch.inference_mode():
-            loaded.model(**example_inputs(loaded.model, tokens), **without_cache(loaded.model))
-    except _EnoughError:
-        pass
-    finally:
-        for handle in handles:
-            handle.remove()
-    return _estimate(checkpoint, loaded, stream, watch, tokens) if watch.taken else None
-
-
-def _estimate(checkpoint: Checkpoint, loaded: Loaded, stream: Stream, watch: _Stopwatch, tokens: int) -> Estimate:
-    name, seconds = watch.taken[-1]
-    nbytes = {block: nbytes_of(checkpoint, stream, block, tokens) for block in stream.blocks}
-    uses = dict(count_reuse(loaded.model)[0])
-    total = sum(uses.get(block, 1) * each for block, each in nbytes.items())
-    place = list(nbytes).index(name) + 1
+    tried = _choose(stream, most_nbytes)
+    taken = [_time(stream, recipe, tokens) for recipe in tried]
+    if not taken:
+        return None
+    nbytes, seconds = _nbytes(stream, tried[-1]), taken[-1]
+    total = sum(nbytes_of(stream, block, tokens) for block in stream.blocks) * _rounds(stream)
     basis = (
-        f"Measured here: block {place} of {len(nbytes)} ({shown_size(nbytes[name])}) took {seconds:.2g} s to read and "
-        f"run with {tokens} tokens. The estimate scales this to {shown_size(total)} in total. Longer texts take "
-        "longer, and blocks in the system's file cache less."
+        f"Measured here: {tried[-1].place} ({shown_size(nbytes)}) took {seconds:.2g} s to read and to multiply by "
+        f"{tokens} tokens. The estimate scales this to {shown_size(total)} in total. Longer texts take longer, and "
+        "weights in the system's file cache less."
     )
-    return Estimate(seconds * total / max(1, nbytes[name]), basis)
+    return Estimate(seconds * total / max(1, nbytes), basis)
 
 
-def nbytes_of(checkpoint: Checkpoint, stream: Stream, block: str, tokens: int) -> int:
+def _choose(stream: Stream, most_nbytes: int) -> list[Recipe]:
+    """Matrices of the first block that are tried, the one that counts last."""
+    recipes = stream.needed(next(iter(stream.blocks.values())))
+    matrices = [each for each in recipes if len(each.names) == 1 and stream.held[each.place].dim() == 2]
+    matrices.sort(key=lambda each: _nbytes(stream, each))
+    fit = [each for each in matrices if _nbytes(stream, each) <= most_nbytes]
+    return fit[-TRIED:] or matrices[:1]
+
+
+def _time(stream: Stream, recipe: Recipe, tokens: int) -> float:
+    """Seconds that it takes to make a matrix and to multiply tokens by it."""
+    began = time.monotonic()
+    (matrix,) = stream.make(recipe.names).values()
+    with torch.inference_mode():
+        torch.nn.functional.linear(matrix.new_ones(tokens, matrix.shape[1]), matrix)
+    wait(stream.device)
+    return time.monotonic() - began
+
+
+def _rounds(stream: Stream) -> int:
+    """How often a pass runs the blocks: ALBERT's layers share them."""
+    config = stream.model.config
+    shared = getattr(config, "num_hidden_groups", None)
+    return config.num_hidden_layers // shared if shared else 1
+
+
+def nbytes_of(stream: Stream, block: str, tokens: int) -> int:
     """What is read of the files for a block: of a mixture as many experts as tokens can be routed to."""
-    read = _stored(checkpoint, (source for each in stream.needed(stream.blocks[block]) for source, _ in each.sources))
+    read = sum(_nbytes(stream, recipe) for recipe in stream.needed(stream.blocks[block]))
     for experts in stream.mixtures:
         if experts.path.startswith(f"{block}."):
-            whole = _stored(checkpoint, (source for each in experts.recipes for source, _ in each.sources))
-            read += whole * min(experts.count, tokens * _routed(checkpoint, experts)) // experts.count
+            whole = sum(_nbytes(stream, recipe) for recipe in experts.recipes)
+            read += whole * min(experts.count, tokens * _routed(stream, experts)) // experts.count
     return read
 
 
-def _routed(checkpoint: Checkpoint, experts: Experts) -> int:
+def _routed(stream: Stream, experts: Experts) -> int:
     """Experts that a token is routed to; all of them where the config does not say."""
-    return getattr(checkpoint.config, "num_experts_per_tok", None) or experts.count
+    return getattr(stream.model.config, "num_experts_per_tok", None) or experts.count
 
 
-def _stored(checkpoint: Checkpoint, names: Iterable[str]) -> int:
-    total = 0
-    for name in names:
+def _nbytes(stream: Stream, recipe: Recipe) -> int:
+    """Bytes of the files that a tensor of the model is made of."""
+    checkpoint, total = stream.checkpoint, 0
+    for name, _ in recipe.sources:
         coded = checkpoint.quantized.get(name)
         parts = coded.parts.values() if coded else (checkpoint.manifest.by_name[name],)
         total += sum(part.nbytes for part in parts)

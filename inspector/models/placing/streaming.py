@@ -13,7 +13,7 @@ all be turned into numbers.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,15 +27,14 @@ from inspector.errors import CheckpointError, RequestError
 from inspector.models.build import own_config, require, task_class
 from inspector.models.memory import named_tensors
 from inspector.models.naming import Recipe
+from inspector.models.placing.pacing import estimate
 from inspector.models.placing.placement import Plan, find_blocks, shown_size
 from inspector.models.placing.routing import AT_ONCE, Experts, find_experts, join, run_routed
-from inspector.progress import Progress
+from inspector.progress import Progress, time_left
 from inspector.settings import MB
 
 if TYPE_CHECKING:
     from inspector.models.checkpoint import Checkpoint
-
-Reader = Callable[[list[str]], Mapping[str, torch.Tensor]]
 
 
 @dataclass(slots=True, eq=False)
@@ -45,8 +44,8 @@ class Stream:
     A tensor is known by what stands for it on the meta device: tied names have that in common.
     """
 
+    checkpoint: Checkpoint
     model: PreTrainedModel
-    read: Reader  # tensors of the files by their names
     device: torch.device
     held: dict[str, torch.Tensor]  # name in the model -> what stands for it
     recipes: dict[int, Recipe]  # id of what stands for a tensor -> what makes it
@@ -60,7 +59,7 @@ class Stream:
         return self._make(self.needed(names))
 
     def _make(self, wanted: Sequence[Recipe]) -> dict[int, torch.Tensor]:
-        stored = self.read([source for recipe in wanted for source, _ in recipe.sources])
+        stored = self.checkpoint.read([source for recipe in wanted for source, _ in recipe.sources])
         made: dict[int, torch.Tensor] = {}
         for recipe in wanted:
             found = recipe.make(self.model, stored.__getitem__, self.held[recipe.place].dtype)
@@ -87,8 +86,12 @@ class Stream:
     def come_and_go(self, block: str, names: Sequence[str], *, number: int, count: int) -> None:
         """Have some tensors in the model only while a module of it runs."""
 
-        def enter(*_: object) -> None:
-            self.progress((number - 1) / count, f"Block {number} of {count}{self._left(number, count)}")
+        def enter(_: nn.Module, received: tuple[object, ...]) -> None:
+            told = f"Block {number} of {count}"
+            if number == 1:
+                self.progress(0.0, told)
+            seconds = self._left(number, count, received)
+            self.progress((number - 1) / count, told if seconds is None else f"{told}, {time_left(seconds)}")
             made = self.make(names)
             for name in names:
                 self.put(name, made[id(self.held[name])])
@@ -101,13 +104,14 @@ class Stream:
         module.register_forward_pre_hook(enter)
         module.register_forward_hook(leave, always_call=True)
 
-    def _left(self, number: int, count: int) -> str:
-        """How long the blocks from one on take, by those before it."""
-        now = time.monotonic()
-        if number == 1:
-            self.began = now
-            return ""
-        return f", {(now - self.began) / (number - 1) * (count - number + 1):,.0f} s left"
+    def _left(self, number: int, count: int, received: tuple[object, ...]) -> float | None:
+        """How many seconds the blocks from one on take, by those before it; the first, by what is measured for it."""
+        if number > 1:
+            return (time.monotonic() - self.began) / (number - 1) * (count - number + 1)
+        hidden = next(iter(received), None)
+        told = estimate(self, hidden.shape[:-1].numel()) if isinstance(hidden, torch.Tensor) else None
+        self.began = time.monotonic()
+        return told.seconds if told else None
 
     def route(self, experts: Experts) -> None:
         """Have the experts of a module in the model only while tokens are routed to them."""
@@ -151,7 +155,7 @@ def stream_model(checkpoint: Checkpoint, task: str, plan: Plan, *, experts_nbyte
         for name in recipe.names:
             recipes.setdefault(id(held[name]), recipe)
     mixtures = find_experts(model, held, recipes, checkpoint.outlines, experts_nbytes)
-    stream = Stream(model, checkpoint.read, plan.device, held, recipes, mixtures=mixtures)
+    stream = Stream(checkpoint, model, plan.device, held, recipes, mixtures=mixtures)
     routed = frozenset().union(*(experts.names for experts in mixtures))
     blocks = {
         block: [name for name in held if name.startswith(f"{block}.") and name not in routed]

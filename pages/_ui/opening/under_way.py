@@ -86,7 +86,7 @@ def draw() -> None:
         st.rerun()  # a file was canceled, which changes nothing else on the page; `settle` leaves the preview
     if not coming:
         return
-    share, text = arriving.time_left(coming)
+    share, text = arriving.how_far(coming)
     st.progress(share, text=f"Arriving: {text}")
     preview = _preview(files)
     checkpoint = preview.opened() if preview else None
