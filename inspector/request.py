@@ -115,9 +115,8 @@ def options(request: type[Request]) -> dict[str, Option]:
 @functools.cache
 def defaults(request: type[Request]) -> dict[str, Any]:
     """Defaults by name; an option that must be given is not there."""
-    return {
-        field.name: field.default for field in dataclasses.fields(request) if field.default is not dataclasses.MISSING
-    }
+    known = (field for field in dataclasses.fields(request) if "option" in field.metadata)
+    return {field.name: field.default for field in known if field.default is not dataclasses.MISSING}
 
 
 @functools.cache

@@ -127,6 +127,6 @@ def _build(checkpoint: Checkpoint, progress: Progress) -> tuple[Built | str, Sha
     """What building the model tells, and who shares memory; a sentence where it cannot be built."""
     try:
         built = build_for_checks(checkpoint)
-        return built, answer("sharing", checkpoint, progress=progress)
+        return built, answer("sharing", checkpoint, count_reuse=False, progress=progress)
     except InspectorError as error:
         return str(error), str(error)

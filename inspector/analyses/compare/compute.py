@@ -141,7 +141,7 @@ def _both_shared(
     found = []
     for checkpoint in (first, second):
         try:
-            found.append(answer("sharing", checkpoint, progress=progress))
+            found.append(answer("sharing", checkpoint, count_reuse=False, progress=progress))
         except InspectorError as error:
             warnings.append(words.TIES_NOT_COMPARED.format(error=error))
             return None

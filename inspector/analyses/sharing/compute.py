@@ -34,7 +34,7 @@ Inputs = Mapping[str, torch.Tensor] | tuple[torch.Tensor, ...]
 
 
 @answers(SharingRequest)
-def sharing(checkpoint: Checkpoint, _: SharingRequest, *, progress: Progress) -> Sharing:
+def sharing(checkpoint: Checkpoint, request: SharingRequest, *, progress: Progress) -> Sharing:
     """Audit the sharing of a checkpoint's parameters.
 
     The model is built as the class that config.json names, in the stored dtype and without its
@@ -65,8 +65,10 @@ def sharing(checkpoint: Checkpoint, _: SharingRequest, *, progress: Progress) ->
         ),
         untied=checkpoint.config_values.get("tie_word_embeddings") is False,
     )
-    progress(None, "Counting reused modules")
-    reused, warnings = count_reuse(model, loaded=lambda: _loaded(checkpoint, type(model)))
+    reused, warnings = (), ()
+    if request.count_reuse:
+        progress(None, "Counting reused modules")
+        reused, warnings = count_reuse(model, loaded=lambda: _loaded(checkpoint, type(model)))
     said = [*checkpoint.manifest.warnings]
     if early:
         said.append(words.NOT_SEARCHED)

@@ -12,3 +12,5 @@ class SharingRequest(Request):
     """`sharing` has no options."""
 
     verb = "sharing"
+
+    count_reuse: bool = True  # for other rooms, which need no count of the modules that run more than once

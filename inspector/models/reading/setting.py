@@ -175,6 +175,7 @@ def prepare(
     family = checkpoint.family
     ladder = build_ladder(loaded.model, family) if has_head and family else None
     output = _output_layer(loaded) if has_head and ladder is None else None
+    progress(None, "Measuring the embedding matrix")
     scorer, left_out = build_scorer(loaded, ladder, output)
     if not scorer.rungs:
         raise NotInCheckpointError(" ".join([*left_out, *_warnings(checkpoint, scorer)]))

@@ -89,7 +89,16 @@ def test_rows_come_before_the_next_block_is_read(open_model):
         device="stream",
     )
     begin = told.index("Block 1 of 4")
-    assert told[begin:] == ["Block 1 of 4", 0, 1, "Block 2 of 4", 2, "Block 3 of 4", 3, "Block 4 of 4", "Layer 4"]
+    assert told[begin:] == ["Block 1 of 4"] * 2 + [
+        0,
+        1,
+        "Block 2 of 4",
+        2,
+        "Block 3 of 4",
+        3,
+        "Block 4 of 4",
+        "Layer 4",
+    ]
 
 
 def test_layers_that_are_read_together_come_together(open_model, monkeypatch):
