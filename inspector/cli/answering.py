@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from inspector import __version__
-from inspector.catalog import request_of
+from inspector.catalog import CATALOG, request_of
 from inspector.demo import DEMOS
 from inspector.engine.choice import start_engine
 from inspector.engine.protocol import Job
@@ -25,6 +25,7 @@ from inspector.text import escaped
 
 REFUSED = 2  # exit status
 POLL_SECONDS = 0.1
+READS_ALL = ("auto", "all")  # values of a question that reads numbers
 
 app = typer.Typer(
     name="inspector",
@@ -92,7 +93,8 @@ def ask(
 ) -> Any:
     """Open and run as `answer` does, and give the result back instead of printing it."""
     with refusals(request_of(verb)):
-        engine = start_engine(settings(), restrict_paths=False, spare=False, only=verb)
+        reads_all = CATALOG[verb].needs == "model" or parameters.get("values") in READS_ALL
+        engine = start_engine(settings(), restrict_paths=False, spare=False, only=verb, reads_all=reads_all)
         try:
             opened: Opened = waited(engine.open(find_reference(checkpoint)))
             called = [opened.name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import replace
 
 from inspector.catalog import CATALOG
 from inspector.engine.forking import fork_servers
@@ -13,13 +14,19 @@ from inspector.errors import SettingsError
 from inspector.settings import settings
 
 
-def functions_for(verb: str) -> WorkerFunctions:
-    """What the workers of an engine import that answers one question alone."""
+def functions_for(verb: str, *, reads_all: bool = False) -> WorkerFunctions:
+    """What the workers of an engine import and prepare that answers one question alone.
+
+    Args:
+        verb: Of the question.
+        reads_all: True: it reads the files from end to end.
+    """
     asked = CATALOG[verb]
     module = asked.function.partition(":")[0]
     if asked.light:
         return WorkerFunctions(light=(WorkerFunctions().open.partition(":")[0], module), warm_up=())
-    return WorkerFunctions(light=(), warm_up=(module,))
+    functions = WorkerFunctions(light=(), warm_up=(module,))
+    return replace(functions, prepare="inspector.store.reading_ahead:read_ahead") if reads_all else functions
 
 
 def start_ahead(verb: str) -> None:

@@ -10,7 +10,12 @@ from inspector.settings import Settings
 
 
 def start_engine(
-    settings: Settings, *, restrict_paths: bool = True, spare: bool = True, only: str | None = None
+    settings: Settings,
+    *,
+    restrict_paths: bool = True,
+    spare: bool = True,
+    only: str | None = None,
+    reads_all: bool = False,
 ) -> Engine:
     """Start an engine.
 
@@ -20,6 +25,7 @@ def start_engine(
         spare: True: keep one process warm for the next checkpoint.
         only: The verb of the one question that will be asked. What it imports is imported while the checkpoint is
             opened, or put into the store, and nothing else.
+        reads_all: True: that question reads the files from end to end; they are fetched from the disk meanwhile.
     """
     if settings.engine == "ray":
         from inspector.engine.ray.engine import RayEngine
@@ -28,4 +34,5 @@ def start_engine(
     if only is None:
         return LocalEngine(settings, restrict_paths=restrict_paths, spare=spare)
     apart = not CATALOG[only].light
-    return LocalEngine(settings, restrict_paths=restrict_paths, spare=spare, apart=apart, functions=functions_for(only))
+    functions = functions_for(only, reads_all=reads_all)
+    return LocalEngine(settings, restrict_paths=restrict_paths, spare=spare, apart=apart, functions=functions)
