@@ -49,8 +49,8 @@ def estimate(stream: Stream, tokens: int, *, most_nbytes: int = SAMPLE_NBYTES) -
     nbytes, seconds = _nbytes(stream, tried[-1]), taken[-1]
     total = sum(nbytes_of(stream, block, tokens) for block in stream.blocks) * _rounds(stream)
     basis = (
-        f"Measured here: {tried[-1].place} ({shown_size(nbytes)}) took {seconds:.2g} s to read and to multiply by "
-        f"{tokens} tokens. The estimate scales this to {shown_size(total)} in total. Longer texts take longer, and "
+        f"Measured here: reading {tried[-1].place} ({shown_size(nbytes)}) and multiplying {tokens} tokens by it took "
+        f"{seconds:.2g} s. The estimate scales this to {shown_size(total)} in total. Longer texts take longer, and "
         "weights in the system's file cache less."
     )
     return Estimate(seconds * total / max(1, nbytes), basis)
