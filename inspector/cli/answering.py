@@ -25,7 +25,7 @@ from inspector.text import escaped
 
 REFUSED = 2  # exit status
 POLL_SECONDS = 0.1
-READS_ALL = ("auto", "all")  # values of a question that reads numbers
+READS_ALL = ("auto", "all")  # `values` with which a question reads every number
 
 app = typer.Typer(
     name="inspector",

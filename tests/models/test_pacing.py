@@ -100,6 +100,15 @@ def test_a_pass_tells_its_time_before_its_first_block_runs(open_model, monkeypat
         assert torch.allclose(each[:1], one, atol=1e-6)
 
 
+def test_blocks_that_run_several_times_tell_no_time(open_model):
+    checkpoint = open_model("AlbertForMaskedLM", num_hidden_layers=3, num_hidden_groups=1)
+    told: list[str] = []
+    loaded: Any = load(checkpoint, "masked_lm", device="stream", progress=lambda _, text: told.append(text))
+    told.clear()
+    forward(loaded, IDS, head=True)
+    assert set(told) == {"Block 1 of 1"}
+
+
 def test_of_a_mixture_as_many_experts_count_as_tokens_can_reach(open_model):
     checkpoint = open_model("MixtralForCausalLM", num_local_experts=8, num_experts_per_tok=2)
     stream: Any = load(checkpoint, "causal_lm", device="stream").stream

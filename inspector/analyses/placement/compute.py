@@ -56,10 +56,12 @@ def _ways(checkpoint: Checkpoint, task: str, plan: Plan, dtype: Dtype, progress:
 
 def _timed(checkpoint: Checkpoint, task: str, dtype: Dtype, progress: Progress) -> Estimate | None:
     from inspector.models.placing.pacing import estimate
+    from inspector.models.running import memory_guard
 
     loaded = load(checkpoint, task, device="stream", dtype=dtype, progress=progress)
     progress(None, "Timing a matrix")
-    return estimate(loaded.stream, min(TOKENS, checkpoint.positions or TOKENS)) if loaded.stream else None
+    with memory_guard(loaded, "model"):
+        return estimate(loaded.stream, min(TOKENS, checkpoint.positions or TOKENS)) if loaded.stream else None
 
 
 def _task(checkpoint: Checkpoint) -> str:

@@ -47,7 +47,7 @@ def estimate(stream: Stream, tokens: int, *, most_nbytes: int = SAMPLE_NBYTES) -
     if not taken:
         return None
     nbytes, seconds = _nbytes(stream, tried[-1]), taken[-1]
-    total = sum(nbytes_of(stream, block, tokens) for block in stream.blocks) * _rounds(stream)
+    total = sum(nbytes_of(stream, block, tokens) for block in stream.blocks) * rounds(stream)
     basis = (
         f"Measured here: reading {tried[-1].place} ({shown_size(nbytes)}) and multiplying {tokens} tokens by it took "
         f"{seconds:.2g} s. The estimate scales this to {shown_size(total)} in total. Longer texts take longer, and "
@@ -75,8 +75,8 @@ def _time(stream: Stream, recipe: Recipe, tokens: int) -> float:
     return time.monotonic() - began
 
 
-def _rounds(stream: Stream) -> int:
-    """How often a pass runs the blocks: ALBERT's layers share them."""
+def rounds(stream: Stream) -> int:
+    """How often a pass runs each block: ALBERT's layers share them."""
     config = stream.model.config
     shared = getattr(config, "num_hidden_groups", None)
     return config.num_hidden_layers // shared if shared else 1

@@ -27,7 +27,7 @@ from inspector.errors import CheckpointError, RequestError
 from inspector.models.build import own_config, require, task_class
 from inspector.models.memory import named_tensors
 from inspector.models.naming import Recipe
-from inspector.models.placing.pacing import estimate
+from inspector.models.placing.pacing import estimate, rounds
 from inspector.models.placing.placement import Plan, find_blocks, shown_size
 from inspector.models.placing.routing import AT_ONCE, Experts, find_experts, join, run_routed
 from inspector.progress import Progress, time_left
@@ -105,7 +105,13 @@ class Stream:
         module.register_forward_hook(leave, always_call=True)
 
     def _left(self, number: int, count: int, received: tuple[object, ...]) -> float | None:
-        """How many seconds the blocks from one on take, by those before it; the first, by what is measured for it."""
+        """How many seconds the blocks from one on take, by those before it; the first, by what is measured for it.
+
+        Returns:
+            None where nobody can tell, or blocks run several times in a pass.
+        """
+        if rounds(self) > 1:
+            return None
         if number > 1:
             return (time.monotonic() - self.began) / (number - 1) * (count - number + 1)
         hidden = next(iter(received), None)
