@@ -38,16 +38,14 @@ def _plain(value: Any, parts: list[bytes]) -> Any:
 
 
 def _of_libraries(value: Any) -> Callable[[Any, list[bytes]], Any]:
-    """For what nobody has where the library is not imported."""
+    """For what nobody has where the library is not imported, or another thread is just importing it."""
     numpy, pandas = sys.modules.get("numpy"), sys.modules.get("pandas")
-    if numpy and isinstance(value, numpy.ndarray):
+    if isinstance(value, getattr(numpy, "ndarray", ())):
         return _array
-    if numpy and isinstance(value, numpy.generic):
+    if isinstance(value, getattr(numpy, "generic", ())):
         return lambda value, parts: _plain(value.item(), parts)
-    if pandas and type(value) is pandas.DataFrame:
+    if type(value) is getattr(pandas, "DataFrame", None):
         return _frame
-    if isinstance(value, Path):
-        return lambda value, parts: {kinds.PATH: str(value)}
     raise TypeError(f"A value of type {type(value).__name__} cannot travel between processes.")
 
 
@@ -74,6 +72,7 @@ WRITERS: dict[type, Callable[[Any, list[bytes]], Any]] = {
     frozenset: _items(kinds.FROZEN),
     dict: _dict,
     bytes: _bytes,
+    Path: lambda value, parts: {kinds.PATH: str(value)},
     int: lambda value, parts: int(value),
     float: lambda value, parts: float(value),
     str: lambda value, parts: str.__str__(value),

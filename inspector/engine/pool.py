@@ -111,8 +111,11 @@ class Pool:
         return next((w for w in self.workers if w.fingerprint == fingerprint), None)
 
     def start_spare(self) -> None:
-        """Start a spare."""
-        self.spare = self._begin()
+        """Start a spare, if the system lets us."""
+        try:
+            self.spare = self._begin()
+        except OSError:  # no memory, or no process; the next request may try again
+            self._spare_died = True
 
     def drop(self, worker: WorkerProcess) -> bool:
         """End a process; False if it was dropped before."""

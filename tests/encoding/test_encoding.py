@@ -9,9 +9,11 @@ import math
 import pickle  # noqa: TID251 - to write what a hostile worker would
 import signal
 import struct
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +30,7 @@ from inspector.encoding.parts import DTYPES, MASKED_DTYPES, MAX_VALUES, join
 from inspector.engine.protocol import Progress
 from inspector.engine.wire import Failure, Warm
 from inspector.results.checkpoint import Opened, TokenizerInfo
+from inspector.settings import Settings, read_settings
 from inspector.store.manifests.columns import TensorInfo, Tensors
 
 FRAMES = {
@@ -307,6 +310,18 @@ def test_millions_of_values_are_counted_before_they_are_made():
     text = b"[" + b"[]," * MAX_VALUES + b"[]]"
     with pytest.raises(DecodeError, match="too many"):
         decode(b"CI01" + struct.pack("<Q", len(text)) + text, Any)
+
+
+def test_a_library_that_another_thread_is_importing_is_in_nobodys_way(monkeypatch):
+    """Half of it is there, and no value of it yet."""
+    settings = read_settings({})
+    with monkeypatch.context() as context:
+        for library in ("numpy", "pandas"):
+            context.setitem(sys.modules, library, ModuleType(library))
+        written = encode(settings)
+        with pytest.raises(TypeError, match="cannot travel"):
+            encode(object())
+    assert decode(written, Settings) == settings
 
 
 def test_what_does_not_travel_is_told_to_the_writer():

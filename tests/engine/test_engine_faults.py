@@ -150,6 +150,21 @@ def test_a_dead_spare_does_not_matter():
         assert engine.open(demo("demo-a")).result(WAIT).fingerprint == A
 
 
+def test_a_spare_that_cannot_be_started_does_not_matter(monkeypatch):
+    """Whoever watches the limits, and starts spares, goes on."""
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with running(spare=True) as engine:
+        assert engine.workers() == []
+        monkeypatch.undo()
+        assert answer(engine, A, "echo")["name"] == "demo-a"
+        monkeypatch.setattr(sys, "executable", "/nowhere/python")
+        engine.release(A)
+        eventually(lambda: not engine.workers() or None in held(engine))
+        monkeypatch.undo()
+        assert answer(engine, B, "echo")["name"] == "demo-b"
+        eventually(lambda: None in held(engine))
+
+
 def test_a_worker_that_cannot_be_started_is_one_sentence(monkeypatch):
     with running() as engine:
         monkeypatch.setattr(sys, "executable", "/nowhere/python")
