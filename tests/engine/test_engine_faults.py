@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import psutil
 import pytest
 
 from inspector.engine import limits, logs
+from inspector.engine.forking import fork_servers
 from inspector.engine.jobs import LocalJob
 from inspector.engine.process import longest_answer
 from inspector.engine.wire import OpenRequest, RunRequest
@@ -152,15 +155,17 @@ def test_a_dead_spare_does_not_matter():
 
 def test_a_spare_that_cannot_be_started_does_not_matter(monkeypatch):
     """Whoever watches the limits, and starts spares, goes on."""
-    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    tried = threading.Event()
+
+    def refuse(*_: object) -> None:
+        tried.set()
+        raise OSError(errno.ENOMEM, "no memory")
+
     with running(spare=True) as engine:
-        assert engine.workers() == []
-        monkeypatch.undo()
-        assert answer(engine, A, "echo")["name"] == "demo-a"
-        monkeypatch.setattr(sys, "executable", "/nowhere/python")
-        engine.release(A)
-        eventually(lambda: not engine.workers() or None in held(engine))
-        monkeypatch.undo()
+        with monkeypatch.context() as context:
+            context.setattr(fork_servers, "fork", refuse)
+            answer(engine, A, "echo")  # by the spare
+            assert tried.wait(WAIT)
         assert answer(engine, B, "echo")["name"] == "demo-b"
         eventually(lambda: None in held(engine))
 
