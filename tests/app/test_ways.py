@@ -21,7 +21,7 @@ def test_a_streamed_pass_is_timed_before_it_begins(open_app: Open) -> None:
     app = open_app("lens", device="stream")
     assert not app.exception
     (said,) = [each for each in captions(app) if each.startswith("A streamed pass takes")]
-    assert "to read and run with" in said
+    assert "and multiplying 16 tokens by it took" in said
     assert said not in [each.value for box in app.expander for each in box.caption]  # which may be closed
     assert not [each for each in app.dataframe if "time per pass" in each.value.columns]
 
