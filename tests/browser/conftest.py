@@ -5,15 +5,19 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, expect
+from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, Request, expect
 
+from inspector.demo import DEMOS, RUNS
 from serving.trial import Server, start_app, wait_until_up
+from tests.browser.looking import expect_page
+from tests.browser.uploading import empty
 from tools.chromium import FLAGS, find_chromium
 
 ANSWER_MILLISECONDS = 120_000  # for a model that has to be loaded first, on a busy machine
@@ -80,6 +84,23 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield start()
 
 
+@pytest.fixture
+def empty_server(server: Server) -> Server:
+    """The server that most tests share: what the tests before have stored is deleted."""
+    empty(server)
+    return server
+
+
+@pytest.fixture
+def sidebar(page: Page, empty_server: Server) -> tuple[Server, Locator]:
+    """A server with an empty store, and its first page's sidebar, open for files."""
+    page.goto(empty_server.url)
+    expect_page(page, "overview", "demo-bert")
+    where = page.get_by_test_id("stSidebar")
+    where.get_by_text("Open your own").click()
+    return empty_server, where
+
+
 @pytest.fixture(scope="session")
 def minilm_folder() -> Path:
     """A real encoder, as it was published."""
@@ -87,6 +108,23 @@ def minilm_folder() -> Path:
     assert spec
     assert spec.origin
     return Path(spec.origin).parent / "model"
+
+
+@pytest.fixture(scope="module")
+def asking_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two checkpoints and a run below it."""
+    folder = tmp_path_factory.mktemp("root")
+    for name in ("ours", "theirs"):
+        shutil.copytree(DEMOS["demo-bert"].folder, folder / name)
+    for demo in list(RUNS["demo-run"].values())[:2]:
+        shutil.copytree(demo.folder, folder / "run" / demo.folder.name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def asking_server(start_server: Callable[..., Server], asking_root: Path, minilm_folder: Path) -> Server:
+    """A server that may open that folder, and that of an installed encoder."""
+    return start_server(INSPECTOR_ROOTS=os.pathsep.join((str(asking_root), str(minilm_folder.parent))))
 
 
 @pytest.fixture(scope="session")

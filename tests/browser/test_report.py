@@ -1,4 +1,4 @@
-"""Reports and pictures in a real browser, without any network."""
+"""Reports in a real browser, without any network."""
 
 from __future__ import annotations
 
@@ -85,17 +85,3 @@ def test_every_figure_is_beside_it_at_print_size_with_its_title(bundle: Path) ->
         assert text.startswith("<svg")
         assert "demo-bert" in text
     assert (bundle / "report.pdf").read_bytes().startswith(b"%PDF-")
-
-
-def test_pictures_of_pages_come_from_the_command_line(tmp_path: Path) -> None:
-    folder = tmp_path / "pictures"
-    done = inspector("screenshot", "demo-bert", "-o", str(folder), "--pages", "training,overview",
-                     "--theme", "dark", "--width", "1000", home=tmp_path)  # fmt: skip
-    found = json.loads(done)
-    assert [each["page"] for each in found["pages"]] == ["overview", "training"]
-    for each in found["pages"]:
-        data = Path(each["file"]).read_bytes()
-        assert len(data) == each["nbytes"]
-        assert size(data) == (1000, each["height"])
-        assert each["height"] > 1000  # the whole page, and not the window
-        assert each["cut"] is False

@@ -10,18 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from serving.scan.sessions import session
-from serving.trial import START_SECONDS, Server, start_app
+from serving.trial import Server
 from tests.browser.looking import SLUGS, expect_calm, expect_page, follow
 from tests.browser.provider import Provider, running_provider
-from tests.browser.proxy import proxied
 from tests.browser.test_upload import open_file
 
 ADA, EVE, MALLORY = "ada@example.org", "eve@elsewhere.example", "mallory@example.org"
-SECRET = "0123456789abcdef-proxy"
 
 
 @pytest.fixture(scope="module")
@@ -192,48 +190,3 @@ def a_cookie_of_ones_own_making_is_nobodys(page: Page, guarded: Server) -> None:
     page.goto(guarded.url)
     expect(page.get_by_role("button", name="Sign in")).to_be_visible()
     assert page.request.get(f"{guarded.url}/media/x").status == 401
-
-
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"INSPECTOR_SIGN_IN": "oidc"}, "secrets.toml is incomplete: set client_id"),
-        ({"INSPECTOR_SIGN_IN": "on"}, "set it to one of none, oidc, proxy."),
-        (
-            {"INSPECTOR_SIGN_IN": "proxy", "STREAMLIT_SERVER_ADDRESS": "0.0.0.0",
-             "STREAMLIT_BROWSER_SERVER_ADDRESS": "localhost"},
-            "anyone can send the proxy's header",
-        ),
-    ],
-)  # fmt: skip
-def test_a_server_that_cannot_keep_people_out_does_not_start(
-    tmp_path: Path, settings: dict[str, str], sentence: str
-) -> None:
-    server = start_app(tmp_path, f"--secrets.files={tmp_path / 'none.toml'}", **settings)
-    assert server.process.wait(timeout=START_SECONDS) == 1
-    assert sentence in server.log.read_text().splitlines()[-1]
-    assert server.complaints() == []
-
-
-def test_a_proxy_names_the_person(
-    new_context: Callable[..., BrowserContext], open_browser: Callable[..., Page], start_server: Callable[..., Server]
-) -> None:
-    server = start_server(INSPECTOR_SIGN_IN="proxy", INSPECTOR_PROXY_SECRET=SECRET, INSPECTOR_PEOPLE="ada,@x.org")
-    with proxied(server, {"X-Forwarded-User": "ada", "X-Inspector-Secret": SECRET}) as url:
-        page = open_browser()
-        page.goto(f"{url}/padding")
-        expect_page(page, "padding", "demo-bert")
-        expect(page.get_by_test_id("stSidebar").get_by_text("Signed in as ada")).to_be_visible()
-        page.close()
-    for wrong in (
-        {},
-        {"X-Forwarded-User": "ada"},
-        {"X-Forwarded-User": "ada", "X-Inspector-Secret": "0123456789abcdef-guess"},
-        {"X-Forwarded-User": "eve", "X-Inspector-Secret": SECRET},
-        {"X-Forwarded-User": "", "X-Inspector-Secret": SECRET},
-    ):
-        context = new_context(extra_http_headers=wrong)
-        answer = context.request.get(server.url)
-        assert (answer.status, "You are not signed in" in answer.text()) == (401, True), wrong
-        assert context.request.get(f"{server.url}/_stcore/health").text() == "ok"
-        context.close()

@@ -1,0 +1,16 @@
+"""A server that is killed, in `python -m tools.faults`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.browser.test_faults import provoke
+
+pytestmark = pytest.mark.faults
+
+
+def test_an_upload_can_be_given_again(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    provoke("kill_while_staging", browser, tmp_path, monkeypatch)
