@@ -14,7 +14,7 @@ def main() -> None:
         from inspector.cli.main import app
     else:
         if "--help" not in sys.argv:
-            from inspector.engine.ahead import start_ahead
+            from inspector.engine.starting.ahead import start_ahead
 
             start_ahead(asked.verb)
         from inspector.cli.answering import app

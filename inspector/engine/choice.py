@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from inspector.catalog import CATALOG
-from inspector.engine.ahead import functions_for
 from inspector.engine.local import LocalEngine
 from inspector.engine.protocol import Engine
+from inspector.engine.starting.ahead import functions_for
 from inspector.settings import Settings
 
 

@@ -22,6 +22,7 @@ import traceback
 from contextlib import suppress
 from importlib import import_module
 
+from inspector.engine.starting.deferring import defer_imports
 from inspector.engine.wire import AHEAD, IMPORT, WARM
 from inspector.engine.worker import work
 
@@ -126,6 +127,7 @@ class ForkServer:
 def main() -> None:
     """Serve the socket whose descriptor the command line names; a child becomes a worker."""
     _, channel, *modules = sys.argv
+    defer_imports()
     pipe = ForkServer(socket.socket(fileno=int(channel)), modules).serve()
     try:
         work(pipe)

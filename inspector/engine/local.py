@@ -31,7 +31,6 @@ import inspector
 from inspector.catalog import CATALOG, Analysis
 from inspector.engine import limits
 from inspector.engine.carrying import Carrier, Hooks
-from inspector.engine.compiling import Compiler
 from inspector.engine.facts import refuse_lies
 from inspector.engine.jobs import JobBook, LocalJob, keyed_request
 from inspector.engine.pool import Pool
@@ -39,6 +38,7 @@ from inspector.engine.process import WorkerProcess
 from inspector.engine.protocol import Ending, Progress, WorkerStatus
 from inspector.engine.sandbox.outside import Outside, find_outside
 from inspector.engine.shares import asker
+from inspector.engine.starting.compiling import Compiler
 from inspector.engine.waiting import PATIENCE_SECONDS, Waiting
 from inspector.engine.wire import (
     Answers,

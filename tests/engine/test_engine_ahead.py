@@ -9,9 +9,9 @@ import psutil
 import pytest
 
 from inspector.catalog import answer
-from inspector.engine import ahead
 from inspector.engine.choice import start_engine
 from inspector.engine.forking import fork_servers
+from inspector.engine.starting import ahead
 from inspector.errors import SettingsError
 from inspector.models.checkpoint import Checkpoint
 from inspector.settings import read_settings

@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from inspector.cli import answering
-from inspector.engine.ahead import functions_for
+from inspector.engine.starting.ahead import functions_for
 from inspector.errors import RequestError
 from inspector.store.reading_ahead import PIECE, read_ahead
 

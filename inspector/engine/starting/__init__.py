@@ -1,0 +1,1 @@
+"""Have workers ready sooner: import less, and earlier, and keep compiled code."""

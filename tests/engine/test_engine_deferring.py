@@ -1,0 +1,71 @@
+"""What workers leave out of their imports: it is absent, it comes when asked for, and no number changes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from inspector.engine.wire import WorkerFunctions
+from serving.trial import ROOT
+from tests.engine.forwards import digests
+
+WITH = "from inspector.engine.starting.deferring import defer_imports; defer_imports()"
+MODEL = "import transformers.models.llama.modeling_llama"
+LEFT_OUT = ("torch._dynamo.utils", "torch._inductor", "torch.distributed.tensor", "sympy", "scipy.optimize")
+
+
+def python(*lines: str) -> str:
+    """What a new process prints."""
+    command = [sys.executable, "-c", "\n".join(lines)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_what_a_worker_imports_leaves_them_out_and_other_processes_have_them():
+    found = f"import sys; print([name for name in {LEFT_OUT} if name in sys.modules])"
+    modules = [f"import {name}" for name in WorkerFunctions().modules]
+    assert python(WITH, *modules, MODEL, found) == "[]"
+    assert python(MODEL, found) == str(list(LEFT_OUT))
+
+
+def test_transformers_is_told_so_by_some_of_its_modules_alone():
+    asked = "from transformers.utils import is_scipy_available, is_torch_distributed_available"
+    told = "from transformers.loss import loss_for_object_detection as loss; print(loss.is_scipy_available())"
+    answers = "print(is_scipy_available(), is_torch_distributed_available())"
+    assert python(WITH, MODEL, asked, answers, told).split() == ["True", "True", "False"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "compiled = torch.compile(lambda x: 2 * x + 1, backend='eager'); assert compiled(torch.ones(1)) == 3",
+        "from torch._dynamo.eval_frame import OptimizedModule",
+        "from torch._dynamo import *; reset",
+    ],
+)
+def test_the_compiler_comes_when_it_is_asked_for(asked):
+    marks = "assert torch._dynamo.disable.__module__ == 'torch._dynamo.decorators'"
+    python(WITH, MODEL, "import sys, torch", "assert 'torch._dynamo.utils' not in sys.modules",
+           asked, "assert 'torch._dynamo.utils' in sys.modules", marks)  # fmt: skip
+
+
+def test_what_it_lacks_is_an_attribute_error():
+    python(WITH, MODEL, "import torch", "assert not hasattr(torch._dynamo, '__wrapped__')",
+           "assert not hasattr(torch._dynamo, 'no_such_thing')")  # fmt: skip
+
+
+def test_an_optimizer_steps_without_it():
+    step = "torch.optim.AdamW([torch.nn.Parameter(torch.ones(1))]).step()"
+    python(WITH, MODEL, "import sys, torch", step, "assert 'torch._dynamo.utils' not in sys.modules")
+
+
+def test_models_compute_the_same_to_the_bit():
+    plain = json.loads(python(MODEL, "import json, sys, torch", "torch.set_num_threads(1)",
+                              "assert 'torch._dynamo.utils' in sys.modules",
+                              "from tests.engine.forwards import digests", "print(json.dumps(digests()))"))  # fmt: skip
+    assert digests() == plain
+    assert len(set(plain.values())) > 20
