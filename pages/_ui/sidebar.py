@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from inspector.demo import DEMOS
 from inspector.errors import InspectorError
@@ -140,6 +141,7 @@ def _offer_checkpoints() -> None:
     if checkpoint:
         names.setdefault(checkpoint.reference, checkpoint.name)
     st.session_state["picked"] = checkpoint.reference if checkpoint else None
+    st.session_state["picked_on"] = _page()
     st.selectbox(
         "Checkpoint",
         list(names),
@@ -197,7 +199,13 @@ def _delete(fingerprint: str) -> None:
 
 
 def _take_picked() -> None:
-    session.want(st.session_state["picked"])
+    if _page() == st.session_state["picked_on"]:  # else a page's link was clicked before the box had what a program set
+        session.want(st.session_state["picked"])
+
+
+def _page() -> str | None:
+    context = get_script_run_ctx()
+    return context.page_script_hash if context else None
 
 
 def _offer_ways() -> None:

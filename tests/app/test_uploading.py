@@ -71,6 +71,16 @@ def test_uploads_in_a_row_and_a_good_one_after_a_refusal(open_app: Open) -> None
     assert metrics(app)["Vocabulary rows"] == "30"
 
 
+def test_a_page_clicked_before_the_browser_has_heard_of_an_upload_shows_the_upload(open_app: Open) -> None:
+    """The browser sends with the click what its list of checkpoints said before: nobody chose that."""
+    app = upload(open_app(checkpoint="demo-gpt2"), "late.zip", tiny_zip(8))
+    app.switch_page("pages/padding.py")
+    app.selectbox(key="picked").set_value("demo-gpt2").run()
+    assert app.session_state["opened"].name == "late"
+    app.selectbox(key="picked").set_value("demo-gpt2").run()
+    assert app.session_state["opened"].name == "demo-gpt2"
+
+
 def test_a_run_that_ends_anywhere_while_it_opens_is_taken_up_by_the_next(
     open_app: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ the headers of the weights are here, they are opened as a checkpoint that has na
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -74,6 +74,13 @@ def settle() -> None:
     preview.release()
 
 
+def is_shown(files: Collection[str]) -> bool:
+    """Whether the page shows what is known of these files, and of no others."""
+    preview: Preview | None = st.session_state.get(session.PREVIEW)
+    now: Opened | None = st.session_state.get("opened")
+    return bool(preview and now and now.reference == preview.reference and preview.files == set(files))
+
+
 @st.fragment
 def draw() -> None:
     """Draw what arrives, as long as anything does."""
@@ -96,7 +103,7 @@ def draw() -> None:
     if overview:
         st.markdown(literal(in_short(overview)))
     now: Opened | None = st.session_state.get("opened")
-    if now and now.reference == preview.reference:
+    if is_shown(files):
         st.caption("This page shows what is known already.")
     elif st.button("See what is known already", icon=":material/visibility:", width="stretch"):
         preview.before = now.reference if now else preview.before

@@ -15,7 +15,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from inspector.settings import MB, settings
 from inspector.store.names import is_archive
 from inspector.text import literal, plural
-from pages._ui.opening import arrivals
+from pages._ui.opening import arrivals, under_way
 from pages._ui.opening.arrivals import Place
 from serving.place import serves_others
 
@@ -63,12 +63,13 @@ def show_refusal(place: Place) -> None:
 
 
 def _take_complete(place: Place, way: Way, key: str) -> None:
-    """Take what needs nothing more; loose files wait for the button."""
+    """Take what needs nothing more; loose files wait for the button, unless the page shows them already."""
     files = _given(key)
     if not files:
         return
     arrivals.forget_refusal(place)
-    if way != "Files" or (len(files) == 1 and is_archive(files[0].name)):
+    names = [file.name for file in files]
+    if way != "Files" or under_way.is_shown(names) or (len(names) == 1 and is_archive(names[0])):
         _take(place, way, key)
 
 
