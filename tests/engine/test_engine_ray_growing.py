@@ -91,3 +91,17 @@ def test_replicas_come_as_more_is_asked_and_share_a_gpu(engine, replicas, tmp_pa
             assert mine.masks[0].predictions.equals(theirs.masks[0].predictions)
     finally:
         local.close()
+
+
+def test_many_checkpoints_are_checked_on_the_cluster(engine):
+    told = []
+    for kind in ("ray", "local"):
+        done = subprocess.run(
+            [sys.executable, "-m", "inspector", "check", "demo-bert", "demo-gpt2", "--json"],
+            cwd=ROOT, env={**os.environ, "INSPECTOR_ENGINE": kind},
+            capture_output=True, text=True, check=False, timeout=WAIT,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        told.append(json.loads(done.stdout))
+    assert told[0] == told[1]
+    assert told[0]["counts"] == {"done": 2, "refused": 0, "failed": 0}

@@ -86,27 +86,6 @@ def test_it_is_judged_as_ours_is_and_stands_beside_it(open_matrix):
     assert table["found"].tolist() == [1, 1]
 
 
-@pytest.mark.compiling
-def test_its_approximate_search_is_measured(open_matrix):
-    """From 4,096 rows on umap-learn searches neighbors by descent."""
-    matrix = torch.randn((4_100, 24), generator=torch.Generator().manual_seed(2))
-    result = project(open_matrix(matrix), progress=silent, **THEIRS, neighbors=4)
-    rows = torch.nn.functional.normalize(matrix.double(), dim=1)
-    cosines = (rows @ rows.T).fill_diagonal_(-2)
-    truth = cosines.topk(3).indices.numpy()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import umap
-
-        model = umap.UMAP(metric="cosine", n_neighbors=4, random_state=0, n_epochs=1)
-        model.fit(matrix.numpy())
-    found = np.asarray(getattr(model, "_knn_indices"))  # noqa: B009
-    share = np.mean([len({*truth[row]} & {*found[row]}) / 3 for row in range(len(matrix))])
-    assert 0 < share < 1
-    assert result.neighbour_recall == pytest.approx(share, abs=1e-4)
-    assert f"{100 * share:.0f} % of the true ones" in result.warnings[0]
-
-
 def test_a_second_visit_computes_nothing_and_other_options_do(open_matrix, monkeypatch):
     checkpoint = open_matrix(clustered(60, 8))
     changes = [{}, {"seed": 1}, {"metric": "euclidean"}, {"neighbors": 5}, {"dimensions": 3},
