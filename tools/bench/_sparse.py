@@ -1,17 +1,21 @@
-"""Write checkpoints of any size in seconds: real names, shapes and headers, holes for numbers."""
+"""Write checkpoints of any size in seconds: real names, shapes and headers, holes or random values for numbers."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
+import os
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 ITEMSIZES = {"BF16": 2, "F32": 4, "F8_E4M3": 1}  # of safetensors' dtypes
+FILLED_AT_ONCE = 1 << 25  # numbers
 BLOCK = 128  # rows and columns that share a scale in DeepSeek-V3
 
 Tensor = tuple[str, str, tuple[int, ...]]  # name, dtype, shape
@@ -81,6 +85,20 @@ def write_shard(path: Path, tensors: list[Tensor]) -> int:
                 file.seek(8 + len(text) + header[name]["data_offsets"][0])
                 file.write(_mark(name))
     return 8 + len(text)
+
+
+def fill(folder: Path) -> None:
+    """Put random numbers of either sign, from 2^-7 to 2^-5, where a checkpoint in bfloat16 has holes."""
+    random = np.random.default_rng(0)
+    for path in sorted(folder.glob("*.safetensors")):
+        with path.open("r+b") as file:
+            begin = 8 + struct.unpack("<Q", file.read(8))[0]
+            left = (path.stat().st_size - file.seek(begin)) // ITEMSIZES["BF16"]
+            while left:
+                numbers = random.integers(0, 1 << 16, min(left, FILLED_AT_ONCE), dtype=np.uint16)
+                file.write((numbers & 0x80FF | 0x3C00).data)
+                left -= len(numbers)
+            os.fsync(file.fileno())
 
 
 def _mark(name: str) -> bytes:
