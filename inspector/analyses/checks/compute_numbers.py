@@ -63,18 +63,12 @@ def check_zero_tensors(census: Sequence[Census], checkpoint: Checkpoint) -> Chec
     """No weight matrix is zero all over; codes count as what they stand for."""
     parts = weights_of_parts(checkpoint.quantized)
     whole = all(each.read == each.numbers for each in census)
-    filled = {each.tensor.name for each in census if not each.zero}
-    rows = None if whole else FEW_ROWS
     found = [
         (each.tensor.name, each.numbers, words.zero_tensor(each.tensor.shape, each.read, each.numbers))
         for each in census
         if each.zero and is_matrix(each.tensor) and not is_table(each.tensor) and each.tensor.name not in parts
     ]
-    found += [
-        (each.name, math.prod(each.shape), words.zero_weight(each.shape, each.scheme, rows))
-        for each in checkpoint.quantized.values()
-        if (whole or not _is_product(each, filled)) and _stands_for_zeros(checkpoint.manifest, each, most=rows)
-    ]
+    found += _zero_weights(census, checkpoint, whole=whole)
     rows_of_one = list(_rows_of_one_number(census, checkpoint, parts))
     if not found:
         said = " ".join([words.no_zeros(whole=whole), *words.some_constant(len(rows_of_one))])
@@ -125,11 +119,35 @@ def check_scales(census: Sequence[Census], quantized: Mapping[str, Quantized]) -
     return conclude(SCALES, evidence, words.scales(zeros, negative, read, numbers, len(found)), words.SCALES_STEP)
 
 
-def _is_product(quantized: Quantized, filled: Collection[str]) -> bool:
-    """Whether a weight is codes times scales, and neither is zero all over: opening ten thousands takes minutes."""
-    parts = quantized.parts
-    plain = quantized.kind in ("scaled", "int8") and "zero" not in parts
-    return plain and parts["codes"].name in filled and parts["scale"].name in filled
+def _zero_weights(census: Sequence[Census], checkpoint: Checkpoint, *, whole: bool) -> Iterator[tuple[str, int, str]]:
+    """Quantized weights of zeros: name, numbers, what was read of them.
+
+    Codes times scales are told by either, for opening ten thousands takes minutes; others are opened.
+    """
+    read, rows = {each.tensor.name: each for each in census}, None if whole else FEW_ROWS
+    for each in checkpoint.quantized.values():
+        factors = _factors(each, read)
+        finite = not any(factor.nan or factor.infinite for factor in factors.values())
+        zero = next((role for role, factor in factors.items() if factor.zero and _has_zero(role, factor)), None)
+        if finite and zero:
+            detail = words.zero_factor(each.shape, each.scheme, zero, factors[zero].read, factors[zero].numbers)
+        elif (whole or not factors) and _stands_for_zeros(checkpoint.manifest, each, most=rows):
+            detail = words.zero_weight(each.shape, each.scheme, rows)
+        else:
+            continue
+        yield each.name, math.prod(each.shape), detail
+
+
+def _factors(quantized: Quantized, census: Mapping[str, Census]) -> dict[str, Census]:
+    """What was read of the codes and scales whose product a weight is; nothing where it is none."""
+    if quantized.kind not in ("scaled", "int8") or "zero" in quantized.parts:
+        return {}
+    return {role: census[quantized.parts[role].name] for role in ("codes", "scale")}
+
+
+def _has_zero(role: str, factor: Census) -> bool:
+    """Whether bytes of 0 stand for 0: as a power of two they stand for the smallest one."""
+    return role == "codes" or factor.tensor.dtype in SIGNED
 
 
 def _stands_for_zeros(manifest: Manifest, quantized: Quantized, *, most: int | None) -> bool:

@@ -64,6 +64,13 @@ def zero_weight(shape: Sequence[int], scheme: str, rows: int | None) -> str:
     return f"{shape_text(shape)}, {scheme}, and every weight{f' of its first {rows} rows' if rows else ''} is 0."
 
 
+def zero_factor(shape: Sequence[int], scheme: str, role: str, read: int, numbers: int) -> str:
+    """A quantized weight of zeros, because its codes or its scales are, as far as they were read."""
+    if read == numbers:
+        return zero_weight(shape, scheme, None)
+    return f"{shape_text(shape)}, {scheme}, and every one of {read:,} {role}{'' if role == 'codes' else 's'} read is 0."
+
+
 def no_zeros(*, whole: bool) -> str:
     """No matrix is all zeros."""
     return f"No weight matrix{'' if whole else ' in the sample'} is all zeros."

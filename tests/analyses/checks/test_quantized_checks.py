@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import BitsAndBytesConfig
 
+from inspector.analyses.checks import compute_numbers
 from inspector.analyses.checks.compute import check
+from inspector.analyses.checks.compute_census import take_census
 from inspector.analyses.checks.words_numbers import NO_SCALES
 from inspector.analyses.training.compute import training
 from inspector.analyses.what_if.compute import what_if
@@ -75,6 +78,31 @@ def test_codes_that_all_stand_for_zero_are_found(stored, change, said):
     assert set(found) - {"Quantization scales"} == {"Zero tensors"}
     (evidence,) = found["Zero tensors"].evidence
     assert (evidence.subject, evidence.count) == (WEIGHT, bert().get_parameter(WEIGHT).numel())
+
+
+@pytest.mark.parametrize(
+    ("change", "read", "said"),
+    [(in_float8(number=0), 2_048, "every weight"), (in_float8(scale=0.0), 1, "every weight"),
+     (in_float8(number=0), 2_000, "every one of 2,000 codes read"),
+     (in_float8(scale=0.0), 0, "every one of 0 scales read")],
+)  # fmt: skip
+def test_codes_times_scales_are_zero_with_either_and_are_not_opened(stored, monkeypatch, change, read, said):
+    monkeypatch.setattr(compute_numbers, "open_codes", None)
+    coded = stored(change, quantization=FINE_GRAINED)
+    census = [replace(each, read=min(read, each.read)) for each in take_census(coded.manifest, silent)]
+    evidence = compute_numbers.check_zero_tensors(census, coded).evidence
+    assert [each.subject for each in evidence] == [WEIGHT]
+    assert evidence[0].detail == f"64 × 32, float8_e4m3fn, one scale, and {said} is 0."
+
+
+@pytest.mark.parametrize("values", ["all", "sample"])
+def test_bytes_of_zero_that_stand_for_a_power_of_two_are_no_zeros(stored, values):
+    def change(weight: torch.Tensor) -> dict[str, torch.Tensor]:
+        bytes_of_zero = torch.zeros(1, 1, dtype=torch.uint8).view(torch.float8_e8m0fnu)
+        return {WEIGHT: weight.sign().to(torch.float8_e4m3fn), f"{WEIGHT}_scale_inv": bytes_of_zero}
+
+    checks = check(stored(change, quantization=FINE_GRAINED), progress=silent, values=values).checks
+    assert [each.found for each in checks if each.name == "Zero tensors"] == [0]
 
 
 def test_a_scale_that_is_nan_is_no_matter_of_training(stored):
