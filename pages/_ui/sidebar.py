@@ -41,6 +41,7 @@ def draw() -> None:
     """Draw the sidebar and have a checkpoint open; without one the run ends here."""
     logo = HERE / f"logo_{session.theme().name}.svg"
     st.logo(str(logo), size="large", icon_image=str(HERE / "icon.svg"))
+    st.session_state["drawn"] = _page()
     with st.sidebar:
         picker = st.container()
         with st.expander("Open your own", icon=":material/upload_file:"):
@@ -141,7 +142,6 @@ def _offer_checkpoints() -> None:
     if checkpoint:
         names.setdefault(checkpoint.reference, checkpoint.name)
     st.session_state["picked"] = checkpoint.reference if checkpoint else None
-    st.session_state["picked_on"] = _page()
     st.selectbox(
         "Checkpoint",
         list(names),
@@ -199,7 +199,7 @@ def _delete(fingerprint: str) -> None:
 
 
 def _take_picked() -> None:
-    if _page() == st.session_state["picked_on"]:  # else a page's link was clicked before the box had what a program set
+    if _page() == st.session_state["drawn"]:  # else a page's link was clicked before the box had what a program set
         session.want(st.session_state["picked"])
 
 

@@ -139,10 +139,12 @@ def _zero_weights(census: Sequence[Census], checkpoint: Checkpoint, *, whole: bo
 
 
 def _factors(quantized: Quantized, census: Mapping[str, Census]) -> dict[str, Census]:
-    """What was read of the codes and scales whose product a weight is; nothing where it is none."""
+    """What was read of the codes and scales whose product a weight is; nothing where it is none or one is unread."""
     if quantized.kind not in ("scaled", "int8") or "zero" in quantized.parts:
         return {}
-    return {role: census[quantized.parts[role].name] for role in ("codes", "scale")}
+    read = {role: census.get(quantized.parts[role].name) for role in ("codes", "scale")}
+    factors = {role: factor for role, factor in read.items() if factor}
+    return factors if factors.keys() == read.keys() else {}
 
 
 def _has_zero(role: str, factor: Census) -> bool:

@@ -95,6 +95,15 @@ def test_codes_times_scales_are_zero_with_either_and_are_not_opened(stored, monk
     assert evidence[0].detail == f"64 × 32, float8_e4m3fn, one scale, and {said} is 0."
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_weight_whose_codes_were_not_read_is_opened(stored, number):
+    """A sample leaves out what lies in memory with gaps, as a pickle can."""
+    coded = stored(in_float8(number=number), quantization=FINE_GRAINED)
+    census = [each for each in take_census(coded.manifest, silent) if each.tensor.name != WEIGHT]
+    evidence = compute_numbers.check_zero_tensors(census, coded).evidence
+    assert [each.subject for each in evidence] == [WEIGHT] * (number == 0)
+
+
 @pytest.mark.parametrize("values", ["all", "sample"])
 def test_bytes_of_zero_that_stand_for_a_power_of_two_are_no_zeros(stored, values):
     def change(weight: torch.Tensor) -> dict[str, torch.Tensor]:
