@@ -32,32 +32,40 @@ def test_what_a_worker_imports_leaves_them_out_and_other_processes_have_them():
     assert python(MODEL, found) == str(list(LEFT_OUT))
 
 
-def test_transformers_is_told_so_by_some_of_its_modules_alone():
-    asked = "from transformers.utils import is_scipy_available, is_torch_distributed_available"
-    told = "from transformers.loss import loss_for_object_detection as loss; print(loss.is_scipy_available())"
-    answers = "print(is_scipy_available(), is_torch_distributed_available())"
-    assert python(WITH, MODEL, asked, answers, told).split() == ["True", "True", "False"]
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        "compiled = torch.compile(lambda x: 2 * x + 1, backend='eager'); assert compiled(torch.ones(1)) == 3",
-        "from torch._dynamo.eval_frame import OptimizedModule",
-        "from torch._dynamo import *; reset",
-    ],
+TOLD = """
+from transformers.utils import is_scipy_available, is_torch_distributed_available
+from transformers.loss import loss_for_object_detection as loss
+assert is_scipy_available() and is_torch_distributed_available()  # only some of its own modules are told otherwise
+assert not loss.is_scipy_available()
+"""
+LEAVES_IT_OUT = (
+    TOLD,
+    "assert not hasattr(torch._dynamo, '__wrapped__')",
+    "torch.optim.AdamW([torch.nn.Parameter(torch.ones(1))]).step()",
 )
-def test_the_compiler_comes_when_it_is_asked_for(asked):
-    marks = "assert torch._dynamo.disable.__module__ == 'torch._dynamo.decorators'"
-    python(WITH, MODEL, "import sys, torch", "assert 'torch._dynamo.utils' not in sys.modules",
-           asked, "assert 'torch._dynamo.utils' in sys.modules", marks)  # fmt: skip
+BRINGS_IT = (
+    "compiled = torch.compile(lambda x: 2 * x + 1, backend='eager'); assert compiled(torch.ones(1)) == 3",
+    "from torch._dynamo.eval_frame import OptimizedModule",
+    "from torch._dynamo import *; reset",
+    "assert not hasattr(torch._dynamo, 'no_such_thing')",
+)
+EACH_IN_A_FORK = """
+import os, sys, torch
+for asked in {asked!r}:
+    if child := os.fork():
+        assert os.waitpid(child, 0)[1] == 0, asked
+        continue
+    assert 'torch._dynamo.utils' not in sys.modules
+    exec(asked, {{'torch': torch}})
+    assert ('torch._dynamo.utils' in sys.modules) == {comes}
+    assert not {comes} or torch._dynamo.disable.__module__ == 'torch._dynamo.decorators'
+    os._exit(0)
+"""
 
 
-def test_steps_of_an_optimizer_and_names_that_it_lacks_leave_it_out():
-    step = "torch.optim.AdamW([torch.nn.Parameter(torch.ones(1))]).step()"
-    python(WITH, MODEL, "import sys, torch", "assert not hasattr(torch._dynamo, '__wrapped__')", step,
-           "assert 'torch._dynamo.utils' not in sys.modules",
-           "assert not hasattr(torch._dynamo, 'no_such_thing')")  # fmt: skip
+@pytest.mark.parametrize(("asked", "comes"), [(LEAVES_IT_OUT, False), (BRINGS_IT, True)])
+def test_the_compiler_comes_when_it_is_asked_for_and_else_not(asked, comes):
+    python(WITH, MODEL, EACH_IN_A_FORK.format(asked=asked, comes=comes))
 
 
 def test_models_compute_the_same_to_the_bit():
