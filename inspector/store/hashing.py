@@ -38,6 +38,7 @@ from inspector.progress import Progress, time_left, told_rarely
 from inspector.store.files import write_atomically
 from inspector.store.manifests.documents import is_fingerprint, read_bytes
 from inspector.store.names import weight_format
+from inspector.text import bytes_text
 
 WHOLE_NBYTES = 100_000_000  # of a checkpoint's files: a tenth of a second
 EDGE = 1 << 16
@@ -225,10 +226,10 @@ def _hashed(files: Mapping[str, Path], progress: Progress) -> Iterator[tuple[str
 
 
 def _told(done: int, total: int, seconds: float) -> tuple[float, str]:
-    text = f"Hashing: {done / 1e9:,.1f} of {total / 1e9:,.1f} GB"
+    text = f"Hashing: {bytes_text(done)} of {bytes_text(total)}"
     if done and seconds > 1:
         left = (total - done) * seconds / done
-        text += f" ({done / seconds / 1e9:,.1f} GB/s, {time_left(left)})"
+        text += f" ({bytes_text(done / seconds)}/s, {time_left(left)})"
     return done / max(total, 1), text
 
 

@@ -63,7 +63,7 @@ def test_hashing_can_be_stopped(open_app: Open, large: Path, monkeypatch: pytest
         cancelled = False
 
         class progress:  # noqa: N801  # as a job has it
-            fraction, text = 0.5, "Hashing: 0.1 of 0.1 GB"
+            fraction, text = 0.5, "Hashing: 60.0 MB of 120.0 MB"
 
         def result(self, timeout: float) -> None:
             raise TimeoutError
