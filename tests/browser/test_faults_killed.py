@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.browser.test_faults import provoke
+from tests.browser.test_faults import expect_handled, warm
+from tools.faults.cases import CASES
 
 pytestmark = pytest.mark.faults
 
 
-def test_an_upload_can_be_given_again(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    provoke("kill_while_staging", browser, tmp_path, monkeypatch)
+def test_an_upload_can_be_given_again(browser: Browser, tmp_path: Path) -> None:
+    expect_handled(CASES["kill_while_staging"](browser, tmp_path, warm))

@@ -35,11 +35,7 @@ def test_no_test_reaches_a_private_name_of_the_product():
 
 
 # Take out what has become a parameter, and add nothing. numba has its setting once in a process.
-STILL_PATCHED: dict[str, set[str]] = {
-    "analyses/vocabulary_map/test_umap_learn.py": {"CACHE_DIR"},
-    "browser/test_faults.py": {"MODULE"},
-    "store/test_store_hashing.py": {"WHOLE_NBYTES"},
-}
+STILL_PATCHED: dict[str, set[str]] = {"analyses/vocabulary_map/test_umap_learn.py": {"CACHE_DIR"}}
 
 
 def test_constants_are_parameters_where_a_test_needs_another_value():

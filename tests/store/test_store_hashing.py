@@ -28,9 +28,19 @@ def folder(tmp_path) -> Path:
 
 
 @pytest.fixture
-def sampled(monkeypatch) -> None:
-    """Have small checkpoints known as large ones are."""
-    monkeypatch.setattr(hashing, "WHOLE_NBYTES", 0)
+def large(folder) -> Path:
+    """The same with a tensor more, a hole in the file: too large to be known by every byte."""
+    path = folder / WEIGHTS
+    data = path.read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+    header, nbytes = json.loads(data[8:start]), hashing.WHOLE_NBYTES
+    place = len(data) - start
+    header["more"] = {"dtype": "F32", "shape": [nbytes // 4], "data_offsets": [place, place + nbytes]}
+    text = json.dumps(header).encode()
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text + data[start:])
+        file.truncate(file.tell() + nbytes)
+    return folder
 
 
 def by_path(folder, settings):
@@ -81,25 +91,23 @@ def test_a_small_checkpoint_is_known_by_its_content_wherever_it_lies(folder, set
     assert here.fingerprint == hashlib.sha256(lines.encode()).hexdigest()
 
 
-@pytest.mark.usefixtures("sampled")
-def test_copies_of_a_large_checkpoint_are_not_taken_for_one(folder, settings, tmp_path):
-    here = by_path(folder, settings)
-    there = by_path(shutil.copytree(folder, tmp_path / "copy"), settings)
-    uploaded, _ = opened(upload_of(settings, folder), settings)
+def test_copies_of_a_large_checkpoint_are_not_taken_for_one(large, settings, tmp_path):
+    here = by_path(large, settings)
+    there = by_path(shutil.copytree(large, tmp_path / "copy"), settings)
+    uploaded, _ = opened(upload_of(settings, large), settings)
     assert len({here.fingerprint, there.fingerprint, uploaded.fingerprint}) == 3
-    assert by_path(folder, settings).fingerprint == here.fingerprint
+    assert by_path(large, settings).fingerprint == here.fingerprint
     assert uploaded.by_content
     assert not here.by_content
 
 
-@pytest.mark.usefixtures("sampled")
-def test_a_change_is_noticed_by_the_time_whatever_byte_it_is(folder, settings):
-    path = folder / WEIGHTS
-    before = by_path(folder, settings)
+def test_a_change_is_noticed_by_the_time_whatever_byte_it_is(large, settings):
+    path = large / WEIGHTS
+    before = by_path(large, settings)
     change(path, path.stat().st_size - 70_000, unseen=False)
     with pytest.raises(CheckpointError, match=r"^model\.safetensors has changed since it was"):
         load_manifest(before.fingerprint, settings=settings)
-    after = by_path(folder, settings)
+    after = by_path(large, settings)
     assert after.fingerprint != before.fingerprint
     assert load_manifest(after.fingerprint, settings=settings) == after
 
@@ -137,11 +145,10 @@ def test_what_samples_see(tmp_path, place, seen):
     assert (quick_digest(path) != before) is seen
 
 
-@pytest.mark.usefixtures("sampled")
-def test_blobs_of_a_hubs_cache_bring_their_hash_and_are_known_by_it(folder, settings, tmp_path):
+def test_blobs_of_a_hubs_cache_bring_their_hash_and_are_known_by_it(large, settings, tmp_path):
     prints = []
     for place in ("one", "other"):
-        cache = hub_cache(folder, "org/mini", tmp_path / place)
+        cache = hub_cache(large, "org/mini", tmp_path / place)
         (snapshot,) = (cache / "models--org--mini" / "snapshots").iterdir()
         link = snapshot / WEIGHTS
         blob = link.resolve()
@@ -151,7 +158,7 @@ def test_blobs_of_a_hubs_cache_bring_their_hash_and_are_known_by_it(folder, sett
         link.symlink_to(named)
         manifest = by_path(snapshot, settings)
         (weights,) = (file for file in manifest.files if file.name == WEIGHTS)
-        assert weights.sha256 == sha256(folder / WEIGHTS)
+        assert weights.sha256 == sha256(large / WEIGHTS)
         prints.append(manifest.fingerprint)
     assert prints[0] == prints[1]  # on another machine too
 
@@ -201,21 +208,21 @@ def test_a_file_that_changes_while_it_is_hashed_is_refused(tmp_path, monkeypatch
     assert not (tmp_path / "hashes.json").exists()
 
 
-def test_a_file_that_was_hashed_ahead_is_known_by_the_same_and_read_once(folder, sampled, monkeypatch):
-    files = {path.name: path for path in folder.iterdir()}
+def test_a_file_that_was_hashed_ahead_is_known_by_the_same_and_read_once(large, monkeypatch):
+    files = {path.name: path for path in large.iterdir()}
     expected = identify(files, owned=False, progress=silent)
     read: list[Path] = []
     taken = hashing.quick_digest
     monkeypatch.setattr(hashing, "quick_digest", lambda path: read.append(path) or taken(path))
     ahead = Ahead(lambda: files)
-    ahead.digest(folder / WEIGHTS)
-    assert read == [folder / WEIGHTS]
+    ahead.digest(large / WEIGHTS)
+    assert read == [large / WEIGHTS]
     assert identify(files, owned=False, progress=silent, ahead=ahead) == expected
-    assert read == [folder / WEIGHTS]
+    assert read == [large / WEIGHTS]
 
 
-def test_a_file_that_has_changed_since_is_hashed_again(folder, sampled):
-    path = folder / WEIGHTS
+def test_a_file_that_has_changed_since_is_hashed_again(large):
+    path = large / WEIGHTS
     ahead = Ahead(lambda: {path.name: path})
     before = ahead.digest(path)
     path.write_bytes(path.read_bytes()[:-1] + b"\1")
@@ -223,8 +230,8 @@ def test_a_file_that_has_changed_since_is_hashed_again(folder, sampled):
     assert ahead.digest(path) == quick_digest(path) != before
 
 
-def test_what_was_not_found_ahead_is_hashed_when_it_is_asked_for(folder, sampled):
+def test_what_was_not_found_ahead_is_hashed_when_it_is_asked_for(large):
     def refuse():
-        raise CheckpointError("There is no such folder.")
+        raise CheckpointError("There is no such large.")
 
-    assert Ahead(refuse).digest(folder / WEIGHTS) == quick_digest(folder / WEIGHTS)
+    assert Ahead(refuse).digest(large / WEIGHTS) == quick_digest(large / WEIGHTS)

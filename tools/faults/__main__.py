@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tools.faults.cases import CASES, Outcome
-from tools.faults.servers import browsing
+from tools.faults.servers import browsing, serving
 
 TABLE = Path(__file__).parents[2] / "docs" / "faults.md"
 HEAD = """# Faults
@@ -38,7 +38,7 @@ def main(names: list[str]) -> int:
         for name in names or CASES:
             with tempfile.TemporaryDirectory(prefix="faults-") as folder:
                 try:
-                    row = rows[_title(name)] = _row(name, CASES[name](browser, Path(folder)))
+                    row = rows[_title(name)] = _row(name, CASES[name](browser, Path(folder), serving))
                 except Exception as error:  # told, and the next fault is provoked all the same
                     failed += 1
                     row = f"| {name} | FAILED: {type(error).__name__}: {error} | | | | |"

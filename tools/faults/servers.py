@@ -23,7 +23,6 @@ from inspector.store.registry import list_checkpoints, sweep
 from serving.trial import ROOT, Server, wait_until_up
 from tools.chromium import FLAGS, find_chromium
 
-MODULE = "streamlit"  # what Python runs
 WAIT_SECONDS = 300  # until a fault counts as one that nobody was told of
 STATE = "[data-testid=stApp][data-test-script-state=notRunning]"
 
@@ -33,16 +32,17 @@ class FaultError(Exception):
 
 
 @contextlib.contextmanager
-def serving(home: Path, *, disk_mb: int = 0, **environment: str) -> Iterator[Server]:
+def serving(home: Path, *, disk_mb: int = 0, module: str = "streamlit", **environment: str) -> Iterator[Server]:
     """A server with a store below `home`.
 
     Args:
         home: Takes the store and the log.
         disk_mb: Size of the disk that holds the store: a file system in memory, mounted in a
             namespace of the server's own; 0: the disk that `home` is on.
+        module: What Python runs.
         environment: Settings.
     """
-    server = start(home, disk_mb=disk_mb, **environment)
+    server = start(home, disk_mb=disk_mb, module=module, **environment)
     try:
         wait_until_up(server)
         yield server
@@ -50,14 +50,14 @@ def serving(home: Path, *, disk_mb: int = 0, **environment: str) -> Iterator[Ser
         kill(server)
 
 
-def start(home: Path, *, disk_mb: int = 0, **environment: str) -> Server:
+def start(home: Path, *, disk_mb: int, module: str, **environment: str) -> Server:
     """Start a server; it may not answer yet."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     store = home / "store"
     store.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", MODULE, "run", "app.py", f"--server.port={port}", "--server.headless=true"]
+    command = [sys.executable, "-m", module, "run", "app.py", f"--server.port={port}", "--server.headless=true"]
     if disk_mb:
         mount = f'mount -t tmpfs -o size={disk_mb}m tmpfs "$INSPECTOR_HOME" && exec "$@"'
         command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount, "sh", *command]
