@@ -17,7 +17,7 @@ from inspector.store.manifests.entries import load_manifest
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent
 from tests.store.store_builders import hub_cache, opened, small_checkpoint, upload_of
-from tools.bench._sparse import SHAPES, write
+from tools.bench._sparse import SHAPES, write, write_shard
 
 WEIGHTS = "model.safetensors"
 
@@ -29,17 +29,9 @@ def folder(tmp_path) -> Path:
 
 @pytest.fixture
 def large(folder) -> Path:
-    """The same with a tensor more, a hole in the file: too large to be known by every byte."""
-    path = folder / WEIGHTS
-    data = path.read_bytes()
-    start = 8 + int.from_bytes(data[:8], "little")
-    header, nbytes = json.loads(data[8:start]), hashing.WHOLE_NBYTES
-    place = len(data) - start
-    header["more"] = {"dtype": "F32", "shape": [nbytes // 4], "data_offsets": [place, place + nbytes]}
-    text = json.dumps(header).encode()
-    with path.open("wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text + data[start:])
-        file.truncate(file.tell() + nbytes)
+    """A checkpoint that is too large to be known by every byte; nearly all of it is a hole."""
+    (folder / "config.json").unlink()  # of another model
+    write_shard(folder / WEIGHTS, [("x.weight", "BF16", (60, 1_000_000))])
     return folder
 
 
@@ -232,6 +224,6 @@ def test_a_file_that_has_changed_since_is_hashed_again(large):
 
 def test_what_was_not_found_ahead_is_hashed_when_it_is_asked_for(large):
     def refuse():
-        raise CheckpointError("There is no such large.")
+        raise CheckpointError("There is no such folder.")
 
     assert Ahead(refuse).digest(large / WEIGHTS) == quick_digest(large / WEIGHTS)
