@@ -119,7 +119,8 @@ def _show(checkpoint: Opened, other: Opened, first: Prediction, second: Predicti
 
 
 def _mask(checkpoint: Opened, other: Opened, mine: Mask, theirs: Mask) -> None:
-    for place, owner, mask in zip(parts.grid(2, wide=2), (checkpoint, other), (mine, theirs), strict=True):
+    sides = zip(parts.grid(2, wide=2), ("first", "second"), (checkpoint, other), (mine, theirs), strict=True)
+    for place, side, owner, mask in sides:
         with place:
             parts.chart(
                 topk_bars(
@@ -128,7 +129,7 @@ def _mask(checkpoint: Opened, other: Opened, mine: Mask, theirs: Mask) -> None:
                     theme=session.theme(),
                 ),
                 alt=f"Most likely tokens of {owner.name}; the table below joins both",
-                key=f"beside {owner.fingerprint} {mask.position}",
+                key=f"{side} beside at {mask.position}",
             )
     joined = join(mine, theirs)
     shared = len(joined.dropna(subset=["here", "there"]))

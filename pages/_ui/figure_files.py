@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from hashlib import blake2s
 from pathlib import Path
 
 import plotly.graph_objects as go
@@ -42,7 +43,8 @@ def offer(figure: go.Figure, *, key: str | None = None, file: str | None = None)
     """
     title = plain_title(figure)
     data = {"title": title, "filename": file_name(file or title), "width": WIDTH, "scale": SCALE}
-    _mount(key=f"files {key or title}", data=data)
+    named = blake2s((key or title).encode(), digest_size=16).hexdigest()  # a component's key may hold no "__"
+    _mount(key=f"files {named}", data=data)
 
 
 def plain_title(figure: go.Figure) -> str:

@@ -16,8 +16,11 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.catalog import CATALOG, PAGES
 from inspector.demo import DEMOS
-from pages._ui import figure_files, table_files
-from tests.app.looking import button, metrics, said
+from inspector.settings import settings
+from inspector.store import registry
+from inspector.store.reference import CheckpointRef
+from pages._ui import figure_files, session, table_files
+from tests.app.looking import button, metrics, said, titles
 from tests.families import random_model, save_checkpoint
 
 Open = Callable[..., AppTest]
@@ -29,6 +32,8 @@ FIGURES = {
     ("lens", "demo-bert"), ("masked_lm", "demo-bert"), ("padding", "demo-bert"),
     ("sharing", "demo-bert"), ("training", "demo-gpt2"),
 }  # fmt: skip
+DOWNLOAD = "a__b"  # a checkpoint's name, as downloads are often called
+BESIDE = [(slug, {"view": "Two checkpoints"}) for slug in ("compare", "lens", "masked_lm")]
 BERT = DEMOS["demo-bert"].folder
 TENSORS = load_file(BERT / "model.safetensors")
 
@@ -87,6 +92,32 @@ def test_a_page_names_its_question_and_the_open_checkpoint(
         read = pd.read_parquet(io.BytesIO(table_files.as_parquet(table)))
         assert list(read) == list(table)
         assert len(read) == len(table)
+
+
+@pytest.fixture(scope="module")
+def downloads() -> dict[str, str]:
+    """Demo -> reference of an upload of its files, under a name as people give downloads."""
+    found = {}
+    for demo in DEMOS:
+        upload, folder = registry.new_upload(settings())
+        for path in DEMOS[demo].folder.iterdir():
+            registry.write_upload(folder, f"{DOWNLOAD}/{path.name}", path.read_bytes())
+        opened = session.engine().open(CheckpointRef("incoming", upload)).result(120)
+        found[demo] = f"upload:{opened.fingerprint}"
+    return found
+
+
+@pytest.mark.parametrize("demo", sorted(DEMOS))
+@pytest.mark.parametrize(("slug", "query"), [*((slug, {}) for slug in (*SLUGS, "report", "server", "tour")), *BESIDE])
+def test_a_page_takes_every_name_of_a_checkpoint(
+    slug: str, query: dict[str, str], demo: str, open_app: Open, downloads: dict[str, str]
+) -> None:
+    reference = downloads[demo]
+    other = {"other": f"{DOWNLOAD} ({reference.partition(':')[2][:8]})"} if query else {}
+    app = open_app(slug, checkpoint=demo if other else reference, **(query | other))
+    assert not app.exception
+    assert not app.error
+    assert DOWNLOAD in titles(app) or (slug, demo) not in FIGURES
 
 
 def test_a_png_is_sharp_on_paper() -> None:
