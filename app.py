@@ -1,6 +1,6 @@
 """The app: its server, and the script that Streamlit runs for every person.
 
-Streamlit imports this file once for `app`, the server, whose requests pass through `serving`
+Streamlit imports this file once for `app`, the server, whose requests pass through `inspector.serving`
 first. Then it runs the same file as a script, each time somebody opens or changes a page.
 """
 
@@ -22,16 +22,16 @@ else:
 
     from inspector.engine.sandbox.confinement import missing_here
     from inspector.errors import SettingsError
+    from inspector.serving.door import Door
+    from inspector.serving.headers import Headers, failure
+    from inspector.serving.people import check_sign_in
+    from inspector.serving.place import check_confinement
+    from inspector.serving.settings import serving
+    from inspector.serving.start import name_pages_in_the_frame, starting
+    from inspector.serving.talk import Talk
+    from inspector.serving.uploads import Uploads
     from inspector.settings import settings
     from inspector.store.arriving import Arriving
-    from serving.door import Door
-    from serving.headers import Headers, failure
-    from serving.people import check_sign_in
-    from serving.place import check_confinement
-    from serving.settings import serving
-    from serving.start import name_pages_in_the_frame, starting
-    from serving.talk import Talk
-    from serving.uploads import Uploads
 
     SCRIPT = str(Path(__file__).resolve())
     try:

@@ -11,11 +11,11 @@ import streamlit as st
 
 from inspector.analyses.snapshots import words
 from inspector.analyses.snapshots.request import SeriesRequest, VitalsRequest
+from inspector.serving.place import serves_others
 from inspector.store.origins.snapshots import Snapshot
 from inspector.text import literal, plural
 from pages._snapshots.runs import Run
 from pages._ui import options, screenshot, session
-from serving.place import serves_others
 
 VERBS = {"ties": "sharing", "checks": "check"}
 

@@ -10,13 +10,13 @@ import streamlit as st
 from inspector.demo import RUNS
 from inspector.errors import InspectorError
 from inspector.results.checkpoint import Opened
+from inspector.serving.place import paths_are_open, served_settings
 from inspector.settings import settings
 from inspector.store.origins.snapshots import UPLOADS, Snapshot, find_run, uploaded_runs
 from inspector.store.uploads import list_uploads
 from inspector.text import literal
 from pages._ui import parts
 from pages._ui.opening import agreeing, arrivals, uploading
-from serving.place import paths_are_open, served_settings
 
 EXAMPLE = next(iter(RUNS))
 ARCHIVE = (

@@ -10,10 +10,10 @@ import streamlit as st
 from inspector.catalog import CATALOG, PAGES, Analysis
 from inspector.engine.shares import ask_as
 from inspector.errors import SettingsError
+from inspector.serving.settings import serving
 from inspector.settings import settings
 from inspector.text import literal
 from pages._ui import running, sign_in
-from serving.settings import serving
 
 PROJECT = Path(__file__).parents[2]
 ICON = Path(__file__).parent / "icon.svg"

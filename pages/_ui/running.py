@@ -9,11 +9,11 @@ import streamlit as st
 from inspector.engine.choice import start_engine
 from inspector.engine.protocol import Engine
 from inspector.errors import CheckpointError
+from inspector.serving.place import served_settings
+from inspector.serving.settings import serving
 from inspector.settings import settings
 from inspector.store import registry
 from inspector.store.reference import CheckpointRef
-from serving.place import served_settings
-from serving.settings import serving
 
 FIRST = "demo-bert"  # open at first paint, unless the server was started with another
 

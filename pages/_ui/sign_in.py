@@ -7,11 +7,11 @@ from typing import Any
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from inspector.serving.people import is_admitted, name_of, providers, proxy_claims
+from inspector.serving.place import serves_others
+from inspector.serving.settings import serving
+from inspector.serving.uploads import browser_of
 from inspector.text import literal, visible
-from serving.people import is_admitted, name_of, providers, proxy_claims
-from serving.place import serves_others
-from serving.settings import serving
-from serving.uploads import browser_of
 
 
 def may_use() -> bool:

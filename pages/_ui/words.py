@@ -10,8 +10,8 @@ import pandas as pd
 from pandas.api.types import is_object_dtype, is_string_dtype
 
 from inspector.results.checkpoint import Opened
+from inspector.serving.place import serves_others
 from inspector.text import literal, visible
-from serving.place import serves_others
 
 
 def listed(texts: Iterable[str]) -> str:

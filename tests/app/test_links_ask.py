@@ -11,11 +11,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from inspector.demo import DEMOS, RUNS
+from inspector.serving import place
+from inspector.serving.settings import serving
 from inspector.settings import settings
 from inspector.store.reference import CheckpointRef
 from pages._ui import running
-from serving import place
-from serving.settings import serving
 from tests.app.looking import button, marked, metrics, said
 
 Open = Callable[..., AppTest]

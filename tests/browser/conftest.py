@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, Request, expect
 
 from inspector.demo import DEMOS, RUNS
-from serving.trial import Server, start_app, wait_until_up
+from inspector.serving.trial import Server, start_app, wait_until_up
 from tests.browser.looking import expect_page
 from tests.browser.uploading import empty
 from tools.chromium import FLAGS, find_chromium

@@ -12,8 +12,8 @@ import pytest
 from playwright.sync_api import Locator, Page, Response, expect
 
 from inspector.catalog import CATALOG, PAGES
-from serving.headers import security_headers
-from serving.trial import Server
+from inspector.serving.headers import security_headers
+from inspector.serving.trial import Server
 
 SLUGS = tuple(dict.fromkeys(analysis.slug for analysis in CATALOG.values()))
 # A native library of each package that belongs into workers alone (umap brings llvmlite).

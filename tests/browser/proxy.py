@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from serving.trial import Server
+from inspector.serving.trial import Server
 
 MOST_HEAD = 65_536
 

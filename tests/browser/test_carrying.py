@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
-from serving.trial import Server
+from inspector.serving.trial import Server
 from tests.browser.looking import address, expect_address, expect_calm, expect_page, fill, go_to
 
 KING = "the king of [MASK]."

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from safetensors.numpy import load_file, save
 
 from inspector.demo import DEMOS
-from serving.trial import Server
+from inspector.serving.trial import Server
 from tests.browser.looking import expect_calm, expect_page
 
 DENSE = "bert.encoder.layer.0.output.dense.weight"

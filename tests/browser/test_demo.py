@@ -8,7 +8,7 @@ from collections.abc import Callable
 from playwright.sync_api import BrowserContext, Page, expect
 
 from inspector.demo import DEMOS
-from serving.trial import Server
+from inspector.serving.trial import Server
 from tests.browser.looking import SLUGS, click_mark, expect_page, go_to, metric
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from playwright.sync_api import Page, expect
 
 from inspector.demo import DEMOS
-from serving.trial import Server
+from inspector.serving.trial import Server
 from tests.browser.looking import expect_calm, expect_page, fill, metric
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from inspector.demo import DEMOS
-from serving.trial import Server
+from inspector.serving.trial import Server
 from tests.browser.looking import expect_calm
 from tools.bench._sparse import SHAPES, Shape, write
 

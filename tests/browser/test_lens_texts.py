@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from playwright.sync_api import Locator, Page, expect
 
-from serving.trial import Server
+from inspector.serving.trial import Server
 from tests.browser.looking import expect_calm, expect_page
 
 LONG = "the capital and largest city of a country that lies on a river " * 9

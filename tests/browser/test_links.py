@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from serving.trial import Server
+from inspector.serving.trial import Server
 from tests.browser.looking import SLUGS, expect_address, expect_calm, expect_page, follow, go_to, sound
 
 PHONE = 390

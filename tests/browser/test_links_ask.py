@@ -7,7 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from serving.trial import Server
+from inspector.serving.trial import Server
 from tests.browser.looking import expect_calm, expect_page, fill, go_to, metric
 
 QUESTION = "This link opens"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from serving.trial import ROOT
+from inspector.serving.trial import ROOT
 
 
 @pytest.fixture(scope="module")

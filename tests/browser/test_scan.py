@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from serving.scan.__main__ import scan_own
+from tools.scan.__main__ import scan_own
 
 pytestmark = pytest.mark.scan
 

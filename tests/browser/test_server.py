@@ -12,7 +12,7 @@ from playwright.sync_api import BrowserContext, BrowserType, expect
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from serving.trial import Server
+from inspector.serving.trial import Server
 from tests.browser.looking import expect_page
 from tools.chromium import FLAGS
 

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from inspector.demo import DEMOS
-from serving.trial import Server
+from inspector.serving.trial import Server
 from tests.browser.looking import expect_page, fill, go_to
 
 EVERYWHERE = "--server.address=0.0.0.0"

@@ -13,7 +13,7 @@ from PIL import Image
 from playwright.sync_api import Download, Page, expect
 
 from inspector.plotting.theme import DARK, LIGHT
-from serving.trial import Server
+from inspector.serving.trial import Server
 from tests.browser.looking import click_mark, expect_page, middle
 
 SVG = "{http://www.w3.org/2000/svg}"

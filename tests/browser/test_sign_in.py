@@ -13,11 +13,11 @@ import pytest
 from playwright.sync_api import Page, expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from serving.scan.sessions import session
-from serving.trial import Server
+from inspector.serving.trial import Server
 from tests.browser.looking import SLUGS, expect_calm, expect_page, follow
 from tests.browser.provider import Provider, running_provider
 from tests.browser.test_upload import open_file
+from tools.scan.sessions import session
 
 ADA, EVE, MALLORY = "ada@example.org", "eve@elsewhere.example", "mallory@example.org"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from serving.trial import START_SECONDS, Server, start_app
+from inspector.serving.trial import START_SECONDS, Server, start_app
 from tests.browser.looking import expect_page
 from tests.browser.proxy import proxied
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from inspector.catalog import PAGES
 from inspector.demo import DEMOS
-from serving.trial import ROOT, Server
+from inspector.serving.trial import ROOT, Server
 from tests.browser.looking import expect_calm, expect_page, go_to
 from tests.browser.test_under_way import FILES
 

@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from serving.trial import Server
+from inspector.serving.trial import Server
 from tests.browser.looking import expect_calm, expect_page, fill, follow, metric
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from playwright.sync_api import CDPSession, Page, expect
 
 from inspector.demo import DEMOS
-from serving.trial import Server
+from inspector.serving.trial import Server
 from tests.browser.looking import expect_calm, expect_page, go_to, metric
 
 SLOW = 250_000  # bytes a second, of a file of 5 MB

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, expect
 
-from serving.trial import Server
+from inspector.serving.trial import Server
 from tests.browser.looking import expect_calm, expect_page, fill, go_to, metric
 
 

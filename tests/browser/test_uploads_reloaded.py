@@ -8,7 +8,7 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
 
-from serving.trial import Server
+from inspector.serving.trial import Server
 from tests.browser.looking import expect_calm, expect_page
 from tests.browser.uploading import as_zip, expect_ready, files, give, stored
 from tests.models.sizes import peak_nbytes

@@ -10,9 +10,9 @@ import numpy as np
 from playwright.sync_api import Locator, expect
 from safetensors.numpy import save
 
+from inspector.serving.trial import Server
 from inspector.settings import read_settings
 from inspector.store import registry
-from serving.trial import Server
 from tests.browser.looking import expect_calm
 
 CONFIG = {

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from inspector.engine.wire import WorkerFunctions
-from serving.trial import ROOT
+from inspector.serving.trial import ROOT
 from tests.engine.forwards import digests
 
 WITH = "from inspector.engine.starting.deferring import defer_imports; defer_imports()"

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 PRODUCT = sorted(
-    path for part in ("inspector", "pages", "serving", "tools") for path in (ROOT / part).rglob("*.py")
+    path for part in ("inspector", "pages", "tools") for path in (ROOT / part).rglob("*.py")
 )  # fmt: skip
 PATCHING = {"setattr", "delattr", "getattr", "hasattr", "object"}  # which take names as text
 DEFINED = re.compile(r"(?:def|class) (_\w+)|(?:self|cls)\.(_\w+)|^ *(_\w+)(?: =|:)", re.MULTILINE)

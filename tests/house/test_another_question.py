@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("inspector", "pages", "serving", "tests/app", "tests/house", "app.py", "README.md", "pyproject.toml")
+COPIED = ("inspector", "pages", "tests/app", "tests/house", "app.py", "README.md", "pyproject.toml")
 ROOM = {
     "__init__": '"""Which tensors are largest?"""\n',
     "request": '''

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ("README.md", "ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md")
-SHOWN = ("inspector", "pages", "tools", "serving")  # their folders are in the tree
+SHOWN = ("inspector", "pages", "tools")  # their folders are in the tree
 DEPTH = 3  # as far down as the rooms
 OPERATORS = {".streamlit/secrets.toml"}  # files that whoever runs a server writes
 FURNITURE = ("request", "result", "compute", "figures", "words", "section", "command")
@@ -72,7 +72,7 @@ def test_the_tree_names_only_what_is_there():
 def test_every_folder_is_in_the_tree():
     patterns = [pattern(path) for path in tree(text_of("ARCHITECTURE.md")) if path.endswith("/")]
     there = folders()
-    assert {"inspector/analyses/lens", "tools/fuzz", "serving/scan", "pages/_ui"} <= there
+    assert {"inspector/analyses/lens", "tools/fuzz", "tools/scan", "pages/_ui"} <= there
     assert not {folder for folder in there if not is_shown(folder, patterns)}
 
 
@@ -106,7 +106,7 @@ def test_every_file_that_code_speaks_of_exists():
     named = {
         (name, path)
         for name in sources
-        for path in re.findall(r"\b(?:docs|tests|inspector|pages|serving|tools)/[\w./-]+\.\w+", text_of(name))
+        for path in re.findall(r"\b(?:docs|tests|inspector|pages|tools)/[\w./-]+\.\w+", text_of(name))
     }
     assert len(named) > 5
     assert [(name, path) for name, path in sorted(named) if not (ROOT / path).exists()] == []
@@ -114,7 +114,7 @@ def test_every_file_that_code_speaks_of_exists():
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_module_that_a_command_runs_exists(name):
-    for module in re.findall(r"-m ((?:tools|serving|inspector)[\w.]*)", text_of(name)):
+    for module in re.findall(r"-m ((?:tools|inspector)[\w.]*)", text_of(name)):
         place = ROOT / Path(*module.split("."))
         assert place.with_suffix(".py").exists() or (place / "__main__.py").exists(), module
 

@@ -44,8 +44,8 @@ ALLOWED = {
     "__main__": {"cli"},
     "__init__": set(),
     "serving": {"errors", "settings", "text"},
-    "pages": GROUND | {"store", "engine", "plotting", "report", "batch"},
-    "app": GROUND | {"store", "engine", "pages"},
+    "pages": GROUND | {"store", "engine", "plotting", "report", "batch", "serving"},
+    "app": GROUND | {"store", "engine", "pages", "serving"},
 }
 # The furniture of a room, by file name, and what of the house each piece may import.
 FURNITURE = {
@@ -72,10 +72,7 @@ MOST_MODULES = 21  # of a folder
 ROOMS = {path.parent.name for path in ROOT.glob("inspector/analyses/*/__init__.py")}
 SOURCES = sorted(
     path
-    for path in [
-        *(path for part in ("inspector", "pages", "serving") for path in ROOT.glob(f"{part}/**/*.py")),
-        ROOT / "app.py",
-    ]
+    for path in [*(path for part in ("inspector", "pages") for path in ROOT.glob(f"{part}/**/*.py")), ROOT / "app.py"]
     if "__pycache__" not in path.parts
 )
 
@@ -128,7 +125,7 @@ def refused(path: Path, name: str) -> str | None:
 
 
 PAGES = {"app", "pages", "serving"}
-USERS = {"pages": {"pages", "app"}, "serving": PAGES, "streamlit": PAGES}
+USERS = {"pages": {"pages", "app"}, "streamlit": PAGES}
 # Libraries of HEAVY that other parts may load, inside a function.
 LIGHT_HERE = {"engine": {"ray", "torch", "numba"}, "store": {"safetensors", "tokenizers"}}
 
@@ -155,7 +152,7 @@ def test_the_product_ships_without_the_tools_and_they_without_the_tests():
     """What only developers use may import the product; nothing that is installed imports it."""
     tools = [path for path in ROOT.glob("tools/**/*.py") if "__pycache__" not in path.parts]
     assert tools
-    product = ("app", "inspector", "pages", "serving")
+    product = ("app", "inspector", "pages")
     beyond = {"tools": {"tests"}} | {part: {"tests", "tools"} for part in product}
     found = {}
     for path in [*SOURCES, *tools]:

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-OWN = {"inspector", "pages", "serving"}
+OWN = {"inspector", "pages"}
 # Pinned although nothing here imports it -> why.
 BESIDES = {
     "pyarrow": "pandas writes Parquet and keeps text with it",
     "safetensors": "transformers reads and writes weights with it",
     "authlib": "Streamlit signs in with it",
+    "websockets": "Streamlit's server talks with browsers through it",
     "s3fs": "fsspec opens s3:// with it",
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from serving.agreements import Agreements
+from inspector.serving.agreements import Agreements
 
 
 def test_agreements_are_each_browser_s_own() -> None:

@@ -18,12 +18,12 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 from streamlit.web.server.starlette.starlette_routes import create_upload_routes
 
+from inspector.serving.bodies import FRAME_NBYTES, PIECE, STANDS_IN
+from inspector.serving.uploads import SMALL_NBYTES, Ledger, Uploads
 from inspector.settings import Settings
 from inspector.store.arriving import ARRIVING, Arriving, Received
 from inspector.store.hashing import identify
 from inspector.store.registry import move_upload, new_upload, read_names
-from serving.bodies import FRAME_NBYTES, PIECE, STANDS_IN
-from serving.uploads import SMALL_NBYTES, Ledger, Uploads
 from tests.conftest import silent
 from tests.models.loops import run
 

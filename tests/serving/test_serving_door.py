@@ -11,12 +11,12 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.web.server.starlette.starlette_app_utils import create_signed_value
 
-from serving import door as doors
-from serving import people
-from serving.door import Door
-from serving.headers import Headers, content_policy, inline_scripts, security_headers
-from serving.settings import read_serving
-from serving.talk import Talk
+from inspector.serving import door as doors
+from inspector.serving import people
+from inspector.serving.door import Door
+from inspector.serving.headers import Headers, content_policy, inline_scripts, security_headers
+from inspector.serving.settings import read_serving
+from inspector.serving.talk import Talk
 from tests.models.loops import run
 
 HOST = (b"host", b"localhost:8501")

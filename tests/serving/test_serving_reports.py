@@ -5,7 +5,7 @@ from __future__ import annotations
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from serving.reports import TICK, Reports
+from inspector.serving.reports import TICK, Reports
 
 CLICK = object()
 TICKED = f"$$INTERNAL_1-{TICK}__events"

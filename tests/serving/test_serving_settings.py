@@ -10,11 +10,11 @@ import streamlit as st
 
 from inspector.errors import SettingsError
 from inspector.results.checkpoint import Opened
+from inspector.serving import place, start
+from inspector.serving.people import is_admitted, proxy_claims
+from inspector.serving.settings import Serving, read_serving, serving
 from inspector.settings import read_settings, settings
 from pages._ui.words import command
-from serving import place, start
-from serving.people import is_admitted, proxy_claims
-from serving.settings import Serving, read_serving, serving
 from tests.models.loops import run
 
 SECRET = "0123456789abcdef"
@@ -175,7 +175,7 @@ def test_a_proxys_word_counts_with_its_secret_alone():
 
 
 def test_a_proxy_needs_a_secret_beyond_localhost(listening):
-    from serving.people import check_sign_in
+    from inspector.serving.people import check_sign_in
 
     environment = {"INSPECTOR_SIGN_IN": "proxy"}
     listening("localhost")

@@ -8,7 +8,7 @@ import pytest
 from starlette.requests import ClientDisconnect
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
-from serving.uploads import LIFE_SECONDS, MOST, Ledger, Left, Uploads, browser_of
+from inspector.serving.uploads import LIFE_SECONDS, MOST, Ledger, Left, Uploads, browser_of
 from tests.models.loops import run
 
 NOTHING = Left(interrupted=False, waiting=())

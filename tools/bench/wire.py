@@ -19,7 +19,7 @@ from pathlib import Path
 
 from playwright.sync_api import BrowserContext, Page, Response, sync_playwright
 
-from serving.trial import Server, start_app, wait_until_up
+from inspector.serving.trial import Server, start_app, wait_until_up
 from tools.bench._sparse import SHAPES, write
 from tools.chromium import FLAGS, find_chromium
 

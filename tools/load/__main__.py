@@ -18,9 +18,9 @@ from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 
+from inspector.serving.trial import Server, start_app, wait_until_up
 from inspector.settings import read_settings
 from inspector.store import registry
-from serving.trial import Server, start_app, wait_until_up
 from tools.load.checkpoints import write_uploads
 from tools.load.crowd import Measured, Oracle, Upload, asked_by, crowd
 from tools.load.people import person

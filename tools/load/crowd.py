@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from serving.trial import Server
+from inspector.serving.trial import Server
 from tools.load.contents import Said, differences
 from tools.load.people import FAST, PAGES, TYPED, Answer, Person, Visit, person, sentence
 

@@ -12,8 +12,8 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from inspector.catalog import CATALOG
-from serving.scan.sessions import Session, session
 from tools.load.contents import Said, read
+from tools.scan.sessions import Session, session
 
 PAGES = tuple(dict.fromkeys(analysis.slug for analysis in CATALOG.values()))
 FIELDS = {"lens": "Text", "masked_lm": "Text in the link"}  # that hold a text of one's own

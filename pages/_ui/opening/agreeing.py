@@ -7,14 +7,14 @@ from collections.abc import Callable
 import streamlit as st
 
 from inspector.errors import CheckpointError
+from inspector.serving.agreements import AGREEMENTS
+from inspector.serving.place import served_settings
+from inspector.serving.settings import serving
+from inspector.serving.uploads import browser_of
 from inspector.settings import EVERYWHERE
 from inspector.store.origins.places import refuse_outside
 from inspector.store.reference import CheckpointRef, Kind
 from inspector.text import visible
-from serving.agreements import AGREEMENTS
-from serving.place import served_settings
-from serving.settings import serving
-from serving.uploads import browser_of
 
 AGREED = "agreed"  # references of this session
 # What is said, and the button that agrees.

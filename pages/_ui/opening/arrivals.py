@@ -18,6 +18,8 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from inspector.engine.protocol import Job
 from inspector.errors import CheckpointError, InspectorError
 from inspector.results.checkpoint import Opened
+from inspector.serving.bodies import Receipt
+from inspector.serving.uploads import LEDGER, browser_of
 from inspector.settings import settings
 from inspector.store import registry
 from inspector.store.arriving import Received
@@ -26,8 +28,6 @@ from inspector.store.keeping import quota
 from inspector.store.reference import CheckpointRef
 from inspector.text import bytes_text
 from pages._ui import session
-from serving.bodies import Receipt
-from serving.uploads import LEDGER, browser_of
 
 Place = Literal["sidebar", "snapshots", "second"]  # where files can be given
 QUEUES = "arrived"

@@ -19,15 +19,15 @@ from inspector.analyses.overview.words import in_short
 from inspector.engine.protocol import Job
 from inspector.errors import InspectorError
 from inspector.results.checkpoint import Opened
+from inspector.serving.bodies import Receipt
+from inspector.serving.reports import TICK
+from inspector.serving.uploads import LEDGER
 from inspector.settings import settings
 from inspector.store import arriving, registry
 from inspector.store.arriving import Arriving, Received
 from inspector.store.reference import OUTLINE, CheckpointRef
 from inspector.text import literal
 from pages._ui import running, session
-from serving.bodies import Receipt
-from serving.reports import TICK
-from serving.uploads import LEDGER
 
 TICKED = "ticked"  # whether this part is drawn alone
 _mount = component("under_way", js=(Path(__file__).parent / "under_way.js").read_text(encoding="utf-8"))

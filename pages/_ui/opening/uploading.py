@@ -12,12 +12,12 @@ from typing import Literal
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
+from inspector.serving.place import serves_others
 from inspector.settings import MB, settings
 from inspector.store.names import is_archive
 from inspector.text import literal, plural
 from pages._ui.opening import arrivals, under_way
 from pages._ui.opening.arrivals import Place
-from serving.place import serves_others
 
 Way = Literal["Files", "Folder", "Archive"]
 HINT = (

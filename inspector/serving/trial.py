@@ -19,7 +19,7 @@ from threading import Event, Thread
 
 import psutil
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 WORKER = "inspector.engine.forkserver"  # in the command line of a worker, and of what it is forked from
 START_SECONDS = 120
 BAD_LOG = re.compile(

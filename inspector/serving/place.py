@@ -10,8 +10,8 @@ from pathlib import Path
 import streamlit as st
 
 from inspector.errors import SettingsError
+from inspector.serving.settings import serving
 from inspector.settings import EVERYWHERE, Settings, settings
-from serving.settings import serving
 
 
 def serves_others() -> bool:

@@ -19,8 +19,8 @@ from streamlit.web.server.starlette.starlette_app_utils import decode_signed_val
 from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
 from inspector.errors import SettingsError
-from serving.place import listens_beyond_loopback
-from serving.settings import SECRET_CHARACTERS, Serving
+from inspector.serving.place import listens_beyond_loopback
+from inspector.serving.settings import SECRET_CHARACTERS, Serving
 
 SECRET_HEADER = "X-Inspector-Secret"
 PROVIDER_KEYS = {"client_id", "client_secret", "server_metadata_url"}

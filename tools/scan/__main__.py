@@ -1,7 +1,7 @@
 """Scan your own server for responses that reveal too much.
 
-python -m serving.scan          starts the app on a free port, with a store of its own, and scans it
-python -m serving.scan URL      scans a server that runs on this machine
+python -m tools.scan          starts the app on a free port, with a store of its own, and scans it
+python -m tools.scan URL      scans a server that runs on this machine
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from serving.place import is_local
-from serving.scan.leaks import Watch
-from serving.scan.scanning import scan, watch_for
+from inspector.serving.place import is_local
+from tools.scan.leaks import Watch
+from tools.scan.scanning import scan, watch_for
 
 
 def main(arguments: list[str]) -> int:
@@ -40,7 +40,7 @@ def scan_own(module: str = "streamlit") -> Watch:
     Args:
         module: What Python runs to start it.
     """
-    from serving.trial import start_app, wait_until_up
+    from inspector.serving.trial import start_app, wait_until_up
 
     with tempfile.TemporaryDirectory() as folder:
         token = secrets.token_hex(16)

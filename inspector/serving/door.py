@@ -16,8 +16,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit.web.server.server_util import is_allowed_origin
 from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
-from serving.people import cookie_claims, is_admitted, proxy_claims
-from serving.settings import Serving
+from inspector.serving.people import cookie_claims, is_admitted, proxy_claims
+from inspector.serving.settings import Serving
 
 HEALTH = "_stcore/health"
 # Streamlit serves these to anybody. They are for its own hosting, for programs and for debugging,

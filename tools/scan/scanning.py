@@ -14,11 +14,11 @@ import streamlit
 from streamlit.file_util import get_static_dir
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from serving.headers import security_headers
-from serving.scan.files import LINKS, bad_files
-from serving.scan.leaks import Watch, known_values
-from serving.scan.requests import Asked, exchange, malformed, odd, ordinary, plain
-from serving.scan.sessions import Session, session
+from inspector.serving.headers import security_headers
+from tools.scan.files import LINKS, bad_files
+from tools.scan.leaks import Watch, known_values
+from tools.scan.requests import Asked, exchange, malformed, odd, ordinary, plain
+from tools.scan.sessions import Session, session
 
 ROOT = Path(__file__).parents[2]
 SLUGS = tuple(sorted(path.stem for path in ROOT.glob("pages/[a-z]*.py")))

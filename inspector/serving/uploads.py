@@ -23,8 +23,8 @@ from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
 from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
-from serving.bodies import Begin, Body, File, Receipt
-from serving.door import local_path
+from inspector.serving.bodies import Begin, Body, File, Receipt
+from inspector.serving.door import local_path
 
 ADDRESS = "_stcore/upload_file/"
 LIFE_SECONDS = 600.0

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import streamlit
 
-from serving.scan.leaks import Watch, known_values
-from serving.scan.requests import malformed, odd, ordinary
-from serving.scan.scanning import watch_for
+from tools.scan.leaks import Watch, known_values
+from tools.scan.requests import malformed, odd, ordinary
+from tools.scan.scanning import watch_for
 
 ROOT = Path(__file__).parents[2]
 SECRET = "s3cret-of-the-server"
