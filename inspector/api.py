@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from inspector.plotting.theme import Theme
 
 ALIASES = {"map": "project"}  # method -> verb
+SAVED = "model"  # the folder of a live model's files, in a temporary one
 NO_FIGURE = "{verb} has no figure: to_frame() returns its table."
 
 
@@ -246,24 +247,28 @@ def wrap(model: Any, tokenizer: Any = None, *, name: str | None = None) -> Check
     Args:
         model: A `PreTrainedModel`, or any `torch.nn.Module` for `sharing` only.
         tokenizer: Any with `save_pretrained`; None: tokens are shown by their ids.
-        name: Name to show; None: the name of its class.
+        name: Name to show, such as model.name_or_path; None: the name of its class. It never becomes a path.
     """
     from inspector.analyses.sharing.compute import find_sharing
 
     name = name or type(model).__name__
     if not hasattr(model, "save_pretrained"):
         return Checkpoint(Opened("", name, name, ()), partial(_only_sharing, find_sharing, model))
-    folder = Path(mkdtemp(prefix="inspector-")) / name
-    model.save_pretrained(folder)
-    if tokenizer is not None:
-        tokenizer.save_pretrained(folder)
-    saved = _here(CheckpointRef("path", str(folder)), settings())
+    made = Path(mkdtemp(prefix="inspector-"))
+    try:
+        model.save_pretrained(made / SAVED)
+        if tokenizer is not None:
+            tokenizer.save_pretrained(made / SAVED)
+        saved = _here(CheckpointRef("path", str(made / SAVED)), settings(), name=name)
+    except BaseException:
+        remove_folder(made)
+        raise
 
     def ask(verb: str, **parameters: Any) -> Any:
         return find_sharing(model) if verb == "sharing" else saved._ask(verb, **parameters)
 
-    wrapped = Checkpoint(dataclasses.replace(saved.opened, name=name), ask)
-    finalize(wrapped, remove_folder, folder.parent)
+    wrapped = Checkpoint(saved.opened, ask)
+    finalize(wrapped, remove_folder, made)
     return wrapped
 
 
@@ -276,14 +281,16 @@ def _only_sharing(find: Callable[[Any], Any], model: Any, verb: str, **_: Any) -
     return find(model)
 
 
-def _here(reference: CheckpointRef, limits: Settings) -> Checkpoint:
+def _here(reference: CheckpointRef, limits: Settings, *, name: str | None = None) -> Checkpoint:
     from inspector.models.checkpoint import Checkpoint as Model
     from inspector.store.opening import open_checkpoint
 
     with _progress("Opening") as tell:
         manifest, found = open_checkpoint(reference, settings=limits, progress=tell, restrict_paths=False)
     model = Model(manifest, settings=limits)
-    opened = Opened(manifest.fingerprint, str(found), manifest.name, manifest.warnings)
+    if name is not None:
+        model.called = (name,)
+    opened = Opened(manifest.fingerprint, str(found), model.name, manifest.warnings)
     return Checkpoint(opened, partial(_answer_here, model))
 
 

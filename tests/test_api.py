@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import io
 import json
@@ -170,6 +171,51 @@ def test_a_live_model_is_asked_the_same(home, name):
     assert wrapped.sharing().to_json() == ci_sharing(model)
     assert wrapped.overview().unique_parameters == sum(p.numel() for p in model.parameters())
     assert wrapped.name == name
+
+
+def disk(folder: Path) -> dict[str, bytes | None]:
+    """All that a folder holds; None: a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize(
+    "name", ["{run}", "{run}/", "../runs/mine", "..", ".", "org/model", "~", "/", "a\0b", "x" * 5_000, "{notes}"]
+)
+def test_the_name_of_a_live_model_never_becomes_a_path(home, tmp_path, monkeypatch, name):
+    """People write `name=model.name_or_path`, which is where their checkpoint lies."""
+    scratch, runs = tmp_path / "scratch", tmp_path / "runs"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    monkeypatch.chdir(tmp_path)
+    saved = random_model("DistilBertForMaskedLM", seed=0)
+    saved.save_pretrained(runs / "mine")
+    (runs / "notes.txt").write_text("kept")
+    before = disk(tmp_path)
+
+    live = random_model("DistilBertForMaskedLM", seed=1)
+    name = name.format(run=runs / "mine", notes=runs / "notes.txt")
+    wrapped = ci.wrap(live, name=name)
+    assert wrapped.name == name
+    norm = live.get_input_embeddings().weight[0].norm().item()
+    assert wrapped.padding().norm == pytest.approx(norm, rel=1e-5)
+    assert {path: data for path, data in disk(tmp_path).items() if not path.startswith("scratch/")} == before
+    del wrapped
+    gc.collect()
+    assert disk(tmp_path) == before
+
+
+def test_a_live_model_that_cannot_be_saved_leaves_nothing(home, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    class Stuck(torch.nn.Module):
+        def save_pretrained(self, folder: Path) -> None:
+            folder.mkdir()
+            (folder / "half").write_bytes(b"x")
+            raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        ci.wrap(Stuck())
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_live_model_reads_by_the_tokenizer_that_comes_with_it(demo):

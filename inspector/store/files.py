@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import shutil
 import stat
 import uuid
@@ -18,6 +19,8 @@ NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 BY_DESCRIPTOR = os.rename in os.supports_dir_fd and os.listdir in os.supports_fd  # not on Windows
 AS_PLACE = getattr(os, "O_PATH", 0)  # opens what may not be read
 NEW = ".new-"  # start of a name until what it names is locked, or whole
+FRESH = re.compile(r"[0-9a-f]{32}")  # names of folders that this module's callers make
+UNFINISHED = re.compile(rf"\.(?:{NEW[1:]})?{FRESH.pattern}")  # a folder that is being made, or removed
 
 
 def write_atomically(path: Path, text: str) -> None:

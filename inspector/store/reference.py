@@ -11,11 +11,11 @@ from typing import Literal
 
 from inspector.demo import DEMOS, RUNS, SNAPSHOTS
 from inspector.errors import CheckpointError
+from inspector.store.files import FRESH
 
 Kind = Literal["demo", "upload", "shared", "incoming", "arriving", "snapshots", "path", "hub"]
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 FINGERPRINT = re.compile(r"[0-9a-f]{12,64}")
-INCOMING = re.compile(r"[0-9a-f]{32}")
 ARRIVED = ("incoming", "snapshots")  # kinds whose files have arrived, and are not staged yet
 OUTLINE: Kind = "arriving"  # the kind whose names are there, and its numbers not yet
 STORED = ("upload", "shared")
@@ -26,9 +26,9 @@ VALUES: dict[Kind, re.Pattern[str]] = {
     "shared": FINGERPRINT,
     "hub": HUB_ID,
     "path": re.compile(r"[^\0]+"),
-    "incoming": INCOMING,
-    "arriving": INCOMING,
-    "snapshots": INCOMING,
+    "incoming": FRESH,
+    "arriving": FRESH,
+    "snapshots": FRESH,
 }
 
 

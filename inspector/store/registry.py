@@ -16,12 +16,22 @@ from urllib.parse import quote, unquote
 
 from inspector.errors import CheckpointError
 from inspector.settings import Settings
-from inspector.store.files import acquire, below, create_file, fresh_folder, remove_folder, write_atomically
+from inspector.store.files import (
+    FRESH,
+    LOCK,
+    UNFINISHED,
+    acquire,
+    below,
+    create_file,
+    fresh_folder,
+    remove_folder,
+    write_atomically,
+)
 from inspector.store.manifests.documents import is_fingerprint, is_plain_file, is_plain_folder
 from inspector.store.manifests.entries import ENTRY, MANIFEST, OPENED, UPLOADS, read_entry, results_folder
 from inspector.store.manifests.manifest import StoredCheckpoint
 from inspector.store.names import MAX_CHECKPOINT_NAME, clean_name, is_archive, is_text
-from inspector.store.reference import ARRIVED, INCOMING, CheckpointRef
+from inspector.store.reference import ARRIVED, CheckpointRef
 from inspector.text import quoted
 
 INCOMINGS = "incoming"
@@ -103,7 +113,7 @@ def is_unpacked(reference: CheckpointRef, settings: Settings) -> bool:
 
 def incoming_folder(upload: str, *, settings: Settings) -> Path:
     """Where an upload's files are."""
-    if not INCOMING.fullmatch(upload):
+    if not FRESH.fullmatch(upload):
         raise CheckpointError("This upload has no valid id: upload it again.")
     return settings.readable / INCOMINGS / upload
 
@@ -181,16 +191,20 @@ def discard_opened(fingerprint: str, *, settings: Settings) -> None:
 
 
 def sweep(settings: Settings) -> None:
-    """Remove what processes that are gone left half-written; safe while others work."""
+    """Remove what processes that are gone left half-written; safe while others work.
+
+    Only what the store itself has made goes: INSPECTOR_HOME may name a folder that holds other things too, and folders
+    with the same names in it.
+    """
     for kind in (TEMPORARY, INCOMINGS, WORKERS):
         for folder in below(settings.home / kind):
-            if not folder.name.startswith("."):
+            if FRESH.fullmatch(folder.name) and is_plain_file(folder / LOCK):
                 _sweep_folder(folder)
     abandoned = time.time() - ABANDONED_SECONDS
     for kind in (TEMPORARY, INCOMINGS, WORKERS, UPLOADS, OPENED):
         for grave in below(settings.home / kind):  # cut off while it was made or removed
             with contextlib.suppress(OSError):
-                if grave.name.startswith(".") and is_plain_folder(grave) and grave.stat().st_mtime < abandoned:
+                if UNFINISHED.fullmatch(grave.name) and grave.lstat().st_mtime < abandoned and is_plain_folder(grave):
                     remove_folder(grave)
 
 

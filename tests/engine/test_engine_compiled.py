@@ -23,6 +23,7 @@ from tests.engine.engine_harness import A, answer, eventually, running
 
 REFUSED = "PermissionError"
 INDEX = "room_0a/loops.epoch-1.py311.nbi"
+CUT_OFF = f".new-{'0' * 32}"  # of a process that was killed
 
 
 @pytest.fixture
@@ -186,18 +187,18 @@ def test_one_process_compiles_at_a_time_and_the_next_engine_finds_it_done(folder
     started = []
     monkeypatch.setattr(subprocess, "Popen", lambda *arguments, **_: started.append(arguments))
     settings, project = read_settings({"INSPECTOR_HOME": str(folder.parent)}), CATALOG["project"]
-    (folder / ".new-cut-off").mkdir()
+    (folder / CUT_OFF).mkdir()
     lock = acquire(folder)
     assert lock is not None
     Compiler(settings).start(project)
     assert not started, "another process is at it"
-    assert (folder / ".new-cut-off").exists()
+    assert (folder / CUT_OFF).exists()
     os.close(lock)
     compiler = Compiler(settings)
     for _ in range(2):
         compiler.start(project)
     assert len(started) == 1, "once is enough"
-    assert not (folder / ".new-cut-off").exists()
+    assert not (folder / CUT_OFF).exists()
     built = folder / ".new-y"
     built.mkdir()
     put_compiled(built, folder, versions_of(project.compiled_by))

@@ -93,6 +93,23 @@ def test_a_digest_that_is_a_path_deletes_nothing_outside(settings, fingerprint, 
     assert list_checkpoints(settings) == ()
 
 
+@pytest.mark.parametrize("kind", ["maps", "temporary", "incoming", "workers", "checkpoints", "opened"])
+@pytest.mark.parametrize("name", ["run1", ".git", ".venv-old", "notes.arrays", "0" * 32])
+def test_what_a_person_has_in_the_folder_that_is_named_as_the_store_stays(settings, fingerprint, kind, name):
+    """INSPECTOR_HOME may be a folder of somebody's own, with folders that are called as ours are."""
+    mine = settings.home / kind / name
+    mine.mkdir(parents=True)
+    (mine / "diary.arrays").write_text("mine")
+    for path in (mine / "diary.arrays", mine):
+        os.utime(path, (1, 1))
+    sweep(settings)
+    trim(settings)
+    with pytest.raises(CheckpointError):
+        make_room(settings.store_nbytes + 1, settings)
+    delete_checkpoint(fingerprint, settings=settings)
+    assert sorted(path.name for path in mine.rglob("*")) == ["diary.arrays"]
+
+
 @pytest.mark.parametrize("kind", ["maps", "temporary", "incoming", "checkpoints", "opened"])
 def test_a_link_in_place_of_a_folder_of_the_store_leads_nowhere(settings, fingerprint, outside, kind):
     """Not on a deletion, nor where room is made, nor where what was left over is swept."""

@@ -147,7 +147,7 @@ def names(settings) -> set[str]:
 def test_the_account_counts_every_byte_of_the_store(settings, tmp_path, folder):
     stored(settings, tmp_path, "one", 1)
     opened(CheckpointRef("path", str(folder)), settings, strangers=False)
-    ArrayCache(settings.home / "maps" / "ab").put({"n": 1}, {"x": np.zeros(1000)})
+    ArrayCache(settings.home / "maps" / ("ab" * 32)).put({"n": 1}, {"x": np.zeros(1000)})
     upload, _ = reserve_upload(12_345, settings)
     found = account(settings)
     kinds = {kind.name: (kind.entries, kind.nbytes) for kind in found.kinds}
@@ -191,7 +191,7 @@ def test_an_upload_larger_than_the_store_is_refused_at_once(settings):
 
 def test_results_go_first_and_the_oldest_of_them(settings, tmp_path, folder):
     stored(settings, tmp_path, "kept", 1)
-    maps = settings.home / "maps" / "ab"
+    maps = settings.home / "maps" / ("ab" * 32)
     cache = ArrayCache(maps)
     paths = []
     for number in range(4):
@@ -315,6 +315,7 @@ def test_nothing_is_left_of_a_deleted_checkpoint(settings, folder, tmp_path, dam
     ArrayCache(settings.home / "maps" / ("0" * 64)).put({"n": 1}, {"x": np.zeros(10)})
     killed = settings.home / "incoming" / ("c" * 32)  # of a server that is gone
     killed.mkdir(parents=True)
+    (killed / ".lock").touch()
     (killed / "_model.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
     assert by_path.fingerprint == manifest.fingerprint
     tensors = load_file(folder / "model.safetensors")
@@ -412,7 +413,7 @@ def test_two_servers_never_take_more_than_the_store_may_hold(settings, tmp_path)
 
 
 def test_eviction_while_others_write_leaves_whole_results(settings):
-    servers = [Other(WRITE, digest, settings=settings, INSPECTOR_STORE_MB="2") for digest in ("ab", "cd")]
+    servers = [Other(WRITE, digest, settings=settings, INSPECTOR_STORE_MB="2") for digest in ("ab" * 32, "cd" * 32)]
     tight = replace(settings, store_nbytes=2 * MB)
     while any(server.process.poll() is None for server in servers):
         trim(tight)

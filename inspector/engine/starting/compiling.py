@@ -15,7 +15,7 @@ from pathlib import Path
 from inspector.catalog import Analysis
 from inspector.engine.sandbox.environment import worker_environment
 from inspector.settings import Settings
-from inspector.store.files import NEW, acquire, below, remove_folder
+from inspector.store.files import UNFINISHED, acquire, below, remove_folder
 from inspector.store.keeping.compiled import CHECKED, compiled_folder, is_made
 
 COMPILERS = ("numba", "llvmlite")
@@ -62,7 +62,7 @@ class Compiler:
             return
         try:
             for cut_off in below(folder):
-                if cut_off.name.startswith(NEW):
+                if UNFINISHED.fullmatch(cut_off.name):
                     remove_folder(cut_off)
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", module, str(folder), versions],

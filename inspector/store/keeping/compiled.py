@@ -20,8 +20,9 @@ from inspector.store.files import LOCK, NO_LINK, lock_shared, remove_folder, wri
 from inspector.store.manifests.documents import as_digest, as_object, as_text, fields_of, read_bytes, read_document
 
 COMPILED = "compiled"  # below home
-CODE = "code"  # in it: the files that are listed
-LIST = "list.json"
+# In it, which may be a folder of other programs too: the files that are listed, and the list.
+CODE = "checkpoint-inspector-code"
+LIST = f"{CODE}.json"
 CHECKED = "INSPECTOR_COMPILED"  # in a worker's environment: the folder whose files it checks
 OWN = "NUMBA_CACHE_DIR"  # numba's own variable; in a worker: a folder of its own
 MAX_LIST, MAX_FILE = 1_000_000, 50_000_000  # bytes

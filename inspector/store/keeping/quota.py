@@ -26,7 +26,7 @@ from inspector.store.files import below, create_file, remove_file, remove_folder
 from inspector.store.keeping.arrays import STALE_SECONDS
 from inspector.store.keeping.compiled import COMPILED
 from inspector.store.keeping.holding import is_used, last_used
-from inspector.store.manifests.documents import is_plain_folder
+from inspector.store.manifests.documents import is_fingerprint, is_plain_folder
 from inspector.store.manifests.entries import MAPS, OPENED, UPLOADS
 from inspector.store.shared.marks import is_marked
 
@@ -137,7 +137,7 @@ def _evict(missing: int, candidates: Iterator[_Removable]) -> int:
 
 def _results(settings: Settings) -> Iterator[_Removable]:
     now = time.time()
-    for folder in below(settings.home / MAPS):
+    for folder in filter(_is_ours, below(settings.home / MAPS)):
         for path in below(folder):
             with suppress(OSError):
                 stat = path.lstat()
@@ -145,9 +145,14 @@ def _results(settings: Settings) -> Iterator[_Removable]:
                 if path.suffix or now - stat.st_mtime > STALE_SECONDS:
                     remove = partial(remove_file, path)
                     yield _Removable(stat.st_mtime, stat.st_size, remove)
-    for entry in _visible(settings.home / OPENED):
+    for entry in filter(_is_ours, below(settings.home / OPENED)):
         if not is_used(entry):
             yield _Removable(last_used(entry), _nbytes(entry), partial(remove_folder, entry))
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether the store made a folder: INSPECTOR_HOME may be a folder that holds other things too."""
+    return is_fingerprint(folder.name) and is_plain_folder(folder)
 
 
 def _uploads(settings: Settings, may_go: Callable[[Path, Settings], bool]) -> Iterator[_Removable]:
