@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -247,6 +247,23 @@ def hollow_model(
         model = model_class(own_config(model_class, config))
     model.tie_weights()
     return model.eval()
+
+
+def tied_as_loaded(
+    build: Callable[[], PreTrainedModel], held: Callable[[PreTrainedModel], Collection[str]]
+) -> PreTrainedModel:
+    """Build a structure whose ties are a loader's: a source that the file lacks is tied to a target that it holds.
+
+    Two that the file holds both are not tied: nothing is read to see whether they are equal.
+
+    Args:
+        build: Builds it on the meta device.
+        held: Names in the model that the file fills.
+    """
+    with initialization.no_tie_weights():
+        model = build()
+    model.tie_weights(missing_keys=set(model.state_dict()).difference(held(model)), recompute_mapping=False)
+    return model
 
 
 @contextmanager

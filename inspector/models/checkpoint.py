@@ -251,8 +251,9 @@ class Checkpoint:
         one, other = (model.get_parameter_or_buffer(name) for name in (first, second))
         if one.shape != other.shape:
             return False
-        held = self.places(model).stored_as
-        names = [held.get(name) for name in (first, second)]
+        held, named = self.places(model).stored_as, [*model.named_parameters(remove_duplicate=False)]
+        # Tied to what the file holds under another name, a parameter has that one's numbers.
+        names = [next((held[n] for n, each in named if each is wanted and n in held), None) for wanted in (one, other)]
         if None in names:
             return False
         pairs = zip(*(self.numbers(name or "", count=BLOCK) for name in names), strict=True)
@@ -284,25 +285,20 @@ class Checkpoint:
 
     @cached_property
     def embedding(self) -> TensorInfo:
-        """The header of the input embedding matrix, (vocab, d_model).
+        """The header of the matrix that the class of config.json looks tokens up in, (vocab, d_model).
 
         Raises:
             NotInCheckpointError: If the file has no such matrix.
         """
-        tensors = self.tensors
-        if self.family:
-            # A tied matrix may be stored under the output layer's name only.
-            candidates = (self.family.embedding, *self.family.ties)
-            for wanted in candidates:
-                name = in_file(wanted, tensors.numbers, self.family.base)
-                if name and len((found := tensors.find(name)).shape) == 2:
-                    return found
-        if (name := self._looked_up()) and len((found := tensors.find(name)).shape) == 2:
+        family = self.family
+        if family and not family.seq2seq_lm and (found := self._matrix(family.embedding)):
             return found
+        if (loaded := self._looked_up()) is not None:
+            return loaded
         rows = (self.manifest.config or {}).get("vocab_size")
         matrices = [
             tensor
-            for tensor in tensors
+            for tensor in self.tensors
             if len(tensor.shape) == 2
             and re.search(r"embed|wte|shared", tensor.name)
             and not re.search(NO_VOCABULARY, tensor.name)
@@ -310,15 +306,50 @@ class Checkpoint:
         ]
         return self._first_matrix(matrices)
 
-    def _looked_up(self) -> str | None:
-        """The file's name for what the class that config.json names looks tokens up in."""
+    @property
+    def embedding_shape(self) -> tuple[int, ...]:
+        """Its shape, (vocab, d_model): by names alone where the table knows the family.
+
+        Raises:
+            NotInCheckpointError: If the file has no such matrix.
+        """
+        if (family := self.family) is None:
+            return self.embedding.shape
+        others = sorted(family.ties, key=family.unembedding.__eq__)  # the output matrix last: Marian's may be another's
+        matrices = filter(None, map(self._matrix, (family.embedding, *others)))
+        return next((each.shape for each in matrices), None) or self.embedding.shape
+
+    def _matrix(self, wanted: str) -> TensorInfo | None:
+        """A matrix of the file, by its name in the family's class with a head."""
+        name = in_file(wanted, self.tensors.numbers, self.family.base if self.family else "")
+        found = self.tensors.find(name) if name else None
+        return found if found and len(found.shape) == 2 else None
+
+    def _looked_up(self) -> TensorInfo | None:
+        """What the class that config.json names looks tokens up in, once it has loaded the file.
+
+        None where the class cannot be built, names no such matrix, or has no use for the file.
+
+        Raises:
+            NotInCheckpointError: If the loader finds nothing in the file to fill it with.
+        """
+        from inspector.models.build import own_class, tied_as_loaded
         from inspector.models.naming import embedding_names
 
-        if self.structure is None:
+        try:
+            model_class = own_class(self.config)
+            model = tied_as_loaded(lambda: self.hollow(model_class), lambda model: self.places(model).covered)
+        except InspectorError:
             return None
-        model, places = self.structure
-        held = places.stored_as
-        return next((held[name] for name in embedding_names(model) if name in held), None)
+        places, names = self.places(model), embedding_names(model)
+        if names and places.covered and places.covered.isdisjoint(names):
+            raise NotInCheckpointError(
+                f"{self.name} lacks {names[0]}, in which {model_class.__name__} looks tokens up: its Overview, or "
+                "`overview --tensors`, lists every tensor."
+            )
+        held = next((places.stored_as[name] for name in names if name in places.stored_as), None)
+        found = self.tensors.find(held) if held else None
+        return found if found and len(found.shape) == 2 else None
 
     @cached_property
     def structure(self) -> tuple[PreTrainedModel, Places] | None:

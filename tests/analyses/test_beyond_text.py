@@ -127,6 +127,8 @@ def test_logits_for_more_positions_than_there_are_tokens(tmp_path, open_path):
     found = answer.result.tokens
     ids = checkpoint.tokens.encode(TEXT).ids
     model = transformers.PerceiverForMaskedLM.from_pretrained(folder).eval()
+    # transformers calls the latents the input embedding
+    assert torch.equal(checkpoint.embedding_matrix(), model.perceiver.input_preprocessor.embeddings.weight)
     with torch.inference_mode():
         logits = model(inputs=torch.tensor([ids]), attention_mask=torch.ones((1, len(ids)))).logits[0]
     assert found["prediction_id"].tolist() == logits[: len(ids)].argmax(dim=1).tolist()

@@ -153,7 +153,7 @@ def _tokenizer(checkpoint: Checkpoint) -> tuple[TokenizerInfo | None, list[str]]
 
 def _embedding_shape(checkpoint: Checkpoint) -> tuple[int | None, int | None]:
     try:
-        rows, columns = checkpoint.embedding.shape
+        rows, columns = checkpoint.embedding_shape
     except NotInCheckpointError:
         return None, None
     return rows, columns
