@@ -5,7 +5,14 @@ a checkpoint with a method for each analysis, such as `.lens("the capital of [MA
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # editors and type checkers follow these; __getattr__ imports them
+    from inspector.analyses.sharing.compute import find_sharing as find_sharing
+    from inspector.api import Answer as Answer
+    from inspector.api import Checkpoint as Checkpoint
+    from inspector.api import open as open  # noqa: A004
+    from inspector.api import wrap as wrap
 
 __version__ = "0.1.0"
 

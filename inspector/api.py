@@ -11,7 +11,6 @@ Every command-line verb is a method with the same options. The work runs in this
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -24,8 +23,9 @@ from weakref import finalize
 
 from inspector.catalog import CATALOG, Analysis, answer, request_of
 from inspector.errors import InspectorError, NotInCheckpointError
+from inspector.questions import Questions
 from inspector.report.content import Block, Context, Drawn, Section, Setting
-from inspector.request import Request, defaults, options
+from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
 from inspector.settings import Settings, settings
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from inspector.models.checkpoint import Checkpoint as Model
     from inspector.plotting.theme import Theme
 
-ALIASES = {"map": "project"}  # method -> verb
 SAVED = "model"  # the folder of a live model's files, in a temporary one
 NO_FIGURE = "{verb} has no figure: to_frame() returns its table."
 
@@ -139,7 +138,7 @@ class Answer:
         return write_fragment(f"{title}: {self._checkpoint.name}", self._blocks(), figure, frame)
 
 
-class Checkpoint:
+class Checkpoint(Questions):
     """A checkpoint with a method for each command-line verb.
 
     `open` and `wrap` create it.
@@ -164,11 +163,10 @@ class Checkpoint:
             overview = None
         return Context(self.opened, overview, Setting(text=" "))  # pyright: ignore[reportArgumentType]
 
-    def ask(self, verb: str, *values: Any, **parameters: Any) -> Answer:
+    def ask(self, verb: str, **parameters: Any) -> Answer:
         """Run one analysis.
 
         Args:
-            values: The first options, in the order of the method's signature.
             parameters: Options by name. `other` is a second checkpoint, either opened or by name.
 
         Raises:
@@ -176,7 +174,6 @@ class Checkpoint:
             TypeError: If there is no such option.
         """
         kind = request_of(verb)
-        parameters = _bound(verb, kind, values, parameters)
         second = None
         if "other" in parameters:
             other = parameters["other"]
@@ -187,34 +184,6 @@ class Checkpoint:
 
     def __repr__(self) -> str:
         return f"Checkpoint({self.name!r})"
-
-
-def _add_verbs() -> None:
-    for analysis in CATALOG.values():
-        setattr(Checkpoint, analysis.verb, _method(analysis))
-    for name, verb in ALIASES.items():
-        setattr(Checkpoint, name, getattr(Checkpoint, verb))
-
-
-def _method(analysis: Analysis) -> Callable[..., Answer]:
-    def method(self: Checkpoint, *values: Any, **parameters: Any) -> Answer:
-        return self.ask(analysis.verb, *values, **parameters)
-
-    kind = request_of(analysis.verb)
-    given = defaults(kind)
-    known = [
-        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=given.get(name, inspect._empty))
-        for name in options(kind)
-    ]
-    known.sort(key=lambda each: each.default is not inspect._empty)
-    me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    method.__name__ = method.__qualname__ = analysis.verb
-    method.__signature__ = inspect.Signature([me, *known])  # pyright: ignore[reportFunctionMemberAccess]
-    listed = "\n".join(
-        f"    {name}: {each.help}{f' ({each.bounds})' if each.bounds else ''}." for name, each in options(kind).items()
-    )
-    method.__doc__ = f"{analysis.question}\n\nArgs:\n{listed}" if listed else analysis.question
-    return method
 
 
 def open(source: str | Path, *, engine: Engine | None = None) -> Checkpoint:  # noqa: A001
@@ -314,18 +283,6 @@ def _progress(title: str) -> Iterator[Callable[[float | None, str], None]]:
         yield tell
 
 
-def _bound(verb: str, kind: type[Request], values: tuple[Any, ...], parameters: dict[str, Any]) -> dict[str, Any]:
-    """Options by name, those that were given by place included."""
-    known = [*inspect.signature(getattr(Checkpoint, verb)).parameters][1:]
-    if len(values) > len(known):
-        raise TypeError(f"{verb} takes up to {len(known)} options: {', '.join(known)}.")
-    whole = dict(zip(known, values, strict=False))
-    for name in parameters:
-        if name in whole or name not in {*known, *options(kind)}:
-            raise TypeError(f"{verb} has no option {name!r}, or got it twice: it takes {', '.join(known)}.")
-    return whole | parameters
-
-
 def _piece(analysis: Analysis, name: str) -> Any:
     """A piece of a room's furniture; None if the room has none."""
     module = f"{analysis.room}.{name}"
@@ -339,6 +296,3 @@ def _rows(value: Any) -> list[dict[str, Any]]:
 
 def _is_table(rows: list[Any]) -> bool:
     return bool(rows) and isinstance(rows[0], dict)
-
-
-_add_verbs()

@@ -7,7 +7,7 @@ import inspect
 import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_type
 
 import nbformat
 import numpy as np
@@ -18,12 +18,13 @@ import torch
 from tqdm import tqdm
 
 import inspector as ci
-from inspector.api import ALIASES, Checkpoint
+from inspector.api import Checkpoint
 from inspector.catalog import CATALOG, request_of
 from inspector.demo import DEMOS
 from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
-from inspector.request import options
+from inspector.request import defaults, options
 from tests.families import random_model
+from tools.questions import ALIASES, FILE, source
 
 NOTEBOOK = Path(__file__).parents[1] / "docs" / "library.ipynb"
 TEXT = "the capital and largest city of [MASK]."
@@ -46,14 +47,28 @@ def demo(home) -> Checkpoint:
 
 
 def test_every_verb_is_a_method_with_the_options_of_its_request():
-    for analysis in CATALOG.values():
-        method = getattr(Checkpoint, analysis.verb)
-        known = options(request_of(analysis.verb))
-        assert set(inspect.signature(method).parameters) == {"self", *known}
-        assert analysis.question in (method.__doc__ or "")
-        assert all(name in (method.__doc__ or "") for name in known)
-    assert all(getattr(Checkpoint, name) is getattr(Checkpoint, verb)
-               for name, verb in ALIASES.items())  # fmt: skip
+    for name, verb in ({verb: verb for verb in CATALOG} | ALIASES).items():
+        method, known = getattr(Checkpoint, name), options(request_of(verb))
+        taken = inspect.signature(method).parameters
+        assert set(taken) == {"self", *known}
+        given = {
+            each: parameter.default for each, parameter in taken.items() if parameter.default is not parameter.empty
+        }
+        assert given == defaults(request_of(verb))
+        assert CATALOG[verb].question in (method.__doc__ or "")
+        assert all(f"{name}: " in (method.__doc__ or "") for name in known)
+
+
+def test_the_methods_are_those_that_the_catalog_gives():
+    assert FILE.read_text("utf-8") == source(), "run python -m tools.questions"
+
+
+def test_editors_know_what_a_method_returns(home):
+    """The type checker runs on this file, too."""
+    opened = assert_type(ci.open("demo-bert"), Checkpoint)
+    assert_type(opened.lens(TEXT, k=2).cells, pd.DataFrame)
+    assert_type(opened.overview().unique_parameters, int)
+    assert_type(opened.overview().to_frame(), pd.DataFrame)
 
 
 def test_a_lens_is_the_models_own(demo):
@@ -158,8 +173,10 @@ def test_tqdm_shows_how_far_a_question_is(demo, monkeypatch):
 def test_a_mistake_is_one_sentence(demo):
     with pytest.raises(RequestError, match="must be between"):
         demo.lens(TEXT, k=0)
-    with pytest.raises(TypeError, match="has no option 'top'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'top'"):
         demo.lens(TEXT, top=3)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'top'"):
+        demo.ask("lens", text=TEXT, top=3)
     with pytest.raises(CheckpointError, match="no-such-checkpoint"):
         ci.open("./no-such-checkpoint")
 

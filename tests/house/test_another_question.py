@@ -9,7 +9,17 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("inspector", "pages", "tests/app", "tests/house", "app.py", "README.md", "pyproject.toml")
+COPIED = (
+    "inspector",
+    "pages",
+    "tests/app",
+    "tests/house",
+    "app.py",
+    "README.md",
+    "pyproject.toml",
+    "tools/__init__.py",
+    "tools/questions.py",
+)
 ROOM = {
     "__init__": '"""Which tensors are largest?"""\n',
     "request": '''
@@ -140,6 +150,7 @@ def test_a_new_question_takes_one_room_one_page_one_line_and_one_row(tmp_path: P
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
         return done.stdout
 
+    tried("-m", "tools.questions")
     tried("-c", TRIED)
     assert '"nbytes"' in tried("-m", "inspector", "largest", "demo-bert", "--count", "2", "--json")
     tried("-m", "inspector", "report", "demo-bert", "--sections", "largest", "-o", "report.html")
