@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from inspector.plotting.theme import Theme
 
 SAVED = "model"  # the folder of a live model's files, in a temporary one
+BAR = "{desc} {bar}"  # as tqdm fills it
 NO_FIGURE = "{verb} has no figure: to_frame() returns its table."
 
 
@@ -273,7 +274,7 @@ def _progress(title: str) -> Iterator[Callable[[float | None, str], None]]:
     """Show progress by tqdm: a bar in a notebook, a line in a terminal, nothing in a pipe."""
     from tqdm.auto import tqdm
 
-    with tqdm(total=1.0, desc=title, leave=False, disable=None, bar_format="{desc} {bar}") as bar:
+    with tqdm(total=1.0, desc=title, leave=False, disable=None, bar_format=BAR) as bar:
 
         def tell(fraction: float | None, text: str) -> None:
             bar.set_description_str(text)

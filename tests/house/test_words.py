@@ -68,6 +68,41 @@ def test_sentences_are_found(code, found):
     assert list(sentences(ast.parse(code))) == found
 
 
+BLANK = re.compile(r"(?<![%{])\{([a-z_]\w*)[^{}]*\}(?!\})")
+
+
+def forgotten(tree: ast.AST) -> Iterator[str]:
+    """Texts in a function that name one of its variables in braces, and are no f-strings."""
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.Lambda):
+            nodes = [*ast.walk(function)]
+            known = {each.id for each in nodes if isinstance(each, ast.Name)}
+            known |= {each.arg for each in nodes if isinstance(each, ast.arg)}
+            texts = (each.value for each in nodes if isinstance(each, ast.Constant) and isinstance(each.value, str))
+            yield from (text for text in texts if known & {*BLANK.findall(text)})
+
+
+def test_no_text_is_shown_with_its_blanks():
+    sources = [*ANALYSES.parent.rglob("*.py"), *(ANALYSES.parents[1] / "pages").rglob("*.py")]
+    found = {str(path): texts for path in sources if (texts := [*forgotten(ast.parse(path.read_text("utf-8")))])}
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ('def f(error):\n    return "It differs by {error:.2g}" "."', 1),
+        ('def f():\n    count = 3\n    return "{count} rows", f"{count} columns"', 1),
+        ('def f(error):\n    return f"It differs by {error:.2g}" "."', 0),
+        ('def f(error, name):\n    return f"{name} differs " "by {error:.2g}"', 1),
+        ('TEXT = "{error}"\ndef f(error):\n    return TEXT.format(error=error)', 0),
+        ('def f(y):\n    return dict(hovertemplate="%{y}", text=y)', 0),  # Plotly's own blanks
+    ],
+)
+def test_forgotten_letters_are_found(code, found):
+    assert len([*forgotten(ast.parse(code))]) == found
+
+
 def templates(path: Path) -> Iterator[tuple[str, list[str], list[str]]]:
     """Templates of a room's words that a module fills: the name, its blanks, and what is put into them."""
     tree = ast.parse(path.read_text("utf-8"))

@@ -121,8 +121,8 @@ def _differ(error: float, tolerance: float) -> str:
             "the last layer only."
         )
     return (
-        "The head steps that this tool knows give logits that differ from the model's by up to {error:.2g}, while "
-        "rounding explains at most {tolerance:.2g}: a scale, a cap or a bias is missing. The logits are therefore "
+        f"The head steps that this tool knows give logits that differ from the model's by up to {error:.2g}, while "
+        f"rounding explains at most {tolerance:.2g}: a scale, a cap or a bias is missing. The logits are therefore "
         "taken from the model itself, for the last layer only."
     )
 
