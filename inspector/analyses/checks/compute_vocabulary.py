@@ -19,8 +19,11 @@ from inspector.progress import Progress
 ROWS = "Tokenizer and rows"
 ZERO_ROWS, EQUAL_ROWS, UNDERTRAINED = "Zero rows", "Duplicated rows", "Under-trained tokens"
 VOCABULARY = (ROWS, ZERO_ROWS, EQUAL_ROWS, UNDERTRAINED)
-# Matrices are made longer than the vocabulary so that their size is a multiple of one of these.
-MULTIPLES = (8, 16, 32, 64, 128, 256, 512, 1024)
+# Matrices are made longer than the vocabulary so that their size is a multiple of one of these; some by several times
+# a large one, to keep room for tokens (each official Qwen is).
+MULTIPLES = (1024, 512, 256, 128, 64, 32, 16, 8)
+ROOMY = 64
+FEW_SPARE = 0.01  # of the rows, from which on spare ones that no rounding explains are many
 USUAL_SHARE = 0.1  # healthy vocabularies of 4,000 to 30,000 tokens have 2 to 5 % under-trained
 WORDLESS = frozenset({"unused", "no token"})
 
@@ -63,9 +66,9 @@ def check_rows(checkpoint: Checkpoint, rows: int, health: Health, *, has_tokeniz
     ]
     excess = rows - tokens.size
     if excess > 0:
-        rounded = any(rows % each == 0 and excess < each for each in MULTIPLES)
-        severity: Severity = "note" if rounded else "minor"
-        detail = words.more_rows(rows, tokens.size, rounded=rounded)
+        multiple = _rounded_to(rows, excess)
+        severity: Severity = "note" if multiple or excess <= FEW_SPARE * rows else "minor"
+        detail = words.more_rows(rows, tokens.size, multiple=multiple)
         evidence.append(Evidence("embedding matrix", "more rows than ids", severity, excess, detail))
     if count := len(health.unreachable):
         detail = words.unreachable([str(token) for token in health.unreachable["token"]], count)
@@ -75,7 +78,12 @@ def check_rows(checkpoint: Checkpoint, rows: int, health: Health, *, has_tokeniz
         return conclude(ROWS, evidence, said, words.OWN_TOKENIZER)
     if at_least("minor", evidence):
         return conclude(ROWS, evidence, words.rows_to_spare(rows, tokens.size), words.ITS_TOKENIZER)
-    return conclude(ROWS, evidence, words.rows_fit(rows, tokens.size))
+    return conclude(ROWS, evidence, words.rows_fit(rows, tokens.size, multiple=_rounded_to(rows, excess)))
+
+
+def _rounded_to(rows: int, excess: int) -> int | None:
+    """The number that a matrix's rows were rounded up to a multiple of; None where no rounding explains them."""
+    return next((each for each in MULTIPLES if rows % each == 0 and (excess < each or each >= ROOMY)), None)
 
 
 def check_zero_rows(zero: pd.DataFrame, *, has_tokenizer: bool, pad: int | None) -> Check:

@@ -36,10 +36,11 @@ def no_row(token_id: int, rows: int) -> str:
     return f"Its id is {token_id:,}, but the matrix has {rows:,} rows."
 
 
-def more_rows(rows: int, ids: int, *, rounded: bool) -> str:
-    """The matrix is longer than the vocabulary."""
-    why = "rounds up the size" if rounded else "is not explained by rounding up the size"
-    return f"{rows:,} rows, {ids:,} ids: the difference {why}."
+def more_rows(rows: int, ids: int, *, multiple: int | None) -> str:
+    """The matrix is longer than the vocabulary; `multiple`: its rows are rounded up to a multiple of this."""
+    if multiple is None:
+        return f"{rows:,} rows, {ids:,} ids: rounding up the size does not explain the difference."
+    return f"{rows:,} rows, {ids:,} ids: the size is rounded up to a multiple of {multiple:,}."
 
 
 def unreachable(tokens: Sequence[str], count: int) -> str:
@@ -59,13 +60,14 @@ def rows_to_spare(rows: int, ids: int) -> str:
     """More rows than rounding explains."""
     return (
         f"The matrix has {rows:,} rows and the tokenizer {ids:,} ids: no text reaches {plural(rows - ids, 'row')}, "
-        "more than rounding up the size explains."
+        "many more than rounding up the size explains."
     )
 
 
-def rows_fit(rows: int, ids: int) -> str:
-    """Each id has its row."""
-    spare = f", and {rows - ids:,} more round up the size" if rows > ids else ""
+def rows_fit(rows: int, ids: int, *, multiple: int | None) -> str:
+    """Each id has its row; `multiple`: more rows round up the size to a multiple of this."""
+    why = f"round up the size to a multiple of {multiple:,}" if multiple else "have no token"
+    spare = f", and {rows - ids:,} more {why}" if rows > ids else ""
     return f"Each of the tokenizer's {ids:,} ids has a row{spare}."
 
 

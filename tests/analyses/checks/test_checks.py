@@ -289,12 +289,34 @@ def test_a_tokenizer_that_is_longer_than_the_matrix(checked, folder):
     assert "2 ids past the last of 60 rows (such as new (id 60))" in found.detail
 
 
-@pytest.mark.parametrize(("rows", "severity"), [(64, "note"), (96, "minor"), (67, "minor")])
-def test_a_matrix_that_is_longer_than_the_tokenizer(checked, tmp_path, rows, severity):
+@pytest.mark.parametrize(
+    ("rows", "severity", "said"),
+    [
+        (64, "note", "4 more round up the size to a multiple of 64"),
+        (67, "minor", "no text reaches 7 rows, many more than rounding up the size explains"),
+        (96, "minor", "no text reaches 36 rows"),
+        (640, "note", "580 more round up the size to a multiple of 128"),  # 5 x 128, as Qwen2.5 is 1,187 x 128
+        (448, "note", "388 more round up the size to a multiple of 64"),
+        (512, "note", "452 more round up the size to a multiple of 512"),
+        (648, "minor", "no text reaches 588 rows"),  # 81 x 8
+        (700, "minor", "no text reaches 640 rows"),
+    ],
+)
+def test_a_matrix_that_is_longer_than_the_tokenizer(checked, tmp_path, rows, severity, said):
     found = named(checked(Folder(tmp_path / "long", vocab_size=rows).path), "Tokenizer and rows")
     assert found.severity == severity
+    assert said in found.detail
     (evidence,) = [each for each in found.evidence if each.problem == "more rows than ids"]
     assert evidence.count == rows - 60
+
+
+def test_a_few_rows_to_spare_that_no_rounding_explains_are_a_note(checked, tmp_path):
+    folder = Folder(tmp_path / "spare", vocab_size=6_010)  # DeBERTa-v3 has 128,100 rows and 128,001 ids
+    added = [f"word{number}" for number in range(6_000 - len(words()))]
+    (folder.path / "vocab.txt").write_text("\n".join([*words(), *added]) + "\n")
+    found = named(checked(folder.path), "Tokenizer and rows")
+    assert (found.severity, found.next_step) == ("note", "")
+    assert found.detail == "Each of the tokenizer's 6,000 ids has a row, and 10 more have no token."
 
 
 def test_a_tokenizer_that_cannot_be_read(checked, folder):
